@@ -1,0 +1,166 @@
+//! The action graph: every step of one distributed ThinLTO link with its files, dependencies and cost.
+//!
+//! Pure values. Knows nothing of files on disk, of processes, or of who asked for the link. Every front end
+//! ends in an [`ActionGraph`] and every emitter and executor starts from one.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use indexmap::IndexSet;
+use petgraph::graph::{DiGraph, NodeIndex};
+
+/// Names one action of an [`ActionGraph`].
+pub type ActionId = NodeIndex<u32>;
+
+/// Names one file of an [`ActionGraph`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(pub u32);
+
+/// Names a command prefix that many actions share, such as the compiler and its flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PrefixId(pub u32);
+
+/// What an action is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ActionKind {
+    /// Unpacks one archive into member objects.
+    Prepare,
+    /// Runs the linker over all modules' summaries; writes an index shard and an import list for each.
+    ThinLink,
+    /// Compiles one module with its imports to a native object.
+    Opt,
+    /// Links the native objects to the program.
+    Link,
+}
+
+/// One command with what it reads and writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Action {
+    /// What the action is for.
+    pub kind: ActionKind,
+    /// What a person calls it: the module id of an opt action, the archive, or the program.
+    pub label: String,
+    /// Words that come first in the command and are shared with other actions.
+    pub prefix: Option<PrefixId>,
+    /// The rest of the command.
+    pub args: Vec<String>,
+    /// Every file the command reads. For an opt action: the module, its shard, then its imports, sorted.
+    pub inputs: Vec<FileId>,
+    /// Every file the command writes. For an opt action the first one is the native object.
+    pub outputs: Vec<FileId>,
+    /// Relative cost, in instructions (own and imported) for an opt action; 0 where nothing is known.
+    pub cost: u64,
+}
+
+/// The actions of one link. An edge `a -> b` says that `b` needs an output of `a`.
+#[derive(Debug, Clone, Default)]
+pub struct ActionGraph {
+    actions: DiGraph<Action, (), u32>,
+    files: IndexSet<Utf8PathBuf>,
+    prefixes: IndexSet<Vec<String>>,
+    producers: Vec<Option<ActionId>>,
+}
+
+impl ActionGraph {
+    /// An empty graph.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The id of a file; one path has one id. Paths are relative to the link's working directory,
+    /// or absolute where the link line's were.
+    pub fn file(&mut self, path: impl AsRef<Utf8Path>) -> FileId {
+        let path = path.as_ref();
+        let index = match self.files.get_index_of(path) {
+            Some(index) => index,
+            None => {
+                self.producers.push(None);
+                self.files.insert_full(path.to_owned()).0
+            }
+        };
+        FileId(u32::try_from(index).expect("a graph of over four billion files does not fit in memory"))
+    }
+
+    /// The id of a shared command prefix; one list of words has one id.
+    pub fn prefix(&mut self, words: Vec<String>) -> PrefixId {
+        let index = self.prefixes.insert_full(words).0;
+        PrefixId(u32::try_from(index).expect("a graph of over four billion prefixes does not fit in memory"))
+    }
+
+    /// Adds an action. Edges follow from its files: an action that reads a file depends on the action
+    /// that writes it, so producers are added before their consumers.
+    pub fn add(&mut self, action: Action) -> ActionId {
+        let inputs = action.inputs.clone();
+        let outputs = action.outputs.clone();
+        let id = self.actions.add_node(action);
+        for input in inputs {
+            if let Some(producer) = self.producer(input) {
+                self.actions.update_edge(producer, id, ());
+            }
+        }
+        for output in outputs {
+            self.producers[output.0 as usize] = Some(id);
+        }
+        id
+    }
+
+    /// One action.
+    pub fn action(&self, id: ActionId) -> &Action {
+        &self.actions[id]
+    }
+
+    /// All actions in the order in which they were added, which is an order they can run in.
+    pub fn actions(&self) -> impl ExactSizeIterator<Item = (ActionId, &Action)> {
+        self.actions.node_indices().map(|id| (id, &self.actions[id]))
+    }
+
+    /// The actions whose outputs this one reads, sorted.
+    pub fn dependencies(&self, id: ActionId) -> Vec<ActionId> {
+        let mut found: Vec<_> = self.actions.neighbors_directed(id, petgraph::Direction::Incoming).collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// The actions that read an output of this one, sorted.
+    pub fn dependents(&self, id: ActionId) -> Vec<ActionId> {
+        let mut found: Vec<_> = self.actions.neighbors(id).collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// The action that writes a file, if one does.
+    pub fn producer(&self, file: FileId) -> Option<ActionId> {
+        self.producers[file.0 as usize]
+    }
+
+    /// A file's path.
+    pub fn path(&self, file: FileId) -> &Utf8Path {
+        &self.files[file.0 as usize]
+    }
+
+    /// The id of a path, if an action names it.
+    pub fn find_file(&self, path: &Utf8Path) -> Option<FileId> {
+        let index = self.files.get_index_of(path)?;
+        u32::try_from(index).ok().map(FileId)
+    }
+
+    /// All files in the order of their ids.
+    pub fn files(&self) -> impl ExactSizeIterator<Item = &Utf8Path> {
+        self.files.iter().map(Utf8PathBuf::as_path)
+    }
+
+    /// A shared prefix's words.
+    pub fn prefix_words(&self, prefix: PrefixId) -> &[String] {
+        &self.prefixes[prefix.0 as usize]
+    }
+
+    /// All shared prefixes in the order of their ids.
+    pub fn prefixes(&self) -> impl ExactSizeIterator<Item = &[String]> {
+        self.prefixes.iter().map(Vec::as_slice)
+    }
+
+    /// An action's whole command: its prefix, then its own words.
+    pub fn command(&self, id: ActionId) -> Vec<&str> {
+        let action = self.action(id);
+        let prefix = action.prefix.map_or(&[][..], |prefix| self.prefix_words(prefix));
+        prefix.iter().chain(&action.args).map(String::as_str).collect()
+    }
+}

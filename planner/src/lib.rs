@@ -1,0 +1,3 @@
+//! From a link line to an action graph.
+
+pub mod graph;

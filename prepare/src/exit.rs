@@ -1,0 +1,51 @@
+//! Exit codes of every distlto program, and the one place that prints an error and turns it into one.
+//!
+//! An error type names its class with `#[diagnostic(code(distlto::...))]`; the class decides the exit code.
+//! A linker or compiler that fails keeps its own exit code, which the caller passes on unchanged.
+
+use std::process::ExitCode;
+
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+
+/// The classes of errors with the exit code of each. Printed by `--help`, documented in the README.
+pub const CLASSES: &[(&str, u8, &str)] = &[
+    ("distlto::failed", 1, "a compilation failed or its object was refused"),
+    ("distlto::usage", 2, "the command line is wrong"),
+    ("distlto::bad_input", 3, "an input file is missing, truncated or malformed"),
+    ("distlto::io", 4, "a file cannot be read or written (permissions, full disk)"),
+    ("distlto::busy", 5, "another run is writing the same output"),
+    ("distlto::untranslatable", 6, "a link option would change code and has no backend spelling"),
+    ("distlto::tool", 7, "a compiler or linker is missing or too old"),
+    ("distlto::interrupted", 130, "ended by a signal"),
+];
+
+/// The exit code of an error's class; 1 for an error without one.
+pub fn code_of(error: &dyn Diagnostic) -> u8 {
+    let class = error.code().map(|code| code.to_string());
+    CLASSES.iter().find(|(name, _, _)| class.as_deref() == Some(*name)).map_or(1, |&(_, exit, _)| exit)
+}
+
+/// Prints an error with its causes and its remedy on standard error.
+pub fn print(error: &dyn Diagnostic) {
+    let mut text = String::new();
+    let handler = GraphicalReportHandler::new_themed(GraphicalTheme::none())
+        .without_cause_chain()
+        .with_links(false)
+        .with_wrap_lines(false);
+    // The handler writes to a String, which cannot fail; an error that renders to nothing is still shown.
+    if handler.render_report(&mut text, error).is_err() || text.trim().is_empty() {
+        text = error.to_string();
+    }
+    eprintln!("{}", text.trim_end());
+}
+
+/// Runs a program's body: prints what it returns as an error and gives the exit code of its class.
+pub fn run<E: Diagnostic>(body: impl FnOnce() -> Result<u8, E>) -> ExitCode {
+    match body() {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            print(&error);
+            ExitCode::from(code_of(&error))
+        }
+    }
+}
