@@ -1,3 +1,4 @@
 //! From a link line to an action graph.
 
 pub mod graph;
+pub mod link_plan;
