@@ -1,4 +1,9 @@
 //! From a link line to an action graph.
 
+pub mod backend_flags;
 pub mod graph;
+pub mod link_line;
 pub mod link_plan;
+pub mod lld_options;
+pub mod response;
+pub mod words;

@@ -1,0 +1,316 @@
+//! From a link line's LTO options to the arguments of a backend compilation: what ld.lld's own LTO would do.
+//!
+//! Two steps: [`raw`] gathers what was written, this module validates and translates it. An option that would
+//! change code and has no compiler spelling is an error that names it; an option that only asks for more
+//! output is named in [`BackendFlags::not_done`]. Source: `createConfig` in `lld/ELF/LTO.cpp`, and LLVM's
+//! `llvm/lib/CodeGen/CommandFlags.cpp`. Knows nothing of modules and files.
+
+pub mod codegen;
+pub mod raw;
+
+use camino::Utf8PathBuf;
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::link_line::Argument;
+use codegen::Codegen;
+use raw::{RawKind, RawLto, RawOption};
+
+/// Why a link line has no backend flags.
+#[derive(Debug, Error, Diagnostic, PartialEq, Eq)]
+pub enum FlagError {
+    /// An option that changes code, and that a compiler cannot be given.
+    #[error("the link option {option} changes the code that LTO generates, and clang has no spelling for it")]
+    #[diagnostic(
+        code(distlto::untranslatable),
+        help(
+            "remove the option, or link this program with in-process ThinLTO; an equal clang option can be given with --backend-arg"
+        )
+    )]
+    Untranslatable {
+        /// The option as it was written.
+        option: String,
+    },
+    /// An option whose value is not one that ld.lld takes.
+    #[error("{option}: expected {expected}")]
+    #[diagnostic(code(distlto::usage), help("correct the link option"))]
+    BadValue {
+        /// The option as it was written.
+        option: String,
+        /// What is taken.
+        expected: &'static str,
+    },
+    /// `-r`: the linker takes the relocation model from each module.
+    #[error(
+        "with -r the relocation model of each object is its compiler's, which the link line does not say"
+    )]
+    #[diagnostic(
+        code(distlto::untranslatable),
+        help("say it: --backend-arg=-fPIC or --backend-arg=-fno-pic, as the objects were compiled")
+    )]
+    RelocationModelUnknown,
+}
+
+/// What every backend compilation of one link is given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BackendFlags {
+    /// Compiler arguments, without the compiler, the module, the shard and the output.
+    pub args: Vec<String>,
+    /// Files that the arguments name and the compiler reads: profiles, plugins, section lists.
+    pub inputs: Vec<Utf8PathBuf>,
+    /// Where `.dwo` files go, when debug information is split.
+    pub dwo_directory: Option<Utf8PathBuf>,
+    /// Options that ask for output besides the objects, which a distributed link does not write.
+    pub not_done: Vec<String>,
+}
+
+/// Translates the LTO options of a link line. `extra` are arguments that the user adds, last so that they win.
+pub fn of_link_line(
+    arguments: &[Argument],
+    architecture: &str,
+    extra: &[String],
+) -> Result<BackendFlags, FlagError> {
+    translate(&raw::gather(arguments), architecture, extra)
+}
+
+/// Validates raw options and translates them. `architecture` is the first part of the target triple, which
+/// decides how a processor is spelled.
+pub fn translate(raw: &RawLto, architecture: &str, extra: &[String]) -> Result<BackendFlags, FlagError> {
+    let level = opt_level(raw)?;
+    check_codegen_level(raw, level)?;
+    let mut flags = BackendFlags { args: vec![format!("-O{level}")], ..BackendFlags::default() };
+    flags.args.extend(["-faddrsig", "-ffunction-sections", "-fdata-sections"].map(str::to_owned));
+    let mut relocation_model = None;
+    let mut cpu = None;
+    let mut context_sensitive = ContextSensitive::default();
+    for option in &raw.options {
+        flags.add(option, &mut relocation_model, &mut cpu, &mut context_sensitive)?;
+    }
+    flags.add_relocation_model(raw, relocation_model, extra)?;
+    flags.args.extend(cpu.map(|cpu| cpu_argument(architecture, &cpu)));
+    context_sensitive.add_to(&mut flags);
+    flags.args.push("-Wno-unused-command-line-argument".to_owned());
+    flags.args.extend_from_slice(extra);
+    flags.inputs.sort();
+    flags.inputs.dedup();
+    Ok(flags)
+}
+
+/// Context-sensitive profiling: generating or using is only known once both options were seen.
+#[derive(Default)]
+struct ContextSensitive {
+    generate: bool,
+    file: Option<String>,
+}
+
+impl ContextSensitive {
+    fn add_to(self, flags: &mut BackendFlags) {
+        if self.generate {
+            let file = self.file.unwrap_or_else(|| "default_%m.profraw".to_owned());
+            flags.args.extend(["-Xclang", "-fprofile-instrument=csllvm", "-Xclang"].map(str::to_owned));
+            flags.args.push(format!("-fprofile-instrument-path={file}"));
+        } else if let Some(file) = self.file {
+            flags.args.push(format!("-fprofile-use={file}"));
+            flags.inputs.push(file.into());
+        }
+    }
+}
+
+impl BackendFlags {
+    fn add(
+        &mut self,
+        option: &RawOption,
+        relocation_model: &mut Option<String>,
+        cpu: &mut Option<String>,
+        context_sensitive: &mut ContextSensitive,
+    ) -> Result<(), FlagError> {
+        let refuse = || Err(FlagError::Untranslatable { option: option.written.clone() });
+        match &option.kind {
+            RawKind::OptLevel(_) | RawKind::CodegenLevel(_) | RawKind::PgoWarnMismatch(true) => {}
+            RawKind::Mllvm(llvm) => match codegen::translate(llvm) {
+                Codegen::Arguments(arguments) => self.args.extend(arguments),
+                Codegen::Cpu(name) => *cpu = Some(name),
+                Codegen::RelocationModel(model) => *relocation_model = Some(model),
+                Codegen::Overridden => {}
+                Codegen::Untranslatable => return refuse(),
+                Codegen::Llvm => self.args.extend(["-mllvm".to_owned(), llvm.clone()]),
+            },
+            RawKind::Cpu(name) => *cpu = Some(name.clone()),
+            RawKind::SampleProfile(file) => self.add_file("-fprofile-sample-use=", file),
+            RawKind::CsProfileGenerate => context_sensitive.generate = true,
+            RawKind::CsProfileFile(file) => context_sensitive.file = Some(file.clone()),
+            RawKind::PgoWarnMismatch(false) => {
+                self.args.extend(["-mllvm", "-no-pgo-warn-mismatch"].map(str::to_owned));
+            }
+            RawKind::DwoDirectory(directory) => self.dwo_directory = Some(directory.into()),
+            RawKind::BasicBlockSections(sections) => match sections.as_str() {
+                "all" | "none" => self.args.push(format!("-fbasic-block-sections={sections}")),
+                "labels" => self.args.push("-fbasic-block-address-map".to_owned()),
+                file => self.add_file("-fbasic-block-sections=list=", file),
+            },
+            RawKind::BasicBlockAddressMap(true) => self.args.push("-fbasic-block-address-map".to_owned()),
+            RawKind::BasicBlockAddressMap(false) => self.args.push("-fno-basic-block-address-map".to_owned()),
+            RawKind::UniqueBasicBlockSectionNames(true) => {
+                self.args.push("-funique-basic-block-section-names".to_owned());
+            }
+            RawKind::UniqueBasicBlockSectionNames(false) => {
+                self.args.push("-fno-unique-basic-block-section-names".to_owned());
+            }
+            RawKind::PassPlugin(file) => self.add_file("-fpass-plugin=", file),
+            RawKind::Untranslatable | RawKind::UnknownPluginOption => return refuse(),
+            RawKind::NoEffectOnCode => self.not_done.push(option.written.clone()),
+        }
+        Ok(())
+    }
+
+    fn add_file(&mut self, prefix: &str, file: &str) {
+        self.args.push(format!("{prefix}{file}"));
+        self.inputs.push(file.into());
+    }
+
+    fn add_relocation_model(
+        &mut self,
+        raw: &RawLto,
+        model: Option<String>,
+        extra: &[String],
+    ) -> Result<(), FlagError> {
+        let flag = match model.as_deref() {
+            Some("pic") => "-fpic",
+            Some("static") => "-fno-pic",
+            Some(other) => {
+                return Err(FlagError::Untranslatable {
+                    option: format!("-mllvm -relocation-model={other}"),
+                });
+            }
+            None if raw.relocatable => {
+                let said = |argument: &String| {
+                    ["-fpic", "-fPIC", "-fno-pic", "-fno-PIC", "-fpie", "-fPIE"].contains(&argument.as_str())
+                };
+                return if extra.iter().any(said) { Ok(()) } else { Err(FlagError::RelocationModelUnknown) };
+            }
+            None if raw.shared || raw.pie => "-fpic",
+            // Clang may be built to make position-independent code by default, so the opposite is said too.
+            None => "-fno-pic",
+        };
+        self.args.push(flag.to_owned());
+        Ok(())
+    }
+}
+
+/// ld.lld's optimisation level; 2 where none is given.
+fn opt_level(raw: &RawLto) -> Result<u8, FlagError> {
+    last_level(raw, |kind| match kind {
+        RawKind::OptLevel(level) => Some(level),
+        _ => None,
+    })
+    .map(|level| level.unwrap_or(2))
+}
+
+/// Clang derives the code generation level from `-O` alone; any other combination cannot be said.
+fn check_codegen_level(raw: &RawLto, opt_level: u8) -> Result<(), FlagError> {
+    let level = last_level(raw, |kind| match kind {
+        RawKind::CodegenLevel(level) => Some(level),
+        _ => None,
+    })?;
+    match level {
+        Some(level) if level != opt_level => {
+            Err(FlagError::Untranslatable { option: format!("--lto-CGO{level} with --lto-O{opt_level}") })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn last_level(raw: &RawLto, pick: impl Fn(&RawKind) -> Option<&String>) -> Result<Option<u8>, FlagError> {
+    let Some((option, level)) =
+        raw.options.iter().rev().find_map(|option| pick(&option.kind).map(|level| (option, level)))
+    else {
+        return Ok(None);
+    };
+    match level.parse() {
+        Ok(level @ 0..=3) => Ok(Some(level)),
+        _ => Err(FlagError::BadValue { option: option.written.clone(), expected: "a level from 0 to 3" }),
+    }
+}
+
+/// How clang spells a processor on an architecture.
+fn cpu_argument(architecture: &str, cpu: &str) -> String {
+    match architecture {
+        "x86_64" | "i386" | "i486" | "i586" | "i686" => format!("-march={cpu}"),
+        _ => format!("-mcpu={cpu}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link_line::parse;
+
+    fn flags(line: &str) -> Result<BackendFlags, FlagError> {
+        let words = line.split_whitespace().map(|word| word.as_bytes().to_vec());
+        of_link_line(&parse(words).expect("a link line"), "x86_64", &[])
+    }
+
+    fn args(line: &str) -> String {
+        flags(line).expect("translates").args.join(" ")
+    }
+
+    #[test]
+    fn a_plain_link_is_what_dtlto_passes() {
+        let base = "-faddrsig -ffunction-sections -fdata-sections";
+        assert_eq!(args("-pie a.o"), format!("-O2 {base} -fpic -Wno-unused-command-line-argument"));
+        assert_eq!(
+            args("-shared -plugin-opt=O3"),
+            format!("-O3 {base} -fpic -Wno-unused-command-line-argument")
+        );
+        assert_eq!(
+            args("--lto-O0 -pie --no-pie"),
+            format!("-O0 {base} -fno-pic -Wno-unused-command-line-argument")
+        );
+    }
+
+    #[test]
+    fn code_generation_flags_get_clang_spellings() {
+        let line = "-plugin-opt=mcpu=haswell -plugin-opt=-emulated-tls -mllvm -mattr=+avx2,-sse4a \
+                    -plugin-opt=-function-sections=1 -mllvm -inline-threshold=3 -mllvm=-code-model=large";
+        let args = args(line);
+        for expected in [
+            "-march=haswell",
+            "-femulated-tls",
+            "-Xclang -target-feature -Xclang +avx2 -Xclang -target-feature -Xclang -sse4a",
+            "-mllvm -inline-threshold=3",
+            "-mcmodel=large",
+        ] {
+            assert!(args.contains(expected), "{expected} not in {args}");
+        }
+        assert!(!args.contains("-mllvm -function-sections"), "{args}");
+    }
+
+    #[test]
+    fn profiles_are_inputs() {
+        let sample = flags("--lto-sample-profile=s.prof").expect("translates");
+        assert_eq!(sample.inputs, ["s.prof"]);
+        let used = flags("-plugin-opt=cs-profile-path=c.profdata").expect("translates");
+        assert!(used.args.contains(&"-fprofile-use=c.profdata".to_owned()));
+        assert_eq!(used.inputs, ["c.profdata"]);
+        let generated = args("-plugin-opt=cs-profile-generate -plugin-opt=cs-profile-path=d/x.profraw");
+        assert!(
+            generated.contains("-fprofile-instrument=csllvm -Xclang -fprofile-instrument-path=d/x.profraw")
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_named() {
+        for (line, option) in [
+            ("--lto-newpm-passes=default<O1>", "--lto-newpm-passes=default<O1>"),
+            ("-mllvm -exception-model=sjlj", "-mllvm -exception-model=sjlj"),
+            ("--lto-CGO1", "--lto-CGO1 with --lto-O2"),
+            ("-plugin-opt=merge-functions", "-plugin-opt=merge-functions"),
+            ("-mllvm -relocation-model=ropi", "-mllvm -relocation-model=ropi"),
+        ] {
+            assert_eq!(flags(line), Err(FlagError::Untranslatable { option: option.to_owned() }), "{line}");
+        }
+        assert_eq!(flags("-r a.o"), Err(FlagError::RelocationModelUnknown));
+        assert!(matches!(flags("--lto-Os"), Err(FlagError::BadValue { .. })));
+        assert_eq!(flags("-save-temps a.o").expect("translates").not_done, ["-save-temps"]);
+    }
+}

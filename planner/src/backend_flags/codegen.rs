@@ -1,0 +1,97 @@
+//! The `-mllvm` options that only a linker registers, in a compiler's spelling.
+//!
+//! ld.lld registers LLVM's code generation flags (`llvm/lib/CodeGen/CommandFlags.cpp`), clang does not: there the
+//! same settings are driver or `-cc1` options. Every other `-mllvm` option is the same on both sides.
+
+/// What becomes of one `-mllvm` option of a link line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Codegen {
+    /// These compiler arguments say the same.
+    Arguments(Vec<String>),
+    /// The processor to generate code for.
+    Cpu(String),
+    /// The relocation model; replaces the one that the kind of output implies.
+    RelocationModel(String),
+    /// ld.lld sets this itself whatever the option says.
+    Overridden,
+    /// A code generation flag that a compiler cannot be given.
+    Untranslatable,
+    /// Not a code generation flag: passed on as it is.
+    Llvm,
+}
+
+/// Flags of CommandFlags.cpp that have no clang spelling which reaches a ThinLTO backend.
+const UNTRANSLATABLE: &[&str] = &[
+    "align-loops",
+    "asm-show-inst",
+    "dwarf-directory",
+    "dwarf64",
+    "denormal-fp-math",
+    "denormal-fp-math-f32",
+    "disable-tail-calls",
+    "enable-approx-func-fp-math",
+    "enable-debug-entry-values",
+    "enable-no-infs-fp-math",
+    "enable-no-nans-fp-math",
+    "enable-no-signed-zeros-fp-math",
+    "enable-no-trapping-fp-math",
+    "enable-unsafe-fp-math",
+    "exception-model",
+    "ignore-xcoff-visibility",
+    "incremental-linker-compatible",
+    "march",
+    "mc-relax-all",
+    "meabi",
+    "mxcoff-roptr",
+    "nozero-initialized-in-bss",
+    "relax-elf-relocations",
+    "stack-symbol-ordering",
+    "stackrealign",
+    "stack-alignment",
+    "swift-async-fp",
+    "target-abi",
+    "trap-func",
+    "unique-bb-section-names",
+    "use-ctors",
+    "xcoff-traceback-table",
+];
+
+/// Translates one `-mllvm` option, given with its dash.
+pub fn translate(option: &str) -> Codegen {
+    let bare = option.trim_start_matches('-');
+    let (name, value) = bare.split_once('=').unwrap_or((bare, ""));
+    let on = !matches!(value, "0" | "false" | "FALSE" | "False");
+    let flag = |yes: &str, no: &str| Codegen::Arguments(vec![if on { yes } else { no }.to_owned()]);
+    let one = |argument: String| Codegen::Arguments(vec![argument]);
+    match name {
+        "mcpu" => Codegen::Cpu(value.to_owned()),
+        "mattr" => Codegen::Arguments(
+            value
+                .split(',')
+                .filter(|feature| !feature.is_empty())
+                .flat_map(|feature| ["-Xclang", "-target-feature", "-Xclang", feature].map(str::to_owned))
+                .collect(),
+        ),
+        "relocation-model" => Codegen::RelocationModel(value.to_owned()),
+        "code-model" => one(format!("-mcmodel={value}")),
+        "function-sections" | "data-sections" => Codegen::Overridden,
+        "debugger-tune" => {
+            Codegen::Arguments(vec!["-Xclang".to_owned(), format!("-debugger-tuning={value}")])
+        }
+        "emulated-tls" => flag("-femulated-tls", "-fno-emulated-tls"),
+        "generate-arange-section" => flag("-gdwarf-aranges", "-gno-dwarf-aranges"),
+        "stack-size-section" => flag("-fstack-size-section", "-fno-stack-size-section"),
+        "split-machine-functions" => flag("-fsplit-machine-functions", "-fno-split-machine-functions"),
+        "unique-section-names" => flag("-funique-section-names", "-fno-unique-section-names"),
+        "vector-library" => one(format!("-fveclib={value}")),
+        "tls-size" => one(format!("-mtls-size={value}")),
+        "float-abi" => one(format!("-mfloat-abi={value}")),
+        "fp-contract" => one(format!("-ffp-contract={value}")),
+        "basic-block-sections" => one(format!("-fbasic-block-sections={value}")),
+        "basic-block-address-map" => flag("-fbasic-block-address-map", "-fno-basic-block-address-map"),
+        // The bitcode's own function attributes say this; the flag only fills in for functions without one.
+        "frame-pointer" => Codegen::Arguments(vec!["-Xclang".to_owned(), format!("-mframe-pointer={value}")]),
+        _ if UNTRANSLATABLE.contains(&name) => Codegen::Untranslatable,
+        _ => Codegen::Llvm,
+    }
+}

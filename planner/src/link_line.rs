@@ -1,0 +1,151 @@
+//! A link line of ld.lld as typed arguments: inputs, libraries, and options with their words.
+//!
+//! Pure: reads words, not files. Which options take a value is in `lld_options`; what the inputs are is found
+//! out by `inputs`.
+
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::lld_options::{Shape, shape};
+use crate::words::{Word, lossy};
+
+/// Why a link line could not be read.
+#[derive(Debug, Error, Diagnostic)]
+pub enum LinkLineError {
+    /// An option at the end of the line lacks its value.
+    #[error("the link line ends after {option}, which takes a value")]
+    #[diagnostic(code(distlto::usage), help("add the value, or remove the option"))]
+    ValueMissing {
+        /// The option as it was written.
+        option: String,
+    },
+    /// A word other than an input that is not UTF-8.
+    #[error("the link line's {option:?} is not UTF-8")]
+    #[diagnostic(
+        code(distlto::usage),
+        help("only names of input files may be other bytes; give this file or directory another name")
+    )]
+    NotUtf8 {
+        /// The word, with other bytes as U+FFFD.
+        option: String,
+    },
+}
+
+/// One argument of a link line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Argument {
+    /// An input file, by path.
+    Input(Word),
+    /// `-lNAME` or `-l:FILE`.
+    Library(String),
+    /// Anything else.
+    Option(LinkOption),
+}
+
+/// An option of the linker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkOption {
+    /// The name without dashes, one spelling for each option: `output`, `whole-archive`, `plugin-opt=O3`.
+    pub name: String,
+    /// The value of an option that takes one.
+    pub value: Option<String>,
+    /// The words as they were written.
+    pub words: Vec<String>,
+}
+
+/// Reads the words of a link line after the linker's own name; response files are expanded already.
+pub fn parse(words: impl IntoIterator<Item = Word>) -> Result<Vec<Argument>, LinkLineError> {
+    let mut arguments = Vec::new();
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        let (name, value, words) = match shape(&word) {
+            Shape::Input => {
+                arguments.push(Argument::Input(word));
+                continue;
+            }
+            Shape::Flag(name) => (name, None, vec![utf8(word)?]),
+            Shape::Joined(name, at) => {
+                let word = utf8(word)?;
+                (name, Some(word[at..].to_owned()), vec![word])
+            }
+            Shape::Separate(name) => {
+                let word = utf8(word)?;
+                let Some(value) = words.next() else {
+                    return Err(LinkLineError::ValueMissing { option: word });
+                };
+                let value = utf8(value)?;
+                (name, Some(value.clone()), vec![word, value])
+            }
+        };
+        arguments.push(match value {
+            Some(library) if name == "library" => Argument::Library(library),
+            value => Argument::Option(LinkOption { name, value, words }),
+        });
+    }
+    Ok(arguments)
+}
+
+fn utf8(word: Word) -> Result<String, LinkLineError> {
+    String::from_utf8(word).map_err(|error| LinkLineError::NotUtf8 { option: lossy(error.as_bytes()) })
+}
+
+/// The last value of an option, which is the one that counts.
+pub fn last_value<'a>(arguments: &'a [Argument], name: &str) -> Option<&'a str> {
+    options(arguments).rev().find(|option| option.name == name).and_then(|option| option.value.as_deref())
+}
+
+/// Whether the last of two opposite flags is the first of them.
+pub fn is_on(arguments: &[Argument], on: &str, off: &str) -> bool {
+    options(arguments)
+        .rev()
+        .find(|option| option.name == on || option.name == off)
+        .is_some_and(|option| option.name == on)
+}
+
+/// The options of a link line, in order.
+pub fn options(arguments: &[Argument]) -> impl DoubleEndedIterator<Item = &LinkOption> {
+    arguments.iter().filter_map(|argument| match argument {
+        Argument::Option(option) => Some(option),
+        Argument::Input(_) | Argument::Library(_) => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<Word> {
+        line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+    }
+
+    #[test]
+    fn inputs_libraries_and_options_are_told_apart() {
+        let parsed =
+            parse(words("-o out a.o -L dir -lx -l y -z now -mllvm -foo b.o --wrap=f")).expect("a link line");
+        let inputs: Vec<_> = parsed
+            .iter()
+            .filter_map(|argument| match argument {
+                Argument::Input(path) => Some(lossy(path)),
+                Argument::Library(name) => Some(format!("-l{name}")),
+                Argument::Option(_) => None,
+            })
+            .collect();
+        assert_eq!(inputs, ["a.o", "-lx", "-ly", "b.o"]);
+        assert_eq!(last_value(&parsed, "output"), Some("out"));
+        assert_eq!(last_value(&parsed, "wrap"), Some("f"));
+    }
+
+    #[test]
+    fn the_last_of_two_flags_counts() {
+        let parsed = parse(words("-pie a.o --no-pie")).expect("a link line");
+        assert!(!is_on(&parsed, "pie", "no-pie"));
+        assert!(is_on(&parse(words("--no-pie -pie")).expect("a link line"), "pie", "no-pie"));
+    }
+
+    #[test]
+    fn a_missing_value_and_other_bytes_are_errors() {
+        assert!(matches!(parse(words("a.o -o")), Err(LinkLineError::ValueMissing { .. })));
+        assert!(matches!(parse([b"-L\xff".to_vec()]), Err(LinkLineError::NotUtf8 { .. })));
+        assert!(parse([b"\xff.o".to_vec()]).is_ok());
+    }
+}
