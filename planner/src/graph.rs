@@ -3,6 +3,14 @@
 //! Pure values. Knows nothing of files on disk, of processes, or of who asked for the link. Every front end
 //! ends in an [`ActionGraph`] and every emitter and executor starts from one.
 
+pub mod build;
+mod check;
+pub mod error;
+pub mod json;
+mod json_strict;
+mod order;
+pub mod summary;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use indexmap::IndexSet;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -29,6 +37,26 @@ pub enum ActionKind {
     Opt,
     /// Links the native objects to the program.
     Link,
+}
+
+impl ActionKind {
+    /// All kinds, in the order in which a link runs them.
+    pub const ALL: [Self; 4] = [Self::Prepare, Self::ThinLink, Self::Opt, Self::Link];
+
+    /// The kind's name in the graph's JSON: `prepare`, `thin-link`, `opt` or `link`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Prepare => "prepare",
+            Self::ThinLink => "thin-link",
+            Self::Opt => "opt",
+            Self::Link => "link",
+        }
+    }
+
+    /// The kind of a name that [`ActionKind::name`] gives.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
 }
 
 /// One command with what it reads and writes.
@@ -88,13 +116,15 @@ impl ActionGraph {
     /// Adds an action. Edges follow from its files: an action that reads a file depends on the action
     /// that writes it, so producers are added before their consumers.
     pub fn add(&mut self, action: Action) -> ActionId {
-        let inputs = action.inputs.clone();
+        // Searching a thin link's edges for each of its readers would take quadratic time; a list of
+        // distinct producers needs no search, for the action is in no edge yet.
+        let mut producers: Vec<_> = action.inputs.iter().filter_map(|&input| self.producer(input)).collect();
+        producers.sort_unstable();
+        producers.dedup();
         let outputs = action.outputs.clone();
         let id = self.actions.add_node(action);
-        for input in inputs {
-            if let Some(producer) = self.producer(input) {
-                self.actions.update_edge(producer, id, ());
-            }
+        for producer in producers {
+            self.actions.add_edge(producer, id, ());
         }
         for output in outputs {
             self.producers[output.0 as usize] = Some(id);
@@ -164,3 +194,14 @@ impl ActionGraph {
         prefix.iter().chain(&action.args).map(String::as_str).collect()
     }
 }
+
+/// Equal tables and equal actions, each in the same order; [`ActionGraph::canonical`] makes orders equal.
+impl PartialEq for ActionGraph {
+    fn eq(&self, other: &Self) -> bool {
+        self.files().map(Utf8Path::as_str).eq(other.files().map(Utf8Path::as_str))
+            && self.prefixes().eq(other.prefixes())
+            && self.actions().eq(other.actions())
+    }
+}
+
+impl Eq for ActionGraph {}

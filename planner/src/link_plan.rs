@@ -4,8 +4,12 @@
 //! imports, and the final link. It is what `distlto-index` writes and what an action graph is built from.
 //! Knows nothing of files on disk or of processes.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
+use miette::Diagnostic;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::graph::error::GraphError;
 
 /// The version of the format; a reader refuses any other.
 pub const VERSION: u32 = 1;
@@ -90,4 +94,124 @@ pub struct ObjectPlan {
     pub own_instructions: u64,
     /// IR instructions imported from other modules, from its shard.
     pub imported_instructions: u64,
+}
+
+/// Why a text is not a link plan, or a link plan makes no action graph.
+#[derive(Debug, Error, Diagnostic)]
+pub enum PlanError {
+    /// Not JSON, or JSON of another shape; the message ends in line and column.
+    #[error("not a link plan: {0}")]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("remove the file and run the thin link again; it writes the plan")
+    )]
+    Json(#[source] serde_json::Error),
+    /// A version that this program does not know.
+    #[error("a link plan of version {found}; this program reads version {VERSION}")]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("run the thin link again with the distlto-index of this release")
+    )]
+    Version {
+        /// What the plan says.
+        found: u64,
+    },
+    /// A list that must be sorted is not.
+    #[error("{list} of {owner:?} are not sorted: {second:?} follows {first:?}")]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("sort the list, by bytes or by path components; the same link then gives the same plan")
+    )]
+    Unsorted {
+        /// Whose list it is: a module's id, or `the thin link`, ...
+        owner: String,
+        /// Which list.
+        list: &'static str,
+        /// A path.
+        first: Utf8PathBuf,
+        /// The next one.
+        second: Utf8PathBuf,
+    },
+    /// A list names a file twice.
+    #[error("{list} of {owner:?} name {path:?} twice")]
+    #[diagnostic(code(distlto::bad_input), help("list each file once"))]
+    Repeated {
+        /// Whose list it is.
+        owner: String,
+        /// Which list.
+        list: &'static str,
+        /// The file.
+        path: Utf8PathBuf,
+    },
+    /// The plan's actions are no graph.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Graph(#[from] GraphError),
+}
+
+impl LinkPlan {
+    /// Reads the plan's JSON; a plan of another version is an error that says so.
+    pub fn read(bytes: &[u8]) -> Result<Self, PlanError> {
+        #[derive(Deserialize)]
+        struct Header {
+            version: u64,
+        }
+        match serde_json::from_slice::<Self>(bytes) {
+            Ok(plan) if plan.version == VERSION => Ok(plan),
+            Ok(plan) => Err(PlanError::Version { found: plan.version.into() }),
+            // A plan of another version may have other fields: its version says more than the first of them.
+            Err(error) => Err(match serde_json::from_slice::<Header>(bytes) {
+                Ok(Header { version: found }) if found != u64::from(VERSION) => PlanError::Version { found },
+                _ => PlanError::Json(error),
+            }),
+        }
+    }
+
+    /// The plan's JSON, indented, with a newline at its end.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec_pretty(self)
+            .expect("a plan has no maps and no floats, so every value has a JSON form");
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// Whether lists that must be sorted are, and name nothing twice.
+    pub(crate) fn check(&self) -> Result<(), PlanError> {
+        if self.version != VERSION {
+            return Err(PlanError::Version { found: self.version.into() });
+        }
+        for (owner, step) in [("the thin link", &self.thin_link), ("the final link", &self.link)] {
+            sorted(&step.inputs, owner, "the inputs")?;
+            sorted(&step.outputs, owner, "the outputs")?;
+        }
+        for module in &self.modules {
+            sorted(&module.imports, module.id.as_str(), "the imports")?;
+        }
+        Ok(())
+    }
+}
+
+impl ObjectPlan {
+    /// The module's import list, which the linker writes beside its shard: `m.o.imports` for
+    /// `m.o.thinlto.bc`.
+    pub fn imports_file(&self) -> Utf8PathBuf {
+        let shard = self.shard.as_str();
+        format!("{}.imports", shard.strip_suffix(".thinlto.bc").unwrap_or(shard)).into()
+    }
+}
+
+/// lld sorts import lists by bytes and Rust sorts paths by components; either order is an order.
+fn sorted(paths: &[Utf8PathBuf], owner: &str, list: &'static str) -> Result<(), PlanError> {
+    let pairs = || paths.iter().zip(paths.iter().skip(1));
+    let owner = || owner.to_owned();
+    if let Some((path, _)) = pairs().find(|(a, b)| a == b) {
+        return Err(PlanError::Repeated { owner: owner(), list, path: path.clone() });
+    }
+    let text = Utf8Path::as_str;
+    match pairs().find(|(a, b)| text(a) > text(b)) {
+        Some((first, second)) if !paths.is_sorted() => {
+            Err(PlanError::Unsorted { owner: owner(), list, first: first.clone(), second: second.clone() })
+        }
+        _ => Ok(()),
+    }
 }

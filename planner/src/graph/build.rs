@@ -1,0 +1,97 @@
+//! From a link plan to its action graph.
+//!
+//! One prepare action for each unpacked archive, the thin link, one opt action for each module, the final
+//! link. Pure: knows nothing of files on disk.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::error::GraphError;
+use super::{Action, ActionGraph, ActionKind, FileId};
+use crate::link_plan::{ArchivePlan, LinkPlan, ObjectPlan, PlanError, Step};
+
+impl LinkPlan {
+    /// The plan's action graph, checked, in canonical order.
+    pub fn to_graph(&self) -> Result<ActionGraph, PlanError> {
+        self.check()?;
+        let mut graph = ActionGraph::new();
+        let archives = self.archives.iter().filter_map(|archive| prepare(&mut graph, archive));
+        let mut actions: Vec<Action> = archives.collect();
+        actions.push(thin_link(&mut graph, self));
+        for module in &self.modules {
+            actions.push(opt(&mut graph, &self.backend, module)?);
+        }
+        let link = step(&mut graph, ActionKind::Link, &self.output, &self.link);
+        actions.push(link);
+        let files = graph.files().map(Utf8Path::to_owned).collect();
+        let prefixes = graph.prefixes().map(<[String]>::to_vec).collect();
+        Ok(ActionGraph::from_parts(files, prefixes, actions)?)
+    }
+}
+
+/// `None` for an archive of which nothing lies in its directory, so that there is nothing to wait for.
+fn prepare(graph: &mut ActionGraph, archive: &ArchivePlan) -> Option<Action> {
+    // The members of a thin archive may be files of their own, which no action writes.
+    let unpacked = archive.members.iter().filter(|member| member.path.starts_with(&archive.directory));
+    let outputs: Vec<_> = unpacked.map(|member| graph.file(&member.path)).collect();
+    if outputs.is_empty() {
+        return None;
+    }
+    let words =
+        ["distlto-prepare", "--archive", archive.path.as_str(), "--objects-out", archive.directory.as_str()];
+    Some(Action {
+        kind: ActionKind::Prepare,
+        label: archive.path.to_string(),
+        prefix: None,
+        args: words.map(str::to_owned).to_vec(),
+        inputs: vec![graph.file(&archive.path)],
+        outputs,
+        cost: 0,
+    })
+}
+
+fn thin_link(graph: &mut ActionGraph, plan: &LinkPlan) -> Action {
+    let mut action = step(graph, ActionKind::ThinLink, &plan.output, &plan.thin_link);
+    let mut outputs: Vec<Utf8PathBuf> = plan.thin_link.outputs.clone();
+    for module in &plan.modules {
+        outputs.push(module.shard.clone());
+        outputs.push(module.imports_file());
+    }
+    outputs.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
+    action.outputs = files(graph, &outputs);
+    action
+}
+
+fn opt(graph: &mut ActionGraph, backend: &[String], module: &ObjectPlan) -> Result<Action, GraphError> {
+    let mut imports = module.imports.clone();
+    imports.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
+    let mut inputs = vec![graph.file(&module.id), graph.file(&module.shard)];
+    inputs.extend(files(graph, &imports));
+    inputs.extend(files(graph, &module.extra_inputs));
+    let mut outputs = vec![graph.file(&module.object)];
+    outputs.extend(files(graph, &module.extra_outputs));
+    Ok(Action {
+        kind: ActionKind::Opt,
+        label: module.id.to_string(),
+        prefix: Some(graph.prefix(backend.to_vec())),
+        args: module.args.clone(),
+        inputs,
+        outputs,
+        cost: module.own_instructions.saturating_add(module.imported_instructions),
+    })
+}
+
+fn step(graph: &mut ActionGraph, kind: ActionKind, label: &Utf8Path, step: &Step) -> Action {
+    Action {
+        kind,
+        label: label.to_string(),
+        prefix: None,
+        args: step.command.clone(),
+        inputs: files(graph, &step.inputs),
+        outputs: files(graph, &step.outputs),
+        cost: 0,
+    }
+}
+
+fn files(graph: &mut ActionGraph, paths: &[Utf8PathBuf]) -> Vec<FileId> {
+    paths.iter().map(|path| graph.file(path)).collect()
+}

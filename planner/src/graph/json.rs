@@ -1,0 +1,121 @@
+//! The action graph as JSON: versioned, indexed, sorted; one line for each file, prefix and action.
+//!
+//! The format is described in `docs/action-graph.md` and `docs/action-graph.schema.json`. The writer streams;
+//! the reader takes bytes. Knows nothing of the files that hold the JSON.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use camino::Utf8PathBuf;
+use serde::{Deserialize, Serialize};
+
+use super::error::GraphError;
+use super::json_strict::{Kind, Strict};
+use super::{Action, ActionGraph, FileId, PrefixId};
+
+/// The version of the format; the reader refuses any other.
+pub const VERSION: u64 = 1;
+
+/// The whole text.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document<'a> {
+    version: u64,
+    files: Vec<String>,
+    prefixes: Vec<Vec<String>>,
+    #[serde(borrow)]
+    actions: Vec<Strict<Record<'a>>>,
+}
+
+/// One action.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record<'a> {
+    kind: Kind,
+    #[serde(borrow)]
+    label: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefix: Option<u32>,
+    args: Cow<'a, [String]>,
+    inputs: Vec<u32>,
+    outputs: Vec<u32>,
+    cost: u64,
+}
+
+/// What is read of a text that is not of this version.
+#[derive(Deserialize)]
+struct Header {
+    version: u64,
+}
+
+/// Writes the graph's JSON. Equal graphs give equal bytes, in whatever order they were put together.
+pub fn write(graph: &ActionGraph, out: &mut impl Write) -> io::Result<()> {
+    let order = graph.canonical_order();
+    write!(out, "{{\n\"version\":{VERSION},\n\"files\":")?;
+    lines(out, order.files.iter().map(|&file| graph.text(file)))?;
+    out.write_all(b",\n\"prefixes\":")?;
+    lines(out, order.prefixes.iter().map(|&prefix| graph.prefix_words(prefix)))?;
+    out.write_all(b",\n\"actions\":")?;
+    let places = |files: &[FileId]| files.iter().map(|&file| order.place(file)).collect();
+    let records = order.actions.iter().map(|&id| {
+        let action = graph.action(id);
+        Record {
+            kind: Kind(action.kind),
+            label: Cow::Borrowed(&action.label),
+            prefix: order.prefix_place(action),
+            args: Cow::Borrowed(&action.args),
+            inputs: places(&action.inputs),
+            outputs: places(&action.outputs),
+            cost: action.cost,
+        }
+    });
+    lines(out, records)?;
+    out.write_all(b"\n}\n")
+}
+
+/// [`write`] to memory.
+pub fn to_bytes(graph: &ActionGraph) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write(graph, &mut bytes).expect("writing to a Vec does not fail, and every key of the format is text");
+    bytes
+}
+
+/// Reads a graph's JSON and checks it. The result is in canonical order whatever the text's order was.
+pub fn read(bytes: &[u8]) -> Result<ActionGraph, GraphError> {
+    let document = match serde_json::from_slice::<Strict<Document<'_>>>(bytes) {
+        Ok(Strict(document)) => document,
+        // A text of another version may have other fields: its version says more than the first of them.
+        Err(error) => {
+            return Err(match serde_json::from_slice::<Strict<Header>>(bytes) {
+                Ok(Strict(Header { version: found })) if found != VERSION => GraphError::Version { found },
+                _ => GraphError::Json(error),
+            });
+        }
+    };
+    if document.version != VERSION {
+        return Err(GraphError::Version { found: document.version });
+    }
+    let files = document.files.into_iter().map(Utf8PathBuf::from).collect();
+    let ids = |places: Vec<u32>| places.into_iter().map(FileId).collect();
+    let actions = document.actions.into_iter().map(|Strict(record)| Action {
+        kind: record.kind.0,
+        label: record.label.into_owned(),
+        prefix: record.prefix.map(PrefixId),
+        args: record.args.into_owned(),
+        inputs: ids(record.inputs),
+        outputs: ids(record.outputs),
+        cost: record.cost,
+    });
+    ActionGraph::from_parts(files, document.prefixes, actions.collect())
+}
+
+/// A JSON array with one line for each item.
+fn lines<T: Serialize>(out: &mut impl Write, items: impl Iterator<Item = T>) -> io::Result<()> {
+    let mut before: &[u8] = b"[\n";
+    for item in items {
+        out.write_all(before)?;
+        serde_json::to_writer(&mut *out, &item)?;
+        before = b",\n";
+    }
+    out.write_all(if before == b"[\n" { b"[]" } else { b"\n]" })
+}
