@@ -1,1 +1,15 @@
+//! The harness of tests that cross crates: programs that are compiled, linked in several ways, run and compared.
 //!
+//! A case is a file below `cases/` (see `cases/README.md`); `tests/programs.rs` runs them all. The other files of
+//! `tests/` use the same parts to check how a link behaves: what it runs again, and what it leaves when it fails.
+
+pub mod build;
+pub mod case;
+pub mod check;
+pub mod distlto;
+pub mod folder;
+pub mod program;
+pub mod run;
+pub mod third_party;
+pub mod toolchain;
+pub mod way;

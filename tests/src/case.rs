@@ -1,0 +1,167 @@
+//! A case: one text file that holds directives and the sources they speak of, in the manner of LLVM's split-file.
+//!
+//! `//# key: value` lines come first, then `//--- name` begins each source. `cases/README.md` lists the keys.
+//! Pure: turns text into values and knows nothing of compilers or the file system.
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// One program to be compiled, linked in several ways, run and compared.
+#[derive(Debug, Default)]
+pub struct Case {
+    /// Folder and stem of the case's file: `archives/thin`.
+    pub name: String,
+    /// The files the case writes.
+    pub sections: Vec<Section>,
+    /// LLVM versions it applies to.
+    pub llvm: Versions,
+    /// Flags of every compilation.
+    pub flags: Vec<String>,
+    /// Flags of the compilation of one section, by name.
+    pub flags_of: Vec<(String, String)>,
+    /// Compiles nothing by itself: the steps or the link do.
+    pub compiles_nothing: bool,
+    /// Patterns of further sources.
+    pub sources: Vec<String>,
+    /// Commands before compiling.
+    pub before: Vec<String>,
+    /// Commands between compiling and linking.
+    pub steps: Vec<String>,
+    /// The linker driver, `%clang` or `%clang++` by the sources where absent.
+    pub driver: Option<String>,
+    /// Arguments of the link, all objects where absent.
+    pub link: Option<String>,
+    /// Flags that lld drops on the way to the distributor, handed to DTLTO's compiler so that it can be an oracle.
+    pub remote: Vec<String>,
+    /// Why DTLTO is no oracle for this case.
+    pub without_dtlto: Option<String>,
+    /// Commands after linking, with the output at hand.
+    pub after: Vec<String>,
+    /// Commands that show what the program does; the program itself where absent.
+    pub run: Option<Vec<String>>,
+    /// Exit code of the last of these.
+    pub exit: i32,
+    /// How many modules are compiled by backends.
+    pub modules: Option<usize>,
+    /// Every way of linking fails, and distlto says this.
+    pub fails: Option<String>,
+    /// distlto refuses the link, saying this, although the linker alone would not.
+    pub refused: Option<String>,
+}
+
+/// A file of a case.
+#[derive(Debug)]
+pub struct Section {
+    /// Path relative to the case's folder.
+    pub name: String,
+    /// Content.
+    pub text: String,
+}
+
+/// A range of LLVM versions, both ends included.
+#[derive(Debug, Clone, Copy)]
+pub struct Versions {
+    low: u32,
+    high: u32,
+}
+
+impl Default for Versions {
+    fn default() -> Self {
+        Self { low: 0, high: u32::MAX }
+    }
+}
+
+impl Versions {
+    /// Whether a version lies in the range.
+    pub fn hold(self, version: u32) -> bool {
+        (self.low..=self.high).contains(&version)
+    }
+
+    /// `22`, `>=19` or `<=16`.
+    fn parse(text: &str) -> Result<Self> {
+        let number = |digits: &str| {
+            digits
+                .trim()
+                .parse()
+                .with_context(|| format!("expected a version such as `>=19`, found `{text}`"))
+        };
+        Ok(if let Some(low) = text.strip_prefix(">=") {
+            Self { low: number(low)?, ..Self::default() }
+        } else if let Some(high) = text.strip_prefix("<=") {
+            Self { high: number(high)?, ..Self::default() }
+        } else {
+            Self { low: number(text)?, high: number(text)? }
+        })
+    }
+}
+
+impl Case {
+    /// Reads a case from the text of its file. Errors name the line.
+    pub fn parse(name: &str, text: &str) -> Result<Self> {
+        let mut case = Self { name: name.to_owned(), ..Self::default() };
+        for (number, line) in text.lines().enumerate() {
+            let place = || format!("tests/cases/{name}:{}", number + 1);
+            if let Some(file) = line.strip_prefix("//--- ") {
+                case.sections.push(Section { name: file.trim().to_owned(), text: String::new() });
+            } else if let Some(section) = case.sections.last_mut() {
+                section.text.push_str(line);
+                section.text.push('\n');
+            } else if let Some(directive) = line.strip_prefix("//# ") {
+                let (key, value) = directive
+                    .split_once(':')
+                    .with_context(|| format!("{}: expected `//# key: value`", place()))?;
+                case.set(key.trim(), value.trim()).with_context(place)?;
+            } else {
+                ensure!(
+                    line.is_empty() || line.starts_with("//"),
+                    "{}: expected a comment, a directive or `//--- name`",
+                    place()
+                );
+            }
+        }
+        ensure!(
+            !case.sections.is_empty() || !case.sources.is_empty() || !case.before.is_empty(),
+            "tests/cases/{name} has no source"
+        );
+        Ok(case)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        let text = value.to_owned();
+        match key {
+            "llvm" => self.llvm = Versions::parse(value)?,
+            "flags" => self.flags.push(text),
+            "compile" if value == "none" => self.compiles_nothing = true,
+            "sources" => self.sources.push(text),
+            "before" => self.before.push(text),
+            "step" => self.steps.push(text),
+            "driver" => self.driver = Some(text),
+            "link" => match &mut self.link {
+                Some(link) => {
+                    link.push(' ');
+                    link.push_str(value);
+                }
+                None => self.link = Some(text),
+            },
+            "remote" => self.remote.push(text),
+            "without dtlto" => self.without_dtlto = Some(text),
+            "after" => self.after.push(text),
+            "run" if value == "none" => self.run = Some(Vec::new()),
+            "run" => self.run.get_or_insert_default().push(text),
+            "exit" => self.exit = value.parse().context("expected an exit code")?,
+            "modules" => self.modules = Some(value.parse().context("expected a count")?),
+            "fails" => self.fails = Some(text),
+            "refused" => self.refused = Some(text),
+            _ => match key.split_once(' ') {
+                Some(("flags", file)) => self.flags_of.push((file.trim().to_owned(), text)),
+                _ => bail!("unknown directive `{key}`; tests/cases/README.md lists the known ones"),
+            },
+        }
+        Ok(())
+    }
+
+    /// Whether the case holds C++ and so is linked by `clang++`.
+    pub fn is_cpp(&self) -> bool {
+        let cpp = |name: &str| [".cpp", ".cc"].iter().any(|suffix| name.ends_with(suffix));
+        self.sections.iter().any(|section| cpp(&section.name)) || self.sources.iter().any(|name| cpp(name))
+    }
+}

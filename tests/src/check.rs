@@ -1,0 +1,160 @@
+//! One case from beginning to end: build, link in every way, run, and compare what came out with the oracles.
+
+use std::path::Path;
+use std::time::SystemTime;
+use std::{fs, str};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::build::build;
+use crate::case::Case;
+use crate::distlto::objects_dir;
+use crate::folder::Folder;
+use crate::program::{objects, symbols};
+use crate::run::{capture, fail, shown, succeed, told};
+use crate::toolchain::Toolchain;
+use crate::way::Way;
+
+/// How many native objects were compared with DTLTO's, and how many there were.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Compared {
+    /// Objects equal byte for byte to DTLTO's.
+    pub identical: usize,
+    /// All objects that distlto compiled.
+    pub compiled: usize,
+}
+
+/// Checks one case.
+pub fn check(case: &Case, toolchain: Toolchain) -> Result<Compared> {
+    let folder = build(case, toolchain)?;
+    if let Some(text) = case.fails.as_ref().or(case.refused.as_ref()) {
+        return refuses(case, &folder, text);
+    }
+    let oracle = outcome(case, &folder, Way::InProcess)?;
+    let dtlto = toolchain.has_dtlto() && case.without_dtlto.is_none();
+    if dtlto {
+        let said = outcome(case, &folder, Way::Dtlto)?;
+        ensure!(said == oracle, "DTLTO's program behaves unlike the in-process one, so it is no oracle");
+    }
+    let said = outcome(case, &folder, Way::Distlto)?;
+    ensure!(said == oracle, "the program says\n{said}\nand the in-process one\n{oracle}");
+    same_symbols(&folder)?;
+    let mut compared = Compared::default();
+    let output = Way::Distlto.output(&folder);
+    compared.compiled = objects(&objects_dir(&output))?.len();
+    if dtlto {
+        compared.identical = same_objects(&folder)?;
+    }
+    if let Some(modules) = case.modules {
+        let found = compared.compiled;
+        ensure!(found == modules, "{found} native objects were compiled, expected {modules}");
+    }
+    unchanged_by_relink(case, &folder)?;
+    Ok(compared)
+}
+
+/// Links in one way, runs the program, and gives what it said and how it ended.
+fn outcome(case: &Case, folder: &Folder, way: Way) -> Result<String> {
+    let mut link = way.command(case, folder)?;
+    succeed(&mut link)?;
+    for line in &case.after {
+        succeed(&mut folder.command(line, way.dir())?)?;
+    }
+    let program = vec!["%out".to_owned()];
+    let commands = case.run.as_ref().unwrap_or(&program);
+    let mut said = String::new();
+    for (number, line) in commands.iter().enumerate() {
+        let mut command = folder.command(line, way.dir())?;
+        let output = capture(&mut command)?;
+        let expected = if number + 1 == commands.len() { case.exit } else { 0 };
+        if output.status.code() != Some(expected) {
+            bail!("expected exit code {expected}, found {}", told(&command, &output));
+        }
+        let text = str::from_utf8(&output.stdout).context("programs print UTF-8")?;
+        said.push_str(&text.replace(way.dir(), "<dir>"));
+    }
+    ensure!(commands.is_empty() || !said.is_empty(), "the program prints nothing, so nothing is compared");
+    Ok(said)
+}
+
+/// Every way defines the same symbols.
+fn same_symbols(folder: &Folder) -> Result<()> {
+    let expected = symbols(&Way::InProcess.output(folder))?;
+    let found = symbols(&Way::Distlto.output(folder))?;
+    let missing: Vec<_> = expected.difference(&found).take(10).collect();
+    let extra: Vec<_> = found.difference(&expected).take(10).collect();
+    ensure!(
+        missing.is_empty() && extra.is_empty(),
+        "the program lacks the symbols {missing:?} of the in-process one and has {extra:?} instead"
+    );
+    Ok(())
+}
+
+/// The objects of `distlto link` are those of DTLTO, byte for byte. Gives their number.
+///
+/// Compared as multisets: module ids differ where archives are unpacked in different places.
+fn same_objects(folder: &Folder) -> Result<usize> {
+    let kept = Way::Dtlto.kept(folder);
+    let mut expected = objects(&kept)?;
+    let found = objects(&objects_dir(&Way::Distlto.output(folder)))?;
+    let all = found.len();
+    let mut unlike = Vec::new();
+    for (path, bytes) in &found {
+        match expected.iter().position(|(_, other)| other == bytes) {
+            Some(place) => drop(expected.swap_remove(place)),
+            None => unlike.push(path.display().to_string()),
+        }
+    }
+    if !unlike.is_empty() || !expected.is_empty() {
+        let left: Vec<_> = expected
+            .iter()
+            .map(|(path, _)| {
+                let id = fs::read_to_string(path.with_extension("id")).unwrap_or_default();
+                format!("{} ({id})", path.display())
+            })
+            .collect();
+        bail!(
+            "{} of {all} objects are identical to DTLTO's. distlto's:\n  {}\nDTLTO's without an equal:\n  {}",
+            all - unlike.len(),
+            unlike.join("\n  "),
+            left.join("\n  ")
+        );
+    }
+    Ok(all)
+}
+
+/// A second link with nothing changed touches neither the program nor any object.
+fn unchanged_by_relink(case: &Case, folder: &Folder) -> Result<()> {
+    let output = Way::Distlto.output(folder);
+    let state = |output: &Path| -> Result<Vec<SystemTime>> {
+        let objects = objects(&objects_dir(output))?;
+        let files = objects.iter().map(|(path, _)| path.as_path()).chain([output]);
+        files.map(|path| Ok(fs::metadata(path)?.modified()?)).collect()
+    };
+    let before = state(&output)?;
+    if before.len() == 1 {
+        return Ok(());
+    }
+    succeed(&mut Way::Distlto.command(case, folder)?)?;
+    ensure!(
+        state(&output)? == before,
+        "a second link with nothing changed wrote the program or objects again"
+    );
+    Ok(())
+}
+
+/// distlto fails with the expected text and leaves no program; where all ways must fail, the linker fails too.
+fn refuses(case: &Case, folder: &Folder, text: &str) -> Result<Compared> {
+    let mut plain = Way::InProcess.command(case, folder)?;
+    if case.fails.is_some() {
+        fail(&mut plain)?;
+    } else {
+        succeed(&mut plain)?;
+    }
+    let mut command = Way::Distlto.command(case, folder)?;
+    let (_, said) = fail(&mut command)?;
+    let shown = shown(&command);
+    ensure!(said.contains(text), "expected `{text}` from\n  {shown}\nfound\n{said}");
+    ensure!(!Way::Distlto.output(folder).exists(), "a program is left behind by\n  {shown}");
+    Ok(Compared::default())
+}

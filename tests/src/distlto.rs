@@ -1,0 +1,59 @@
+//! The `distlto` under test: built once per test process with the profile of the tests, unless
+//! `DISTLTO_TEST_BIN` names another one. Knows its command line and where it keeps its state, nothing more.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, bail};
+
+use crate::toolchain::{profile_dir, repository};
+
+/// The program under test.
+pub fn binary() -> Result<&'static Path> {
+    static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = BINARY.get_or_init(|| build().map_err(|error| format!("{error:#}")));
+    match built {
+        Ok(path) => Ok(path),
+        Err(error) => bail!("{error}"),
+    }
+}
+
+fn build() -> Result<PathBuf> {
+    if let Some(path) = env::var_os("DISTLTO_TEST_BIN") {
+        return Ok(path.into());
+    }
+    let dir = profile_dir()?;
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["build", "--quiet", "--package", "distlto", "--bin", "distlto"]).current_dir(repository());
+    if dir.file_name() == Some(OsStr::new("release")) {
+        command.arg("--release");
+    }
+    let status = command.status().context("cannot start cargo to build distlto")?;
+    if !status.success() {
+        bail!("distlto does not build");
+    }
+    Ok(dir.join("distlto"))
+}
+
+/// `distlto link -- `, to be followed by a linker command.
+pub fn link() -> Result<Command> {
+    let mut command = Command::new(binary()?);
+    command.args(["link", "--"]);
+    Ok(command)
+}
+
+/// Where the state of a link of `output` lies.
+pub fn state_dir(output: &Path) -> PathBuf {
+    let mut name = output.as_os_str().to_owned();
+    name.push(".distlto");
+    name.into()
+}
+
+/// Where the native objects of a link of `output` lie.
+pub fn objects_dir(output: &Path) -> PathBuf {
+    state_dir(output).join("objects")
+}

@@ -1,0 +1,90 @@
+//! The three ways of linking a case: in-process ThinLTO, lld's DTLTO with the simplest distributor, `distlto link`.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::case::Case;
+use crate::folder::Folder;
+use crate::{distlto, toolchain};
+
+/// A way of linking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// The linker does everything.
+    InProcess,
+    /// The linker hands backends to a distributor.
+    Dtlto,
+    /// The program under test.
+    Distlto,
+}
+
+impl Way {
+    /// The directory, inside the case's folder, that holds what this way makes.
+    pub fn dir(self) -> &'static str {
+        match self {
+            Self::InProcess => "in-process",
+            Self::Dtlto => "dtlto",
+            Self::Distlto => "distlto",
+        }
+    }
+
+    /// The program this way links.
+    pub fn output(self, folder: &Folder) -> PathBuf {
+        folder.path.join(self.dir()).join("program")
+    }
+
+    /// Where the DTLTO distributor keeps native objects.
+    pub fn kept(self, folder: &Folder) -> PathBuf {
+        folder.path.join(self.dir()).join("kept")
+    }
+
+    /// The command that links the case, ready to run; also makes the way's directory and response files.
+    pub fn command(self, case: &Case, folder: &Folder) -> Result<Command> {
+        let dir = self.dir();
+        fs::create_dir_all(folder.path.join(dir))?;
+        for section in case.sections.iter().filter(|section| section.name.ends_with(".rsp")) {
+            folder.write(&format!("{dir}/{}", section.name), folder.expand(&section.text, dir)?)?;
+        }
+        let words = self.words(case, folder)?;
+        let mut command = match self {
+            Self::Distlto => distlto::link()?,
+            _ => Command::new(&words[0]),
+        };
+        command.args(if self == Self::Distlto { &words[..] } else { &words[1..] });
+        command.current_dir(&folder.path);
+        Ok(command)
+    }
+
+    fn words(self, case: &Case, folder: &Folder) -> Result<Vec<String>> {
+        let dir = self.dir();
+        let mut words = match &case.driver {
+            Some(driver) => folder.words(driver, dir)?,
+            None => {
+                let clang = if case.is_cpp() { "%clang++" } else { "%clang" };
+                folder.words(&format!("{clang} -O2 -flto=thin -fuse-ld=lld -o %out"), dir)?
+            }
+        };
+        if self == Self::Dtlto {
+            let helper = toolchain::helper("distlto-test-distributor")?;
+            let helper = helper.to_str().context("the target directory's name is UTF-8")?;
+            let kept = format!("{dir}/kept");
+            if words[0].contains("ld.lld") {
+                let clang = folder.expand("%clang", dir)?;
+                words.push(format!("--thinlto-distributor={helper}"));
+                words.push(format!("--thinlto-distributor-arg={kept}"));
+                words.push(format!("--thinlto-remote-compiler={clang}"));
+                words.extend(case.remote.iter().map(|flag| format!("--thinlto-remote-compiler-arg={flag}")));
+            } else {
+                words.push(format!("-fthinlto-distributor={helper}"));
+                words.push(format!("-Xthinlto-distributor={kept}"));
+                let remote = |flag| format!("-Wl,--thinlto-remote-compiler-arg={flag}");
+                words.extend(case.remote.iter().map(remote));
+            }
+        }
+        words.extend(folder.words(case.link.as_deref().unwrap_or("%objects"), dir)?);
+        Ok(words)
+    }
+}
