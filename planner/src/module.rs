@@ -1,0 +1,211 @@
+//! What a bitcode object says of itself: producer, target, content hash, kind of summary, size.
+//!
+//! Reads only module-level records and the summary and passes over all code by block lengths. Knows nothing
+//! of files or links. Record numbers are those of `LLVMBitCodes.h`; how producers differ was measured with
+//! clang 14 to 22, `opt`, `llvm-as` and rustc 1.95.
+
+use crate::bitcode::{self, BitcodeError, Block, Item, ModuleHash, SubBlock, Walk};
+
+const REMEDY: &str = "compile the object again; if it is complete, it is not bitcode of LLVM 14 or later";
+
+/// IDENTIFICATION: the producer's name.
+const IDENTIFICATION_STRING: u64 = 1;
+/// MODULE: the version of the format; from 2 on, names are in a string table at the end of the file.
+const MODULE_VERSION: u64 = 1;
+const MODULE_TRIPLE: u64 = 2;
+const MODULE_SOURCE_FILENAME: u64 = 16;
+const MODULE_HASH: u64 = 17;
+/// GLOBALVAL_SUMMARY: functions with call edges, with hotness, with relative frequencies.
+const PERMODULE: u64 = 1;
+const PERMODULE_PROFILE: u64 = 2;
+const PERMODULE_RELBF: u64 = 19;
+const SUMMARY_VERSION: u64 = 10;
+const SUMMARY_FLAGS: u64 = 20;
+
+/// Summary flag: the object can take part in a ThinLTO or in a FullLTO link.
+const FLAG_UNIFIED: u64 = 0x200;
+
+/// What a link does with an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Summary {
+    /// Compiled on its own with imports: `-flto=thin`, `-funified-lto` of either kind, any rustc bitcode.
+    ThinLto,
+    /// Merged with others: `-flto` for ELF and COFF.
+    FullLto,
+    /// Merged with others, as there is no summary: `-emit-llvm` and `llvm-as` output, `-flto` for Darwin.
+    None,
+}
+
+/// One bitcode object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Module {
+    /// Who wrote the object, such as `LLVM22.1.8` or `LLVM22.1.2-rust-1.95.0-stable`; empty if not recorded.
+    pub producer: String,
+    /// The target triple; empty if not recorded.
+    pub triple: String,
+    /// The source file as the compiler was given it; empty if not recorded.
+    pub source_name: String,
+    /// The hash of the content; `None` when the producer recorded none (`opt -module-summary`) or zeros.
+    pub hash: Option<ModuleHash>,
+    /// What a link does with the object. For a split unit: with its first module.
+    pub summary: Summary,
+    /// Whether a ThinLTO object can take part in a FullLTO link too (`-funified-lto`), if the link asks.
+    pub unified: bool,
+    /// Whether the object holds two modules, the second of which goes to regular LTO
+    /// (`-fsplit-lto-unit` with type metadata).
+    pub split_unit: bool,
+    /// IR instructions of all functions in all summaries; `None` without a summary of a version whose
+    /// layout is known ([`bitcode::SUMMARY_VERSIONS`]).
+    pub instructions: Option<u64>,
+}
+
+/// Reads raw bitcode, or bitcode in Darwin's wrapper. Time and memory are bounded by the length of `bytes`.
+pub fn read(bytes: &[u8]) -> Result<Module, BitcodeError> {
+    read_stream(bytes).map_err(|error| BitcodeError { remedy: REMEDY, ..error })
+}
+
+/// What is known on the way.
+#[derive(Default)]
+struct Reader {
+    walk: Walk,
+    producer: Vec<u8>,
+    modules: u32,
+    version: u64,
+    string_table: bool,
+    triple: Vec<u8>,
+    source_name: Vec<u8>,
+    hash: Option<ModuleHash>,
+    summary: Option<Summary>,
+    flags: u64,
+    instructions: Option<u64>,
+}
+
+fn read_stream(bytes: &[u8]) -> Result<Module, BitcodeError> {
+    let mut top = bitcode::open(bytes)?;
+    let mut reader = Reader::default();
+    while let Item::Block(block) = top.next(&mut reader.walk)? {
+        match block.id {
+            bitcode::IDENTIFICATION_BLOCK if reader.producer.is_empty() => reader.identification(block)?,
+            bitcode::MODULE_BLOCK => reader.module(block)?,
+            bitcode::STRTAB_BLOCK => reader.string_table = true,
+            _ => {}
+        }
+    }
+    if reader.modules == 0 {
+        return Err(top.error("the end of the file", "a module"));
+    }
+    if reader.version >= 2 && !reader.string_table {
+        return Err(top.error("the end of the file", "a string table (the file may be truncated)"));
+    }
+    Ok(Module {
+        producer: text(reader.producer),
+        triple: text(reader.triple),
+        source_name: text(reader.source_name),
+        hash: reader.hash.filter(|hash| *hash != [0; 5]),
+        summary: reader.summary.unwrap_or(Summary::None),
+        unified: reader.flags & FLAG_UNIFIED != 0,
+        split_unit: reader.modules > 1,
+        instructions: reader.instructions,
+    })
+}
+
+/// Names are shown, never compared or opened, so those that are not UTF-8 are shown as well as can be.
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+impl Reader {
+    fn identification(&mut self, block: SubBlock<'_>) -> Result<(), BitcodeError> {
+        let mut block = block.open(&self.walk);
+        loop {
+            match block.next(&mut self.walk)? {
+                Item::Record(IDENTIFICATION_STRING) => self.producer = block.bytes()?,
+                Item::End => return Ok(()),
+                _ => {}
+            }
+        }
+    }
+
+    fn module(&mut self, block: SubBlock<'_>) -> Result<(), BitcodeError> {
+        let mut block = block.open(&self.walk);
+        self.modules += 1;
+        let first = self.modules == 1;
+        let mut summary = None;
+        loop {
+            match block.next(&mut self.walk)? {
+                Item::Block(inner) => match inner.id {
+                    bitcode::GLOBALVAL_SUMMARY_BLOCK => {
+                        summary = Some(Summary::ThinLto);
+                        self.summary(inner)?;
+                    }
+                    bitcode::FULL_LTO_GLOBALVAL_SUMMARY_BLOCK => {
+                        summary = Some(Summary::FullLto);
+                        self.summary(inner)?;
+                    }
+                    bitcode::MODULE_STRTAB_BLOCK => {
+                        return Err(inner.error("the module path table of an index shard", "a module"));
+                    }
+                    _ => {}
+                },
+                Item::Record(MODULE_VERSION) => self.version = number(&mut block)?,
+                Item::Record(MODULE_TRIPLE) if first => self.triple = block.bytes()?,
+                Item::Record(MODULE_SOURCE_FILENAME) if first => self.source_name = block.bytes()?,
+                Item::Record(MODULE_HASH) if first => self.hash = Some(hash(&mut block)?),
+                Item::Record(_) => {}
+                Item::End => break,
+            }
+        }
+        if first {
+            self.summary = summary;
+        }
+        Ok(())
+    }
+
+    fn summary(&mut self, block: SubBlock<'_>) -> Result<(), BitcodeError> {
+        let mut block = block.open(&self.walk);
+        let mut known = false;
+        let mut sum = 0u64;
+        loop {
+            match block.next(&mut self.walk)? {
+                Item::Record(SUMMARY_VERSION) => {
+                    known = bitcode::SUMMARY_VERSIONS.contains(&number(&mut block)?);
+                }
+                Item::Record(SUMMARY_FLAGS) => self.flags |= number(&mut block)?,
+                Item::Record(PERMODULE | PERMODULE_PROFILE | PERMODULE_RELBF) if known => {
+                    // Value, flags, instructions, and more.
+                    let mut fields = [0; 3];
+                    if block.operands(&mut fields)? < fields.len() {
+                        return Err(block.error("a shorter record", "a function's summary"));
+                    }
+                    sum = sum.saturating_add(fields[2]);
+                }
+                Item::End => break,
+                _ => {}
+            }
+        }
+        if known {
+            self.instructions = Some(self.instructions.unwrap_or(0).saturating_add(sum));
+        }
+        Ok(())
+    }
+}
+
+/// The one number of a record.
+pub(crate) fn number(block: &mut Block<'_>) -> Result<u64, BitcodeError> {
+    let mut fields = [0];
+    match block.operands(&mut fields)? {
+        1 => Ok(fields[0]),
+        _ => Err(block.error("an empty record", "a number")),
+    }
+}
+
+/// The five words of a hash record.
+pub(crate) fn hash(block: &mut Block<'_>) -> Result<ModuleHash, BitcodeError> {
+    let mut fields = [0; 5];
+    let count = block.operands(&mut fields)?;
+    let words = fields.map(|word| u32::try_from(word).ok());
+    match words {
+        [Some(a), Some(b), Some(c), Some(d), Some(e)] if count == 5 => Ok([a, b, c, d, e]),
+        _ => Err(block.error("another record", "a hash of five 32-bit words")),
+    }
+}
