@@ -33,9 +33,15 @@ pub enum ResponseError {
     },
 }
 
-/// Splits a response file's content into words.
+/// Splits a response file's content into words. As in LLVM, an empty word is no word.
 pub fn tokenize(text: &[u8]) -> Vec<Word> {
-    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+    let mut words = split_quoted(text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text));
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Splits text at blanks outside of quotes, undoing quotes and backslashes.
+pub fn split_quoted(text: &[u8]) -> Vec<Word> {
     let mut words = Vec::new();
     let mut word: Option<Word> = None;
     let mut bytes = text.iter().copied();
@@ -52,11 +58,11 @@ pub fn tokenize(text: &[u8]) -> Vec<Word> {
                     }
                 }
             }
-            b' ' | b'\t' | b'\r' | b'\n' => words.extend(word.take().filter(|word| !word.is_empty())),
+            b' ' | b'\t' | b'\r' | b'\n' => words.extend(word.take()),
             other => word.get_or_insert_default().push(other),
         }
     }
-    words.extend(word.filter(|word| !word.is_empty()));
+    words.extend(word);
     words
 }
 

@@ -79,7 +79,9 @@ pub fn translate(option: &str) -> Codegen {
             Codegen::Arguments(vec!["-Xclang".to_owned(), format!("-debugger-tuning={value}")])
         }
         "emulated-tls" => flag("-femulated-tls", "-fno-emulated-tls"),
-        "generate-arange-section" => flag("-gdwarf-aranges", "-gno-dwarf-aranges"),
+        // Clang has no opposite, and needs none: off is what it does.
+        "generate-arange-section" if !on => Codegen::Arguments(Vec::new()),
+        "generate-arange-section" => one("-gdwarf-aranges".to_owned()),
         "stack-size-section" => flag("-fstack-size-section", "-fno-stack-size-section"),
         "split-machine-functions" => flag("-fsplit-machine-functions", "-fno-split-machine-functions"),
         "unique-section-names" => flag("-funique-section-names", "-fno-unique-section-names"),

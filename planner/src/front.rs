@@ -1,0 +1,161 @@
+//! The front end for link lines: from the command that a user wraps to one ld.lld link line.
+//!
+//! A driver is asked with `-###` what it would run, so what it adds by itself is known and not guessed.
+//! Knows nothing of what the link line's inputs are.
+
+use std::path::{Path, PathBuf};
+
+use crate::driver::{self, DriverJobs};
+use crate::invocation::{Program, program};
+use crate::response::{self, ResponseError};
+use crate::runner::{Runner, ToolError};
+use crate::words::{Word, lossy, path_of};
+
+/// What a wrapped command turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolved {
+    /// A link by ld.lld.
+    Link(LinkCommand),
+    /// No link, or one by another linker: to be run as it is, after a look at its inputs.
+    Other {
+        /// The linker that a driver would run, if it would.
+        linker: Option<String>,
+        /// The words that may name inputs.
+        words: Vec<Word>,
+    },
+}
+
+/// A link by ld.lld.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkCommand {
+    /// The linker and the words that select its flavour.
+    pub linker: Vec<Word>,
+    /// The link line after that, response files expanded.
+    pub words: Vec<Word>,
+    /// Compilations that the driver does first, for source files on its command line.
+    pub compilations: Vec<Vec<Word>>,
+    /// The clang to compile with, where the command names or implies one.
+    pub compiler: Option<Word>,
+}
+
+/// Why a wrapped command could not be resolved.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum FrontError {
+    /// A response file.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Response(#[from] ResponseError),
+    /// A tool.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Tool(#[from] ToolError),
+}
+
+/// Finds out what a command is. `command` is not empty.
+pub fn resolve(command: &[Word], runner: &dyn Runner) -> Result<Resolved, FrontError> {
+    let name = lossy(&command[0]);
+    match program(&name, command.get(1).map(Vec::as_slice)) {
+        Program::Lld => {
+            let fixed = if command.get(1).is_some_and(|word| word == b"-flavor") { 3 } else { 1 };
+            let (linker, words) = command.split_at(fixed.min(command.len()));
+            Ok(Resolved::Link(LinkCommand {
+                linker: linker.to_vec(),
+                words: response::expand(words.to_vec())?,
+                compilations: Vec::new(),
+                compiler: None,
+            }))
+        }
+        Program::OtherLinker => {
+            let words = response::expand(command[1..].to_vec())?;
+            Ok(Resolved::Other { linker: Some(name), words })
+        }
+        kind @ (Program::Clang | Program::OtherDriver) => ask_driver(command, kind, runner),
+    }
+}
+
+fn ask_driver(command: &[Word], kind: Program, runner: &dyn Runner) -> Result<Resolved, FrontError> {
+    let program = lossy(&command[0]);
+    let not_a_link = || Resolved::Other { linker: None, words: Vec::new() };
+    let mut question = command.to_vec();
+    question.push(b"-###".to_vec());
+    let answer =
+        runner.run(&question).map_err(|source| ToolError::Start { program: program.clone(), source })?;
+    if !answer.status.success() {
+        // The command itself will say what is wrong with it, in its own words.
+        return Ok(not_a_link());
+    }
+    let jobs = driver::parse(&answer.stderr);
+    let Some(link) = jobs.link() else {
+        if jobs.jobs.is_empty() && kind == Program::Clang && !asks_for_information(command) {
+            return Err(ToolError::NoCommands { program }.into());
+        }
+        return Ok(not_a_link());
+    };
+    let words = link[1..].to_vec();
+    match linker_of(command, link, runner) {
+        Some(linker) => Ok(Resolved::Link(LinkCommand {
+            linker: vec![linker],
+            words: response::expand(words.into_iter().filter(|word| !word.starts_with(b"-fuse-ld=")))?,
+            compilations: jobs.before_link().to_vec(),
+            compiler: compiler_of(command, kind, &jobs),
+        })),
+        None => Ok(Resolved::Other { linker: Some(lossy(&link[0])), words: response::expand(words)? }),
+    }
+}
+
+/// `clang --version` and the like print and compile nothing.
+fn asks_for_information(command: &[Word]) -> bool {
+    command.len() == 1
+        || command.iter().any(|word| {
+            word.starts_with(b"--version")
+                || word.starts_with(b"--help")
+                || word.starts_with(b"-print-")
+                || word.starts_with(b"--print-")
+                || [&b"-v"[..], b"-dumpversion", b"-dumpmachine"].contains(&word.as_slice())
+        })
+}
+
+/// The ld.lld that a driver's link runs. GCC's names collect2, which looks ld.lld up by itself.
+fn linker_of(command: &[Word], link: &[Word], runner: &dyn Runner) -> Option<Word> {
+    let name = lossy(&link[0]);
+    if program(&name, None) == Program::Lld {
+        return Some(link[0].clone());
+    }
+    let collect2 = name.rsplit('/').next() == Some("collect2");
+    if !collect2 || !link.iter().any(|word| word == b"-fuse-ld=lld") {
+        return None;
+    }
+    let question = vec![command[0].clone(), b"-print-prog-name=ld.lld".to_vec()];
+    let answer = runner.run(&question).ok().filter(|answer| answer.status.success())?;
+    let found = answer.stdout.trim_ascii().to_vec();
+    (!found.is_empty()).then_some(found)
+}
+
+/// A clang that was named compiles too; behind another name the installation it reported is used.
+fn compiler_of(command: &[Word], kind: Program, jobs: &DriverJobs) -> Option<Word> {
+    match kind {
+        Program::Clang => Some(command[0].clone()),
+        _ => jobs.installed_dir.as_deref().and_then(clang_in),
+    }
+}
+
+/// The clang of the same installation as a linker: beside the file that its name leads to.
+pub fn clang_beside(linker: &Word) -> Option<Word> {
+    let path = path_of(linker);
+    let found = if linker.contains(&b'/') { path } else { in_search_path(&path)? };
+    let real = found.canonicalize().ok()?;
+    clang_in(real.parent()?)
+}
+
+fn clang_in(directory: &Path) -> Option<Word> {
+    let clang = directory.join("clang");
+    clang.is_file().then(|| crate::words::word_of(clang.into_os_string()))
+}
+
+/// A program's file, looked up in `PATH` as a shell does.
+pub fn in_search_path(program: &Path) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|directory| directory.join(program))
+        .find(|candidate| candidate.is_file())
+}

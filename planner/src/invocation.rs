@@ -1,0 +1,74 @@
+//! What kind of command a user wraps: a compiler driver, a linker, or something else.
+//!
+//! Judges by the program's name alone, as drivers and linkers themselves do. Runs nothing.
+
+/// What a command's program is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// clang or clang++, under any prefix or version suffix.
+    Clang,
+    /// Another program that may pass its arguments to a compiler driver: gcc, cc, ccache, a script.
+    OtherDriver,
+    /// An ELF linker of LLVM.
+    Lld,
+    /// A linker that is not one for ELF, or not one of LLVM's.
+    OtherLinker,
+}
+
+/// What the program of a command is, by its base name; `first` is the command's first argument.
+pub fn program(command: &str, first: Option<&[u8]>) -> Program {
+    let name = command.rsplit('/').next().unwrap_or(command);
+    let stem = without_version(name);
+    match stem {
+        "ld.lld" => Program::Lld,
+        // The generic driver takes its flavour from the first argument.
+        "lld" | "rust-lld" if first == Some(b"-flavor") => Program::Lld,
+        "ld64.lld" | "lld-link" | "wasm-ld" | "lld" | "rust-lld" | "mold" | "ld.mold" | "ld.gold"
+        | "ld.bfd" | "ld" => Program::OtherLinker,
+        _ if is_clang(stem) => Program::Clang,
+        _ => Program::OtherDriver,
+    }
+}
+
+/// `clang-22` -> `clang`, `clang++-16.0` -> `clang++`.
+fn without_version(name: &str) -> &str {
+    match name.rsplit_once('-') {
+        Some((stem, version))
+            if !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') =>
+        {
+            stem
+        }
+        _ => name,
+    }
+}
+
+/// `clang`, `clang++`, `x86_64-linux-gnu-clang`.
+fn is_clang(stem: &str) -> bool {
+    let last = stem.rsplit('-').next().unwrap_or(stem);
+    matches!(last, "clang" | "clang++")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_known_by_name() {
+        for (name, expected) in [
+            ("clang", Program::Clang),
+            ("/usr/bin/clang++-22", Program::Clang),
+            ("aarch64-linux-gnu-clang-16", Program::Clang),
+            ("gcc", Program::OtherDriver),
+            ("ccache", Program::OtherDriver),
+            ("./my-clang-wrapper.sh", Program::OtherDriver),
+            ("ld.lld-22", Program::Lld),
+            ("/x/ld.lld", Program::Lld),
+            ("ld", Program::OtherLinker),
+            ("ld64.lld", Program::OtherLinker),
+            ("rust-lld", Program::OtherLinker),
+        ] {
+            assert_eq!(program(name, None), expected, "{name}");
+        }
+        assert_eq!(program("rust-lld", Some(b"-flavor")), Program::Lld);
+    }
+}
