@@ -3,5 +3,17 @@
 //! Knows file formats (bitcode, native objects, FatLTO, archives of every kind) and one rule for names;
 //! knows nothing of links and plans.
 
+mod archive;
+mod directory;
+pub mod error;
 pub mod exit;
+mod input;
+pub mod kind;
+pub mod manifest;
+pub mod names;
+mod native;
+mod record;
+pub mod store;
+mod universal;
+pub mod unpack;
 pub mod write;

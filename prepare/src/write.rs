@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use miette::Diagnostic;
@@ -67,23 +68,66 @@ fn holds(path: &Path, bytes: &[u8]) -> Result<bool, IoError> {
 
 /// Writes `bytes` to a temporary beside `path` and renames it into place, making parent directories.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), IoError> {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
+    write_by_way_of(parent_of(path), path, bytes, 0o666)
+}
+
+/// The same with the temporary in `directory`, which must be on the file system of `path`, and with a file mode
+/// (which the umask restricts).
+pub(crate) fn write_by_way_of(directory: &Path, path: &Path, bytes: &[u8], mode: u32) -> Result<(), IoError> {
+    make_parent(path)?;
     let mut file = tempfile::Builder::new()
         .prefix(TEMPORARY_PREFIX)
-        .permissions(default_permissions())
-        .tempfile_in(parent)
+        .permissions(fs::Permissions::from_mode(mode))
+        .tempfile_in(directory)
         .map_err(IoError::on("write", path))?;
     file.write_all(bytes).map_err(IoError::on("write", path))?;
     file.persist(path).map_err(|error| IoError::on("rename into place", path)(error.error))?;
     Ok(())
 }
 
-/// What `open(2)` with mode 0666 gives under the process's umask; tempfile's own default is 0600.
-fn default_permissions() -> fs::Permissions {
-    use std::os::unix::fs::PermissionsExt;
-    fs::Permissions::from_mode(0o666)
+/// Lets `make` create a file under the temporary name it is given, beside `path`, and renames it into place.
+pub(crate) fn place(path: &Path, make: impl FnMut(&Path) -> io::Result<()>) -> Result<(), IoError> {
+    make_parent(path)?;
+    let made = tempfile::Builder::new()
+        .prefix(TEMPORARY_PREFIX)
+        .make_in(parent_of(path), make)
+        .map_err(IoError::on("write", path))?;
+    made.persist(path).map_err(|error| IoError::on("rename into place", path)(error.error))?;
+    Ok(())
+}
+
+/// Removes the temporaries that killed runs have left in `directory`. Only for callers who know, by a lock, that
+/// no other run is writing there. Returns how many there were.
+pub fn sweep(directory: &Path) -> Result<usize, IoError> {
+    let mut swept = 0;
+    for entry in fs::read_dir(directory).map_err(IoError::on("list", directory))? {
+        let entry = entry.map_err(IoError::on("list", directory))?;
+        let temporary = entry.file_name().as_encoded_bytes().starts_with(TEMPORARY_PREFIX.as_bytes());
+        // A directory of such a name is not a temporary of this module.
+        if temporary && entry.file_type().is_ok_and(|kind| !kind.is_dir()) {
+            remove(&entry.path())?;
+            swept += 1;
+        }
+    }
+    Ok(swept)
+}
+
+/// Removes a file; one that is already gone is no error.
+pub(crate) fn remove(path: &Path) -> Result<(), IoError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(IoError::on("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn make_parent(path: &Path) -> Result<(), IoError> {
+    let parent = parent_of(path);
+    fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))
 }

@@ -1,0 +1,67 @@
+//! An objects directory held for one run: created, locked against other runs, swept of what killed runs left.
+//!
+//! The lock is `flock(2)` on the directory itself, so it leaves no file and ends with its process. Several
+//! directories are locked in the order of their inodes, so two runs over the same ones cannot wait for each other.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::error::Error;
+use crate::write::{self, IoError};
+
+/// A directory that no other run of distlto writes to while this value lives.
+pub(crate) struct Directory {
+    pub path: PathBuf,
+    _lock: File,
+}
+
+impl Directory {
+    /// Opens each path's directory; a path whose directory an earlier one has is an error.
+    pub(crate) fn open_all<'a>(paths: impl Iterator<Item = &'a Path>) -> Vec<Result<Self, Error>> {
+        let mut opened: Vec<_> = paths.map(open).collect();
+        let identity =
+            |opened: &Result<(PathBuf, File, (u64, u64)), Error>| opened.as_ref().ok().map(|o| o.2);
+        let mut order: Vec<usize> = (0..opened.len()).collect();
+        order.sort_by_key(|&at| (identity(&opened[at]), at));
+        let mut last = None;
+        for at in order {
+            let Ok((path, file, identity)) = &opened[at] else { continue };
+            let done = if last == Some(*identity) {
+                Err(Error::SharedDirectory { directory: path.clone() })
+            } else {
+                last = Some(*identity);
+                lock_and_sweep(path, file)
+            };
+            if let Err(error) = done {
+                opened[at] = Err(error);
+            }
+        }
+        opened.into_iter().map(|opened| opened.map(|(path, lock, _)| Self { path, _lock: lock })).collect()
+    }
+}
+
+fn open(path: &Path) -> Result<(PathBuf, File, (u64, u64)), Error> {
+    fs::create_dir_all(path).map_err(IoError::on("create directory", path))?;
+    let file = File::open(path).map_err(IoError::on("open directory", path))?;
+    let found = file.metadata().map_err(IoError::on("open directory", path))?;
+    Ok((path.to_owned(), file, (found.dev(), found.ino())))
+}
+
+fn lock_and_sweep(path: &Path, file: &File) -> Result<(), Error> {
+    loop {
+        match flock(file, FlockOperation::LockExclusive) {
+            Ok(()) => {
+                write::sweep(path)?;
+                return Ok(());
+            }
+            Err(Errno::INTR) => {}
+            // A file system without locks: two runs still write whole files, but neither may sweep.
+            Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::BADF) => return Ok(()),
+            Err(error) => return Err(IoError::on("lock", path)(error.into()).into()),
+        }
+    }
+}

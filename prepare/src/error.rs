@@ -1,0 +1,147 @@
+//! Everything that can go wrong between an archive and its member files.
+//!
+//! Each variant says which file and where in it, and what the user can do; its class decides the exit code
+//! (see [`crate::exit`]).
+
+use std::path::PathBuf;
+
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::write::IoError;
+
+/// An error of classifying or unpacking.
+#[derive(Debug, Error, Diagnostic)]
+pub enum Error {
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+
+    /// An input exists but is a directory, a pipe or a device.
+    #[error("{} is not a regular file", path.display())]
+    #[diagnostic(code(distlto::bad_input), help("name the archive or object itself"))]
+    NotRegular {
+        /// The input.
+        path: PathBuf,
+    },
+
+    /// The input is not an archive.
+    #[error("{} is not an archive but {found}", path.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("only archives have members; pass objects and libraries to the link as they are")
+    )]
+    NotAnArchive {
+        /// The input.
+        path: PathBuf,
+        /// What it is.
+        found: String,
+    },
+
+    /// An archive breaks the rules of its format.
+    #[error("{} is malformed: {place}: {problem}", path.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help(
+            "build the archive again; one written by a command that was killed or ran out of space looks like this"
+        )
+    )]
+    Malformed {
+        /// The archive, or the nested one inside it as `outer.a(inner.a)`.
+        path: PathBuf,
+        /// The member and byte offset.
+        place: String,
+        /// What was expected.
+        problem: String,
+    },
+
+    /// GNU ar's thin archives refer into nested regular archives in a way that LLVM does not read either.
+    #[error("{} is a thin archive that names members inside another archive (`{header}`)", path.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("lld cannot read such archives; make it again with `llvm-ar --thin` or without nesting")
+    )]
+    NestedReference {
+        /// The thin archive.
+        path: PathBuf,
+        /// The name field of the member's header.
+        header: String,
+    },
+
+    /// A thin archive names a file that cannot be read.
+    #[error("{} names the member {}, which cannot be read: {source}", archive.display(), member.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("a thin archive needs its members beside it: build them again, or make a regular archive")
+    )]
+    MissingMember {
+        /// The thin archive.
+        archive: PathBuf,
+        /// The member's file, relative to the archive's directory resolved.
+        member: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+
+    /// Thin archives that contain one another, or nest too deep.
+    #[error("{} contains {}, {problem}", archive.display(), member.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("remove the nested archive from the outer one and build it again")
+    )]
+    Nesting {
+        /// The outer archive.
+        archive: PathBuf,
+        /// The nested one.
+        member: PathBuf,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+
+    /// More members than any real archive has.
+    #[error("{} has more than {limit} members, nested archives included", path.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("check what the archive contains; it may be nested in itself many times")
+    )]
+    TooManyMembers {
+        /// The archive.
+        path: PathBuf,
+        /// The most that is accepted.
+        limit: usize,
+    },
+
+    /// A universal file has no slice for the architecture, or several and none was chosen.
+    #[error("{}: {problem}; it holds {present}", path.display())]
+    #[diagnostic(code(distlto::bad_input), help("choose one of these with --architecture"))]
+    Architecture {
+        /// The universal file.
+        path: PathBuf,
+        /// What was asked for.
+        problem: String,
+        /// The slices, separated by commas.
+        present: String,
+    },
+
+    /// Two archives are to be unpacked into one directory.
+    #[error("{} is the objects directory of two archives", directory.display())]
+    #[diagnostic(code(distlto::usage), help("give each archive a directory of its own"))]
+    SharedDirectory {
+        /// The directory.
+        directory: PathBuf,
+    },
+
+    /// A manifest that this version does not read.
+    #[error("{}: {problem}", path.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("write the manifest again with this version of distlto-prepare")
+    )]
+    Manifest {
+        /// The manifest.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+}

@@ -1,0 +1,159 @@
+//! File names that stay where they are put: any member name or path becomes plain components under a directory.
+//!
+//! Knows nothing of files. Percent-encoding is that of RFC 3986; the `stem_<n>.ext` rule for members of one name
+//! is that of Buck2's `dist_lto` tools, where it collides with nothing.
+
+use std::collections::{HashMap, HashSet};
+
+/// The longest component that is kept as it is, in bytes; file systems stop at 255, and suffixes are added.
+const LONGEST: usize = 200;
+/// How much of a longer one stays readable.
+const KEPT: usize = 150;
+/// How names of distlto's own files begin, temporaries and records.
+const RESERVED: &str = ".distlto-";
+
+/// Maps any path to a relative UTF-8 path of normal components, one for one: equal results mean equal paths
+/// (up to collisions of 128 bits of blake3 for components over 200 bytes).
+///
+/// Plain components stay as they are. `%`, `;` (which linkers split options at), control characters, bytes that
+/// are not UTF-8, backslashes, and components that are empty, `.` or `..` are percent-encoded; a leading `/` is
+/// the component `%2F`; no component begins like distlto's own files. A path that is a file on one system never
+/// becomes a directory of another file's path there, since components map one for one; `a` beside `a/b`, which
+/// no file system can hold, stay a file and a directory of one name.
+pub fn escape_path(path: &[u8]) -> String {
+    let (absolute, rest) = match path.strip_prefix(b"/") {
+        Some(rest) => (true, rest),
+        None => (false, path),
+    };
+    let mut out = String::with_capacity(path.len() + 4);
+    if absolute {
+        out.push_str("%2F");
+    }
+    for component in rest.split(|&byte| byte == b'/') {
+        if !out.is_empty() {
+            out.push('/');
+        }
+        out.push_str(&escape_component(component));
+    }
+    out
+}
+
+/// One component, `/` encoded: a file name that is safe anywhere.
+fn escape_component(component: &[u8]) -> String {
+    let mut out = String::with_capacity(component.len());
+    match component {
+        // Lower case, so that it is not the encoding of any byte.
+        b"" => return "%empty".to_owned(),
+        b"." => return "%2E".to_owned(),
+        b".." => return "%2E%2E".to_owned(),
+        _ => {}
+    }
+    for chunk in component.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if matches!(c, '%' | ';' | '\\' | '/') || c.is_control() {
+                c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| push_encoded(&mut out, byte));
+            } else {
+                out.push(c);
+            }
+        }
+        chunk.invalid().iter().for_each(|&byte| push_encoded(&mut out, byte));
+    }
+    if out.to_ascii_lowercase().starts_with(RESERVED) {
+        out.replace_range(..1, "%2E");
+    }
+    if out.len() > LONGEST { shorten(&out, component) } else { out }
+}
+
+fn push_encoded(out: &mut String, byte: u8) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    out.push('%');
+    out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+    out.push(char::from(DIGITS[usize::from(byte & 15)]));
+}
+
+/// A readable beginning, `%~`, which no encoding contains, a hash of the whole, and the suffix, by which compilers
+/// tell what a file is.
+fn shorten(encoded: &str, component: &[u8]) -> String {
+    let mut end = KEPT;
+    // A cut inside an encoded byte would leave `%` or `%A`: go back before it.
+    while !encoded.is_char_boundary(end) || encoded[..end].bytes().rev().take(2).any(|byte| byte == b'%') {
+        end -= 1;
+    }
+    let hash = blake3::hash(component).to_hex();
+    let suffix = encoded.rfind('.').map_or("", |dot| &encoded[dot..]);
+    let plain = suffix.len() <= 16 && suffix.bytes().skip(1).all(|byte| byte.is_ascii_alphanumeric());
+    format!("{}%~{}{}", &encoded[..end], &hash[..32], if plain { suffix } else { "" })
+}
+
+/// The file name of each member, given their names in archive order (of nested archives, the innermost name).
+///
+/// A name's directories are dropped, as `ar x` does. The second member of one name is called `stem_1.ext`, the
+/// third `stem_2.ext`; a number that is another member's own name is passed over. Names that differ only by case
+/// count as one, so the files are distinct on case-insensitive file systems too. The result depends on the names
+/// and their order alone.
+pub fn member_file_names<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+    let own: Vec<String> = names.into_iter().map(|name| escape_component(base_name(name))).collect();
+    let mut taken: HashSet<String> = own.iter().map(|name| fold(name)).collect();
+    let mut count: HashMap<String, u64> = HashMap::new();
+    own.into_iter()
+        .map(|name| {
+            let count = match count.get_mut(&fold(&name)) {
+                None => {
+                    count.insert(fold(&name), 0);
+                    return name;
+                }
+                Some(count) => count,
+            };
+            let (stem, extension) = split_extension(&name);
+            loop {
+                *count += 1;
+                let candidate = format!("{stem}_{count}{extension}");
+                if taken.insert(fold(&candidate)) {
+                    return candidate;
+                }
+            }
+        })
+        .collect()
+}
+
+/// Whether a name could be one of [`member_file_names`]: one plain component, not of distlto's own files.
+pub(crate) fn is_member_file_name(name: &str) -> bool {
+    let plain = !matches!(name, "" | "." | "..") && !name.contains(['/', '\\', '\0']);
+    plain && !name.to_ascii_lowercase().starts_with(RESERVED)
+}
+
+/// What follows the last separator, of Windows too, where something does.
+fn base_name(name: &[u8]) -> &[u8] {
+    let is_separator = |byte: &u8| matches!(byte, b'/' | b'\\');
+    let trimmed = name.len() - name.iter().rev().take_while(|byte| is_separator(byte)).count();
+    let start = name[..trimmed].iter().rposition(is_separator).map_or(0, |at| at + 1);
+    &name[start..trimmed]
+}
+
+/// The form in which two names of one case-insensitive file are equal.
+pub(crate) fn fold(name: &str) -> String {
+    name.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+}
+
+fn split_extension(name: &str) -> (&str, &str) {
+    match name.rfind('.') {
+        Some(dot) if name[..dot].bytes().any(|byte| byte != b'.') => name.split_at(dot),
+        _ => (name, ""),
+    }
+}
+
+/// A name for people: as it is where it is UTF-8 without control characters, else with those bytes encoded.
+pub(crate) fn printable(name: &[u8]) -> String {
+    let mut out = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c.is_control() || c == '%' {
+                c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| push_encoded(&mut out, byte));
+            } else {
+                out.push(c);
+            }
+        }
+        chunk.invalid().iter().for_each(|&byte| push_encoded(&mut out, byte));
+    }
+    out
+}

@@ -1,0 +1,175 @@
+//! Archives into objects directories: each member a file of its own, written only where its content differs.
+//!
+//! The one module of this crate that decides what is written where; reading is `archive`, names are `names`, the
+//! state between runs is `record`, and `store` spares writing what has been written before.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use crate::archive::{Content, Contents, RawMember};
+use crate::directory::Directory;
+use crate::error::Error;
+use crate::input::Input;
+use crate::kind::{self, Kind};
+use crate::manifest::{Manifest, Member};
+use crate::names;
+use crate::record::{self, Record, Source, State};
+use crate::store::Store;
+use crate::write::{self, IoError};
+
+/// One archive to unpack.
+#[derive(Debug, Clone, Copy)]
+pub struct Unpack<'a> {
+    /// An archive of any format, thin or regular, or a Mach-O universal file of archives.
+    pub archive: &'a Path,
+    /// Where the members go; made if missing. Files of others in it are left alone.
+    pub directory: &'a Path,
+    /// Where unpacked members are kept for other directories and other runs.
+    pub store: Option<&'a Store>,
+    /// Which slice of a universal file, as in `clang -arch`; not looked at for others.
+    pub architecture: Option<&'a str>,
+    /// Write a FatLTO member's bitcode instead of its native object.
+    pub fat_lto: bool,
+}
+
+/// Unpacks one archive: see [`unpack_all`].
+pub fn unpack(request: &Unpack<'_>) -> Result<Manifest, Error> {
+    unpack_all(std::slice::from_ref(request)).pop().expect("there is one result for each request")
+}
+
+/// Unpacks several archives in parallel; the results are in the order of the requests.
+///
+/// After `Ok`, the directory holds exactly the manifest's files with their content, besides files of others. After
+/// an error or a kill each file is whole, the old one or the new one, and the next run completes the rest. Waits
+/// while another process unpacks into the same directory.
+pub fn unpack_all(requests: &[Unpack<'_>]) -> Vec<Result<Manifest, Error>> {
+    let directories = Directory::open_all(requests.iter().map(|request| request.directory));
+    requests
+        .par_iter()
+        .zip(directories)
+        .map(|(request, directory)| unpack_into(request, &directory?.path))
+        .collect()
+}
+
+fn unpack_into(request: &Unpack<'_>, directory: &Path) -> Result<Manifest, Error> {
+    let previous = Record::load(directory);
+    let mut current = Record::new(request.fat_lto, request.architecture, record::now());
+    if let Some(manifest) = previous.unchanged(&current, request.archive, directory) {
+        return Ok(manifest.clone());
+    }
+    let contents = Contents::read(request.archive, request.architecture)?;
+    let files = names::member_file_names(contents.members.iter().map(|member| member.name.as_slice()));
+    claim(&previous, &mut current, &files, directory)?;
+
+    let placed: Result<Vec<Placed>, Error> = contents
+        .members
+        .par_iter()
+        .zip(files)
+        .map(|(member, file)| place(request, &previous, directory, &contents, member, file))
+        .collect();
+    let mut sources: Vec<_> =
+        contents.sources.iter().map(|(path, input)| (path.clone(), State::of(input.metadata()))).collect();
+    let mut states = BTreeMap::new();
+    let mut manifest = Manifest::default();
+    for placed in placed? {
+        sources.extend(placed.source);
+        states.extend(placed.member.file.clone().map(|file| (file, placed.state)));
+        manifest.members.push(placed.member);
+    }
+    let written: BTreeSet<&str> = states.keys().map(String::as_str).collect();
+    for stale in current.stale(&written) {
+        write::remove(&directory.join(stale))?;
+    }
+    current.files = states;
+    // Without the shortcut if a path has no JSON form; content is compared then.
+    let named =
+        sources.into_iter().map(|(path, state)| Some(Source { path: path.to_str()?.to_owned(), state }));
+    current.sources = named.collect::<Option<_>>().unwrap_or_default();
+    current.manifest = manifest.clone();
+    current.save(directory)?;
+    Ok(manifest)
+}
+
+/// Notes which files are ours before any is written, so that what a killed run leaves is removed one day.
+fn claim(previous: &Record, current: &mut Record, files: &[String], directory: &Path) -> Result<(), Error> {
+    let names: BTreeSet<&str> = files.iter().map(String::as_str).collect();
+    current.files = previous.files.keys().map(|file| (file.clone(), None)).collect();
+    let known = current.files.len();
+    current.files.extend(files.iter().map(|file| (file.clone(), None)));
+    if current.files.len() > known {
+        current.save(directory)?;
+    }
+    // On a case-insensitive file system an old name may be a new one in other letters; removing it later would
+    // remove the new file.
+    let folded: BTreeSet<String> = names.iter().map(|name| names::fold(name)).collect();
+    for stale in previous.stale(&names) {
+        if folded.contains(&names::fold(stale)) {
+            write::remove(&directory.join(stale))?;
+        }
+    }
+    Ok(())
+}
+
+struct Placed {
+    member: Member,
+    /// The state of the written file.
+    state: Option<State>,
+    /// The thin archive's member file that was read.
+    source: Option<(PathBuf, State)>,
+}
+
+fn place(
+    request: &Unpack<'_>,
+    previous: &Record,
+    directory: &Path,
+    contents: &Contents,
+    raw: &RawMember,
+    file: String,
+) -> Result<Placed, Error> {
+    let input;
+    let mut source = None;
+    let content = match &raw.content {
+        Content::Inside { source, range } => contents.inside(*source, range),
+        Content::Beside { path, archive } => {
+            input = Input::open_regular(path).map_err(|source| Error::MissingMember {
+                archive: archive.clone(),
+                member: path.clone(),
+                source,
+            })?;
+            source = Some((path.clone(), State::of(input.metadata())));
+            &input[..]
+        }
+    };
+    let kind = kind::classify(content);
+    let mut member =
+        Member { name: raw.display.clone(), file: None, kind, size: content.len() as u64, digest: None };
+    if !kind.is_object() {
+        return Ok(Placed { member, state: None, source });
+    }
+    let bytes = match kind {
+        Kind::FatLto(_) if request.fat_lto => kind::bitcode_of(content).ok_or_else(|| Error::Malformed {
+            path: request.archive.to_owned(),
+            place: format!("member `{}`", raw.display),
+            problem: "its section .llvm.lto holds no bitcode".to_owned(),
+        })?,
+        _ => content,
+    };
+    let digest = blake3::hash(bytes);
+    let hex = digest.to_hex().to_string();
+    let path = directory.join(&file);
+    if !(previous.digest_of(&file) == Some(&hex) && previous.is_untouched(directory, &file)) {
+        match request.store {
+            Some(store) => store.place(&digest, bytes, &path)?,
+            None => {
+                write::write_if_changed(&path, bytes)?;
+            }
+        }
+    }
+    let state = State::of(&path.symlink_metadata().map_err(IoError::on("read", &path))?);
+    member.size = bytes.len() as u64;
+    member.file = Some(file);
+    member.digest = Some(hex);
+    Ok(Placed { member, state: Some(state), source })
+}
