@@ -18,7 +18,7 @@ use crate::write::IoError;
 const READ_BELOW: u64 = 64 * 1024;
 
 /// An open input.
-pub(crate) struct Input {
+pub struct Input {
     bytes: Bytes,
     metadata: Metadata,
 }
@@ -30,7 +30,7 @@ enum Bytes {
 
 impl Input {
     /// Opens a regular file. Pipes and devices are refused before they are opened, since that could block.
-    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+    pub fn open(path: &Path) -> Result<Self, Error> {
         if !std::fs::metadata(path).map_err(IoError::on("read", path))?.is_file() {
             return Err(Error::NotRegular { path: path.to_owned() });
         }
