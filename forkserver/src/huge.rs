@@ -1,0 +1,134 @@
+//! Puts the program's code and constants on huge pages, so that a forked child shares them ready-mapped.
+//!
+//! A page of a mapped file is mapped anew by every child that touches it; an anonymous huge page is inherited.
+//! The bytes at every address stay what they are. Without transparent huge pages nothing is done. Knows
+//! nothing of jobs: it goes on in small steps between them.
+
+use std::ffi::{c_int, c_void};
+use std::{fs, io, ptr};
+
+use crate::job::check;
+
+/// Size and alignment of a huge page on x86-64 and, with 4 KiB base pages, on AArch64.
+const HUGE: usize = 2 << 20;
+/// Moved in one step: a few milliseconds.
+const STEP: usize = 8 * HUGE;
+/// Segments below this are not worth it; it also leaves libc and this library alone.
+const LEAST: usize = 4 << 20;
+
+/// A read-only part of the process, not yet moved. Its ends are multiples of [`HUGE`].
+struct Segment {
+    from: usize,
+    to: usize,
+    protection: c_int,
+}
+
+/// What is still to be moved, and what has been.
+#[derive(Default)]
+pub struct Mover {
+    segments: Vec<Segment>,
+    /// Bytes on huge pages: what a child's resident size counts although it shares them.
+    pub moved: usize,
+}
+
+impl Mover {
+    /// Finds the segments of every loaded object, code first.
+    pub fn find() -> Self {
+        let mut segments: Vec<Segment> = Vec::new();
+        if enabled() {
+            // SAFETY: the callback gets the vector's address back as `data` and runs only within this call.
+            unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut segments).cast()) };
+        }
+        // The last is taken first.
+        segments.sort_by_key(|segment| segment.protection & libc::PROT_EXEC);
+        Self { segments, moved: 0 }
+    }
+
+    /// Whether nothing is left to do.
+    pub fn is_done(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// Moves the next few megabytes. After a failure nothing more is tried: the rest stays as it is.
+    pub fn step(&mut self) {
+        let Some(segment) = self.segments.last_mut() else { return };
+        let to = segment.to.min(segment.from.saturating_add(STEP));
+        let part = Segment { from: segment.from, to, protection: segment.protection };
+        segment.from = to;
+        if segment.from == segment.to {
+            self.segments.pop();
+        }
+        match relocate(&part) {
+            Ok(()) => self.moved += part.to - part.from,
+            Err(_) => self.segments.clear(),
+        }
+    }
+}
+
+/// Whether the system gives huge pages to those who ask: `always [madvise] never`.
+fn enabled() -> bool {
+    // SAFETY: a plain system call that reads a flag of this process.
+    let refused = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) } > 0;
+    !refused
+        && fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
+            .is_ok_and(|state| !state.contains("[never]"))
+}
+
+/// For `dl_iterate_phdr`: adds an object's large read-only segments to the vector behind `data`.
+unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
+    // SAFETY: the loader passes a valid description; `data` is the vector that `find` passed.
+    let (info, segments) = unsafe { (&*info, &mut *data.cast::<Vec<Segment>>()) };
+    // SAFETY: the loader's pointer and count of program headers belong together.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    for header in headers {
+        if header.p_type != libc::PT_LOAD
+            || header.p_flags & libc::PF_W != 0
+            || header.p_flags & libc::PF_R == 0
+        {
+            continue;
+        }
+        let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
+        let end = start.wrapping_add(header.p_filesz as usize);
+        let (from, to) = (start.next_multiple_of(HUGE), end / HUGE * HUGE);
+        if header.p_filesz as usize >= LEAST && from < to {
+            let execute = if header.p_flags & libc::PF_X == 0 { 0 } else { libc::PROT_EXEC };
+            segments.push(Segment { from, to, protection: libc::PROT_READ | execute });
+        }
+    }
+    0
+}
+
+/// Replaces a part of a read-only segment by a copy on huge pages at the same address.
+fn relocate(part: &Segment) -> io::Result<()> {
+    let size = part.to - part.from;
+    let room = size + HUGE;
+    // SAFETY: a fresh private mapping is written within its bounds; the source is a mapped segment of a loaded
+    // object that nobody writes. mremap replaces it in one system call by the same bytes with the same
+    // protection, in a process of one thread whose running code is not in it (see LEAST).
+    unsafe {
+        let writable = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let fresh = libc::mmap(ptr::null_mut(), room, writable, flags, -1, 0);
+        if fresh == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let copy = fresh.map_addr(|address| address.next_multiple_of(HUGE));
+        let done = (|| {
+            check(libc::madvise(copy, size, libc::MADV_HUGEPAGE))?;
+            ptr::copy_nonoverlapping(ptr::with_exposed_provenance::<u8>(part.from), copy.cast(), size);
+            check(libc::mprotect(copy, size, part.protection))?;
+            let target = ptr::with_exposed_provenance_mut::<c_void>(part.from);
+            match libc::mremap(copy, size, size, libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED, target) {
+                libc::MAP_FAILED => Err(io::Error::last_os_error()),
+                _ => Ok(()),
+            }
+        })();
+        // What is left of the room: its unaligned ends, or all of it. The moved middle is a hole, which is fine.
+        libc::munmap(fresh, copy.addr() - fresh.addr());
+        libc::munmap(copy.byte_add(size), room - size - (copy.addr() - fresh.addr()));
+        if done.is_err() {
+            libc::munmap(copy, size);
+        }
+        done
+    }
+}

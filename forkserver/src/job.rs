@@ -1,0 +1,204 @@
+//! One job: what was asked for, and the child that does it.
+//!
+//! The child differs from one that exec(2) made in nothing the program can ask for, save `/proc/self/cmdline`.
+
+use std::ffi::{c_char, c_int};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::ptr;
+
+use crate::protocol::{self, REQUEST_LIMIT, Reply, Usage};
+use crate::socket;
+use crate::start::Program;
+
+unsafe extern "C" {
+    static mut environ: *mut *mut c_char;
+    static mut program_invocation_name: *mut c_char;
+    static mut program_invocation_short_name: *mut c_char;
+}
+
+/// A job's description as received.
+pub struct Request {
+    /// Directory, arguments and environment, each with its NUL. The vectors below point into it.
+    strings: Vec<u8>,
+    argc: c_int,
+    /// As `execve` lays them out: arguments, NULL, environment, NULL, an empty auxiliary vector.
+    vectors: Vec<*mut c_char>,
+}
+
+impl Request {
+    /// Reads the request from a job's control socket.
+    pub fn receive(control: &OwnedFd) -> io::Result<Self> {
+        let malformed = || io::Error::from_raw_os_error(libc::EPROTO);
+        let mut length = [0; 4];
+        socket::receive(control.as_fd(), &mut length)?;
+        let length = usize::try_from(u32::from_le_bytes(length)).map_err(|_| malformed())?;
+        if length > REQUEST_LIMIT {
+            return Err(malformed());
+        }
+        let mut bytes = vec![0; length];
+        socket::receive(control.as_fd(), &mut bytes)?;
+        let (argc, envc, strings) = protocol::parse_request(&bytes).ok_or_else(malformed)?;
+        let mut strings = strings.to_vec();
+        let mut vectors = Vec::with_capacity(argc + envc + 4);
+        let mut rest = strings.as_mut_slice();
+        for index in 0..=argc + envc {
+            let end = rest.iter().position(|&byte| byte == 0).ok_or_else(malformed)?;
+            let (string, after) = rest.split_at_mut(end + 1);
+            rest = after;
+            match index {
+                0 => continue,
+                _ if index == argc + 1 => vectors.push(ptr::null_mut()),
+                _ => {}
+            }
+            vectors.push(string.as_mut_ptr().cast());
+        }
+        vectors.resize(argc + envc + 4 + usize::from(envc == 0), ptr::null_mut());
+        Ok(Self { strings, argc: c_int::try_from(argc).map_err(|_| malformed())?, vectors })
+    }
+
+    /// Enters the job's directory. The server's own is of no use to it, so the children inherit this one.
+    pub fn enter_directory(&self) -> io::Result<()> {
+        // SAFETY: `strings` begins with a NUL-terminated directory (checked by parse_request).
+        check(unsafe { libc::chdir(self.strings.as_ptr().cast()) }).map(drop)
+    }
+}
+
+/// What only a child needs of its server.
+pub struct Surroundings<'a> {
+    /// How the program is started.
+    pub program: Program,
+    /// The server's process id.
+    pub server: libc::pid_t,
+    /// Opened for reading: what jobs get as standard input.
+    pub null: &'a OwnedFd,
+    /// The signal mask the server was started with.
+    pub mask: &'a libc::sigset_t,
+    /// Descriptors that are the server's and not its children's.
+    pub close: &'a [RawFd],
+}
+
+/// Forks a child for `request` with the given stdout and stderr; returns its process id.
+pub fn fork(
+    mut request: Request,
+    out: &OwnedFd,
+    err: &OwnedFd,
+    around: &Surroundings<'_>,
+) -> io::Result<libc::pid_t> {
+    // SAFETY: the server has one thread, so the child may go on to do anything.
+    let pid = check(unsafe { libc::fork() })?;
+    if pid != 0 {
+        // The child does the same; whoever comes first, the group exists before anybody signals it.
+        // SAFETY: plain system call.
+        unsafe { libc::setpgid(pid, pid) };
+        return Ok(pid);
+    }
+    // SAFETY: plain system calls on descriptors that are open; the globals are glibc's, and this process has
+    // one thread. `request` is forgotten below, so what the vectors point to lives for ever.
+    unsafe {
+        libc::setpgid(0, 0);
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        let streams = [(around.null, 0), (out, 1), (err, 2)];
+        if libc::getppid() != around.server
+            || streams.iter().any(|(from, to)| libc::dup2(from.as_raw_fd(), *to) < 0)
+        {
+            libc::_exit(127);
+        }
+        for &descriptor in around.close {
+            libc::close(descriptor);
+        }
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        let argv = request.vectors.as_mut_ptr();
+        environ = argv.add(request.argc as usize + 1);
+        program_invocation_name = *argv;
+        let slash = libc::strrchr(*argv, c_int::from(b'/'));
+        program_invocation_short_name = if slash.is_null() { *argv } else { slash.add(1) };
+        libc::sigprocmask(libc::SIG_SETMASK, around.mask, ptr::null_mut());
+        let argc = request.argc;
+        std::mem::forget(request);
+        around.program.run(argc, argv)
+    }
+}
+
+/// A child that runs.
+pub struct Job {
+    pid: libc::pid_t,
+    /// Where its end is reported and signals for it arrive.
+    pub control: OwnedFd,
+    /// Whether the client has closed the control socket.
+    pub given_up: bool,
+    signalled: bool,
+}
+
+impl Job {
+    /// A job whose child has just been forked; its process group has the same number.
+    pub fn new(pid: libc::pid_t, control: OwnedFd) -> Self {
+        Self { pid, control, given_up: false, signalled: false }
+    }
+
+    /// Passes on a signal that the client has sent, or kills what the client has given up.
+    pub fn take_signal(&mut self) {
+        let mut signal = [0];
+        match socket::receive(self.control.as_fd(), &mut signal) {
+            Ok(()) => self.signal(c_int::from(signal[0])),
+            Err(_) => {
+                self.given_up = true;
+                self.signal(libc::SIGKILL);
+            }
+        }
+    }
+
+    /// Signals the whole group. The leader is not reaped yet, so the number is still the job's.
+    pub fn signal(&mut self, signal: c_int) {
+        self.signalled = true;
+        // SAFETY: plain system call.
+        unsafe { libc::kill(-self.pid, signal) };
+    }
+
+    /// Reaps the child if it has ended and reports that; whether it has. `hidden` KiB of its resident size are
+    /// the server's and not counted.
+    pub fn reap(&self, hidden: u64) -> bool {
+        if self.signalled && self.has_ended() {
+            // What the child left behind ends with it. Until it is reaped nobody else can have its number.
+            // SAFETY: plain system call.
+            unsafe { libc::kill(-self.pid, libc::SIGKILL) };
+        }
+        let mut status = 0;
+        // SAFETY: rusage is plain data for which all zeroes is valid.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: both pointers are to live locals.
+        if unsafe { libc::wait4(self.pid, &raw mut status, libc::WNOHANG, &raw mut usage) } != self.pid {
+            return false;
+        }
+        let reply = Reply::Ended(Usage {
+            status,
+            user_us: microseconds(usage.ru_utime),
+            system_us: microseconds(usage.ru_stime),
+            max_rss_kib: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_sub(hidden),
+        });
+        // A client that is gone needs no report.
+        drop(socket::send(self.control.as_fd(), &reply.to_bytes()));
+        true
+    }
+
+    /// Whether the child is a zombie.
+    fn has_ended(&self) -> bool {
+        // SAFETY: siginfo_t is plain data for which all zeroes is valid; the pointer is to a live local.
+        unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            libc::waitid(libc::P_PID, self.pid as libc::id_t, &raw mut info, options) == 0
+                && info.si_pid() == self.pid
+        }
+    }
+}
+
+fn microseconds(time: libc::timeval) -> u64 {
+    u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000)
+        + u64::try_from(time.tv_usec).unwrap_or(0)
+}
+
+/// A system call's result as a `Result`.
+pub fn check(result: c_int) -> io::Result<c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

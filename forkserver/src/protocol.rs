@@ -1,0 +1,146 @@
+//! What client and fork server say to each other. Both sides compile this one file.
+//!
+//! Over the server's own socket (a stream, its standard input): the server's [`Hello`], then for every job one
+//! byte [`JOB`] that carries three descriptors: the job's control socket, its stdout, its stderr; and at most one
+//! byte [`MANY`]. Over the control socket: the request, then [`Reply`] messages one way and signal numbers (one
+//! byte each) the other; a client that closes it gives the job up.
+//! Integers are little-endian; strings end with NUL, as exec(2) has them.
+
+/// Names the inherited socket; its presence makes a process a server.
+pub const VARIABLE: &str = "DISTLTO_FORKSERVER_FD";
+/// The only argument a server is started with: harmless where the library was not loaded and `main` runs.
+pub const ARGUMENT: &str = "--version";
+/// The byte that announces a job.
+pub const JOB: u8 = b'J';
+/// The byte that says that many jobs follow, so that work done once for all of them pays. Carries nothing.
+pub const MANY: u8 = b'M';
+/// Upper limit of a request in bytes; exec(2) itself allows 6 MiB of arguments.
+pub const REQUEST_LIMIT: usize = 1 << 30;
+
+const MAGIC: [u8; 8] = *b"dltofork";
+const VERSION: u32 = 1;
+
+/// The server's first message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hello {
+    /// The server's process id: a grandchild that inherited the socket is not the server.
+    pub pid: u32,
+}
+
+impl Hello {
+    /// Size in bytes.
+    pub const SIZE: usize = 16;
+
+    /// As sent.
+    pub fn to_bytes(self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..].copy_from_slice(&self.pid.to_le_bytes());
+        bytes
+    }
+
+    /// As received; `None` for another magic or version.
+    pub fn from_bytes(bytes: [u8; Self::SIZE]) -> Option<Self> {
+        let [m @ .., a, b, c, d, e, f, g, h] = bytes;
+        (m == MAGIC && u32::from_le_bytes([a, b, c, d]) == VERSION)
+            .then_some(Self { pid: u32::from_le_bytes([e, f, g, h]) })
+    }
+}
+
+/// What the server says about a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply {
+    /// The child runs under this process id, which is its process group's too.
+    Started(i32),
+    /// No child was started; holds the errno.
+    Refused(i32),
+    /// The child ended.
+    Ended(Usage),
+}
+
+/// How a job ended and what it used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// The status as wait(2) gives it.
+    pub status: i32,
+    /// User time in microseconds.
+    pub user_us: u64,
+    /// System time in microseconds.
+    pub system_us: u64,
+    /// Peak resident size in KiB, without the program's own code where the server keeps that in memory.
+    pub max_rss_kib: u64,
+}
+
+impl Reply {
+    /// Size in bytes.
+    pub const SIZE: usize = 32;
+
+    /// As sent.
+    pub fn to_bytes(self) -> [u8; Self::SIZE] {
+        let (kind, value, times) = match self {
+            Self::Started(pid) => (1u32, pid, [0; 3]),
+            Self::Refused(errno) => (2, errno, [0; 3]),
+            Self::Ended(usage) => (3, usage.status, [usage.user_us, usage.system_us, usage.max_rss_kib]),
+        };
+        let mut bytes = [0; Self::SIZE];
+        bytes[..4].copy_from_slice(&kind.to_le_bytes());
+        bytes[4..8].copy_from_slice(&value.to_le_bytes());
+        for (place, time) in bytes[8..].chunks_exact_mut(8).zip(times) {
+            place.copy_from_slice(&time.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// As received; `None` for an unknown kind.
+    pub fn from_bytes(bytes: [u8; Self::SIZE]) -> Option<Self> {
+        let [a, b, c, d, e, f, g, h, times @ ..] = bytes;
+        let value = i32::from_le_bytes([e, f, g, h]);
+        let mut numbers = [0u64; 3];
+        for (number, place) in numbers.iter_mut().zip(times.chunks_exact(8)) {
+            *number = place.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
+        }
+        let [user_us, system_us, max_rss_kib] = numbers;
+        match u32::from_le_bytes([a, b, c, d]) {
+            1 => Some(Self::Started(value)),
+            2 => Some(Self::Refused(value)),
+            3 => Some(Self::Ended(Usage { status: value, user_us, system_us, max_rss_kib })),
+            _ => None,
+        }
+    }
+}
+
+/// A job as the client describes it: `length argc envc` (u32 each), directory, arguments, environment.
+/// The length counts what follows it. `None` when a string holds a NUL or the request is over its limit.
+pub fn request<'a>(
+    directory: &[u8],
+    arguments: impl IntoIterator<Item = &'a [u8]>,
+    environment: impl IntoIterator<Item = &'a [u8]>,
+) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; 12];
+    let mut push = |string: &[u8]| {
+        bytes.extend_from_slice(string);
+        bytes.push(0);
+        (!string.contains(&0) && bytes.len() <= REQUEST_LIMIT).then_some(1u32)
+    };
+    push(directory)?;
+    let argc = arguments.into_iter().try_fold(0, |count, string| Some(count + push(string)?))?;
+    let envc = environment.into_iter().try_fold(0, |count, string| Some(count + push(string)?))?;
+    let length = u32::try_from(bytes.len() - 4).ok()?;
+    for (place, number) in bytes.chunks_exact_mut(4).zip([length, argc, envc]) {
+        place.copy_from_slice(&number.to_le_bytes());
+    }
+    Some(bytes)
+}
+
+/// A request's counts and strings: `(argc, envc, strings)`, given what follows the length.
+/// `None` when the counts and the strings do not agree.
+pub fn parse_request(bytes: &[u8]) -> Option<(usize, usize, &[u8])> {
+    let (argc, rest) = bytes.split_first_chunk::<4>()?;
+    let (envc, strings) = rest.split_first_chunk::<4>()?;
+    let argc = usize::try_from(u32::from_le_bytes(*argc)).ok()?;
+    let envc = usize::try_from(u32::from_le_bytes(*envc)).ok()?;
+    let expected = argc.checked_add(envc)?.checked_add(1)?;
+    let found = strings.iter().filter(|&&byte| byte == 0).count();
+    (argc > 0 && found == expected && strings.last() == Some(&0)).then_some((argc, envc, strings))
+}
