@@ -1,6 +1,7 @@
 //! A case: one text file that holds directives and the sources they speak of, in the manner of LLVM's split-file.
 //!
-//! `//# key: value` lines come first, then `//--- name` begins each source. `cases/README.md` lists the keys.
+//! `//# key: value` lines come first (`//#   more` continues one), then `//--- name` begins each source;
+//! `cases/README.md` lists the keys.
 //! Pure: turns text into values and knows nothing of compilers or the file system.
 
 use anyhow::{Context, Result, bail, ensure};
@@ -98,25 +99,29 @@ impl Case {
     /// Reads a case from the text of its file. Errors name the line.
     pub fn parse(name: &str, text: &str) -> Result<Self> {
         let mut case = Self { name: name.to_owned(), ..Self::default() };
+        let mut directives: Vec<(String, String)> = Vec::new();
         for (number, line) in text.lines().enumerate() {
-            let place = || format!("tests/cases/{name}:{}", number + 1);
+            let place = format!("tests/cases/{name}:{}", number + 1);
             if let Some(file) = line.strip_prefix("//--- ") {
                 case.sections.push(Section { name: file.trim().to_owned(), text: String::new() });
             } else if let Some(section) = case.sections.last_mut() {
                 section.text.push_str(line);
                 section.text.push('\n');
+            } else if let Some(more) = line.strip_prefix("//#   ") {
+                let (_, begun) =
+                    directives.last_mut().with_context(|| format!("{place}: continues nothing"))?;
+                *begun = format!("{begun} {}", more.trim());
             } else if let Some(directive) = line.strip_prefix("//# ") {
-                let (key, value) = directive
-                    .split_once(':')
-                    .with_context(|| format!("{}: expected `//# key: value`", place()))?;
-                case.set(key.trim(), value.trim()).with_context(place)?;
+                directives.push((place, directive.to_owned()));
             } else {
-                ensure!(
-                    line.is_empty() || line.starts_with("//"),
-                    "{}: expected a comment, a directive or `//--- name`",
-                    place()
-                );
+                let comment = line.is_empty() || line.starts_with("//");
+                ensure!(comment, "{place}: expected a comment, a directive or `//--- name`");
             }
+        }
+        for (place, directive) in directives {
+            let (key, value) =
+                directive.split_once(':').with_context(|| format!("{place}: expected `//# key: value`"))?;
+            case.set(key.trim(), value.trim()).context(place)?;
         }
         ensure!(
             !case.sections.is_empty() || !case.sources.is_empty() || !case.before.is_empty(),

@@ -1,0 +1,13 @@
+// An object whose name begins with a dash, reached through a directory.
+//# modules: 2
+//# step: mv part.o ./-part.o
+//# link: main.o ./-part.o
+//--- main.c
+#include <stdio.h>
+int part(int);
+int main(void) {
+  printf("%d\n", part(6));
+  return 0;
+}
+//--- part.c
+int part(int x) { return x * 7; }

@@ -1,0 +1,13 @@
+// Characters that shells, make and ninja would act on.
+//# modules: 2
+//# step: mv part.o 'p#a:r&t|*?(1)=~!.o'
+//# link: main.o 'p#a:r&t|*?(1)=~!.o'
+//--- main.c
+#include <stdio.h>
+int part(int);
+int main(void) {
+  printf("%d\n", part(6));
+  return 0;
+}
+//--- part.c
+int part(int x) { return x * 7; }

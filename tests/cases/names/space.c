@@ -1,0 +1,14 @@
+// Spaces in a directory and in an object.
+//# modules: 2
+//# step: mkdir -p "a dir"
+//# step: mv part.o "a dir/a part.o"
+//# link: main.o "a dir/a part.o"
+//--- main.c
+#include <stdio.h>
+int part(int);
+int main(void) {
+  printf("%d\n", part(6));
+  return 0;
+}
+//--- part.c
+int part(int x) { return x * 7; }

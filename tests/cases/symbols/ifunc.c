@@ -1,0 +1,13 @@
+// A function chosen at load time.
+//# modules: 2
+//--- main.c
+#include <stdio.h>
+int chosen(int);
+int main(void) {
+  printf("%d\n", chosen(2));
+  return 0;
+}
+//--- chosen.c
+static int first(int x) { return x + 1; }
+static int (*resolve(void))(int) { return first; }
+int chosen(int) __attribute__((ifunc("resolve")));
