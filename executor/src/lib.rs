@@ -1,1 +1,17 @@
+//! Runs an action graph: schedules, runs and verifies backend compilations.
 //!
+//! Knows nothing of build systems and link lines. Whatever asked for the link ended in an action graph.
+
+pub mod backend_error;
+pub mod cancel;
+pub mod capture;
+pub mod job;
+pub mod local;
+pub mod process;
+pub mod progress;
+pub mod report;
+pub mod run;
+pub mod schedule;
+pub mod staging;
+pub mod tokens;
+pub mod verify;

@@ -1,0 +1,120 @@
+//! One token that ends a run: set by a signal (or by a caller), seen by every waiting worker at once.
+//!
+//! Knows nothing of processes. The rule is that of make and cargo: the first signal asks children to end and
+//! lets them clean up, the second kills them, the third ends this process as if it had no handler.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+
+use rustix::pipe::PipeFlags;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// How urgently a run is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// Go on.
+    None,
+    /// Start nothing, ask children to end (`SIGTERM`), kill those that do not within the grace period.
+    Ask,
+    /// Kill children at once.
+    Kill,
+}
+
+/// A shared token; clones are the same token.
+#[derive(Debug, Clone)]
+pub struct Cancel(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    urgency: AtomicU8,
+    signal: AtomicI32,
+    reader: OwnedFd,
+    writer: OwnedFd,
+}
+
+impl Cancel {
+    /// A token that nothing has set. Fails when the process has no file descriptor left.
+    pub fn new() -> io::Result<Self> {
+        let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        Ok(Self(Arc::new(Shared { urgency: AtomicU8::new(0), signal: AtomicI32::new(0), reader, writer })))
+    }
+
+    /// Ends the run, one step more urgently with each call. `signal` is the one that asked for it, if one did.
+    pub fn cancel(&self, signal: Option<i32>) {
+        if let Some(signal) = signal {
+            // The first signal names the exit code.
+            let _ = self.0.signal.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
+        }
+        let raised =
+            self.0.urgency.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| Some((old + 1).min(2)));
+        if raised == Ok(0) {
+            // The byte is never read, so the reader stays ready for every worker. A pipe that holds nothing
+            // takes one byte.
+            let _ = rustix::io::write(&self.0.writer, &[1]);
+        }
+    }
+
+    /// How urgently the run is to end.
+    pub fn urgency(&self) -> Urgency {
+        match self.0.urgency.load(Ordering::SeqCst) {
+            0 => Urgency::None,
+            1 => Urgency::Ask,
+            _ => Urgency::Kill,
+        }
+    }
+
+    /// Whether the run is to end.
+    pub fn is_cancelled(&self) -> bool {
+        self.urgency() > Urgency::None
+    }
+
+    /// The signal that ended the run, if one did.
+    pub fn signal(&self) -> Option<i32> {
+        Some(self.0.signal.load(Ordering::SeqCst)).filter(|&signal| signal != 0)
+    }
+
+    /// The exit code of a program that this token ended: 128 + signal, 130 when no signal is known.
+    pub fn exit_code(&self) -> u8 {
+        self.signal().and_then(|signal| u8::try_from(128 + signal).ok()).unwrap_or(130)
+    }
+
+    /// Ready to be read from as soon as the token is set; to be polled, never read.
+    pub fn ready(&self) -> BorrowedFd<'_> {
+        self.0.reader.as_fd()
+    }
+}
+
+/// A token that `SIGINT`, `SIGTERM` and `SIGHUP` set. To be called once, early in `main`.
+pub fn cancel_on_signals() -> io::Result<Cancel> {
+    let cancel = Cancel::new()?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let token = cancel.clone();
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for signal in signals.forever() {
+            if token.urgency() == Urgency::Kill {
+                // Killing did not end the run; obey the user rather than hang.
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+            }
+            token.cancel(Some(signal));
+        }
+    })?;
+    Ok(cancel)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_call_is_more_urgent_and_the_first_signal_names_the_exit_code() {
+        let cancel = Cancel::new().unwrap();
+        assert_eq!((cancel.urgency(), cancel.exit_code()), (Urgency::None, 130));
+        cancel.cancel(Some(SIGTERM));
+        assert_eq!((cancel.urgency(), cancel.exit_code()), (Urgency::Ask, 143));
+        cancel.clone().cancel(Some(SIGINT));
+        assert_eq!((cancel.urgency(), cancel.exit_code()), (Urgency::Kill, 143));
+    }
+}

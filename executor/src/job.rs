@@ -1,0 +1,236 @@
+//! One action from beginning to end: inputs checked, command run beside the outputs' places, result checked,
+//! outputs renamed.
+//!
+//! The one path that runs a backend compilation. Knows nothing of other actions, of workers and of printing.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use camino::Utf8Path;
+use distlto_planner::response;
+use distlto_planner::words::shell_line;
+use distlto_prepare::kind::Native;
+use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::cancel::Cancel;
+use crate::process::{self, Command, Finished, Spawner};
+use crate::staging::{NoPlace, Staging};
+use crate::verify::{Backend, Modules, Refusal, Refused, Role, Written, check_result};
+
+/// An action as what there is to do.
+#[derive(Debug, Clone)]
+pub struct Job<'a> {
+    /// The module id of a backend compilation, or what a person calls the action.
+    pub label: &'a str,
+    /// The command; the first word is the program.
+    pub words: Vec<&'a str>,
+    /// What is checked before the command runs, for a backend compilation.
+    pub backend: Option<Backend<'a>>,
+    /// What the command writes. Outputs of a backend compilation are staged, others are checked in place.
+    pub outputs: Vec<(&'a Utf8Path, Role)>,
+}
+
+/// What jobs of one run share.
+pub struct Context<'a> {
+    /// Starts the command.
+    pub spawner: &'a dyn Spawner,
+    /// Ends it early.
+    pub cancel: &'a Cancel,
+    /// What is known of modules.
+    pub modules: &'a Modules,
+    /// Where commands run and what paths are relative to; the current directory when `None`.
+    pub directory: Option<&'a Path>,
+    /// What objects have to be; what the module's own triple says when `None`.
+    pub expected: Option<Native>,
+    /// How long a cancelled command may take to end.
+    pub grace: Duration,
+}
+
+/// Why an action failed.
+#[derive(Debug, Error, Diagnostic)]
+pub enum Cause {
+    /// Its inputs or its result were refused.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Refused(#[from] Refused),
+    /// A file could not be written or renamed.
+    #[error("{label}: {source}")]
+    #[diagnostic(code(distlto::io), help("free space or mend the permissions; earlier outputs are intact"))]
+    Io {
+        /// The action.
+        label: String,
+        /// What happened.
+        source: IoError,
+    },
+    /// Its command does not name its output.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    NoPlace(#[from] NoPlace),
+    /// Its command could not be started.
+    #[error("{label}: cannot run {program}: {source}")]
+    #[diagnostic(
+        code(distlto::tool),
+        help("check that the program is installed, is executable, and is spelled as in PATH")
+    )]
+    Start {
+        /// The action.
+        label: String,
+        /// The program.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The run was cancelled while it ran.
+    #[error("{label}: interrupted")]
+    #[diagnostic(code(distlto::interrupted), help("run again; finished objects are kept"))]
+    Interrupted {
+        /// The action.
+        label: String,
+    },
+    /// A mistake in distlto.
+    #[error("{label}: distlto failed inside")]
+    #[diagnostic(code(distlto::failed), help("this is a mistake in distlto: please report the text above"))]
+    Internal {
+        /// The action.
+        label: String,
+    },
+}
+
+impl Cause {
+    /// The exit code that a program running just this action passes on, if the command gave one.
+    pub fn exit_code(&self) -> Option<u8> {
+        match self {
+            Self::Refused(refused) => refused.refusal.exit_code(),
+            _ => None,
+        }
+    }
+
+    /// What was refused, if that is the cause.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Refused(refused) => Some(&refused.refusal),
+            _ => None,
+        }
+    }
+}
+
+/// What a command did, when it ran, and whether that counts.
+#[derive(Debug)]
+pub struct Attempt {
+    /// What the command printed and how it ended; `None` when it never ran.
+    pub finished: Option<Finished>,
+    /// Success, or why not.
+    pub result: Result<(), Cause>,
+}
+
+/// Runs one job. Whatever happens, no temporary is left, and an earlier output is intact unless the job succeeded.
+pub fn run(job: &Job<'_>, context: &Context<'_>) -> Attempt {
+    let mut finished = None;
+    let result = attempt(job, context, &mut finished);
+    Attempt { finished, result }
+}
+
+fn attempt(job: &Job<'_>, context: &Context<'_>, finished: &mut Option<Finished>) -> Result<(), Cause> {
+    let io = |source| Cause::Io { label: job.label.to_owned(), source };
+    let native = job.backend.map(|backend| context.modules.check(backend)).transpose()?.flatten();
+    let staged: Vec<_> = match job.backend {
+        Some(_) => job.outputs.iter().map(|&(path, _)| path).collect(),
+        None => Vec::new(),
+    };
+    let staging = Staging::new(context.directory, &staged).map_err(io)?;
+    let words = staging.redirect(job.label, &job.words)?;
+    let response = ResponseFile::for_long(&words).map_err(io)?;
+    let run_words = response.as_ref().map_or(&words, |response| &response.words);
+    let start = |source| Cause::Start {
+        label: job.label.to_owned(),
+        program: job.words.first().map_or_else(String::new, |&word| word.to_owned()),
+        source,
+    };
+    let command = Command::of_words(run_words, context.directory)
+        .ok_or_else(|| start(io::Error::new(io::ErrorKind::InvalidInput, "the command has no words")))?;
+    let ran = process::run(&command, context.spawner, context.cancel, context.grace).map_err(start)?;
+    let ran = finished.insert(ran);
+    if ran.cancelled {
+        return Err(Cause::Interrupted { label: job.label.to_owned() });
+    }
+    let files: Vec<(PathBuf, PathBuf, Role)> = job
+        .outputs
+        .iter()
+        .enumerate()
+        .map(|(at, &(output, role))| {
+            let place = staging.file(output);
+            let file =
+                staging.staged().get(at).map_or(place.clone(), |staged| staging.file(&staged.temporary));
+            (place, file, role)
+        })
+        .collect();
+    let written: Vec<_> =
+        files.iter().map(|(output, file, role)| Written { output, file, role: *role }).collect();
+    check_result(job.label, ran.ended.status, &ran.stderr, &written, context.expected.or(native))?;
+    staging.commit().map_err(io)
+}
+
+impl Job<'_> {
+    /// The command as a line to paste into a shell. Runs in the directory of the job.
+    pub fn command_line(&self, directory: Option<&Path>) -> String {
+        let line = shell_line(self.words.iter().copied());
+        match directory.and_then(Path::to_str) {
+            Some(directory) => format!("cd {} && {line}", distlto_planner::words::shell_quote(directory)),
+            None => line,
+        }
+    }
+}
+
+/// A command too long for the system, with its arguments in a file.
+struct ResponseFile {
+    words: Vec<String>,
+    _file: tempfile::NamedTempFile,
+}
+
+impl ResponseFile {
+    fn for_long(words: &[String]) -> Result<Option<Self>, IoError> {
+        if fits(words) {
+            return Ok(None);
+        }
+        let Some((program, arguments)) = words.split_first() else { return Ok(None) };
+        let directory = std::env::temp_dir();
+        let file = tempfile::Builder::new()
+            .prefix(TEMPORARY_PREFIX)
+            .suffix(".rsp")
+            .tempfile_in(&directory)
+            .map_err(IoError::on("write a response file into", &directory))?;
+        let content = response::content(arguments.iter().map(String::as_bytes));
+        io::Write::write_all(&mut file.as_file(), &content).map_err(IoError::on("write", file.path()))?;
+        // A path that is not UTF-8 cannot be a word; let the system say that the command is too long.
+        let Some(path) = file.path().to_str() else { return Ok(None) };
+        let words = vec![program.clone(), format!("@{path}")];
+        Ok(Some(Self { words, _file: file }))
+    }
+}
+
+/// Whether the system takes these words and the environment as one command. `execve(2)` counts the strings, their
+/// ends and a pointer to each; one string may take 32 pages.
+fn fits(words: &[String]) -> bool {
+    const POINTER: usize = size_of::<usize>();
+    const ONE: usize = 128 << 10;
+    // POSIX asks to leave 2048 bytes to the program itself.
+    const SPARE: usize = 4096;
+    let words_size: usize = words.iter().map(|word| word.len() + 1 + POINTER).sum();
+    // A quarter of the smallest limit in use (macOS: 1 MiB) needs no look at the environment.
+    if words_size < 32 << 10 {
+        return true;
+    }
+    let environment: usize =
+        std::env::vars_os().map(|(name, value)| name.len() + value.len() + 2 + POINTER).sum();
+    words.iter().all(|word| word.len() < ONE) && words_size + environment + SPARE < limit()
+}
+
+fn limit() -> usize {
+    // SAFETY: sysconf(3) takes a number and touches no memory of ours.
+    let limit = unsafe { libc::sysconf(libc::_SC_ARG_MAX) };
+    // 128 KiB is what every Linux and macOS allows.
+    usize::try_from(limit).unwrap_or(128 << 10)
+}

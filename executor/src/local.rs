@@ -1,0 +1,131 @@
+//! Starts children with `fork` and `exec` on this machine.
+//!
+//! A child leads its own process group, is killed when the thread that started it ends (Linux), and tells of
+//! its end through a descriptor (`pidfd_open`, Linux 5.3), so that nobody has to look in turns.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+
+use crate::process::{Child, Command, Ended, Spawner};
+
+/// Starts each command as a process of its own.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LocalSpawner;
+
+impl Spawner for LocalSpawner {
+    fn spawn(&self, command: &Command, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Box<dyn Child>> {
+        let mut prepared = std::process::Command::new(&command.program);
+        prepared.args(&command.args).stdin(Stdio::null()).stdout(stdout).stderr(stderr).process_group(0);
+        if let Some(directory) = &command.directory {
+            prepared.current_dir(directory);
+        }
+        die_with_parent(&mut prepared);
+        let child = prepared.spawn()?;
+        let pid = Pid::from_child(&child);
+        Ok(Box::new(LocalChild { pid, ended: descriptor_of(pid), reaped: None }))
+    }
+}
+
+/// Has the kernel kill the child when the calling thread ends.
+#[cfg(target_os = "linux")]
+fn die_with_parent(command: &mut std::process::Command) {
+    let parent = rustix::process::getpid();
+    let tell = move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have died before the line above.
+        if rustix::process::getppid() == Some(parent) {
+            Ok(())
+        } else {
+            Err(io::Error::from(rustix::io::Errno::SRCH))
+        }
+    };
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed; these are two system calls
+    // that allocate nothing.
+    unsafe { command.pre_exec(tell) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn die_with_parent(_: &mut std::process::Command) {}
+
+#[cfg(target_os = "linux")]
+fn descriptor_of(pid: Pid) -> Option<OwnedFd> {
+    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn descriptor_of(_: Pid) -> Option<OwnedFd> {
+    None
+}
+
+struct LocalChild {
+    pid: Pid,
+    ended: Option<OwnedFd>,
+    reaped: Option<Ended>,
+}
+
+impl Child for LocalChild {
+    fn ended(&self) -> Option<BorrowedFd<'_>> {
+        self.ended.as_ref().map(AsFd::as_fd)
+    }
+
+    fn try_wait(&mut self) -> io::Result<Option<Ended>> {
+        if self.reaped.is_none() {
+            self.reaped = wait4(self.pid)?;
+        }
+        Ok(self.reaped)
+    }
+
+    fn signal_group(&self, signal: Signal) {
+        if self.reaped.is_none() {
+            let _ = rustix::process::kill_process_group(self.pid, signal);
+        }
+    }
+}
+
+impl Drop for LocalChild {
+    /// A child that nobody waits for any more must not go on running.
+    fn drop(&mut self) {
+        if self.reaped.is_none() {
+            self.signal_group(Signal::KILL);
+            let _ = rustix::process::waitpid(Some(self.pid), rustix::process::WaitOptions::empty());
+        }
+    }
+}
+
+/// Waits without blocking; the only call that tells one child's memory and processor time.
+fn wait4(pid: Pid) -> io::Result<Option<Ended>> {
+    let mut status = 0;
+    // SAFETY: `rusage` is a plain C structure for which all zeroes is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are to live variables of the types that wait4(2) writes.
+    let got = unsafe { libc::wait4(pid.as_raw_pid(), &mut status, libc::WNOHANG, &mut usage) };
+    match got {
+        0 => Ok(None),
+        _ if got == pid.as_raw_pid() => Ok(Some(Ended {
+            status: ExitStatus::from_raw(status),
+            peak_memory: peak_memory(&usage),
+            cpu: Some(time(usage.ru_utime) + time(usage.ru_stime)),
+        })),
+        _ => match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+            error => Err(error),
+        },
+    }
+}
+
+/// `ru_maxrss` counts kilobytes, on macOS bytes.
+fn peak_memory(usage: &libc::rusage) -> Option<u64> {
+    let unit = if cfg!(target_vendor = "apple") { 1 } else { 1024 };
+    u64::try_from(usage.ru_maxrss).ok()?.checked_mul(unit).filter(|&bytes| bytes > 0)
+}
+
+fn time(value: libc::timeval) -> Duration {
+    let seconds = u64::try_from(value.tv_sec).unwrap_or(0);
+    let micros = u64::try_from(value.tv_usec).unwrap_or(0);
+    Duration::from_secs(seconds) + Duration::from_micros(micros)
+}

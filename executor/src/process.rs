@@ -1,0 +1,225 @@
+//! One child process: started in a process group of its own, its output captured within bounds, ended with us.
+//!
+//! Knows nothing of compilers and actions. Linux tells a child of its parent's death (`PR_SET_PDEATHSIG`)
+//! when the *thread* that started it ends, so [`run`] starts a child and waits for it on one thread.
+//! Starting is behind [`Spawner`], so that a fork server can do it.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::PipeFlags;
+use rustix::process::Signal;
+
+use crate::cancel::{Cancel, Urgency};
+use crate::capture::Captured;
+
+/// How long a child may take to end after it was asked to.
+pub const GRACE: Duration = Duration::from_secs(2);
+
+/// How often a child is looked at that the system gives no descriptor for.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A command to run. It inherits the environment; its standard input is empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// The program, looked up in `PATH` when it holds no slash.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Where it runs; the current directory when `None`.
+    pub directory: Option<PathBuf>,
+}
+
+/// Starts children. The seam between running a command and how a process comes to be.
+pub trait Spawner: Send + Sync {
+    /// Starts a command with these descriptors as its standard output and standard error.
+    ///
+    /// The child leads a process group of its own and ends when the calling thread or this process does.
+    fn spawn(&self, command: &Command, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Box<dyn Child>>;
+}
+
+/// A child that runs or has ended.
+pub trait Child {
+    /// A descriptor that is ready to be read from once the child has ended, where the system has one.
+    fn ended(&self) -> Option<BorrowedFd<'_>>;
+    /// How the child ended, or `None` while it runs. Does not block.
+    fn try_wait(&mut self) -> io::Result<Option<Ended>>;
+    /// Sends a signal to the child's whole process group. Nothing happens when the group is gone.
+    fn signal_group(&self, signal: Signal);
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit code or signal.
+    pub status: ExitStatus,
+    /// The most memory it held at once, in bytes, where the system tells.
+    pub peak_memory: Option<u64>,
+    /// Processor time it used, where the system tells.
+    pub cpu: Option<Duration>,
+}
+
+/// What running a command gave.
+#[derive(Debug)]
+pub struct Finished {
+    /// How the child ended.
+    pub ended: Ended,
+    /// What it wrote to standard output.
+    pub stdout: Captured,
+    /// What it wrote to standard error.
+    pub stderr: Captured,
+    /// From start to end.
+    pub wall: Duration,
+    /// Whether it was told to end because the run was cancelled.
+    pub cancelled: bool,
+}
+
+/// Runs a command to its end, or until `cancel` ends it: `SIGTERM` to its group, `SIGKILL` after `grace`.
+///
+/// Fails only when the command cannot be started or waited for. No process of the group is left after a
+/// cancelled run.
+pub fn run(
+    command: &Command,
+    spawner: &dyn Spawner,
+    cancel: &Cancel,
+    grace: Duration,
+) -> io::Result<Finished> {
+    let start = Instant::now();
+    let (out_reader, out_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    let (err_reader, err_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    for reader in [&out_reader, &err_reader] {
+        rustix::io::ioctl_fionbio(reader, true)?;
+    }
+    let mut child = spawner.spawn(command, out_writer, err_writer)?;
+    let mut stdout = Stream { reader: Some(out_reader), captured: Captured::default() };
+    let mut stderr = Stream { reader: Some(err_reader), captured: Captured::default() };
+    let mut ending = Ending::default();
+    let ended = loop {
+        wait_for_news(&stdout, &stderr, child.as_ref(), cancel, &ending)?;
+        ending.step(child.as_ref(), cancel, grace);
+        stdout.drain()?;
+        stderr.drain()?;
+        if ending.asked.is_some() && child.ended().is_some_and(is_ready) {
+            // The leader is a zombie, so its group's number cannot belong to anyone else: kill what it left.
+            child.signal_group(Signal::KILL);
+        }
+        if let Some(ended) = child.try_wait()? {
+            break ended;
+        }
+    };
+    // What the child wrote before it ended is in the pipes. A process it left behind may hold them open.
+    stdout.drain()?;
+    stderr.drain()?;
+    Ok(Finished {
+        ended,
+        stdout: stdout.captured,
+        stderr: stderr.captured,
+        wall: start.elapsed(),
+        cancelled: ending.asked.is_some(),
+    })
+}
+
+/// How far the ending of a cancelled child has come.
+#[derive(Default)]
+struct Ending {
+    asked: Option<Instant>,
+    killed: bool,
+}
+
+impl Ending {
+    fn step(&mut self, child: &dyn Child, cancel: &Cancel, grace: Duration) {
+        let urgency = cancel.urgency();
+        if urgency == Urgency::None || self.killed {
+            return;
+        }
+        let asked = *self.asked.get_or_insert_with(|| {
+            child.signal_group(Signal::TERM);
+            Instant::now()
+        });
+        if urgency == Urgency::Kill || asked.elapsed() >= grace {
+            child.signal_group(Signal::KILL);
+            self.killed = true;
+        }
+    }
+}
+
+/// One captured stream; without a reader once it has come to its end.
+struct Stream {
+    reader: Option<OwnedFd>,
+    captured: Captured,
+}
+
+impl Stream {
+    /// Takes what is there. Returns after one megabyte, so that a flood cannot keep us from a signal.
+    fn drain(&mut self) -> io::Result<()> {
+        let Some(reader) = &self.reader else { return Ok(()) };
+        let mut buffer = [0; 64 << 10];
+        for _ in 0..16 {
+            match rustix::io::read(reader, &mut buffer) {
+                Ok(0) => {
+                    self.reader = None;
+                    break;
+                }
+                Ok(count) => self.captured.push(&buffer[..count]),
+                Err(rustix::io::Errno::AGAIN) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sleeps until there is output, the child has ended, or the run is cancelled.
+fn wait_for_news(
+    stdout: &Stream,
+    stderr: &Stream,
+    child: &dyn Child,
+    cancel: &Cancel,
+    ending: &Ending,
+) -> io::Result<()> {
+    let ended = child.ended();
+    let cancelled = ending.asked.is_none().then(|| cancel.ready());
+    let readers = [&stdout.reader, &stderr.reader].into_iter().flatten().map(AsFd::as_fd);
+    let mut descriptors: Vec<PollFd<'_>> = readers
+        .chain(ended)
+        .chain(cancelled)
+        .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN))
+        .collect();
+    // Once asked to end, the clock and a second signal matter too, which have no descriptor.
+    let look = (ended.is_none() || ending.asked.is_some()).then_some(LOOK);
+    let timeout = look.map(|look| Timespec { tv_sec: 0, tv_nsec: look.subsec_nanos().into() });
+    match poll(&mut descriptors, timeout.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn is_ready(descriptor: BorrowedFd<'_>) -> bool {
+    let mut descriptors = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
+    matches!(poll(&mut descriptors, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1))
+}
+
+impl Command {
+    /// A command of these words, the first of which is the program. `None` when there are no words.
+    pub fn of_words<W: AsRef<OsStr>>(words: &[W], directory: Option<&Path>) -> Option<Self> {
+        let (program, args) = words.split_first()?;
+        Some(Self {
+            program: program.as_ref().to_owned(),
+            args: args.iter().map(|word| word.as_ref().to_owned()).collect(),
+            directory: directory.map(Path::to_owned),
+        })
+    }
+}
+
+/// The signal that ended a process, with its name.
+pub fn signal_name(status: ExitStatus) -> Option<(i32, &'static str)> {
+    let signal = status.signal()?;
+    Some((signal, signal_hook::low_level::signal_name(signal).unwrap_or("a signal without a name")))
+}

@@ -1,0 +1,132 @@
+//! What a run tells while it lasts. One trait; a plain, a terminal and a JSON backend.
+//!
+//! All calls come from one thread, in order, so no two texts mix. Knows nothing of scheduling.
+
+mod json;
+mod plain;
+mod terminal;
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use distlto_planner::graph::ActionKind;
+
+pub use json::JsonProgress;
+pub use plain::PlainProgress;
+pub use terminal::TerminalProgress;
+
+use crate::report::{Counts, Failure, Measured};
+
+/// Listens to a run.
+pub trait Progress {
+    /// A run begins.
+    fn plan(&self, plan: Plan);
+    /// An action starts.
+    fn start(&self, step: Step<'_>);
+    /// An action succeeded. `warnings` is what its command printed on standard error, whole lines or nothing.
+    fn finish(&self, step: Step<'_>, measured: Measured, warnings: &str);
+    /// An action failed.
+    fn fail(&self, step: Step<'_>, failure: &Failure);
+    /// A run ended.
+    fn summary(&self, counts: Counts, wall: Duration);
+}
+
+/// What a run is about to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// Wanted actions.
+    pub actions: usize,
+    /// The sum of their costs, of which [`Step::cost`] is a part.
+    pub cost: u64,
+    /// The most jobs at once.
+    pub jobs: usize,
+}
+
+/// One action, as much of it as progress shows.
+#[derive(Debug, Clone, Copy)]
+pub struct Step<'a> {
+    /// Its number in the action graph.
+    pub id: usize,
+    /// What it is for.
+    pub kind: ActionKind,
+    /// The module id, or what a person calls the action.
+    pub label: &'a str,
+    /// Its part of [`Plan::cost`], at least 1.
+    pub cost: u64,
+    /// Its command; only when it starts.
+    pub command: &'a str,
+}
+
+/// Tells nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn plan(&self, _: Plan) {}
+    fn start(&self, _: Step<'_>) {}
+    fn finish(&self, _: Step<'_>, _: Measured, _: &str) {}
+    fn fail(&self, _: Step<'_>, _: &Failure) {}
+    fn summary(&self, _: Counts, _: Duration) {}
+}
+
+/// Which backend a program uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Style {
+    /// Events as JSON lines on standard output.
+    pub json: bool,
+    /// A line for every action.
+    pub verbose: bool,
+}
+
+/// The backend for this process: JSON if asked for, a bar on a terminal, lines elsewhere.
+pub fn of_style(style: Style) -> Box<dyn Progress> {
+    if style.json {
+        Box::new(JsonProgress::new(io::stdout()))
+    } else if !style.verbose && io::IsTerminal::is_terminal(&io::stderr()) {
+        Box::new(TerminalProgress::new())
+    } else {
+        Box::new(PlainProgress::new(io::stderr(), style.verbose))
+    }
+}
+
+/// A failure as lines for a person: the compiler's words, the cause, the remedy, the command to repeat it.
+fn failure_text(failure: &Failure) -> String {
+    let mut text = crate::capture::whole_lines(&failure.stderr).into_owned();
+    text.push_str(&format!("error: {}\n", one_line(&failure.cause.to_string())));
+    if let Some(help) = miette::Diagnostic::help(&failure.cause) {
+        text.push_str(&format!("  help: {}\n", one_line(&help.to_string())));
+    }
+    if !failure.command.is_empty() {
+        text.push_str(&format!("  repeat: {}\n", failure.command));
+    }
+    text
+}
+
+/// Odd names must not break lines apart.
+fn one_line(text: &str) -> String {
+    text.replace('\n', "\\n")
+}
+
+/// Writes a whole text at once. A reader that has gone away (a closed pipe) is no reason to end a build.
+fn put(out: &mut impl Write, text: &str) {
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// `1.2 s`, `34 ms`.
+fn human(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        format!("{} ms", duration.as_millis())
+    } else {
+        format!("{:.1} s", duration.as_secs_f64())
+    }
+}
+
+/// What an action does, as a verb.
+fn verb(kind: ActionKind) -> &'static str {
+    match kind {
+        ActionKind::Prepare => "unpack",
+        ActionKind::ThinLink => "thin link",
+        ActionKind::Opt => "opt",
+        ActionKind::Link => "link",
+    }
+}

@@ -1,0 +1,76 @@
+//! Progress as lines, for logs and pipes: failures and warnings always, each action only if verbose.
+
+use std::cell::{Cell, RefCell};
+use std::io::Write;
+use std::time::Duration;
+
+use super::{Plan, Progress, Step, failure_text, human, one_line, put, verb};
+use crate::report::{Counts, Failure, Measured};
+
+/// Writes lines.
+#[derive(Debug)]
+pub struct PlainProgress<W> {
+    out: RefCell<W>,
+    verbose: bool,
+    total: Cell<usize>,
+    ended: Cell<usize>,
+}
+
+impl<W: Write> PlainProgress<W> {
+    /// Lines go to `out`.
+    pub fn new(out: W, verbose: bool) -> Self {
+        Self { out: RefCell::new(out), verbose, total: Cell::new(0), ended: Cell::new(0) }
+    }
+
+    fn put(&self, text: &str) {
+        put(&mut *self.out.borrow_mut(), text);
+    }
+}
+
+impl<W: Write> Progress for PlainProgress<W> {
+    fn plan(&self, plan: Plan) {
+        self.total.set(plan.actions);
+        self.ended.set(0);
+    }
+
+    fn start(&self, step: Step<'_>) {
+        if self.verbose {
+            self.put(&format!("+ {}\n", step.command));
+        }
+    }
+
+    fn finish(&self, step: Step<'_>, measured: Measured, warnings: &str) {
+        self.ended.set(self.ended.get() + 1);
+        let mut text = warnings.to_owned();
+        if self.verbose {
+            let (ended, total) = (self.ended.get(), self.total.get());
+            let line = format!("[{ended}/{total}] {} {}", verb(step.kind), one_line(step.label));
+            text.push_str(&format!("{line} ({})\n", human(measured.wall)));
+        }
+        self.put(&text);
+    }
+
+    fn fail(&self, _: Step<'_>, failure: &Failure) {
+        self.ended.set(self.ended.get() + 1);
+        self.put(&failure_text(failure));
+    }
+
+    fn summary(&self, counts: Counts, wall: Duration) {
+        let unfinished = counts.failed + counts.skipped + counts.not_started;
+        if self.verbose || unfinished > 0 {
+            self.put(&format!("{} in {}\n", summary_text(counts), human(wall)));
+        }
+    }
+}
+
+/// `3 done, 1 failed, 2 not started`.
+pub(super) fn summary_text(counts: Counts) -> String {
+    let parts = [
+        (counts.done, "done"),
+        (counts.failed, "failed"),
+        (counts.skipped, "skipped"),
+        (counts.not_started, "not started"),
+    ];
+    let told = parts.iter().filter(|(count, word)| *count > 0 || *word == "done");
+    told.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,14 @@
+//! Fail closed: the one place that decides whether a backend compilation may run and whether its result counts.
+//!
+//! Used by every path: local runs, caches, remote execution, the DTLTO distributor. clang exits 0 with an empty
+//! object when a shard or an import is missing or damaged (LLVM issue 75441), lld links empty objects, and a
+//! module under another path than its shard says loses its functions; so nothing is taken on trust.
+//! Knows nothing of how a command is run.
+
+mod inputs;
+mod outputs;
+mod refusal;
+
+pub use inputs::{Backend, Modules};
+pub use outputs::{Role, Written, check_object, check_result};
+pub use refusal::{Refusal, Refused};

@@ -1,0 +1,125 @@
+//! Before a backend runs: the shard is one, belongs to the module, and every module is what the thin link read.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use distlto_planner::bitcode::ModuleHash;
+use distlto_planner::module;
+use distlto_planner::shard::{self, Shard};
+use distlto_prepare::kind::{Kind, Native, classify};
+use distlto_prepare::write::IoError;
+
+use super::{Refusal, Refused};
+
+/// The name that stands for "no shard": clang compiles the module without importing.
+const NO_SHARD: &str = "/dev/null";
+
+/// One backend compilation's inputs, as the command names them.
+#[derive(Debug, Clone, Copy)]
+pub struct Backend<'a> {
+    /// The module's path, which is its module id.
+    pub module: &'a str,
+    /// Its index shard.
+    pub shard: &'a str,
+    /// What else it reads: the modules it imports from, as far as the caller knows them, profiles and the like.
+    pub others: &'a [&'a str],
+}
+
+/// What the modules of one run say of themselves. A module that hundreds of others import is read once.
+///
+/// A module is assumed not to change while the run lasts.
+#[derive(Debug, Default)]
+pub struct Modules {
+    directory: Option<PathBuf>,
+    known: Mutex<HashMap<String, Arc<Known>>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    hash: Option<ModuleHash>,
+    native: Option<Native>,
+}
+
+impl Modules {
+    /// Paths are relative to `directory`, or to the current directory when `None`.
+    pub fn new(directory: Option<&Path>) -> Self {
+        Self { directory: directory.map(Path::to_owned), known: Mutex::default() }
+    }
+
+    /// Checks everything a backend compilation reads. Returns what its module is compiled to, where its triple
+    /// says so.
+    pub fn check(&self, backend: Backend<'_>) -> Result<Option<Native>, Refused> {
+        self.check_all(backend).map_err(Refused::about(backend.module))
+    }
+
+    fn check_all(&self, backend: Backend<'_>) -> Result<Option<Native>, Refusal> {
+        let own = self.module("the module", backend.module)?;
+        if let Some(shard) = self.shard(backend.shard)? {
+            // A shard of another module names other imports, which may be missing: say first whose shard it is.
+            if names(&shard, backend.module) {
+                self.check_imports(&shard, backend.module, own.hash)?;
+            } else {
+                shard::check_hashes(&shard, backend.module, |_| Ok(None))?;
+            }
+        }
+        for other in backend.others {
+            let file = self.path(other);
+            fs::metadata(&file).map_err(IoError::on("read the input", &file))?;
+        }
+        Ok(own.native)
+    }
+
+    /// Every module that the shard names is bitcode, and the one that the thin link read.
+    fn check_imports(&self, shard: &Shard, own: &str, own_hash: Option<ModuleHash>) -> Result<(), Refusal> {
+        let mut hashes = HashMap::from([(own, own_hash)]);
+        for import in shard.imported_from(own) {
+            // A path that is not UTF-8 is refused below when it has a hash, and is left to the compiler otherwise.
+            if let Ok(path) = std::str::from_utf8(&import.path) {
+                hashes.insert(path, self.module("the import", path)?.hash);
+            }
+        }
+        Ok(shard::check_hashes(shard, own, |path| Ok(hashes.get(path).copied().flatten()))?)
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.directory.as_deref().map_or_else(|| PathBuf::from(path), |directory| directory.join(path))
+    }
+
+    fn shard(&self, path: &str) -> Result<Option<Shard>, Refusal> {
+        if path == NO_SHARD {
+            return Ok(None);
+        }
+        let file = self.path(path);
+        let bytes = fs::read(&file).map_err(IoError::on("read the index shard", &file))?;
+        if bytes.is_empty() {
+            return Err(Refusal::EmptyShard { shard: file });
+        }
+        shard::read(&bytes).map(Some).map_err(|source| Refusal::BadShard { shard: file, source })
+    }
+
+    fn module(&self, what: &'static str, path: &str) -> Result<Arc<Known>, Refusal> {
+        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(path) {
+            return Ok(Arc::clone(known));
+        }
+        let file = self.path(path);
+        let operation = if what == "the module" { "read the module" } else { "read the import" };
+        let bytes = fs::read(&file).map_err(IoError::on(operation, &file))?;
+        match classify(&bytes) {
+            Kind::Bitcode { .. } => {}
+            found => return Err(Refusal::NotBitcode { what, path: file, found }),
+        }
+        let module =
+            module::read(&bytes).map_err(|source| Refusal::BadBitcode { what, path: file, source })?;
+        let known = Arc::new(Known { hash: module.hash, native: Native::of_triple(&module.triple) });
+        lock().insert(path.to_owned(), Arc::clone(&known));
+        Ok(known)
+    }
+}
+
+/// Whether a shard's path table names a module.
+fn names(shard: &Shard, module: &str) -> bool {
+    shard.is_stub() || shard.modules.iter().any(|named| named.path == module.as_bytes())
+}

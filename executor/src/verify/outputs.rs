@@ -1,0 +1,122 @@
+//! After a command: its exit status, its standard error, and every byte range its outputs point at.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::ExitStatus;
+
+use distlto_prepare::kind::{Kind, Native, classify};
+use distlto_prepare::write::IoError;
+use object::{Object, ObjectSection};
+
+use super::{Refusal, Refused};
+use crate::capture::Captured;
+use crate::process::signal_name;
+
+/// What an output has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// A relocatable native object.
+    Object,
+    /// Split debug information; a native file that may hold nothing but its headers.
+    Dwo,
+    /// Any file that is not empty: a program, an archive.
+    File,
+}
+
+/// An output, and where the command wrote it.
+#[derive(Debug, Clone, Copy)]
+pub struct Written<'a> {
+    /// Its place, for messages.
+    pub output: &'a Path,
+    /// The file to check.
+    pub file: &'a Path,
+    /// What it has to be.
+    pub role: Role,
+}
+
+/// Accepts or refuses what a command did. `module` is the module id; `expected` what its objects have to be,
+/// any native object when `None`.
+pub fn check_result(
+    module: &str,
+    status: ExitStatus,
+    stderr: &Captured,
+    outputs: &[Written<'_>],
+    expected: Option<Native>,
+) -> Result<(), Refused> {
+    let compiled = outputs.iter().any(|written| written.role == Role::Object);
+    check_status(status, stderr, compiled).map_err(Refused::about(module))?;
+    for written in outputs {
+        check_output(written, expected).map_err(Refused::about(module))?;
+    }
+    Ok(())
+}
+
+fn check_status(status: ExitStatus, stderr: &Captured, compiled: bool) -> Result<(), Refusal> {
+    let errors = stderr.errors();
+    if let Some((signal, name)) = signal_name(status) {
+        return Err(Refusal::Signal { signal, name, errors });
+    }
+    if !status.success() {
+        // A status without a code and without a signal does not occur on Unix.
+        return Err(Refusal::Exit { code: status.code().unwrap_or(1), errors });
+    }
+    match errors.into_iter().next() {
+        // A linker that was told to tolerate errors prints them and exits 0.
+        Some(text) if compiled => Err(Refusal::BackendError { text }),
+        _ => Ok(()),
+    }
+}
+
+fn check_output(written: &Written<'_>, expected: Option<Native>) -> Result<(), Refusal> {
+    let output = || written.output.to_owned();
+    let metadata = match fs::metadata(written.file) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(Refusal::NoOutput { output: output() });
+        }
+        Err(error) => return Err(IoError::on("look at", written.file)(error).into()),
+    };
+    if metadata.is_file() && metadata.len() == 0 {
+        return Err(Refusal::EmptyOutput { output: output() });
+    }
+    if written.role == Role::File {
+        return Ok(());
+    }
+    let bytes = fs::read(written.file).map_err(IoError::on("read", written.file))?;
+    check_object(&bytes, written.output, expected)
+}
+
+/// Accepts or refuses the bytes of a native object; `output` is its place, for messages.
+pub fn check_object(bytes: &[u8], output: &Path, expected: Option<Native>) -> Result<(), Refusal> {
+    if bytes.is_empty() {
+        return Err(Refusal::EmptyOutput { output: output.to_owned() });
+    }
+    let malformed = |detail: String| Refusal::Malformed { output: output.to_owned(), detail };
+    match classify(bytes) {
+        // An object that carries bitcode beside its code is native code all the same.
+        Kind::Native(found) | Kind::FatLto(found) if expected.is_none_or(|expected| expected == found) => {}
+        found @ Kind::Other if looks_native(bytes) => {
+            return Err(malformed(format!("its headers cannot be read ({found})")));
+        }
+        found => return Err(Refusal::WrongKind { output: output.to_owned(), found, expected }),
+    }
+    let file = object::File::parse(bytes).map_err(|error| malformed(error.to_string()))?;
+    let mut sections = 0;
+    for section in file.sections() {
+        sections += 1;
+        section.data().map_err(|error| {
+            let name = section.name().unwrap_or("?");
+            malformed(format!("section {name} lies outside of its {} bytes: {error}", bytes.len()))
+        })?;
+    }
+    if sections == 0 {
+        return Err(malformed("it has no sections".to_owned()));
+    }
+    Ok(())
+}
+
+/// Whether bytes begin as an object of a known format does.
+fn looks_native(bytes: &[u8]) -> bool {
+    object::FileKind::parse(bytes).is_ok() || bytes.starts_with(b"\x7fELF")
+}
