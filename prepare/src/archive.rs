@@ -45,9 +45,13 @@ pub(crate) enum Content {
 }
 
 impl Contents {
-    /// Reads the member lists of the archive at `path`. Of a universal file, the slice for `architecture` counts.
-    pub(crate) fn read(path: &Path, architecture: Option<&str>) -> Result<Self, Error> {
-        let input = Input::open(path)?;
+    /// Opens the archive at `path` and reads its member lists.
+    pub(crate) fn open(path: &Path, architecture: Option<&str>) -> Result<Self, Error> {
+        Self::read(path, Input::open(path)?, architecture)
+    }
+
+    /// Reads the member lists of the archive `input`, which is the file at `path`. Of a universal file, the slice for `architecture` counts.
+    pub(crate) fn read(path: &Path, input: Input, architecture: Option<&str>) -> Result<Self, Error> {
         let kind = kind::classify(&input);
         let range = match kind {
             Kind::Universal => universal::slice(path, &input, architecture)?,
@@ -73,6 +77,12 @@ impl Contents {
             found => return Err(Error::NotAnArchive { path: path.to_owned(), found: found.to_string() }),
         }
         Ok(contents)
+    }
+
+    /// Whether the content of every member lies in the given file.
+    pub(crate) fn is_self_contained(&self) -> bool {
+        self.sources.len() == 1
+            && self.members.iter().all(|member| matches!(member.content, Content::Inside { .. }))
     }
 
     /// The bytes of a member that lies inside an archive.

@@ -19,6 +19,15 @@ pub const CLASSES: &[(&str, u8, &str)] = &[
     ("distlto::interrupted", 130, "ended by a signal"),
 ];
 
+/// The exit codes as text for the end of `--help`.
+pub fn help() -> String {
+    let mut text = "Exit codes:\n    0  success".to_owned();
+    for (_, code, meaning) in CLASSES {
+        text.push_str(&format!("\n  {code:3}  {meaning}"));
+    }
+    text
+}
+
 /// The exit code of an error's class; 1 for an error without one.
 pub fn code_of(error: &dyn Diagnostic) -> u8 {
     let class = error.code().map(|code| code.to_string());

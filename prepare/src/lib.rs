@@ -4,6 +4,7 @@
 //! knows nothing of links and plans.
 
 mod archive;
+pub mod command;
 mod directory;
 pub mod error;
 pub mod exit;
@@ -13,6 +14,7 @@ pub mod manifest;
 pub mod names;
 mod native;
 pub mod peek;
+pub mod prune;
 mod record;
 pub mod store;
 mod universal;

@@ -11,7 +11,7 @@ use crate::kind::{self, Kind};
 
 /// Whether the archive at `path` has a bitcode member; with `fat_lto`, a FatLTO member counts too.
 pub fn holds_bitcode(path: &Path, fat_lto: bool) -> Result<bool, Error> {
-    let contents = Contents::read(path, None)?;
+    let contents = Contents::open(path, None)?;
     for member in &contents.members {
         let kind = match &member.content {
             Content::Inside { source, range } => kind_of(contents.inside(*source, range), fat_lto),

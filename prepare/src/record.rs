@@ -12,6 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use crate::input::Input;
 use crate::manifest::{Manifest, Member};
 use crate::names;
 use crate::write::{self, IoError};
@@ -51,6 +52,13 @@ pub(crate) struct State {
     inode: u64,
     size: u64,
     modified: i128,
+}
+
+impl Source {
+    /// An input as it was opened; `None` if its path has no JSON form.
+    pub(crate) fn of(path: &Path, input: &Input) -> Option<Self> {
+        Some(Self { path: path.to_str()?.to_owned(), state: State::of(input.metadata()) })
+    }
 }
 
 impl State {

@@ -4,7 +4,7 @@
 //! state between runs is `record`, and `store` spares writing what has been written before.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rayon::prelude::*;
 
@@ -59,21 +59,61 @@ fn unpack_into(request: &Unpack<'_>, directory: &Path) -> Result<Manifest, Error
     if let Some(manifest) = previous.unchanged(&current, request.archive, directory) {
         return Ok(manifest.clone());
     }
-    let contents = Contents::read(request.archive, request.architecture)?;
+    let archive = Input::open(request.archive)?;
+    let key = request.store.and_then(|store| Some((store, key(request, &archive)?)));
+    if let Some((store, key)) = &key
+        && let Some(kept) = store.manifest(key)
+        && let Some(placed) = place_kept(&previous, &mut current, directory, store, kept)?
+    {
+        return finish(current, directory, placed, vec![Source::of(request.archive, &archive)]);
+    }
+    let contents = Contents::read(request.archive, archive, request.architecture)?;
     let files = names::member_file_names(contents.members.iter().map(|member| member.name.as_slice()));
-    claim(&previous, &mut current, &files, directory)?;
-
+    claim(&previous, &mut current, files.iter().map(String::as_str), directory)?;
     let placed: Result<Vec<Placed>, Error> = contents
         .members
         .par_iter()
         .zip(files)
         .map(|(member, file)| place(request, &previous, directory, &contents, member, file))
         .collect();
-    let mut sources: Vec<_> =
-        contents.sources.iter().map(|(path, input)| (path.clone(), State::of(input.metadata()))).collect();
+    let sources = contents.sources.iter().map(|(path, input)| Source::of(path, input)).collect();
+    let manifest = finish(current, directory, placed?, sources)?;
+    if let Some((store, key)) = &key
+        && contents.is_self_contained()
+    {
+        store.keep_manifest(key, &manifest);
+    }
+    Ok(manifest)
+}
+
+/// Under which a store keeps the manifest of an archive that holds its members' content itself.
+fn key(request: &Unpack<'_>, archive: &[u8]) -> Option<blake3::Hash> {
+    let universal = match kind::classify(archive) {
+        Kind::Archive { thin: false } => false,
+        Kind::Universal => true,
+        _ => return None,
+    };
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&[u8::from(request.fat_lto), u8::from(universal)]);
+    if universal {
+        // A slice that is a single object is named after the file.
+        for part in [request.architecture.unwrap_or(""), request.archive.file_name()?.to_str()?] {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+        }
+    }
+    Some(hasher.update(archive).finalize())
+}
+
+/// Removes what the archive has no more and notes how the directory has been left.
+fn finish(
+    mut current: Record,
+    directory: &Path,
+    placed: Vec<Placed>,
+    mut sources: Vec<Option<Source>>,
+) -> Result<Manifest, Error> {
     let mut states = BTreeMap::new();
     let mut manifest = Manifest::default();
-    for placed in placed? {
+    for placed in placed {
         sources.extend(placed.source);
         states.extend(placed.member.file.clone().map(|file| (file, placed.state)));
         manifest.members.push(placed.member);
@@ -84,20 +124,27 @@ fn unpack_into(request: &Unpack<'_>, directory: &Path) -> Result<Manifest, Error
     }
     current.files = states;
     // Without the shortcut if a path has no JSON form; content is compared then.
-    let named =
-        sources.into_iter().map(|(path, state)| Some(Source { path: path.to_str()?.to_owned(), state }));
-    current.sources = named.collect::<Option<_>>().unwrap_or_default();
+    current.sources = sources.into_iter().collect::<Option<_>>().unwrap_or_default();
     current.manifest = manifest.clone();
     current.save(directory)?;
     Ok(manifest)
 }
 
 /// Notes which files are ours before any is written, so that what a killed run leaves is removed one day.
-fn claim(previous: &Record, current: &mut Record, files: &[String], directory: &Path) -> Result<(), Error> {
-    let names: BTreeSet<&str> = files.iter().map(String::as_str).collect();
+fn claim<'a>(
+    previous: &Record,
+    current: &mut Record,
+    files: impl Iterator<Item = &'a str>,
+    directory: &Path,
+) -> Result<(), Error> {
+    let names: BTreeSet<&str> = files.collect();
     current.files = previous.files.keys().map(|file| (file.clone(), None)).collect();
     let known = current.files.len();
-    current.files.extend(files.iter().map(|file| (file.clone(), None)));
+    // A file of another's may bear the name of a member that will not be written: it stays.
+    let ours = names.iter().filter(|file| {
+        !previous.files.contains_key(**file) && directory.join(file).symlink_metadata().is_err()
+    });
+    current.files.extend(ours.map(|file| ((*file).to_owned(), None)));
     if current.files.len() > known {
         current.save(directory)?;
     }
@@ -117,7 +164,42 @@ struct Placed {
     /// The state of the written file.
     state: Option<State>,
     /// The thin archive's member file that was read.
-    source: Option<(PathBuf, State)>,
+    source: Option<Option<Source>>,
+}
+
+/// Places the members of a kept manifest; `None` if the store has lost one of them.
+fn place_kept(
+    previous: &Record,
+    current: &mut Record,
+    directory: &Path,
+    store: &Store,
+    kept: Manifest,
+) -> Result<Option<Vec<Placed>>, Error> {
+    claim(previous, current, kept.written().map(|(_, file)| file), directory)?;
+    let place = |member: Member| -> Result<Option<Placed>, Error> {
+        let (Some(file), Some(hex)) = (&member.file, &member.digest) else {
+            return Ok(Some(Placed { member, state: None, source: None }));
+        };
+        let path = directory.join(file);
+        let Ok(digest) = blake3::Hash::from_hex(hex) else { return Ok(None) };
+        let there = previous.digest_of(file) == Some(hex) && previous.is_untouched(directory, file)
+            || holds_digest(&path, member.size, &digest);
+        if !there && !store.place_kept(&digest, &path)? {
+            return Ok(None);
+        }
+        let state = Some(state_of(&path)?);
+        Ok(Some(Placed { member, state, source: None }))
+    };
+    kept.members.into_par_iter().map(place).collect()
+}
+
+fn holds_digest(path: &Path, size: u64, digest: &blake3::Hash) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == size)
+        && Input::open_regular(path).is_ok_and(|input| blake3::hash(&input) == *digest)
+}
+
+fn state_of(path: &Path) -> Result<State, Error> {
+    Ok(State::of(&path.symlink_metadata().map_err(IoError::on("read", path))?))
 }
 
 fn place(
@@ -138,7 +220,7 @@ fn place(
                 member: path.clone(),
                 source,
             })?;
-            source = Some((path.clone(), State::of(input.metadata())));
+            source = Some(Source::of(path, &input));
             &input[..]
         }
     };
@@ -167,7 +249,7 @@ fn place(
             }
         }
     }
-    let state = State::of(&path.symlink_metadata().map_err(IoError::on("read", &path))?);
+    let state = state_of(&path)?;
     member.size = bytes.len() as u64;
     member.file = Some(file);
     member.digest = Some(hex);

@@ -57,7 +57,7 @@ pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool, IoError> {
 }
 
 /// Whether `path` is a regular file with exactly this content.
-fn holds(path: &Path, bytes: &[u8]) -> Result<bool, IoError> {
+pub(crate) fn holds(path: &Path, bytes: &[u8]) -> Result<bool, IoError> {
     match fs::metadata(path) {
         Ok(found) if found.is_file() && found.len() == bytes.len() as u64 => {
             Ok(fs::read(path).map_err(IoError::on("read", path))? == bytes)
@@ -94,6 +94,17 @@ pub(crate) fn place(path: &Path, make: impl FnMut(&Path) -> io::Result<()>) -> R
         .map_err(IoError::on("write", path))?;
     made.persist(path).map_err(|error| IoError::on("rename into place", path)(error.error))?;
     Ok(())
+}
+
+/// Writes to standard output. A reader that has gone away, as `head` does, is no error.
+pub(crate) fn to_standard_output(bytes: &[u8]) -> Result<(), IoError> {
+    let mut out = io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(IoError::on("write", "standard output")(error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Removes the temporaries that killed runs have left in `directory`. Only for callers who know, by a lock, that

@@ -1,0 +1,21 @@
+//! The program `distlto-prepare`: unpacks an archive for a distributed ThinLTO link.
+//!
+//! Only mounts [`distlto_prepare::command`].
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use distlto_prepare::{command, exit};
+
+/// Unpack an archive into a directory of member objects.
+#[derive(Parser)]
+#[command(name = "distlto-prepare", version, after_help = exit::help())]
+struct CommandLine {
+    #[command(flatten)]
+    args: command::Args,
+}
+
+fn main() -> ExitCode {
+    let command_line = CommandLine::parse();
+    exit::run(|| command::run(command_line.args))
+}
