@@ -1,0 +1,85 @@
+//! Source files on a driver's link command: compiled first, into the state directory.
+//!
+//! The driver names a temporary object for each; here each gets a stable name, so that its module id is the same in
+//! every run. Knows nothing of what the compilations do.
+
+use distlto_prepare::names::escape_path;
+use distlto_prepare::write::IoError;
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::front::LinkCommand;
+use crate::runner::{Runner, ToolError, ToolOutput};
+use crate::words::{Word, lossy};
+
+/// Why sources could not be compiled.
+#[derive(Debug, Error, Diagnostic)]
+pub enum CompileError {
+    /// The compiler could not be run.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Tool(#[from] ToolError),
+    /// The directory for objects could not be made.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+    /// The compiler failed; its own messages and exit code are the user's.
+    #[error("compiling the sources on the link line failed: {program} ended with {}", output.status)]
+    #[diagnostic(code(distlto::failed), help("the compiler's own messages above say why"))]
+    Failed {
+        /// The compiler.
+        program: String,
+        /// What it left.
+        output: Box<ToolOutput>,
+    },
+}
+
+/// Runs the compilations of a link command; returns the link's words with the objects in place of the driver's
+/// temporary files.
+pub fn run(link: &LinkCommand, state: &str, runner: &dyn Runner) -> Result<Vec<Word>, CompileError> {
+    let mut words = link.words.clone();
+    if link.compilations.is_empty() {
+        return Ok(words);
+    }
+    let directory = format!("{state}/compiled");
+    std::fs::create_dir_all(&directory).map_err(IoError::on("create directory", &directory))?;
+    let renames: Vec<(Word, Word)> = link
+        .compilations
+        .iter()
+        .enumerate()
+        .filter_map(|(number, command)| Some((output_of(command)?, stable_name(&directory, number, command))))
+        .collect();
+    let rename = |word: &mut Word| {
+        if let Some((_, stable)) = renames.iter().find(|(temporary, _)| temporary == word) {
+            word.clone_from(stable);
+        }
+    };
+    for command in &link.compilations {
+        let mut command = command.clone();
+        command.iter_mut().for_each(rename);
+        let program = lossy(&command[0]);
+        let output =
+            runner.run(&command).map_err(|source| ToolError::Start { program: program.clone(), source })?;
+        if !output.status.success() {
+            return Err(CompileError::Failed { program, output: Box::new(output) });
+        }
+    }
+    words.iter_mut().for_each(rename);
+    Ok(words)
+}
+
+fn output_of(command: &[Word]) -> Option<Word> {
+    let at = command.iter().rposition(|word| word == b"-o")?;
+    command.get(at + 1).cloned()
+}
+
+/// `-main-file-name` says which source it is; the number tells sources of one name apart.
+fn stable_name(directory: &str, number: usize, command: &[Word]) -> Word {
+    let source = command
+        .iter()
+        .position(|word| word == b"-main-file-name")
+        .and_then(|at| command.get(at + 1))
+        .map(|name| escape_path(name))
+        .unwrap_or_default();
+    format!("{directory}/{number}-{source}.o").into_bytes()
+}
