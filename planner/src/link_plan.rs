@@ -143,6 +143,10 @@ pub enum PlanError {
         /// The file.
         path: Utf8PathBuf,
     },
+    /// Backend compilations without a compiler.
+    #[error("the list of words that backend compilations share is empty; its first word is the compiler")]
+    #[diagnostic(code(distlto::bad_input), help("run the thin link again; it writes the plan"))]
+    NoCompiler,
     /// The plan's actions are no graph.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -179,6 +183,9 @@ impl LinkPlan {
     pub(crate) fn check(&self) -> Result<(), PlanError> {
         if self.version != VERSION {
             return Err(PlanError::Version { found: self.version.into() });
+        }
+        if self.backend.is_empty() && !self.modules.is_empty() {
+            return Err(PlanError::NoCompiler);
         }
         for (owner, step) in [("the thin link", &self.thin_link), ("the final link", &self.link)] {
             sorted(&step.inputs, owner, "the inputs")?;

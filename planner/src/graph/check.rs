@@ -106,8 +106,8 @@ impl ActionGraph {
                     let first: &Action = &actions[first];
                     return Err(GraphError::TwoProducers {
                         path: self.owned(file),
-                        first: first.label.clone(),
-                        second: action.label.clone(),
+                        first: name(first),
+                        second: name(action),
                     });
                 }
             }
@@ -175,9 +175,9 @@ fn runnable_order(actions: &[Action], producers: &[Option<usize>]) -> Result<Vec
     };
     let mut missing = vec![0_usize; actions.len()];
     let mut readers = vec![Vec::new(); actions.len()];
-    for index in 0..actions.len() {
+    for (index, count) in missing.iter_mut().enumerate() {
         let needs = needs(index);
-        missing[index] = needs.len();
+        *count = needs.len();
         for producer in needs {
             readers[producer].push(index);
         }
@@ -216,5 +216,10 @@ fn cycle(actions: &[Action], start: usize, need: impl Fn(usize) -> Option<usize>
         }
         at = next;
     }
-    GraphError::Cycle { cycle: path[begin..].iter().map(|&index| actions[index].label.clone()).collect() }
+    GraphError::Cycle { cycle: path[begin..].iter().map(|&index| name(&actions[index])).collect() }
+}
+
+/// A thin link and its final link have one label, so where they meet the kind is said too.
+fn name(action: &Action) -> String {
+    format!("{} {}", action.kind.name(), action.label)
 }

@@ -140,16 +140,16 @@ pub enum GraphError {
     TwoProducers {
         /// The file.
         path: Utf8PathBuf,
-        /// The action listed earlier.
+        /// Kind and label of the action listed earlier.
         first: String,
-        /// The action listed later.
+        /// Kind and label of the action listed later.
         second: String,
     },
     /// Actions that wait for each other.
     #[error("actions wait for each other: {}", cycle.join(" needs "))]
     #[diagnostic(help("an action cannot need, through others, what it makes itself; correct their inputs"))]
     Cycle {
-        /// Labels along the cycle; the first one is repeated at the end.
+        /// Kinds and labels along the cycle; the first one is repeated at the end.
         cycle: Vec<String>,
     },
 }

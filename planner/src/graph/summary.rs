@@ -165,7 +165,8 @@ impl fmt::Display for Summary {
             "cost           {total} total, {median} median, {ninth_decile} 90th percentile, {max} max"
         )?;
         writeln!(f, "{}", named(max, &self.costliest))?;
-        writeln!(f, "critical path  {}: {}", self.critical_path, self.critical_actions.join(" -> "))?;
+        write!(f, "critical path  {}", self.critical_path)?;
+        writeln!(f, "{}", named(self.critical_path, &Some(self.critical_actions.join(" -> "))))?;
         writeln!(f, "largest first  workers      makespan   speedup")?;
         for &(workers, makespan) in &self.makespans {
             let (whole, hundredths) = ratio(self.makespans[0].1, makespan);

@@ -1,0 +1,21 @@
+//! The program `distlto-plan`: shows a distributed ThinLTO link, or writes it for another program to run.
+//!
+//! Parses arguments and prints errors; the rest is [`distlto_planner::plan_command`].
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use distlto_planner::plan_command::{PlanArgs, run};
+
+/// Shows the action graph of a distributed ThinLTO link: as JSON, DOT, Ninja, a summary or a dry run.
+#[derive(Parser)]
+#[command(name = "distlto-plan", version)]
+struct Arguments {
+    #[command(flatten)]
+    plan: PlanArgs,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    distlto_prepare::exit::run(|| run(arguments.plan))
+}

@@ -1,0 +1,294 @@
+//! The action graph as a `build.ninja`: the backend compilations run through a program that fails closed,
+//! links take their words from a response file, and what is rewritten only when it differs says so (`restat`).
+//!
+//! Syntax: <https://ninja-build.org/manual.html#_lexical_syntax>. A command passes through three readers, so
+//! its words are quoted for a response file or for the shell, and then for Ninja. Knows nothing of files on disk.
+
+use std::fmt::Write;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::graph::{Action, ActionGraph, ActionId, ActionKind, FileId};
+use crate::response;
+use crate::words::{shell_line, shell_quote};
+
+/// The longest single argument that Linux passes to a program, less its final NUL: Ninja passes a whole
+/// command to `/bin/sh -c` (`MAX_ARG_STRLEN` in `linux/binfmts.h`).
+const LONGEST_COMMAND: usize = 32 * 4096 - 1;
+
+/// What the graph does not say and the file needs.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The program that runs one backend compilation: `PROG --out O --input M --index S -- COMPILER FLAGS...`.
+    pub opt_program: String,
+    /// Where Ninja keeps its log; without it in the working directory, where another build's log may lie.
+    pub build_directory: Option<Utf8PathBuf>,
+    /// How the file itself is made again when the link plan changes.
+    pub manifest: Option<Manifest>,
+}
+
+/// How a `build.ninja` is made again; Ninja does so before it builds anything else.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// The file itself, as `ninja -f` names it.
+    pub path: Utf8PathBuf,
+    /// What it is made from.
+    pub source: Utf8PathBuf,
+    /// The command that makes it.
+    pub command: Vec<String>,
+}
+
+/// Why a graph has no Ninja form.
+#[derive(Debug, Error, Diagnostic)]
+#[diagnostic(code(distlto::bad_input))]
+pub enum NinjaError {
+    /// A line break or NUL, for which Ninja has no escape.
+    #[error("action {label:?}: Ninja cannot express the line break in {text:?}")]
+    #[diagnostic(help("rename the file or reword the argument; no build.ninja can hold it"))]
+    LineBreak {
+        /// The action.
+        label: String,
+        /// The path or word.
+        text: String,
+    },
+    /// A command that the operating system would refuse.
+    #[error("action {label:?}: a command of {length} bytes; /bin/sh -c takes at most {LONGEST_COMMAND}")]
+    #[diagnostic(help("shorten the flags that the compilation takes, or put them into a response file"))]
+    TooLong {
+        /// The action.
+        label: String,
+        /// The command's length.
+        length: usize,
+    },
+}
+
+/// The text of a `build.ninja` that is run in the link's working directory. Equal graphs give equal texts.
+pub fn render(graph: &ActionGraph, options: &Options) -> Result<String, NinjaError> {
+    let graph = graph.canonical();
+    let mut file = File { graph: &graph, text: String::new() };
+    file.head(options)?;
+    for (id, action) in graph.actions() {
+        match action.kind {
+            ActionKind::Prepare => file.prepare(id, action)?,
+            ActionKind::ThinLink => file.link(action, "thin_link")?,
+            ActionKind::Opt => file.opt(action, options)?,
+            ActionKind::Link => file.link(action, "link")?,
+        }
+    }
+    if let Some(manifest) = &options.manifest {
+        file.manifest(manifest)?;
+    }
+    Ok(file.text)
+}
+
+struct File<'a> {
+    graph: &'a ActionGraph,
+    text: String,
+}
+
+impl File<'_> {
+    fn head(&mut self, options: &Options) -> Result<(), NinjaError> {
+        self.line("# One distributed ThinLTO link. Run it in the link's working directory.");
+        self.line("ninja_required_version = 1.5");
+        if let Some(directory) = &options.build_directory {
+            self.variable("", "builddir", directory.as_str(), "builddir")?;
+        }
+        self.variable("", "opt", &program(&options.opt_program), "opt")?;
+        // Ninja has no escape for a bar in a path, but a path may hold a variable that holds one.
+        self.line("bar = |");
+        self.line("\nrule prepare\n  command = $words\n  description = prepare $label\n  restat = 1");
+        for (rule, title, restat) in [("thin_link", "thin link", "\n  restat = 1"), ("link", "link", "")] {
+            self.line(&format!(
+                "\nrule {rule}\n  command = $words\n  description = {title} $label\n  rspfile = $response\n  \
+                 rspfile_content = $content{restat}"
+            ));
+        }
+        for (index, words) in self.graph.prefixes().enumerate() {
+            let command =
+                format!("$opt $files -- {}$flags", escaped(&shell_line(words.iter().map(String::as_str))));
+            no_line_break(&command, "opt")?;
+            self.line(&format!(
+                "\nrule opt{index}\n  command = {command}\n  description = opt $label\n  restat = 1"
+            ));
+        }
+        self.line("\nrule opt\n  command = $opt $files --$flags\n  description = opt $label\n  restat = 1\n");
+        Ok(())
+    }
+
+    fn prepare(&mut self, id: ActionId, action: &Action) -> Result<(), NinjaError> {
+        let words = command_line(&self.graph.command(id));
+        short_enough(&words, action)?;
+        self.build(action, "prepare")?;
+        self.variable("  ", "words", &words, &action.label)
+    }
+
+    fn link(&mut self, action: &Action, rule: &str) -> Result<(), NinjaError> {
+        let prefix = action.prefix.map_or(&[][..], |prefix| self.graph.prefix_words(prefix));
+        let words: Vec<&str> = prefix.iter().chain(&action.args).map(String::as_str).collect();
+        let (head, rest) = words.split_at(words_outside_response_file(action.kind, &words));
+        // A checked graph has an output for each action; in another one Ninja will refuse the build line.
+        let first = action.outputs.first().map_or("", |&file| self.graph.path(file).as_str());
+        let response = format!("{first}.rsp");
+        self.build(action, rule)?;
+        let at_file = shell_quote(&format!("@{response}"));
+        let words = format!("{} {at_file}", command_line(head));
+        short_enough(&words, action)?;
+        self.variable("  ", "words", &words, &action.label)?;
+        self.variable("  ", "response", &response, &action.label)?;
+        let quoted: Vec<_> = rest
+            .iter()
+            .map(|word| String::from_utf8_lossy(&response::quote(word.as_bytes())).into_owned())
+            .collect();
+        self.variable("  ", "content", &quoted.join(" "), &action.label)
+    }
+
+    fn opt(&mut self, action: &Action, options: &Options) -> Result<(), NinjaError> {
+        let path = |file: Option<&FileId>| file.map_or("", |&file| self.graph.path(file).as_str());
+        let (out, module) = (path(action.outputs.first()), path(action.inputs.first()));
+        let shard = path(action.inputs.get(1));
+        let files = shell_line(["--out", out, "--input", module, "--index", shard]);
+        let flags: String =
+            own_flags(action, module, shard, out).map(|word| format!(" {}", shell_quote(word))).collect();
+        let prefix = action.prefix.map_or(&[][..], |prefix| self.graph.prefix_words(prefix));
+        let shared = shell_line(prefix.iter().map(String::as_str));
+        short_enough(&format!("{} {files} -- {shared}{flags}", program(&options.opt_program)), action)?;
+        match action.prefix {
+            Some(prefix) => self.build(action, &format!("opt{}", prefix.0))?,
+            None => self.build(action, "opt")?,
+        }
+        self.variable("  ", "files", &files, &action.label)?;
+        if flags.is_empty() { Ok(()) } else { self.variable("  ", "flags", &flags, &action.label) }
+    }
+
+    fn manifest(&mut self, manifest: &Manifest) -> Result<(), NinjaError> {
+        let words: Vec<_> = manifest.command.iter().map(String::as_str).collect();
+        let command = escaped(&command_line(&words));
+        no_line_break(&command, manifest.path.as_str())?;
+        self.line(&format!(
+            "\nrule plan\n  command = {command}\n  description = plan\n  generator = 1\n  restat = 1\n"
+        ));
+        let [path, source] = [&manifest.path, &manifest.source].map(|path| escaped_path(path, path.as_str()));
+        self.line(&format!("build {}: plan {}", path?, source?));
+        Ok(())
+    }
+
+    /// The `build` line of an action and its label.
+    fn build(&mut self, action: &Action, rule: &str) -> Result<(), NinjaError> {
+        self.text.push_str("build");
+        for &file in &action.outputs {
+            self.text.push(' ');
+            self.text.push_str(&escaped_path(self.graph.path(file), &action.label)?);
+        }
+        write_text(&mut self.text, format_args!(": {rule}"));
+        for &file in &action.inputs {
+            self.text.push(' ');
+            self.text.push_str(&escaped_path(self.graph.path(file), &action.label)?);
+        }
+        self.text.push('\n');
+        self.variable("  ", "label", &action.label, &action.label)
+    }
+
+    fn variable(&mut self, indent: &str, name: &str, value: &str, label: &str) -> Result<(), NinjaError> {
+        no_line_break(value, label)?;
+        write_text(&mut self.text, format_args!("{indent}{name} = {}\n", escaped(value)));
+        Ok(())
+    }
+
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+}
+
+fn write_text(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments).expect("writing to a String does not fail");
+}
+
+/// How many words of a link's command stand on the command line: its program and, where a thin link is run by
+/// a program of its own, that program's options up to the linker that follows `--`. An empty word stands there
+/// too, with all before it, because LLVM's response files drop empty words.
+fn words_outside_response_file(kind: ActionKind, words: &[&str]) -> usize {
+    let inner = match kind {
+        ActionKind::ThinLink => words.iter().position(|word| *word == "--"),
+        _ => None,
+    };
+    let empty = words.iter().rposition(|word| word.is_empty());
+    inner.map_or(1, |dashes| dashes + 2).max(empty.map_or(0, |empty| empty + 1)).min(words.len())
+}
+
+/// The words of a backend compilation that are the module's own, without those that name its module, shard
+/// and object, which the program that runs it takes as options.
+fn own_flags<'a>(
+    action: &'a Action,
+    module: &'a str,
+    shard: &'a str,
+    out: &'a str,
+) -> impl Iterator<Item = &'a str> {
+    let names_out = move |word: &str| word.strip_prefix("-o") == Some(out);
+    let names_shard = move |word: &str| word.strip_prefix("-fthinlto-index=") == Some(shard);
+    let mut words = action.args.iter().map(String::as_str).peekable();
+    std::iter::from_fn(move || {
+        loop {
+            let word = words.next()?;
+            if word == "-o" && words.peek() == Some(&out) {
+                words.next();
+            } else if word != module && !names_out(word) && !names_shard(word) {
+                return Some(word);
+            }
+        }
+    })
+}
+
+/// A command for the shell.
+fn command_line(words: &[&str]) -> String {
+    let Some((first, rest)) = words.split_first() else { return String::new() };
+    let mut line = program(first);
+    for word in rest {
+        line.push(' ');
+        line.push_str(&shell_quote(word));
+    }
+    line
+}
+
+/// A command's first word for the shell, which would take `a=b` for an assignment.
+fn program(word: &str) -> String {
+    let quoted = shell_quote(word);
+    if word.contains('=') && quoted == word { format!("'{word}'") } else { quoted }
+}
+
+fn short_enough(command: &str, action: &Action) -> Result<(), NinjaError> {
+    match command.len() {
+        length if length > LONGEST_COMMAND => {
+            Err(NinjaError::TooLong { label: action.label.clone(), length })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn no_line_break(text: &str, label: &str) -> Result<(), NinjaError> {
+    if text.contains(['\n', '\r', '\0']) {
+        return Err(NinjaError::LineBreak { label: label.to_owned(), text: text.to_owned() });
+    }
+    Ok(())
+}
+
+/// A variable's value. Ninja drops blanks before a value, so the first one is escaped.
+fn escaped(value: &str) -> String {
+    let escaped = value.replace('$', "$$");
+    if escaped.starts_with(' ') { format!("${escaped}") } else { escaped }
+}
+
+fn escaped_path(path: &Utf8Path, label: &str) -> Result<String, NinjaError> {
+    no_line_break(path.as_str(), label)?;
+    let mut escaped = String::with_capacity(path.as_str().len());
+    for character in path.as_str().chars() {
+        match character {
+            '$' | ' ' | ':' => escaped.extend(['$', character]),
+            '|' => escaped.push_str("${bar}"),
+            character => escaped.push(character),
+        }
+    }
+    Ok(escaped)
+}

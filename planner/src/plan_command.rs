@@ -1,0 +1,263 @@
+//! The command that shows a link before it runs: reads an index directory or a graph, writes JSON, DOT, Ninja,
+//! a summary, or what would run and why.
+//!
+//! The one module of the graph's side that reads and writes files. Knows nothing of how actions are run.
+
+mod dry_run;
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::Args;
+use distlto_prepare::write::{IoError, write_if_changed};
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::digests::FileDigests;
+use crate::emit::{dot, ninja};
+use crate::freshness::{self, ActionLog};
+use crate::graph::error::GraphError;
+use crate::graph::summary::Summary;
+use crate::graph::{ActionGraph, json};
+use crate::link_plan::{LinkPlan, PlanError};
+
+/// The link plan's name in an index directory.
+pub const LINK_PLAN: &str = "link-plan.json";
+/// The action graph's name in an index directory.
+pub const GRAPH: &str = "graph.json";
+/// The name, in an index directory, of the log of what each action read and wrote last time.
+pub const ACTION_LOG: &str = "actions.log";
+/// The name, in an index directory, of the cache of files' digests.
+pub const DIGESTS: &str = "digests";
+
+/// Arguments of `distlto-plan` and of `distlto plan`.
+#[derive(Debug, Clone, Args)]
+pub struct PlanArgs {
+    /// The directory that distlto-index wrote, or an action graph in JSON
+    #[arg(value_name = "INDEX_DIR|GRAPH.json")]
+    pub input: Utf8PathBuf,
+    /// Write the action graph as JSON (`-` for standard output)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<Utf8PathBuf>,
+    /// Write the action graph in Graphviz's DOT language
+    #[arg(long, value_name = "FILE")]
+    pub dot: Option<Utf8PathBuf>,
+    /// Write a build.ninja, to be run in the link's working directory
+    #[arg(long, value_name = "FILE")]
+    pub ninja: Option<Utf8PathBuf>,
+    /// The program that the build.ninja runs backend compilations with
+    #[arg(long, value_name = "PROGRAM", default_value = "distlto-opt", requires = "ninja")]
+    pub opt_program: String,
+    /// List the actions that would run, and why, largest cost first
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print modules, imports, costs and simulated makespans (the default when nothing else is asked for)
+    #[arg(long)]
+    pub summary: bool,
+}
+
+/// Why there is nothing to show.
+#[derive(Debug, Error, Diagnostic)]
+pub enum PlanCommandError {
+    /// A file could not be read or written.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+    /// Neither a directory nor a file.
+    #[error("{path} does not exist")]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help(
+            "name the directory that distlto-index wrote (distlto link keeps it as OUTPUT.distlto), or a graph's JSON"
+        )
+    )]
+    Missing {
+        /// The path.
+        path: Utf8PathBuf,
+    },
+    /// A directory without a link plan or graph.
+    #[error("{directory} holds neither {LINK_PLAN} nor {GRAPH}")]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("name the directory that distlto-index wrote, or run the thin link again if it did not end")
+    )]
+    NotAnIndex {
+        /// The directory.
+        directory: Utf8PathBuf,
+    },
+    /// A link plan that is malformed or makes no graph.
+    #[error("{path}: {source}")]
+    #[diagnostic(code(distlto::bad_input), help("{}", help_of(source)))]
+    Plan {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What is wrong with it.
+        source: PlanError,
+    },
+    /// An action graph that is malformed.
+    #[error("{path}: {source}")]
+    #[diagnostic(code(distlto::bad_input), help("{}", help_of(source)))]
+    Graph {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What is wrong with it.
+        source: GraphError,
+    },
+    /// A graph without a Ninja form.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Ninja(#[from] ninja::NinjaError),
+    /// Two texts for one stream.
+    #[error("{first} and {second} would both be written to standard output")]
+    #[diagnostic(code(distlto::usage), help("give one of them a file"))]
+    OneOutput {
+        /// An option.
+        first: &'static str,
+        /// Another one.
+        second: &'static str,
+    },
+}
+
+fn help_of(error: &dyn Diagnostic) -> String {
+    error.help().map_or_else(String::new, |help| help.to_string())
+}
+
+/// Runs the command; a reader of standard output that goes away early ends it without an error.
+pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
+    check_outputs(&args)?;
+    let input = Input::find(&args.input)?;
+    let graph = input.read()?;
+    if let Some(path) = &args.json {
+        emit(path, &json::to_bytes(&graph))?;
+    }
+    if let Some(path) = &args.dot {
+        let mut text = Vec::new();
+        dot::write(&graph, &mut text).map_err(IoError::on("write", path))?;
+        emit(path, &text)?;
+    }
+    if let Some(path) = &args.ninja {
+        let options = ninja::Options {
+            opt_program: args.opt_program.clone(),
+            build_directory: input
+                .directory()
+                .filter(|parent| !parent.as_str().is_empty())
+                .map(Utf8Path::to_owned),
+            manifest: manifest(path, &input),
+        };
+        emit(path, ninja::render(&graph, &options)?.as_bytes())?;
+    }
+    if args.dry_run {
+        print(dry_run(&graph, input.directory().unwrap_or(Utf8Path::new("")))?.as_bytes())?;
+    }
+    if args.summary || !asks_for_something(&args) {
+        print(Summary::of(&graph).to_string().as_bytes())?;
+    }
+    Ok(0)
+}
+
+/// The file that a graph is read from.
+struct Input {
+    path: Utf8PathBuf,
+    is_plan: bool,
+}
+
+impl Input {
+    fn find(given: &Utf8Path) -> Result<Self, PlanCommandError> {
+        match fs::metadata(given) {
+            Ok(found) if found.is_dir() => {
+                let files =
+                    [(LINK_PLAN, true), (GRAPH, false)].map(|(name, is_plan)| (given.join(name), is_plan));
+                let found = files.into_iter().find(|(path, _)| path.exists());
+                let (path, is_plan) =
+                    found.ok_or_else(|| PlanCommandError::NotAnIndex { directory: given.to_owned() })?;
+                Ok(Self { path, is_plan })
+            }
+            Ok(_) => Ok(Self { path: given.to_owned(), is_plan: false }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(PlanCommandError::Missing { path: given.to_owned() })
+            }
+            Err(error) => Err(IoError::on("read", given)(error).into()),
+        }
+    }
+
+    /// The directory that holds the file and the state of earlier runs.
+    fn directory(&self) -> Option<&Utf8Path> {
+        self.path.parent()
+    }
+
+    fn read(&self) -> Result<ActionGraph, PlanCommandError> {
+        let bytes = fs::read(&self.path).map_err(IoError::on("read", &self.path))?;
+        if self.is_plan {
+            let plan = LinkPlan::read(&bytes).and_then(|plan| plan.to_graph());
+            plan.map_err(|source| PlanCommandError::Plan { path: self.path.clone(), source })
+        } else {
+            json::read(&bytes).map_err(|source| PlanCommandError::Graph { path: self.path.clone(), source })
+        }
+    }
+}
+
+/// What would run in the working directory, by the state that earlier runs left in `state`. Writes nothing.
+fn dry_run(graph: &ActionGraph, state: &Utf8Path) -> Result<String, PlanCommandError> {
+    let (log, notes) = ActionLog::load(state.join(ACTION_LOG).as_std_path())?;
+    let (digests, note) = FileDigests::load(state.join(DIGESTS).as_std_path(), Path::new(""));
+    for note in notes.into_iter().chain(note) {
+        eprintln!("warning: {note}");
+    }
+    let wanted: Vec<_> = graph.topological().collect();
+    let found = freshness::check(graph, &wanted, &log, &digests)?;
+    Ok(dry_run::text(graph, &found))
+}
+
+fn asks_for_something(args: &PlanArgs) -> bool {
+    args.json.is_some() || args.dot.is_some() || args.ninja.is_some() || args.dry_run || args.summary
+}
+
+fn check_outputs(args: &PlanArgs) -> Result<(), PlanCommandError> {
+    let to_stream = |path: &Option<Utf8PathBuf>| path.as_deref().is_some_and(is_stream);
+    let texts = [
+        ("--json", to_stream(&args.json)),
+        ("--dot", to_stream(&args.dot)),
+        ("--ninja", to_stream(&args.ninja)),
+        ("--dry-run", args.dry_run),
+        ("--summary", args.summary),
+    ];
+    let mut streams = texts.iter().filter(|(_, streams)| *streams).map(|(name, _)| *name);
+    match (streams.next(), streams.next()) {
+        // The two that people read may follow each other.
+        (Some("--dry-run"), _) => Ok(()),
+        (Some(first), Some(second)) => Err(PlanCommandError::OneOutput { first, second }),
+        _ => Ok(()),
+    }
+}
+
+fn is_stream(path: &Utf8Path) -> bool {
+    path == "-"
+}
+
+/// How Ninja makes the file again: as this run made it. Nothing if it goes to a stream or the command is not
+/// text.
+fn manifest(path: &Utf8Path, input: &Input) -> Option<ninja::Manifest> {
+    if is_stream(path) {
+        return None;
+    }
+    let command: Result<Vec<_>, _> = std::env::args_os().map(|word| word.into_string()).collect();
+    Some(ninja::Manifest { path: path.to_owned(), source: input.path.clone(), command: command.ok()? })
+}
+
+fn emit(path: &Utf8Path, text: &[u8]) -> Result<(), PlanCommandError> {
+    if is_stream(path) {
+        return print(text);
+    }
+    write_if_changed(path.as_std_path(), text)?;
+    Ok(())
+}
+
+fn print(text: &[u8]) -> Result<(), PlanCommandError> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    match out.write_all(text).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result.map_err(IoError::on("write", Path::new("standard output")))?),
+    }
+}

@@ -1,0 +1,113 @@
+//! What is no graph: every error of the checked constructor and of a plan, from the smallest input that has it.
+
+use distlto_planner::graph::{Action, ActionGraph, ActionKind, FileId, PrefixId};
+
+use crate::samples;
+
+fn action(label: &str, inputs: &[u32], outputs: &[u32]) -> Action {
+    Action {
+        kind: ActionKind::Link,
+        label: label.to_owned(),
+        prefix: None,
+        args: vec!["ld".to_owned()],
+        inputs: inputs.iter().copied().map(FileId).collect(),
+        outputs: outputs.iter().copied().map(FileId).collect(),
+        cost: 0,
+    }
+}
+
+fn error(actions: Vec<Action>) -> String {
+    let files = ["a", "b", "c", "d"].map(Into::into).to_vec();
+    match ActionGraph::from_parts(files, vec![vec!["clang".to_owned()]], actions) {
+        Ok(_) => "no error".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn unsound_actions() {
+    let opt = |inputs: &[u32]| Action { kind: ActionKind::Opt, ..action("m.o", inputs, &[2]) };
+    let messages = [
+        error(vec![action("p", &[0], &[9])]),
+        error(vec![Action { prefix: Some(PrefixId(1)), ..action("p", &[0], &[1]) }]),
+        error(vec![Action { args: Vec::new(), ..action("p", &[0], &[1]) }]),
+        error(vec![Action { args: vec![String::new()], ..action("p", &[0], &[1]) }]),
+        error(vec![Action { args: vec!["ld".to_owned(), "a\0".to_owned()], ..action("p", &[0], &[1]) }]),
+        error(vec![action("p", &[0], &[])]),
+        error(vec![opt(&[0])]),
+        error(vec![action("p", &[0, 1, 0], &[2])]),
+        error(vec![action("p", &[0], &[1, 2, 1])]),
+        error(vec![action("p", &[0, 1], &[1])]),
+        error(vec![action("p", &[0], &[2]), action("q", &[1], &[2])]),
+        error(vec![action("p", &[0], &[1]), action("q", &[1, 3], &[2]), action("r", &[2], &[3])]),
+    ];
+    insta::assert_snapshot!(messages.join("\n"));
+}
+
+#[test]
+fn order_of_parts_does_not_matter() {
+    let files = || ["a", "b", "c", "d"].map(Into::into).to_vec();
+    let (p, q) = (action("p", &[0], &[1]), action("q", &[1], &[2]));
+    let forth = ActionGraph::from_parts(files(), Vec::new(), vec![p.clone(), q.clone()]).expect("sound");
+    let back = ActionGraph::from_parts(files(), Vec::new(), vec![q, p]).expect("sound");
+    assert!(forth == back);
+    let labels: Vec<_> = back.actions().map(|(_, action)| action.label.as_str()).collect();
+    assert_eq!(labels, ["p", "q"]);
+    assert!(back.files().eq(["a", "b", "c"]), "a file that no action names is left out");
+}
+
+/// `add` draws edges to earlier producers only; `checked` finds the others.
+#[test]
+fn checked_finds_late_producers() {
+    let mut graph = ActionGraph::new();
+    for name in ["a", "b", "c"] {
+        graph.file(name);
+    }
+    graph.add(action("reader", &[1], &[2]));
+    graph.add(action("writer", &[0], &[1]));
+    let graph = graph.checked().expect("sound");
+    let ids: Vec<_> = graph.topological().collect();
+    assert_eq!(graph.action(ids[0]).label, "writer");
+    assert_eq!(graph.dependents(ids[0]), [ids[1]]);
+}
+
+#[test]
+fn unsound_plans() {
+    let message = |edit: fn(&mut distlto_planner::link_plan::LinkPlan)| {
+        let mut plan = samples::plan();
+        edit(&mut plan);
+        plan.to_graph().map_or_else(|error| error.to_string(), |_| "no error".to_owned())
+    };
+    let messages = [
+        message(|plan| plan.version = 2),
+        message(|plan| plan.link.inputs.reverse()),
+        message(|plan| plan.modules[1].imports.reverse()),
+        message(|plan| plan.modules[1].imports[1] = plan.modules[1].imports[0].clone()),
+        message(|plan| plan.modules[0].imports = vec![plan.modules[0].id.clone()]),
+        message(|plan| plan.modules.push(plan.modules[0].clone())),
+        message(|plan| plan.archives.push(plan.archives[0].clone())),
+        message(|plan| plan.modules[0].object = plan.modules[0].id.clone()),
+        message(|plan| plan.backend.clear()),
+        message(|plan| plan.thin_link.command.clear()),
+        message(|plan| plan.thin_link.inputs = vec!["out dir/prog".into()]),
+    ];
+    insta::assert_snapshot!(messages.join("\n"));
+}
+
+/// lld sorts import lists by bytes, where `a-b` comes before `a/b`; Rust's paths sort the other way round.
+#[test]
+fn both_orders_of_paths_are_orders() {
+    for imports in [["x-y/i.o", "x/i.o"], ["x/i.o", "x-y/i.o"]] {
+        let mut plan = samples::plan();
+        plan.modules[0].imports = imports.map(Into::into).to_vec();
+        let graph = plan.to_graph().expect("sound");
+        let inputs = graph
+            .actions()
+            .find(|(_, action)| action.label == "a dir/a:1.o")
+            .expect("there")
+            .1
+            .inputs
+            .clone();
+        assert_eq!([inputs[2], inputs[3]].map(|file| graph.path(file)), ["x-y/i.o", "x/i.o"]);
+    }
+}

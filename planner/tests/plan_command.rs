@@ -1,0 +1,172 @@
+//! The program `distlto-plan`: what it prints and writes, its exit codes, and its errors.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, SystemTime};
+
+use distlto_planner::graph::json;
+
+#[path = "graph/samples.rs"]
+#[expect(dead_code, reason = "the samples serve the tests of the graph too")]
+mod samples;
+
+fn command(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_distlto-plan"));
+    command.current_dir(directory).args(arguments);
+    command
+}
+
+fn run(directory: &Path, arguments: &[&str]) -> Output {
+    command(directory, arguments).output().expect("distlto-plan starts")
+}
+
+/// Standard output of a run that must succeed.
+fn out(directory: &Path, arguments: &[&str]) -> String {
+    let output = run(directory, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Exit code and standard error of a run that must fail.
+fn failure(directory: &Path, arguments: &[&str]) -> String {
+    let output = run(directory, arguments);
+    let code = output.status.code().expect("an exit code");
+    assert_ne!(code, 0, "{arguments:?} succeeded");
+    format!("exit {code}\n{}", String::from_utf8_lossy(&output.stderr).trim_end())
+}
+
+/// A directory with the index directory `i` of the sample plan.
+fn index() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    fs::create_dir(directory.path().join("i")).expect("making the index directory");
+    fs::write(directory.path().join("i/link-plan.json"), samples::plan().to_bytes())
+        .expect("writing the plan");
+    directory
+}
+
+#[test]
+fn a_directory_and_its_graph_give_the_same() {
+    let directory = index();
+    let directory = directory.path();
+    assert_eq!(out(directory, &["i", "--json", "i/graph.json"]), "");
+    let written = fs::read(directory.join("i/graph.json")).expect("the graph");
+    assert_eq!(written, json::to_bytes(&samples::plan().to_graph().expect("sound")));
+    for option in ["--json", "--dot", "--ninja"] {
+        assert_eq!(out(directory, &["i", option, "-"]), out(directory, &["i/graph.json", option, "-"]));
+    }
+    assert_eq!(out(directory, &["i"]), out(directory, &["i/graph.json", "--summary"]));
+    fs::remove_file(directory.join("i/link-plan.json")).expect("removing the plan");
+    assert_eq!(
+        out(directory, &["i", "--json", "-"]).as_bytes(),
+        written,
+        "a front end may leave a graph only"
+    );
+}
+
+#[test]
+fn files_are_rewritten_only_when_they_differ() {
+    let directory = index();
+    let path = directory.path().join("g.json");
+    let modified = || fs::metadata(&path).and_then(|found| found.modified()).expect("the graph");
+    out(directory.path(), &["i", "--json", "g.json"]);
+    let first = modified();
+    out(directory.path(), &["i", "--json", "g.json"]);
+    assert_eq!(modified(), first);
+}
+
+/// A dry run of a link whose sources exist and that never ran; then of one with a missing source.
+#[test]
+fn a_dry_run_says_what_and_why() {
+    let directory = index();
+    insta::assert_snapshot!(out(directory.path(), &["i", "--dry-run"]));
+    let names: Vec<_> = fs::read_dir(directory.path().join("i"))
+        .expect("the index directory")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    assert_eq!(names, ["link-plan.json"], "a dry run writes nothing");
+}
+
+/// Ninja makes the file again before it builds when the plan is newer.
+#[test]
+fn the_ninja_file_makes_itself_again() {
+    let directory = index();
+    let directory = directory.path();
+    out(directory, &["i", "--ninja", "x.ninja"]);
+    let ninja = || {
+        let output = Command::new("ninja").args(["-f", "x.ninja", "x.ninja"]).current_dir(directory).output();
+        let output = output.expect("ninja is missing: apt-get install ninja-build");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(ninja().contains("no work to do"));
+    let mut plan = samples::plan();
+    plan.backend.push("-DADDED".to_owned());
+    fs::write(directory.join("i/link-plan.json"), plan.to_bytes()).expect("writing the plan");
+    // Both may have been written within one tick of the file system's clock.
+    let file = fs::File::options().append(true).open(directory.join("x.ninja")).expect("the Ninja file");
+    file.set_modified(SystemTime::now() - Duration::from_secs(60)).expect("setting its time");
+    ninja();
+    let text = fs::read_to_string(directory.join("x.ninja")).expect("the Ninja file");
+    assert!(text.contains("-DADDED"));
+    assert!(ninja().contains("no work to do"));
+    assert!(directory.join("i/.ninja_log").exists() && !directory.join(".ninja_log").exists());
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let directory = index();
+    // More than a pipe holds, so that writing meets the closed end.
+    let mut plan = samples::plan();
+    plan.backend.push("x".repeat(1 << 20));
+    fs::write(directory.path().join("i/link-plan.json"), plan.to_bytes()).expect("writing the plan");
+    let mut child = command(directory.path(), &["i", "--json", "-"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("distlto-plan starts");
+    let mut first = [0; 16];
+    child.stdout.take().expect("a pipe").read_exact(&mut first).expect("the beginning");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
+}
+
+#[test]
+fn errors_name_file_and_remedy() {
+    let directory = index();
+    let directory = directory.path();
+    let write =
+        |name: &str, text: &[u8]| fs::write(directory.join(name), text).expect("writing a broken file");
+    fs::create_dir(directory.join("empty")).expect("making a directory");
+    let plan = samples::plan().to_bytes();
+    let broken = |name: &str, text: &[u8]| {
+        fs::create_dir(directory.join(name)).expect("making a directory");
+        write(&format!("{name}/link-plan.json"), text);
+    };
+    broken("truncated", &plan[..plan.len() / 2]);
+    broken("newer", b"{\"version\":9,\"links\":[]}");
+    broken("array", b"[1]");
+    let mut cyclic = samples::plan();
+    cyclic.thin_link.inputs = vec!["out dir/prog".into()];
+    broken("cyclic", &cyclic.to_bytes());
+    write("g.json", b"{\"version\":1,\n\"files\":[");
+    write("not-text.json", b"\xff\xfe\0");
+    let mut newline = samples::plan();
+    newline.modules[0].id = "a\nb.o".into();
+    broken("newline", &newline.to_bytes());
+    let failures = [
+        failure(directory, &["absent"]),
+        failure(directory, &["empty"]),
+        failure(directory, &["truncated"]),
+        failure(directory, &["newer"]),
+        failure(directory, &["array"]),
+        failure(directory, &["cyclic"]),
+        failure(directory, &["g.json"]),
+        failure(directory, &["not-text.json"]),
+        failure(directory, &["newline", "--ninja", "-"]),
+        failure(directory, &["i", "--json", "-", "--dot", "-"]),
+        failure(directory, &["i", "--json", "i"]),
+    ];
+    insta::assert_snapshot!(failures.join("\n\n"));
+}
