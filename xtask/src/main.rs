@@ -1,2 +1,92 @@
-//! Placeholder.
-fn main() {}
+//! Automation of this repository: `cargo xtask setup|test|demo|bench|tidy`.
+//!
+//! Holds the command line; each command is a module of its own. Nothing a user of distlto needs is in here.
+
+mod bench;
+mod demo;
+mod distribute;
+mod libgit2;
+mod measure;
+mod setup;
+mod shell;
+mod test;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Automation of the distlto repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Installs the toolchains and fetches the sources that the tests need; quick when all is there.
+    Setup {
+        /// Also this LLVM, beside 22.
+        #[arg(long, value_name = "VERSION")]
+        llvm: Option<u32>,
+    },
+    /// Runs every check; with --llvm or FILTER only the programs of tests/cases.
+    Test {
+        /// The LLVM to link the cases with.
+        #[arg(long, value_name = "VERSION")]
+        llvm: Option<u32>,
+        /// Tests distlto as a release build.
+        #[arg(long)]
+        release: bool,
+        /// Only cases whose name holds this text.
+        filter: Option<String>,
+    },
+    /// Builds a real program by distributed ThinLTO, runs it, edits it, and shows what ran again.
+    Demo,
+    /// Measures distlto against the linker's own ThinLTO.
+    Bench {
+        #[command(subcommand)]
+        what: Bench,
+    },
+    /// Checks the repository's own rules.
+    Tidy,
+    /// A DTLTO distributor that runs JOBS jobs at a time, for `bench`.
+    #[command(hide = true)]
+    Distribute { jobs: usize, file: PathBuf },
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// A link of libgit2's program: cold, with nothing changed, and after one edit.
+    Link {
+        /// How often everything is measured; medians are shown.
+        #[arg(long, default_value_t = 5)]
+        runs: usize,
+        /// Jobs at a time, for every way of linking; the number of processors where absent.
+        #[arg(long, short)]
+        jobs: Option<usize>,
+    },
+}
+
+fn main() -> ExitCode {
+    let result: Result<bool> = match Arguments::parse().command {
+        Command::Setup { llvm } => setup::setup(llvm.as_slice()).map(|()| true),
+        Command::Test { llvm, release, filter } => test::test(llvm, release, filter.as_deref()),
+        Command::Demo => demo::demo().map(|()| true),
+        Command::Bench { what: Bench::Link { runs, jobs } } => bench::link(runs, jobs).map(|()| true),
+        Command::Tidy => tidy::tidy().map(|()| true),
+        Command::Distribute { jobs, file } => distribute::distribute(jobs, &file).map(|()| true),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -9,7 +9,7 @@
 //# modules: 232
 //# run: %out help
 //# run: %out init --bare %dir/repository
-//# run: %out --git-dir %dir/repository hash-object -w %work/text
-//# run: %out --git-dir %dir/repository cat-file -p 3b18e512dba79e4c8300dd08aeb37f8e728b8dad
+//# run: env -C %dir/repository %work/%out hash-object -w %work/text
+//# run: env -C %dir/repository %work/%out cat-file -p 3b18e512dba79e4c8300dd08aeb37f8e728b8dad
 //--- text
 hello world

@@ -1,0 +1,125 @@
+//! `cargo xtask demo`: libgit2's program built by CMake with distlto as the linker launcher, run, relinked and edited.
+//!
+//! Does what a user would do and shows the commands. Counts come from which native objects a link wrote.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Instant, SystemTime};
+
+use anyhow::{Result, ensure};
+
+use crate::libgit2::Libgit2;
+use crate::shell::{self, find, output, quietly, run};
+use crate::{setup, shell::shown};
+
+const GREETING: &str = "hello from a distributed ThinLTO link\n";
+
+/// Builds, runs, relinks, edits and relinks.
+pub fn demo() -> Result<()> {
+    setup::setup(&[])?;
+    let distlto = shell::distlto()?;
+    let dir = shell::target().join("demo");
+    let program = Libgit2::copy_to(&dir)?;
+    program.restore()?;
+    shell::remove(&program.build)?;
+
+    heading("A real C program, configured as usual; one variable makes its link distributed");
+    program.configure(&[format!("-DCMAKE_C_LINKER_LAUNCHER={};link;--", distlto.display())])?;
+    run(Command::new("ninja").arg("-C").arg(&program.build).arg("--quiet"))?;
+
+    heading("It runs");
+    use_program(&program.build.join("git2"), &dir.join("repository"))?;
+
+    let words = program.link_words()?;
+    let linker = words.iter().position(|word| word.ends_with("clang-22")).unwrap_or(0);
+    let link = || {
+        let mut command = Command::new(&distlto);
+        command.args(["link", "--"]).args(&words[linker..]).current_dir(&program.build);
+        command
+    };
+    heading("The plan of that link");
+    let objects = objects(&program.build)?;
+    let shown_command = shown(&link());
+    let short: String = shown_command.chars().take(100).collect();
+    println!("$ {short} ...");
+    println!("modules compiled by backends: {}", objects.len());
+    summary(&distlto, &program.build);
+
+    heading("Linked again with nothing changed");
+    relink(&mut link(), &program.build)?;
+
+    heading("Linked again after an edit of one function's body");
+    let variant =
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(1, |time| time.subsec_nanos());
+    println!("edited: {}", program.edit(variant | 1)?);
+    program.compile()?;
+    let backends = relink(&mut link(), &program.build)?;
+    ensure!(backends < objects.len(), "an edit of one function ran every backend again");
+    use_program(&program.build.join("git2"), &dir.join("repository"))?;
+    Ok(())
+}
+
+fn heading(text: &str) {
+    println!("\n== {text}");
+}
+
+/// Stores and reads an object with the program and checks its name against git's, where git is installed.
+fn use_program(git2: &Path, repository: &Path) -> Result<()> {
+    shell::remove(repository)?;
+    quietly(Command::new(git2).args(["init", "--quiet", "--bare"]).arg(repository).stdout(Stdio::null()))?;
+    let text = repository.join("greeting");
+    fs::write(&text, GREETING)?;
+    let name = output(Command::new(git2).args(["hash-object", "-w", "greeting"]).current_dir(repository))?;
+    let name = name.trim();
+    let read = output(Command::new(git2).args(["cat-file", "-p", name]).current_dir(repository))?;
+    println!("$ git2 hash-object -w greeting\n{name}\n$ git2 cat-file -p {name}\n{}", read.trim_end());
+    ensure!(read == GREETING, "git2 stored something else");
+    if find("git").is_some() {
+        let expected = output(Command::new("git").arg("hash-object").arg(&text))?;
+        ensure!(expected.trim() == name, "git names the object {}", expected.trim());
+        let read = output(Command::new("git").args(["cat-file", "-p", name]).env("GIT_DIR", repository))?;
+        ensure!(read == GREETING, "git reads something else");
+        println!("git agrees with both");
+    }
+    Ok(())
+}
+
+/// Runs a link and prints how many native objects it wrote, and whether the program.
+fn relink(link: &mut Command, build: &Path) -> Result<usize> {
+    let before = (objects(build)?, fs::metadata(build.join("git2"))?.modified()?);
+    let start = Instant::now();
+    quietly(link)?;
+    let wall = start.elapsed().as_secs_f64();
+    let after = (objects(build)?, fs::metadata(build.join("git2"))?.modified()?);
+    let written = after.0.iter().filter(|(path, time)| before.0.get(*path) != Some(*time)).count();
+    let linked = if before.1 == after.1 { "the program is untouched" } else { "the program is linked anew" };
+    println!("backends run: {written} of {}; {linked}; {wall:.3} s", after.0.len());
+    Ok(written)
+}
+
+/// The native objects of the link with the time each was written.
+fn objects(build: &Path) -> Result<BTreeMap<PathBuf, SystemTime>> {
+    let mut found = BTreeMap::new();
+    let mut waiting = vec![build.join("git2.distlto/objects")];
+    while let Some(dir) = waiting.pop() {
+        for entry in fs::read_dir(dir)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "o") {
+                let time = fs::metadata(&path)?.modified()?;
+                found.insert(path, time);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What distlto itself says of the plan.
+fn summary(distlto: &Path, build: &Path) {
+    let mut command = Command::new(distlto);
+    command.args(["plan", "--summary", "git2.distlto"]).current_dir(build);
+    let _ = command.status();
+}

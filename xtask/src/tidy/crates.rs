@@ -1,0 +1,51 @@
+//! Rules about manifests: dependencies of the workspace's crates point one way, and versions are named in one place.
+
+use super::File;
+
+/// The crates in the order of the data; each may depend on those before it.
+const ORDER: [&str; 4] = ["prepare", "planner", "executor", "cli"];
+
+/// Findings in the manifests.
+pub fn check(files: &[File]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for file in files {
+        let Some((dir, "Cargo.toml")) = file.path.rsplit_once('/') else { continue };
+        let outside = dir == "tests/third-party" || dir.starts_with("examples/") || dir.starts_with("rules/");
+        if outside || dir.contains("/tests/") {
+            continue;
+        }
+        let Some(text) = file.text() else { continue };
+        let mut inside = false;
+        for (number, line) in text.lines().enumerate() {
+            let place = format!("{}:{}", file.path, number + 1);
+            if line.starts_with('[') {
+                inside = line.ends_with("dependencies]");
+                continue;
+            }
+            let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
+            if !inside || name.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if !line.contains("workspace = true") {
+                findings.push(format!("{place}: a version of its own; use `{name}.workspace = true`"));
+            }
+            if let Some(found) = backwards(dir, name) {
+                findings.push(format!("{place}: {found}"));
+            }
+        }
+    }
+    findings
+}
+
+/// Why a crate may not depend on another one.
+fn backwards(dir: &str, dependency: &str) -> Option<String> {
+    let other = dependency.strip_prefix("distlto-")?;
+    let own = ORDER.iter().position(|&name| name == dir)?;
+    match ORDER.iter().position(|&name| name == other) {
+        Some(place) if place < own => None,
+        Some(_) => Some(format!(
+            "{dir} comes before {other} in {ORDER:?}; move the shared part to the earlier crate"
+        )),
+        None => None,
+    }
+}
