@@ -143,6 +143,14 @@ pub fn is_whole(bytes: &[u8]) -> bool {
         // Short import objects have no sections; their header has been checked against their size.
         Kind::Native(Native { format: Format::Coff, .. }) if coff_import(bytes).is_some() => true,
         Kind::FatLto(_) | Kind::Native(_) | Kind::SharedLibrary(_) | Kind::Executable(_) => {
+            // The reader of Mach-O does without a symbol table that is cut off, and that comes last.
+            if let Ok(FileKind::MachO64) = FileKind::parse(bytes) {
+                let symbols =
+                    mach_symbols_are_whole::<object::macho::MachHeader64<object::Endianness>>(bytes);
+                if symbols.is_none() {
+                    return false;
+                }
+            }
             object::File::parse(bytes).is_ok_and(|file| {
                 file.sections().all(|section| section.data().is_ok() && section.name().is_ok())
             })
@@ -217,6 +225,20 @@ fn macho_kind<Mach: MachHeader>(bytes: &[u8]) -> Option<Kind> {
         }
         _ => return None,
     })
+}
+
+fn mach_symbols_are_whole<Mach: MachHeader>(bytes: &[u8]) -> Option<()> {
+    let header = Mach::parse(bytes, 0).ok()?;
+    let endian = header.endian().ok()?;
+    let mut commands = header.load_commands(endian, bytes, 0).ok()?;
+    while let Some(command) = commands.next().ok()? {
+        if let Some(table) = command.symtab().ok()? {
+            table.symbols::<Mach, _>(endian, bytes).ok()?;
+            let end = u64::from(table.stroff.get(endian)) + u64::from(table.strsize.get(endian));
+            (end <= bytes.len() as u64).then_some(())?;
+        }
+    }
+    Some(())
 }
 
 fn mach_architecture(cpu: object::macho::CpuType) -> Architecture {

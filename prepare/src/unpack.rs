@@ -159,6 +159,10 @@ fn claim<'a>(
     Ok(())
 }
 
+/// rustc wraps a crate's metadata in an object for the target, so its content does not tell it apart.
+/// (`METADATA_FILENAME` in `compiler/rustc_codegen_ssa/src/back/metadata.rs`)
+const RUST_METADATA: &[u8] = b"lib.rmeta";
+
 struct Placed {
     member: Member,
     /// The state of the written file.
@@ -227,7 +231,7 @@ fn place(
     let kind = kind::classify(content);
     let mut member =
         Member { name: raw.display.clone(), file: None, kind, size: content.len() as u64, digest: None };
-    if !kind.is_object() {
+    if !kind.is_object() || raw.name == RUST_METADATA {
         return Ok(Placed { member, state: None, source });
     }
     let bytes = match kind {

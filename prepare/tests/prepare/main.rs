@@ -1,0 +1,13 @@
+//! Tests of `distlto-prepare` with archives made by real tools, and with archives no tool would make.
+//!
+//! The oracle for content is `llvm-ar x`; for kinds, the compiler that made the file.
+
+mod formats;
+mod hostile;
+mod kinds;
+mod names;
+mod processes;
+mod random;
+mod state;
+mod store;
+mod tools;
