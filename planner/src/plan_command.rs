@@ -32,6 +32,9 @@ pub const ACTION_LOG: &str = "actions.log";
 /// The name, in an index directory, of the cache of files' digests.
 pub const DIGESTS: &str = "digests";
 
+/// The name, in an index directory, of the words, a JSON array, that run the thin link again.
+pub const INDEX_COMMAND: &str = "index-command.json";
+
 /// Arguments of `distlto-plan` and of `distlto plan`.
 #[derive(Debug, Clone, Args)]
 pub struct PlanArgs {
@@ -105,6 +108,18 @@ pub enum PlanCommandError {
         /// What is wrong with it.
         source: GraphError,
     },
+    /// A recorded command that is malformed.
+    #[error("{path}: not a list of words: {source}")]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("remove the file and run distlto-index again; it writes its command")
+    )]
+    IndexCommand {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
     /// A graph without a Ninja form.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -140,6 +155,7 @@ pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
     if let Some(path) = &args.ninja {
         let options = ninja::Options {
             opt_program: args.opt_program.clone(),
+            index_command: input.index_command()?,
             build_directory: input
                 .directory()
                 .filter(|parent| !parent.as_str().is_empty())
@@ -185,6 +201,19 @@ impl Input {
     /// The directory that holds the file and the state of earlier runs.
     fn directory(&self) -> Option<&Utf8Path> {
         self.path.parent()
+    }
+
+    /// The command that runs the thin link again, where the directory holds one.
+    fn index_command(&self) -> Result<Option<Vec<String>>, PlanCommandError> {
+        let path = self.directory().unwrap_or(Utf8Path::new("")).join(INDEX_COMMAND);
+        let bytes = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            result => result.map_err(IoError::on("read", &path))?,
+        };
+        match serde_json::from_slice(&bytes) {
+            Ok(words) => Ok(Some(words)),
+            Err(source) => Err(PlanCommandError::IndexCommand { path, source }),
+        }
     }
 
     fn read(&self) -> Result<ActionGraph, PlanCommandError> {

@@ -23,6 +23,9 @@ const LONGEST_COMMAND: usize = 32 * 4096 - 1;
 pub struct Options {
     /// The program that runs one backend compilation: `PROG --out O --input M --index S -- COMPILER FLAGS...`.
     pub opt_program: String,
+    /// The command that runs the thin link again and rewrites what differs, `distlto-index ... -- LINKER ...`, if
+    /// that is not the thin link's own command.
+    pub index_command: Option<Vec<String>>,
     /// Where Ninja keeps its log; without it in the working directory, where another build's log may lie.
     pub build_directory: Option<Utf8PathBuf>,
     /// How the file itself is made again when the link plan changes.
@@ -53,6 +56,16 @@ pub enum NinjaError {
         /// The path or word.
         text: String,
     },
+    /// A thin link that writes every shard on every run, beside its module.
+    #[error("action {label:?}: its command is the linker's own thin link, which rewrites every shard")]
+    #[diagnostic(help(
+        "run the thin link again with distlto-index; it leaves its own command, which keeps unchanged shards as they \
+         are, in index-command.json"
+    ))]
+    BareThinLink {
+        /// The action.
+        label: String,
+    },
     /// A command that the operating system would refuse.
     #[error("action {label:?}: a command of {length} bytes; /bin/sh -c takes at most {LONGEST_COMMAND}")]
     #[diagnostic(help("shorten the flags that the compilation takes, or put them into a response file"))]
@@ -72,9 +85,9 @@ pub fn render(graph: &ActionGraph, options: &Options) -> Result<String, NinjaErr
     for (id, action) in graph.actions() {
         match action.kind {
             ActionKind::Prepare => file.prepare(id, action)?,
-            ActionKind::ThinLink => file.link(action, "thin_link")?,
+            ActionKind::ThinLink => file.thin_link(id, action, options)?,
             ActionKind::Opt => file.opt(action, options)?,
-            ActionKind::Link => file.link(action, "link")?,
+            ActionKind::Link => file.link(action, "link", &graph.command(id))?,
         }
     }
     if let Some(manifest) = &options.manifest {
@@ -124,10 +137,19 @@ impl File<'_> {
         self.variable("  ", "words", &words, &action.label)
     }
 
-    fn link(&mut self, action: &Action, rule: &str) -> Result<(), NinjaError> {
-        let prefix = action.prefix.map_or(&[][..], |prefix| self.graph.prefix_words(prefix));
-        let words: Vec<&str> = prefix.iter().chain(&action.args).map(String::as_str).collect();
-        let (head, rest) = words.split_at(words_outside_response_file(action.kind, &words));
+    fn thin_link(&mut self, id: ActionId, action: &Action, options: &Options) -> Result<(), NinjaError> {
+        let words = match &options.index_command {
+            Some(words) => words.iter().map(String::as_str).collect(),
+            None => self.graph.command(id),
+        };
+        if words.iter().any(|word| word.contains("thinlto-index-only")) {
+            return Err(NinjaError::BareThinLink { label: action.label.clone() });
+        }
+        self.link(action, "thin_link", &words)
+    }
+
+    fn link(&mut self, action: &Action, rule: &str, words: &[&str]) -> Result<(), NinjaError> {
+        let (head, rest) = words.split_at(words_outside_response_file(action.kind, words));
         // A checked graph has an output for each action; in another one Ninja will refuse the build line.
         let first = action.outputs.first().map_or("", |&file| self.graph.path(file).as_str());
         let response = format!("{first}.rsp");
@@ -148,7 +170,11 @@ impl File<'_> {
         let path = |file: Option<&FileId>| file.map_or("", |&file| self.graph.path(file).as_str());
         let (out, module) = (path(action.outputs.first()), path(action.inputs.first()));
         let shard = path(action.inputs.get(1));
-        let files = shell_line(["--out", out, "--input", module, "--index", shard]);
+        let mut files = shell_line(["--out", out, "--input", module, "--index", shard]);
+        let mut others = action.outputs.iter().skip(1).map(|&file| self.graph.path(file));
+        if let Some(dwo) = others.find(|path| path.extension() == Some("dwo")) {
+            files = format!("{files} {}", shell_line(["--dwo", dwo.as_str()]));
+        }
         let flags: String =
             own_flags(action, module, shard, out).map(|word| format!(" {}", shell_quote(word))).collect();
         let prefix = action.prefix.map_or(&[][..], |prefix| self.graph.prefix_words(prefix));
@@ -226,17 +252,23 @@ fn own_flags<'a>(
     shard: &'a str,
     out: &'a str,
 ) -> impl Iterator<Item = &'a str> {
-    let names_out = move |word: &str| word.strip_prefix("-o") == Some(out);
-    let names_shard = move |word: &str| word.strip_prefix("-fthinlto-index=") == Some(shard);
-    let mut words = action.args.iter().map(String::as_str).peekable();
+    let mut left = action.args.as_slice();
     std::iter::from_fn(move || {
         loop {
-            let word = words.next()?;
-            if word == "-o" && words.peek() == Some(&out) {
-                words.next();
-            } else if word != module && !names_out(word) && !names_shard(word) {
-                return Some(word);
-            }
+            let (word, rest) = left.split_first()?;
+            let next: Vec<&str> = rest.iter().take(2).map(String::as_str).collect();
+            let named = match (word.as_str(), next.as_slice()) {
+                ("-x", ["ir", input]) if *input == module => 3,
+                ("-o", [output, ..]) if *output == out => 2,
+                (word, _) if word == module => 1,
+                (word, _) if word.strip_prefix("-o") == Some(out) => 1,
+                (word, _) if word.strip_prefix("-fthinlto-index=") == Some(shard) => 1,
+                (word, _) => {
+                    left = rest;
+                    return Some(word);
+                }
+            };
+            left = left.get(named..)?;
         }
     })
 }

@@ -13,7 +13,12 @@ use serde::Deserialize;
 use crate::samples;
 
 pub fn options() -> Options {
-    Options { opt_program: "distlto-opt".to_owned(), build_directory: None, manifest: None }
+    Options {
+        opt_program: "distlto-opt".to_owned(),
+        index_command: None,
+        build_directory: None,
+        manifest: None,
+    }
 }
 
 /// Standard output of Ninja, which must succeed.
@@ -29,6 +34,7 @@ pub fn ninja(directory: &Path, arguments: &[&str]) -> String {
 fn a_plan_with_odd_names() {
     let options = Options {
         opt_program: "tools/distlto opt".to_owned(),
+        index_command: Some(["distlto-index", "--", "clang++", "-o", "p"].map(str::to_owned).to_vec()),
         build_directory: Some("out dir/prog.distlto".into()),
         manifest: Some(Manifest {
             path: "build.ninja".into(),
@@ -52,6 +58,11 @@ fn what_ninja_cannot_express() {
     let mut plan = samples::plan();
     plan.backend.push("x".repeat(140_000));
     let error = render(&plan.to_graph().expect("sound"), &options()).expect_err("sh -c cannot take it");
+    insta::assert_snapshot!(error.to_string());
+    let mut plan = samples::plan();
+    plan.thin_link.command.push("--thinlto-index-only".to_owned());
+    let error =
+        render(&plan.to_graph().expect("sound"), &options()).expect_err("all shards would be rewritten");
     insta::assert_snapshot!(error.to_string());
     // Links of any size pass through a response file.
     let mut plan = samples::plan();
@@ -81,11 +92,15 @@ fn expected(graph: &ActionGraph) -> BTreeSet<(String, Vec<String>)> {
         let out = graph.path(action.outputs[0]).to_string();
         let (module, shard) = (path(0), path(1));
         let prefix = action.prefix.map_or(&[][..], |prefix| graph.prefix_words(prefix));
-        let named = [module.clone(), format!("-fthinlto-index={shard}"), "-o".to_owned(), out.clone()];
-        let own = action.args.strip_prefix(&named[..]).unwrap_or(&action.args);
-        let mut words = ["distlto-opt", "--out", &out, "--input", &module, "--index", &shard, "--"]
-            .map(str::to_owned)
-            .to_vec();
+        let named = ["-x", "ir", &module, &format!("-fthinlto-index={shard}"), "-o", &out].map(str::to_owned);
+        let own = action.args.strip_prefix(&named[..]).or(action.args.strip_prefix(&named[2..]));
+        let own = own.unwrap_or(&action.args);
+        let mut words =
+            ["distlto-opt", "--out", &out, "--input", &module, "--index", &shard].map(str::to_owned).to_vec();
+        let dwo =
+            action.outputs.iter().map(|&file| graph.path(file)).find(|path| path.extension() == Some("dwo"));
+        words.extend(dwo.into_iter().flat_map(|dwo| ["--dwo".to_owned(), dwo.to_string()]));
+        words.push("--".to_owned());
         words.extend(prefix.iter().chain(own).cloned());
         words
     };

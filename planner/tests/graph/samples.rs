@@ -16,9 +16,16 @@ pub fn module(id: &str, imports: &[&str], own: u64, imported: u64) -> ObjectPlan
         extra_inputs: Vec::new(),
         object: format!("native/{id}").into(),
         extra_outputs: Vec::new(),
-        args: [id, &format!("-fthinlto-index=thin/{id}.thinlto.bc"), "-o", &format!("native/{id}")]
-            .map(str::to_owned)
-            .to_vec(),
+        args: [
+            "-x",
+            "ir",
+            id,
+            &format!("-fthinlto-index=thin/{id}.thinlto.bc"),
+            "-o",
+            &format!("native/{id}"),
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         own_instructions: own,
         imported_instructions: imported,
     }
