@@ -2,6 +2,8 @@
 
 #[path = "shard/hostile.rs"]
 mod hostile;
+#[path = "shard/oracle.rs"]
+mod oracle;
 #[path = "shard/toolchain.rs"]
 mod toolchain;
 
@@ -15,7 +17,7 @@ use distlto_planner::module::{self, Module, Summary};
 fn check(file: &Path) -> Module {
     let bytes = std::fs::read(file).expect("the compiler wrote it");
     let read = module::read(&bytes).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let (records, blocks) = toolchain::dump(file);
+    let (records, blocks) = oracle::dump(file);
     let in_module = |code: &str| records.iter().find(|r| r.block == "MODULE_BLOCK" && r.code == code);
     let producer = records.iter().find(|r| r.block == "IDENTIFICATION_BLOCK_ID" && r.code == "STRING");
     assert_eq!(read.producer, producer.expect("a producer").text(0));
@@ -47,7 +49,7 @@ fn linker_takes_for_thin_lto(dir: &Path, version: u32, name: &str) -> bool {
 fn kinds_of_summaries_are_those_that_the_linker_sees() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path();
-    for version in toolchain::versions() {
+    for version in oracle::versions() {
         let mut cases: Vec<(&str, &str, &[&str], Summary)> = vec![
             ("called.c", "thin.o", &["-flto=thin"], Summary::ThinLto),
             ("called.c", "thin-O0.o", &["-flto=thin", "-O0"], Summary::ThinLto),
@@ -76,7 +78,7 @@ fn kinds_of_summaries_are_those_that_the_linker_sees() {
 #[test]
 fn a_split_unit_holds_two_modules() {
     let dir = tempfile::tempdir().expect("a directory");
-    for version in toolchain::versions() {
+    for version in oracle::versions() {
         let unit = ["-fsplit-lto-unit", "-fwhole-program-vtables", "-fvisibility=hidden"];
         let thin = [&unit[..], &["-flto=thin"]].concat();
         let read = check(&toolchain::compile(dir.path(), version, "virtual.cpp", "split.o", &thin));
@@ -90,7 +92,7 @@ fn a_split_unit_holds_two_modules() {
 #[test]
 fn the_wrapper_of_darwin_is_accepted() {
     let dir = tempfile::tempdir().expect("a directory");
-    for version in toolchain::versions() {
+    for version in oracle::versions() {
         let target = "--target=arm64-apple-macos11";
         let thin =
             check(&toolchain::compile(dir.path(), version, "called.c", "thin.o", &["-flto=thin", target]));
@@ -141,10 +143,11 @@ fn rust_bitcode_takes_part_in_thin_lto() {
 
 #[test]
 fn hostile_bytes_give_errors_with_a_place() {
+    hostile::check_crafted(module::read);
     let dir = tempfile::tempdir().expect("a directory");
     let file = toolchain::compile(dir.path(), toolchain::NEWEST, "called.c", "thin.o", &["-flto=thin"]);
     let bytes = std::fs::read(file).expect("the compiler wrote it");
-    hostile::check(&bytes, |bytes| module::read(bytes));
+    hostile::check(&bytes, module::read);
     let error = module::read(&bytes[..bytes.len() / 2]).expect_err("half a module");
     assert!(error.to_string().contains("may be truncated"), "{error}");
     let shard = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/shards/t1.o.thinlto.bc"));

@@ -2,6 +2,8 @@
 
 #[path = "shard/hostile.rs"]
 mod hostile;
+#[path = "shard/oracle.rs"]
+mod oracle;
 #[path = "shard/toolchain.rs"]
 mod toolchain;
 
@@ -23,7 +25,7 @@ fn data(name: &str) -> Vec<u8> {
 fn check(file: &Path) -> Shard {
     let bytes = std::fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let read = shard::read(&bytes).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let (records, _) = toolchain::dump(file);
+    let (records, _) = oracle::dump(file);
     let mut paths = Vec::new();
     let mut functions: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for record in &records {
@@ -71,7 +73,7 @@ fn thin_link(dir: &Path, version: u32, flags: &[&str]) -> Shard {
 fn shards_are_read_as_llvm_reads_them() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path();
-    for version in toolchain::versions() {
+    for version in oracle::versions() {
         let calls = thin_link(dir, version, &[]);
         let imports = std::fs::read_to_string(dir.join("calls.o.imports")).expect("an import list");
         let imported: Vec<_> = calls.imported_from("calls.o").map(|m| m.name().into_owned()).collect();
@@ -171,6 +173,7 @@ fn modules_without_hashes_cannot_be_checked() {
 
 #[test]
 fn hostile_bytes_give_errors_with_a_place() {
+    hostile::check_crafted(shard::read);
     hostile::check(&data("t1.o.thinlto.bc"), shard::read);
     hostile::check(&data("l3.o.thinlto.bc"), shard::read);
     let error = shard::read(b"").expect_err("an empty shard");

@@ -45,3 +45,35 @@ pub fn check<T: std::fmt::Debug>(good: &[u8], read: impl Fn(&[u8]) -> Result<T, 
     });
     result.expect("random bytes do no harm");
 }
+
+/// A file with one module block, in 3-bit abbreviation numbers, that holds these fields of so many bits.
+fn module_of(fields: impl Iterator<Item = (u64, u32)>) -> Vec<u8> {
+    let mut bits: Vec<bool> = Vec::new();
+    for (value, width) in fields {
+        bits.extend((0..width).map(|bit| value >> bit & 1 == 1));
+    }
+    bits.resize(bits.len().next_multiple_of(32), false);
+    let body: Vec<u8> =
+        bits.chunks(8).map(|byte| byte.iter().rev().fold(0, |all, &bit| all << 1 | u8::from(bit))).collect();
+    let words = (body.len() / 4) as u32;
+    [&b"BC\xC0\xDE\x21\x0C\0\0"[..], &words.to_le_bytes(), &body].concat()
+}
+
+/// Checks that a reader is not taken in by what costs a file little and a reader much.
+pub fn check_crafted<T: std::fmt::Debug>(read: impl Fn(&[u8]) -> Result<T, BitcodeError>) {
+    // DEFINE_ABBREV of one literal, a million times over: a reader that recurses runs out of stack.
+    let define = [(2, 3), (1, 5), (1, 1), (0, 8)];
+    let error = read(&module_of(define.iter().copied().cycle().take(4_000_000))).expect_err("no module");
+    assert!(error.to_string().contains("too many abbreviations"), "{error}");
+    // A record of 2^59 operands: a reader that allocates by the length runs out of memory.
+    let long = [(3, 3), (1, 6)].into_iter().chain([(32, 6); 11]).chain([(16, 6)]);
+    let error = read(&module_of(long)).expect_err("no module");
+    assert!(error.to_string().contains("values in the last"), "{error}");
+    // One abbreviation of a hundred literals, which costs no bits to use, used a million times.
+    let literals = (0..100).flat_map(|_| [(1, 1), (0, 8)]);
+    let define = [(2, 3), (100 & 15 | 16, 5), (100 >> 4, 5)].into_iter().chain(literals);
+    let started = std::time::Instant::now();
+    // Whether this is a module is not the question: reading it takes time in proportion to its length.
+    read(&module_of(define.chain(std::iter::repeat_n((4, 3), 1_000_000)))).ok();
+    assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
+}

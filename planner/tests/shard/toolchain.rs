@@ -1,22 +1,12 @@
-//! Runs the real LLVM tools for the tests of modules and index shards, and reads `llvm-bcanalyzer`'s dumps.
+//! Runs the real LLVM tools for the tests of modules, index shards and freshness.
 //!
-//! The newest LLVM and one older one are used: `DISTLTO_TEST_LLVM` names it, 14 is the default. Knows
-//! nothing of distlto's own readers: what is read here is the oracle.
+//! Tools have Debian's names. Knows nothing of distlto's own readers.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The LLVM that reads all others' bitcode.
 pub const NEWEST: u32 = 22;
-
-/// The versions to test with.
-pub fn versions() -> Vec<u32> {
-    let older = std::env::var("DISTLTO_TEST_LLVM").ok().map(|text| text.parse().expect("a major version"));
-    match older {
-        Some(NEWEST) | None => vec![NEWEST, 14],
-        Some(older) => vec![NEWEST, older],
-    }
-}
 
 /// Runs a tool in a directory and gives its standard output.
 pub fn run(dir: &Path, tool: &str, version: u32, args: &[&str]) -> Vec<u8> {
@@ -45,44 +35,4 @@ pub fn compile(dir: &Path, version: u32, source: &str, name: &str, flags: &[&str
     args.extend(flags);
     run(dir, compiler, version, &args);
     dir.join(name)
-}
-
-/// One record of a dump, with the block that holds it.
-#[derive(Debug)]
-pub struct Dumped {
-    pub block: String,
-    pub code: String,
-    pub operands: Vec<u64>,
-}
-
-impl Dumped {
-    pub fn text(&self, from: usize) -> String {
-        self.operands[from..].iter().map(|&byte| byte as u8 as char).collect()
-    }
-}
-
-/// All records of a file, and the names of all blocks as they begin.
-pub fn dump(file: &Path) -> (Vec<Dumped>, Vec<String>) {
-    let dir = file.parent().expect("a file has a directory");
-    let text = run(dir, "llvm-bcanalyzer", NEWEST, &["-dump", file.to_str().expect("UTF-8")]);
-    let mut open: Vec<String> = Vec::new();
-    let (mut records, mut blocks) = (Vec::new(), Vec::new());
-    for line in String::from_utf8_lossy(&text).lines() {
-        let Some(element) = line.trim_start().strip_prefix('<') else { continue };
-        let name = element.split([' ', '>', '/']).next().unwrap_or("").to_owned();
-        if element.starts_with('/') {
-            open.pop();
-        } else if let (true, Some(end)) = (element.contains(" op0="), element.find("/>")) {
-            // Negative numbers are how the tool prints those from 2^63 on. Metadata holds other things, too.
-            let number = |field: &str| field.split_once('=')?.1.trim().parse::<i128>().ok();
-            let operands =
-                element[..end].split(" op").skip(1).map(|field| Some(number(field)? as u64)).collect();
-            let block = open.last().cloned().unwrap_or_default();
-            records.extend(Option::map(operands, |operands| Dumped { block, code: name, operands }));
-        } else if element.contains("NumWords=") {
-            blocks.push(name.clone());
-            open.push(name);
-        }
-    }
-    (records, blocks)
 }

@@ -1,0 +1,230 @@
+//! Content digests of files, with a cache of them by path, size, times and inode.
+//!
+//! A file is read once per run, and not at all when a trusted cache entry still fits its status. Knows
+//! nothing of what the files are for. The cache's format is distlto's own: a header line, entries, and a
+//! digest of both, so that a damaged cache is noticed and left unused.
+
+mod cache;
+
+use std::collections::HashMap;
+use std::fs::{File, Metadata};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use distlto_prepare::write::{IoError, write_if_changed};
+use rayon::prelude::*;
+
+/// A file's content: its BLAKE3 hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest(pub [u8; 32]);
+
+impl Digest {
+    /// The digest of some bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+}
+
+impl std::fmt::Display for Digest {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&blake3::Hash::from(self.0).to_hex())
+    }
+}
+
+/// How long before a file is hashed it must have come to rest, for its status to stand for its content:
+/// a file can change twice within one tick of a file system's clock. Nanoseconds.
+const REST: i64 = 50_000_000;
+
+/// Runs that an entry is kept for without being asked for.
+const RUNS_KEPT: u8 = 8;
+
+/// What of a file's status tells one content from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Status {
+    size: u64,
+    /// Nanoseconds since 1970.
+    modified: i64,
+    /// Nanoseconds since 1970.
+    changed: i64,
+    inode: u64,
+    device: u64,
+}
+
+impl Status {
+    /// `None` for times that do not fit, which are then never trusted.
+    fn of(metadata: &Metadata) -> Option<Self> {
+        let nanoseconds = |seconds: i64, rest: i64| seconds.checked_mul(1_000_000_000)?.checked_add(rest);
+        Some(Self {
+            size: metadata.size(),
+            modified: nanoseconds(metadata.mtime(), metadata.mtime_nsec())?,
+            changed: nanoseconds(metadata.ctime(), metadata.ctime_nsec())?,
+            inode: metadata.ino(),
+            device: metadata.dev(),
+        })
+    }
+
+    /// Whether the file was at rest at a time, so that any later change shows in its status.
+    fn rests_at(&self, time: i64) -> bool {
+        self.modified.max(self.changed).checked_add(REST).is_some_and(|rest| rest <= time)
+    }
+}
+
+/// A file's digest and when it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    /// `None` when the digest is good for this run only.
+    status: Option<Status>,
+    digest: Digest,
+    /// Runs since the entry was asked for.
+    unused: u8,
+}
+
+/// One path's entry.
+#[derive(Debug, Default)]
+struct Slot {
+    entry: Option<Entry>,
+    /// Whether the entry was compared with the file in this run.
+    settled: bool,
+}
+
+const SHARDS: usize = 64;
+
+type Slots = HashMap<Utf8PathBuf, Arc<Mutex<Slot>>>;
+
+/// The digests of files, for use from many threads.
+///
+/// A digest that was asked for once stays as it is until [`forget`](Self::forget): within a run, an input
+/// is what it was when the run first looked. Memory grows with the number of paths, not with their sizes.
+#[derive(Debug)]
+pub struct FileDigests {
+    root: PathBuf,
+    hasher: RandomState,
+    shards: Vec<Mutex<Slots>>,
+}
+
+impl FileDigests {
+    /// No digests so far. Relative paths are taken from `root`; an empty `root` is the working directory.
+    pub fn new(root: &Path) -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self { root: root.to_owned(), hasher: RandomState::new(), shards }
+    }
+
+    /// The digests that an earlier run saved in `cache`. A cache that cannot be used costs only time, so it
+    /// is no error; what was wrong with it is the second value. A missing one is not wrong.
+    pub fn load(cache: &Path, root: &Path) -> (Self, Option<String>) {
+        let digests = Self::new(root);
+        let bytes = match std::fs::read(cache) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return (digests, None),
+            Err(error) => return (digests, Some(format!("cannot read {}: {error}", cache.display()))),
+        };
+        match cache::decode(&bytes) {
+            Ok(entries) => {
+                for (path, entry) in entries {
+                    let slot = Slot { entry: Some(entry), settled: false };
+                    lock(digests.shard(&path)).insert(path, Arc::new(Mutex::new(slot)));
+                }
+                (digests, None)
+            }
+            Err(reason) => (digests, Some(format!("{} is not used: {reason}", cache.display()))),
+        }
+    }
+
+    /// Saves what the next run may trust, if that differs from what `cache` holds.
+    pub fn save(&self, cache: &Path) -> Result<(), IoError> {
+        let mut entries = Vec::new();
+        for shard in &self.shards {
+            for (path, slot) in lock(shard).iter() {
+                let slot = lock(slot);
+                if let Some(Entry { status: Some(status), digest, unused }) = slot.entry {
+                    let unused = if slot.settled { 0 } else { unused.saturating_add(1) };
+                    if unused < RUNS_KEPT {
+                        entries.push((path.clone(), Entry { status: Some(status), digest, unused }));
+                    }
+                }
+            }
+        }
+        entries.par_sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        write_if_changed(cache, &cache::encode(&entries)).map(drop)
+    }
+
+    /// The digest of a file's content. A directory is an error; a device stands for its number.
+    pub fn digest(&self, path: &Utf8Path) -> Result<Digest, IoError> {
+        let found = lock(self.shard(path)).get(path).cloned();
+        // The path is copied only for a file that is not known yet.
+        let slot =
+            found.unwrap_or_else(|| Arc::clone(lock(self.shard(path)).entry(path.to_owned()).or_default()));
+        let mut slot = lock(&slot);
+        if let (true, Some(entry)) = (slot.settled, slot.entry) {
+            return Ok(entry.digest);
+        }
+        let entry = self.settle(path, slot.entry)?;
+        *slot = Slot { entry: Some(entry), settled: true };
+        Ok(entry.digest)
+    }
+
+    /// The digests of many files, in their order, found on all threads of the current rayon pool.
+    pub fn digest_all<P: AsRef<Utf8Path> + Sync>(&self, paths: &[P]) -> Vec<Result<Digest, IoError>> {
+        paths.par_iter().with_min_len(16).map(|path| self.digest(path.as_ref())).collect()
+    }
+
+    /// Forgets one file's digest, because the caller has let something write the file.
+    pub fn forget(&self, path: &Utf8Path) {
+        lock(self.shard(path)).remove(path);
+    }
+
+    /// An entry that fits the file as it is.
+    fn settle(&self, path: &Utf8Path, entry: Option<Entry>) -> Result<Entry, IoError> {
+        let full = self.root.join(path);
+        if let Some(known) = entry.filter(|entry| entry.status.is_some()) {
+            let metadata = std::fs::metadata(&full).map_err(IoError::on("read", &full))?;
+            if Status::of(&metadata) == known.status {
+                return Ok(known);
+            }
+        }
+        hash(&full).map_err(IoError::on("read", &full))
+    }
+
+    fn shard(&self, path: &Utf8Path) -> &Mutex<Slots> {
+        &self.shards[self.hasher.hash_one(path.as_str()) as usize % SHARDS]
+    }
+}
+
+/// A thread that panicked while it held a lock left a whole value: every change here is one assignment.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn hash(path: &Path) -> io::Result<Entry> {
+    // Opening a pipe could wait for ever, so the kind is looked at first.
+    let metadata = std::fs::metadata(path)?;
+    if metadata.is_dir() {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory));
+    }
+    if !metadata.is_file() {
+        let digest = Digest::of(format!("device {}", metadata.rdev()).as_bytes());
+        return Ok(Entry { status: None, digest, unused: 0 });
+    }
+    let started = now();
+    let file = File::open(path)?;
+    let before = Status::of(&file.metadata()?);
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(&file)?;
+    let after = Status::of(&file.metadata()?);
+    let status = before.filter(|status| before == after && status.rests_at(started));
+    Ok(Entry { status, digest: Digest(*hasher.finalize().as_bytes()), unused: 0 })
+}
+
+/// Nanoseconds since 1970; 0 on a clock set before, which then trusts nothing.
+fn now() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .ok()
+        .and_then(|time| i64::try_from(time.as_nanos()).ok())
+        .unwrap_or(0)
+}

@@ -1,0 +1,75 @@
+//! The bytes of the digest cache.
+//!
+//! A header line; then for each file its path's length (u32), path, size, modification and change time,
+//! inode, device (u64 each), digest (32 bytes) and age (1 byte), little-endian; then the BLAKE3 hash of all
+//! before it. Knows nothing of files.
+
+use camino::Utf8PathBuf;
+
+use super::{Digest, Entry, Status};
+
+const HEADER: &[u8] = b"distlto digests 1\n";
+
+/// Bytes of an entry beside its path.
+const FIXED: usize = 4 + 5 * 8 + 32 + 1;
+
+/// The bytes of the entries that have a status; the others are left out.
+pub fn encode(entries: &[(Utf8PathBuf, Entry)]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(entries.iter().map(|(path, _)| path.as_str().len() + FIXED).sum());
+    bytes.extend(HEADER);
+    for (path, entry) in entries {
+        let (Some(status), Ok(length)) = (entry.status, u32::try_from(path.as_str().len())) else { continue };
+        bytes.extend(length.to_le_bytes());
+        bytes.extend(path.as_str().as_bytes());
+        bytes.extend(status.size.to_le_bytes());
+        bytes.extend(status.modified.to_le_bytes());
+        bytes.extend(status.changed.to_le_bytes());
+        bytes.extend(status.inode.to_le_bytes());
+        bytes.extend(status.device.to_le_bytes());
+        bytes.extend(entry.digest.0);
+        bytes.push(entry.unused);
+    }
+    let check = blake3::hash(&bytes);
+    bytes.extend(check.as_bytes());
+    bytes
+}
+
+/// The entries of a cache, or why it cannot be used.
+pub fn decode(bytes: &[u8]) -> Result<Vec<(Utf8PathBuf, Entry)>, String> {
+    let Some(body) = bytes.strip_prefix(HEADER) else {
+        return Err("it is of another version, or no digest cache".to_owned());
+    };
+    let damaged = || "it is truncated or damaged".to_owned();
+    let (mut body, check) = body.split_last_chunk::<32>().ok_or_else(damaged)?;
+    if blake3::hash(&bytes[..bytes.len() - check.len()]) != *check {
+        return Err(damaged());
+    }
+    let mut entries = Vec::new();
+    while !body.is_empty() {
+        entries.push(entry(&mut body).ok_or_else(damaged)?);
+    }
+    Ok(entries)
+}
+
+fn entry(bytes: &mut &[u8]) -> Option<(Utf8PathBuf, Entry)> {
+    let length = u32::from_le_bytes(take(bytes)?) as usize;
+    let (path, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    let status = Status {
+        size: u64::from_le_bytes(take(bytes)?),
+        modified: i64::from_le_bytes(take(bytes)?),
+        changed: i64::from_le_bytes(take(bytes)?),
+        inode: u64::from_le_bytes(take(bytes)?),
+        device: u64::from_le_bytes(take(bytes)?),
+    };
+    let digest = Digest(take(bytes)?);
+    let [unused] = take(bytes)?;
+    let path = Utf8PathBuf::from(std::str::from_utf8(path).ok()?);
+    Some((path, Entry { status: Some(status), digest, unused }))
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (chunk, rest) = bytes.split_first_chunk::<N>()?;
+    *bytes = rest;
+    Some(*chunk)
+}

@@ -1,0 +1,316 @@
+//! Which actions have to run, and why: compares what an action would read with what it read last time.
+//!
+//! Content decides; times never do. Knows nothing of how actions run: a runner appends to the
+//! [`ActionLog`] what an action read and wrote, and asks again before the next run.
+
+mod line;
+mod log;
+
+use std::fmt;
+use std::io;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use distlto_prepare::write::IoError;
+use rayon::prelude::*;
+
+use crate::digests::{Digest, FileDigests};
+use crate::graph::{Action, ActionGraph, ActionId, FileId};
+
+pub use log::{ActionLog, Record};
+use log::{Contents, Stored};
+
+/// Why an action has to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// The log has no record of it.
+    NeverRun,
+    /// A file that it writes is not there.
+    OutputMissing(Utf8PathBuf),
+    /// A file that it writes is not as it left it.
+    OutputChanged(Utf8PathBuf),
+    /// Its command has other words.
+    CommandChanged,
+    /// It reads other files than before.
+    InputsChanged {
+        /// Files that it did not read before, sorted.
+        added: Vec<Utf8PathBuf>,
+        /// Files that it read before only, sorted.
+        removed: Vec<Utf8PathBuf>,
+    },
+    /// The content of a file that it reads differs; the first such file.
+    InputChanged(Utf8PathBuf),
+    /// The action of this label runs, and writes a file that this one reads. What it writes may turn out to
+    /// be what was there, so this is a reason for a dry run only: a runner runs the dependency, and then
+    /// asks [`check_action`].
+    DependencyRuns(String),
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NeverRun => out.write_str("there is no record of an earlier run"),
+            Self::OutputMissing(path) => write!(out, "its output {path} is missing"),
+            Self::OutputChanged(path) => write!(out, "its output {path} was changed by something else"),
+            Self::CommandChanged => out.write_str("its command changed"),
+            Self::InputsChanged { added, removed } => match (added.as_slice(), removed.as_slice()) {
+                (added, []) => write!(out, "it also reads {}", Files(added)),
+                ([], removed) => write!(out, "it no longer reads {}", Files(removed)),
+                (added, removed) => {
+                    write!(out, "it also reads {} and no longer reads {}", Files(added), Files(removed))
+                }
+            },
+            Self::InputChanged(path) => write!(out, "its input {path} changed"),
+            Self::DependencyRuns(label) => write!(out, "it reads what {label} writes, which runs"),
+        }
+    }
+}
+
+/// A list of files for a sentence: the first one, and how many more.
+struct Files<'a>(&'a [Utf8PathBuf]);
+
+impl fmt::Display for Files<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] => out.write_str("nothing"),
+            [one] => write!(out, "{one}"),
+            [first, rest @ ..] => write!(out, "{first} and {} more", rest.len()),
+        }
+    }
+}
+
+/// What would run, and why, for the wanted actions and all that they depend on, in an order they can run
+/// in; `None` for an action that is up to date. Writes nothing. An error is an input that no action makes
+/// and that cannot be read, or an output that cannot be.
+pub fn check(
+    graph: &ActionGraph,
+    wanted: &[ActionId],
+    log: &ActionLog,
+    digests: &FileDigests,
+) -> Result<Vec<(ActionId, Option<Reason>)>, IoError> {
+    let contents = log.contents();
+    let actions = with_dependencies(graph, wanted);
+    let records: Vec<_> = actions.par_iter().map(|&id| contents.record(graph, id)).collect();
+
+    // Each file is looked at once, however many actions read it; those of unrecorded actions not at all.
+    let mut asked = vec![false; graph.files().len()];
+    for (&id, _) in actions.iter().zip(&records).filter(|(_, record)| record.is_some()) {
+        let action = graph.action(id);
+        for file in action.inputs.iter().chain(&action.outputs) {
+            asked[file.0 as usize] = true;
+        }
+    }
+    let files: Vec<_> = graph.files().collect();
+    let states = files
+        .par_iter()
+        .zip(asked)
+        .with_min_len(64)
+        .map(|(path, asked)| {
+            Ok(State {
+                digest: if asked { content(digests, path)? } else { None },
+                logged: if asked { contents.path(path) } else { None },
+            })
+        })
+        .collect::<Result<Vec<_>, IoError>>()?;
+    let file = |id: FileId| Ok(states[id.0 as usize]);
+
+    let prefixes: Vec<_> = graph.prefixes().map(prefix_hasher).collect();
+    let own = actions
+        .par_iter()
+        .zip(&records)
+        .with_min_len(64)
+        .map(|(&id, &record)| {
+            let action = graph.action(id);
+            let hasher = action.prefix.map(|prefix| prefixes[prefix.0 as usize].clone()).unwrap_or_default();
+            own_reason(graph, action, record, &contents, command_digest(hasher, action), file)
+        })
+        .collect::<Result<Vec<_>, IoError>>()?;
+
+    let mut runs = vec![false; graph.actions().len()];
+    let mut found = Vec::with_capacity(actions.len());
+    for (&id, own) in actions.iter().zip(own) {
+        let reason = own.or_else(|| {
+            let runs = |id: &ActionId| runs[id.index()];
+            let dependency = graph.dependencies(id).into_iter().find(runs)?;
+            Some(Reason::DependencyRuns(graph.action(dependency).label.clone()))
+        });
+        runs[id.index()] = reason.is_some();
+        found.push((id, reason));
+    }
+    Ok(found)
+}
+
+/// Whether one action has to run, its dependencies having run. The digests of its inputs that this looks up
+/// are the ones that [`finished`] records, so an input that changes while the action runs is seen next time.
+/// An input that is missing is an error, as the action could not run.
+pub fn check_action(
+    graph: &ActionGraph,
+    id: ActionId,
+    log: &ActionLog,
+    digests: &FileDigests,
+) -> Result<Option<Reason>, IoError> {
+    let action = graph.action(id);
+    for &input in &action.inputs {
+        digests.digest(graph.path(input))?;
+    }
+    let contents = log.contents();
+    let record = contents.record(graph, id);
+    let hasher = action.prefix.map(|prefix| prefix_hasher(graph.prefix_words(prefix))).unwrap_or_default();
+    own_reason(graph, action, record, &contents, command_digest(hasher, action), |id| {
+        let path = graph.path(id);
+        Ok(State { digest: content(digests, path)?, logged: contents.path(path) })
+    })
+}
+
+/// Records that an action ran: appends to the log what it read, as [`check_action`] saw it, and what it
+/// wrote. Forgets the outputs' earlier digests.
+pub fn finished(
+    graph: &ActionGraph,
+    id: ActionId,
+    log: &ActionLog,
+    digests: &FileDigests,
+) -> Result<(), IoError> {
+    let action = graph.action(id);
+    for &output in &action.outputs {
+        digests.forget(graph.path(output));
+    }
+    let hasher = action.prefix.map(|prefix| prefix_hasher(graph.prefix_words(prefix))).unwrap_or_default();
+    let files = |ids: &[FileId]| -> Result<Vec<_>, IoError> {
+        ids.iter().map(|&id| Ok((graph.path(id).to_owned(), digests.digest(graph.path(id))?))).collect()
+    };
+    log.append(&Record {
+        command: command_digest(hasher, action),
+        inputs: files(&action.inputs)?,
+        outputs: files(&action.outputs)?,
+    })
+}
+
+/// A file as it is and as the log knows it.
+#[derive(Debug, Clone, Copy)]
+struct State {
+    /// `None` for a file that is not there.
+    digest: Option<Digest>,
+    /// The log's number of the path, if any record names it.
+    logged: Option<u32>,
+}
+
+fn own_reason(
+    graph: &ActionGraph,
+    action: &Action,
+    record: Option<&Stored>,
+    contents: &Contents<'_>,
+    command: Digest,
+    file: impl Fn(FileId) -> Result<State, IoError>,
+) -> Result<Option<Reason>, IoError> {
+    let Some(record) = record else { return Ok(Some(Reason::NeverRun)) };
+    if record.command != command {
+        return Ok(Some(Reason::CommandChanged));
+    }
+    for &id in &action.outputs {
+        let state = file(id)?;
+        let path = || graph.path(id).to_owned();
+        match state.digest {
+            None => return Ok(Some(Reason::OutputMissing(path()))),
+            Some(digest) if record.outputs.iter().any(|&v| contents.is(v, state.logged, digest)) => {}
+            Some(_) => return Ok(Some(Reason::OutputChanged(path()))),
+        }
+    }
+    let mut changed = None;
+    let mut same_files = action.inputs.len() == record.inputs.len();
+    for (index, &id) in action.inputs.iter().enumerate() {
+        let state = file(id)?;
+        if state.digest.is_none() && graph.producer(id).is_none() {
+            let path = graph.path(id).as_std_path();
+            return Err(IoError::on("read", path)(io::ErrorKind::NotFound.into()));
+        }
+        let recorded = record.inputs.get(index).map(|&version| contents.version(version));
+        same_files &= state.logged.is_some() && recorded.map(|(path, _)| path) == state.logged;
+        if changed.is_none() && recorded.map(|(_, digest)| digest) != state.digest {
+            changed = Some(id);
+        }
+    }
+    if !same_files {
+        return compare_inputs(graph, action, record, contents, file);
+    }
+    Ok(changed.map(|id| Reason::InputChanged(graph.path(id).to_owned())))
+}
+
+/// Compares inputs whose lists differ, be it in order only.
+fn compare_inputs(
+    graph: &ActionGraph,
+    action: &Action,
+    record: &Stored,
+    contents: &Contents<'_>,
+    file: impl Fn(FileId) -> Result<State, IoError>,
+) -> Result<Option<Reason>, IoError> {
+    let mut recorded: Vec<_> = record.inputs.iter().map(|&version| contents.version(version)).collect();
+    recorded.sort_unstable();
+    recorded.dedup();
+    let mut kept = vec![false; recorded.len()];
+    let mut added = Vec::new();
+    let mut changed = None;
+    for &id in &action.inputs {
+        let state = file(id)?;
+        let place = state.logged.map(|logged| recorded.binary_search_by_key(&logged, |&(path, _)| path));
+        match place {
+            Some(Ok(place)) => {
+                kept[place] = true;
+                if changed.is_none() && Some(recorded[place].1) != state.digest {
+                    changed = Some(Reason::InputChanged(graph.path(id).to_owned()));
+                }
+            }
+            _ => added.push(graph.path(id).to_owned()),
+        }
+    }
+    let removed = recorded.iter().zip(&kept).filter(|(_, kept)| !**kept);
+    let mut removed: Vec<_> = removed.map(|(&(path, _), _)| contents.name(path).to_owned()).collect();
+    if added.is_empty() && removed.is_empty() {
+        return Ok(changed);
+    }
+    added.sort_unstable();
+    removed.sort_unstable();
+    Ok(Some(Reason::InputsChanged { added, removed }))
+}
+
+/// A file's content, or `None` if there is no such file.
+fn content(digests: &FileDigests, path: &Utf8Path) -> Result<Option<Digest>, IoError> {
+    match digests.digest(path) {
+        Ok(digest) => Ok(Some(digest)),
+        Err(error) if error.source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The actions and all that they depend on, in the graph's order.
+fn with_dependencies(graph: &ActionGraph, wanted: &[ActionId]) -> Vec<ActionId> {
+    let mut seen = vec![false; graph.actions().len()];
+    let mut left = wanted.to_vec();
+    while let Some(id) = left.pop() {
+        if !std::mem::replace(&mut seen[id.index()], true) {
+            left.extend(graph.dependencies(id));
+        }
+    }
+    graph.actions().map(|(id, _)| id).filter(|id| seen[id.index()]).collect()
+}
+
+/// The state of a command's digest after its shared words: they are hashed once for all actions, and the
+/// digest does not depend on how many words are shared.
+fn prefix_hasher(words: &[String]) -> blake3::Hasher {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&framed(words));
+    hasher
+}
+
+fn command_digest(mut hasher: blake3::Hasher, action: &Action) -> Digest {
+    hasher.update(&framed(&action.args));
+    Digest(*hasher.finalize().as_bytes())
+}
+
+/// Words, each after its length, so that no two lists of words are the same bytes.
+fn framed(words: &[String]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(words.iter().map(|word| word.len() + 8).sum());
+    for word in words {
+        bytes.extend((word.len() as u64).to_le_bytes());
+        bytes.extend(word.as_bytes());
+    }
+    bytes
+}
