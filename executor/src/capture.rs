@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// How many bytes of the beginning are kept.
+/// How many bytes of the beginning are kept, unless said otherwise.
 pub const HEAD: usize = 256 << 10;
 /// How many bytes of the end are kept.
 pub const TAIL: usize = 64 << 10;
@@ -14,8 +14,9 @@ pub const TAIL: usize = 64 << 10;
 const LINE: usize = 256;
 
 /// What a child wrote to one stream.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
+    keep: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     omitted: u64,
@@ -23,11 +24,29 @@ pub struct Captured {
     errors: Vec<String>,
 }
 
+impl Default for Captured {
+    fn default() -> Self {
+        Self::keeping(HEAD)
+    }
+}
+
 impl Captured {
+    /// Keeps this many bytes of the beginning, and [`TAIL`] of the end.
+    pub fn keeping(keep: usize) -> Self {
+        Self {
+            keep,
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            omitted: 0,
+            line: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
     /// Takes the next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.look(bytes);
-        let room = HEAD - self.head.len();
+        let room = self.keep - self.head.len();
         let (head, rest) = bytes.split_at(bytes.len().min(room));
         self.head.extend_from_slice(head);
         let skipped = rest.len().saturating_sub(TAIL);
@@ -67,6 +86,13 @@ impl Captured {
     /// Whether nothing was written.
     pub fn is_empty(&self) -> bool {
         self.head.is_empty()
+    }
+
+    /// The bytes as they came; an omitted middle is left out.
+    pub fn into_bytes(self) -> Vec<u8> {
+        let mut bytes = self.head;
+        bytes.extend(self.tail);
+        bytes
     }
 
     /// The text; bytes that are not UTF-8 are replaced, an omitted middle is marked.

@@ -5,8 +5,11 @@
 pub mod backend_error;
 pub mod cancel;
 pub mod capture;
+pub mod forkserver;
+pub mod command;
 pub mod job;
 pub mod local;
+pub mod opt;
 pub mod process;
 pub mod progress;
 pub mod report;
@@ -14,4 +17,6 @@ pub mod run;
 pub mod schedule;
 pub mod staging;
 pub mod tokens;
+pub mod tool;
 pub mod verify;
+pub mod link;

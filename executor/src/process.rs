@@ -17,7 +17,7 @@ use rustix::pipe::PipeFlags;
 use rustix::process::Signal;
 
 use crate::cancel::{Cancel, Urgency};
-use crate::capture::Captured;
+use crate::capture::{Captured, HEAD};
 
 /// How long a child may take to end after it was asked to.
 pub const GRACE: Duration = Duration::from_secs(2);
@@ -90,6 +90,17 @@ pub fn run(
     cancel: &Cancel,
     grace: Duration,
 ) -> io::Result<Finished> {
+    run_keeping(command, spawner, cancel, grace, HEAD)
+}
+
+/// [`run`], keeping this many bytes of each stream's beginning.
+pub fn run_keeping(
+    command: &Command,
+    spawner: &dyn Spawner,
+    cancel: &Cancel,
+    grace: Duration,
+    keep: usize,
+) -> io::Result<Finished> {
     let start = Instant::now();
     let (out_reader, out_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     let (err_reader, err_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
@@ -97,8 +108,8 @@ pub fn run(
         rustix::io::ioctl_fionbio(reader, true)?;
     }
     let mut child = spawner.spawn(command, out_writer, err_writer)?;
-    let mut stdout = Stream { reader: Some(out_reader), captured: Captured::default() };
-    let mut stderr = Stream { reader: Some(err_reader), captured: Captured::default() };
+    let mut stdout = Stream { reader: Some(out_reader), captured: Captured::keeping(keep) };
+    let mut stderr = Stream { reader: Some(err_reader), captured: Captured::keeping(keep) };
     let mut ending = Ending::default();
     let ended = loop {
         wait_for_news(&stdout, &stderr, child.as_ref(), cancel, &ending)?;

@@ -63,8 +63,11 @@ impl Staging {
 
     fn temporary(&mut self, output: &Utf8Path) -> Result<Utf8PathBuf, IoError> {
         let place = self.file(output);
-        let Some(name) = output.file_name().filter(|_| !place.is_dir()) else {
-            return Err(IoError::on("write", place)(std::io::ErrorKind::IsADirectory.into()));
+        // A rename would put a file in a device's place as readily as in a file's.
+        let taken = fs::metadata(&place).is_ok_and(|found| !found.is_file());
+        let Some(name) = output.file_name().filter(|_| !taken) else {
+            let error = std::io::Error::other("there is something that is not a file, such as a directory");
+            return Err(IoError::on("write", place)(error));
         };
         let parent = output.parent().unwrap_or(Utf8Path::new(""));
         if !self.temporaries.contains_key(parent) {

@@ -83,6 +83,10 @@ fn check_output(written: &Written<'_>, expected: Option<Native>) -> Result<(), R
     if written.role == Role::File {
         return Ok(());
     }
+    if !metadata.is_file() {
+        let detail = "it is not a file".to_owned();
+        return Err(Refusal::Malformed { output: output(), detail });
+    }
     let bytes = fs::read(written.file).map_err(IoError::on("read", written.file))?;
     check_object(&bytes, written.output, expected)
 }

@@ -1,4 +1,7 @@
 //! Backend compilations by real compilers, and by scripts that misbehave as compilers do.
 
+mod cancelled;
+mod command_line;
 mod common;
+mod misbehaving;
 mod silent_failures;

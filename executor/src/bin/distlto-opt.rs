@@ -1,0 +1,19 @@
+//! The program `distlto-opt`; see the library's `opt`.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use distlto_executor::opt::{self, OptArgs};
+
+/// Compiles one ThinLTO module with its imports to a native object, and refuses a wrong one.
+#[derive(Debug, Parser)]
+#[command(name = "distlto-opt", version)]
+struct Cli {
+    #[command(flatten)]
+    args: OptArgs,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    distlto_prepare::exit::run(|| opt::run(&cli.args))
+}

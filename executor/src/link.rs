@@ -1,0 +1,338 @@
+//! A whole distributed ThinLTO link, from the user's command to the program: the spine of `distlto link`.
+//!
+//! Reads from top to bottom: is anything to do, what would be linked, thin link, backends, final link. Each step is a
+//! function of another module; this one only knows their order and what is kept for the next run. State lives in
+//! `<output>.distlto/`, and an advisory lock on it makes a second run of the same link an error.
+
+mod final_link;
+mod line_cache;
+mod lock;
+mod state;
+mod unchanged;
+
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use distlto_planner::digests::FileDigests;
+use distlto_planner::freshness::{self, ActionLog};
+use distlto_planner::front::{self, FrontError, LinkCommand, Resolved};
+use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
+use distlto_planner::index::{self, IndexError, Planned, PlannedLink};
+use distlto_planner::link_line::LinkLineError;
+use distlto_planner::response::{self, ResponseError};
+use distlto_planner::runner::ToolError;
+use distlto_planner::thin_link::ThinLinkError;
+use distlto_planner::words::{Word, lossy, path_of};
+use distlto_prepare::store::Store;
+use distlto_prepare::write::IoError;
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::cancel::Cancel;
+use crate::forkserver::ForkServer;
+use crate::local::LocalSpawner;
+use crate::progress::{Progress, Style, of_style};
+use crate::report::{Counts, Failure, Measured};
+use crate::run::{self, Hooks};
+use crate::schedule::Policy;
+use crate::tokens::jobserver_from_env;
+use crate::tool::ToolRunner;
+
+pub use lock::Busy;
+
+/// How to link.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// The most backends at once; the link line's `--thinlto-jobs`, or as many as processors, when `None`.
+    pub jobs: Option<usize>,
+    /// Whether the rest runs on after a failure.
+    pub keep_going: bool,
+    /// What is told while it runs.
+    pub style: Style,
+    /// Where the action graph is written as JSON, besides.
+    pub save_plan: Option<PathBuf>,
+    /// The clang for the backends, instead of the one that the command names or implies.
+    pub compiler: Option<String>,
+    /// Arguments for every backend besides those that the link line implies.
+    pub backend_args: Vec<String>,
+    /// Shared storage for unpacked archive members.
+    pub store: Option<PathBuf>,
+}
+
+/// Why a link failed.
+#[derive(Debug, Error, Diagnostic)]
+#[expect(missing_docs, reason = "each variant is the error of the step that its type names")]
+pub enum LinkError {
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Response(#[from] ResponseError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Line(#[from] LinkLineError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Front(#[from] FrontError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Index(#[from] IndexError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Tool(#[from] ToolError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Busy(#[from] Busy),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Plan(#[from] distlto_planner::link_plan::PlanError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Prepare(#[from] distlto_prepare::error::Error),
+    #[error("{linker} ended well and wrote no program to {}", output.display())]
+    #[diagnostic(code(distlto::failed), help("the earlier program is intact; check that the linker is what it seems to be"))]
+    NoProgram { linker: String, output: PathBuf },
+    #[error("the link was interrupted")]
+    #[diagnostic(code(distlto::interrupted), help("run it again: finished objects are kept"))]
+    Interrupted { exit_code: u8 },
+}
+
+/// Links; returns the exit code to end with. A command that is no ThinLTO link replaces this process.
+pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, LinkError> {
+    let started = SystemTime::now();
+    let spawner = ForkServer::new(LocalSpawner);
+    let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
+    let progress = of_style(options.style);
+    let expanded = response::expand(command.to_vec())?;
+    let key = state::key(&expanded, options);
+    let guess = state::guess_output(&expanded).map(|output| state::directory(&output));
+    if let Some(directory) = guess.as_deref().filter(|directory| Path::new(directory).is_dir()) {
+        let _lock = lock::Lock::take(directory)?;
+        if unchanged::is_unchanged(directory, &key) {
+            progress.plan(crate::progress::Plan { actions: 0, cost: 0, jobs: 0 });
+            progress.summary(Counts::default(), started.elapsed().unwrap_or_default());
+            return Ok(0);
+        }
+    }
+    // The linker is needed at once and again at the end; loading it takes as long as a small thin link.
+    let resolved = match guess.as_deref().and_then(|directory| line_cache::load(directory, &key)) {
+        Some(link) => Resolved::Link(link),
+        None => front::resolve(command, &runner)?,
+    };
+    let link = match resolved {
+        Resolved::Link(link) => link,
+        Resolved::Other { linker, words } => {
+            return match (linker, index::bitcode_among(&words)) {
+                (Some(linker), Some(input)) => Err(ToolError::NotLld { linker, input }.into()),
+                _ => Err(replace_process(command)),
+            };
+        }
+    };
+    let output = index::output_of(&link.words)?;
+    if state::is_special(Path::new(&output)) {
+        return Err(replace_process(command));
+    }
+    let directory = state::directory(&output);
+    let held = state::State::open(&directory)?;
+    let session = Session {
+        link: &link,
+        directory: &directory,
+        options,
+        cancel,
+        spawner: &spawner,
+        runner: &runner,
+        progress: progress.as_ref(),
+        key: &key,
+        started,
+    };
+    match session.run() {
+        Ok(Some(code)) => Ok(code),
+        Ok(None) => {
+            held.discard()?;
+            Err(replace_process(command))
+        }
+        Err(error) => session.translate(error),
+    }
+}
+
+/// Runs a command in place of this process; returns only if it cannot be started.
+fn replace_process(command: &[Word]) -> LinkError {
+    let words: Vec<_> = command.iter().map(|word| path_of(word)).collect();
+    let program = lossy(&command[0]);
+    let source = std::process::Command::new(&words[0]).args(&words[1..]).exec();
+    ToolError::Start { program, source }.into()
+}
+
+/// One link whose state directory is held.
+struct Session<'a> {
+    link: &'a LinkCommand,
+    directory: &'a str,
+    options: &'a Options,
+    cancel: &'a Cancel,
+    spawner: &'a ForkServer<LocalSpawner>,
+    runner: &'a ToolRunner<'a>,
+    progress: &'a dyn Progress,
+    key: &'a state::Key,
+    started: SystemTime,
+}
+
+impl Session<'_> {
+    /// Plans, compiles and links. `None` when the command is to be run as it is.
+    fn run(&self) -> Result<Option<u8>, LinkError> {
+        self.spawner.prewarm(OsStr::new(&lossy(&self.link.linker[0])), 2);
+        let store = self.options.store.as_deref().map(Store::open).transpose()?;
+        let planned = index::plan(index::Request {
+            link: self.link,
+            state: self.directory,
+            compiler: self.options.compiler.as_deref(),
+            backend_args: &self.options.backend_args,
+            store: store.as_ref(),
+            runner: self.runner,
+        })?;
+        let Planned::Link(planned) = planned else { return Ok(None) };
+        for option in &planned.not_done {
+            eprintln!("distlto: warning: {option} is ignored: a distributed link writes objects only");
+        }
+        let graph = planned.plan.to_graph()?;
+        if let Some(path) = &self.options.save_plan {
+            distlto_prepare::write::write_if_changed(path, &distlto_planner::graph::json::to_bytes(&graph))?;
+        }
+        let code = self.compile_and_link(&planned, &graph)?;
+        if code == 0 {
+            line_cache::save(self.directory, self.key, self.link)?;
+            unchanged::record(self.directory, self.key, &planned, self.link, self.started)?;
+        }
+        Ok(Some(code))
+    }
+
+    fn compile_and_link(&self, planned: &PlannedLink, graph: &ActionGraph) -> Result<u8, LinkError> {
+        let log_path = PathBuf::from(format!("{}/actions.log", self.directory));
+        let (log, notes) = ActionLog::load(&log_path)?;
+        notes.iter().for_each(|note| eprintln!("distlto: note: {note}"));
+        let digests_path = PathBuf::from(format!("{}/digests", self.directory));
+        // A damaged cache costs time only.
+        let (digests, _) = FileDigests::load(&digests_path, Path::new(""));
+        for (id, _) in graph.actions().filter(|(_, action)| is_planning(action.kind)) {
+            if freshness::check_action(graph, id, &log, &digests)?.is_some() {
+                freshness::finished(graph, id, &log, &digests)?;
+            }
+        }
+        let of_kind = |kind| graph.actions().filter(move |(_, action)| action.kind == kind).map(|(id, _)| id);
+        let backends: Vec<ActionId> = of_kind(ActionKind::Opt).collect();
+        let wanted: Vec<ActionId> = freshness::check(graph, &backends, &log, &digests)?
+            .into_iter()
+            .filter(|(id, reason)| reason.is_some() && graph.action(*id).kind == ActionKind::Opt)
+            .map(|(id, _)| id)
+            .collect();
+        let result = self.compile(planned, graph, &wanted, &log, &digests);
+        digests.save(&digests_path)?;
+        let code = result?;
+        if code != 0 {
+            return Ok(code);
+        }
+        self.summarise(planned, wanted.len());
+        for id in of_kind(ActionKind::Link) {
+            let output_exists = planned.plan.output.exists();
+            if output_exists && freshness::check_action(graph, id, &log, &digests)?.is_none() {
+                continue;
+            }
+            let code = final_link::run(planned, self.directory, self.runner, &planned.warnings)?;
+            if code != 0 {
+                return Ok(code);
+            }
+            freshness::finished(graph, id, &log, &digests)?;
+            digests.save(&digests_path)?;
+        }
+        Ok(0)
+    }
+
+    fn compile(
+        &self,
+        planned: &PlannedLink,
+        graph: &ActionGraph,
+        wanted: &[ActionId],
+        log: &ActionLog,
+        digests: &FileDigests,
+    ) -> Result<u8, LinkError> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let jobs = self.options.jobs.or(planned.jobs).unwrap_or(processors).max(1);
+        if let Some(compiler) = planned.plan.backend.first().filter(|_| wanted.len() > 1) {
+            self.spawner.prewarm(OsStr::new(compiler), wanted.len());
+        }
+        let jobserver = jobserver_from_env();
+        let mut run_options = run::Options::new(self.spawner, self.cancel, self.progress);
+        run_options.jobs = jobs;
+        run_options.policy = if self.options.keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
+        run_options.jobserver = jobserver.as_ref();
+        let hooks = Recording { graph, log, digests, error: std::cell::RefCell::new(None) };
+        let report = run::run(graph, wanted, &run_options, &hooks);
+        if let Some(error) = hooks.error.into_inner() {
+            return Err(error.into());
+        }
+        Ok(report.exit_code())
+    }
+
+    /// For people who asked: what the link consisted of, and what had to run.
+    fn summarise(&self, planned: &PlannedLink, ran: usize) {
+        if !self.options.style.verbose || self.options.style.json {
+            return;
+        }
+        let modules = planned.plan.modules.len();
+        let imports: usize = planned.plan.modules.iter().map(|module| module.imports.len()).sum();
+        let output = &planned.plan.output;
+        let wall = self.started.elapsed().unwrap_or_default().as_secs_f64();
+        eprintln!(
+            "distlto: {output}: {modules} modules, {imports} imports; {ran} of {modules} backends ran in {wall:.1} s"
+        );
+    }
+
+    /// A tool that failed has its own exit code and has said itself what is wrong.
+    fn translate(&self, error: LinkError) -> Result<u8, LinkError> {
+        if self.cancel.is_cancelled() {
+            return Err(LinkError::Interrupted { exit_code: self.cancel.exit_code() });
+        }
+        let output = match &error {
+            LinkError::Index(IndexError::ThinLink(ThinLinkError::Failed { output, .. })) => output,
+            LinkError::Index(IndexError::Compile(distlto_planner::compile_jobs::CompileError::Failed {
+                output,
+                ..
+            })) => output,
+            _ => return Err(error),
+        };
+        show(&output.stderr);
+        let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+        distlto_prepare::exit::print(&error);
+        Ok(code)
+    }
+}
+
+/// Passes on what a tool printed. A standard error that is gone is no reason to fail a link.
+fn show(text: &[u8]) {
+    let _ = io::stderr().lock().write_all(text);
+}
+
+fn is_planning(kind: ActionKind) -> bool {
+    matches!(kind, ActionKind::Prepare | ActionKind::ThinLink)
+}
+
+/// Records each backend as it finishes, so that a killed run repeats only what was running.
+struct Recording<'a> {
+    graph: &'a ActionGraph,
+    log: &'a ActionLog,
+    digests: &'a FileDigests,
+    error: std::cell::RefCell<Option<IoError>>,
+}
+
+impl Hooks for Recording<'_> {
+    fn finished(&self, action: ActionId, _: Measured) {
+        if let Err(error) = freshness::finished(self.graph, action, self.log, self.digests) {
+            self.error.borrow_mut().get_or_insert(error);
+        }
+    }
+
+    fn failed(&self, _: ActionId, _: &Failure) {}
+}

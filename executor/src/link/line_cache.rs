@@ -1,0 +1,81 @@
+//! The linker command that a driver gave for a link, kept so that the next run need not ask again.
+//!
+//! Asking costs a start of the compiler. The answer depends on the command, the environment (both in the key), the
+//! driver, the linker, and which GCC and library directories there are: it is kept while all those stand as they did.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use distlto_planner::front::{LinkCommand, in_search_path};
+use distlto_planner::words::{Word, path_of};
+use distlto_prepare::write::{IoError, write_if_changed};
+use serde::{Deserialize, Serialize};
+
+use super::state::Key;
+use super::unchanged::FileState;
+
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    version: u32,
+    key: String,
+    linker: Vec<Word>,
+    words: Vec<Word>,
+    compiler: Option<Word>,
+    depends_on: Vec<FileState>,
+}
+
+fn place(directory: &str) -> PathBuf {
+    PathBuf::from(format!("{directory}/link-line.json"))
+}
+
+/// The answer of an earlier run, if it still holds.
+pub fn load(directory: &str, key: &Key) -> Option<LinkCommand> {
+    let text = fs::read(place(directory)).ok()?;
+    let record: Record = serde_json::from_slice(&text).ok()?;
+    let holds = record.version == VERSION
+        && record.key == key.to_string()
+        && record.depends_on.iter().all(FileState::holds);
+    holds.then_some(LinkCommand {
+        linker: record.linker,
+        words: record.words,
+        compilations: Vec::new(),
+        compiler: record.compiler,
+    })
+}
+
+/// Keeps an answer. A command that also compiles is asked about each time: its sources are its inputs.
+pub fn save(directory: &str, key: &Key, link: &LinkCommand) -> Result<(), IoError> {
+    if !link.compilations.is_empty() {
+        return Ok(());
+    }
+    let record = Record {
+        version: VERSION,
+        key: key.to_string(),
+        linker: link.linker.clone(),
+        words: link.words.clone(),
+        compiler: link.compiler.clone(),
+        depends_on: depends_on(link),
+    };
+    let text = serde_json::to_vec(&record).expect("bytes and numbers serialise");
+    write_if_changed(&place(directory), &text).map(|_| ())
+}
+
+fn depends_on(link: &LinkCommand) -> Vec<FileState> {
+    let program = |word: &Word| {
+        let path = path_of(word);
+        if word.contains(&b'/') { Some(path) } else { in_search_path(&path) }
+    };
+    let programs = link.linker.first().into_iter().chain(&link.compiler).filter_map(program);
+    // A new GCC or a new multi-architecture directory shows in the directory above the one that was chosen.
+    let above =
+        link.words.iter().filter_map(|word| word.strip_prefix(b"-L")).map(path_of).filter_map(|path| {
+            let real = path.canonicalize().ok()?;
+            real.parent().filter(|parent| *parent != Path::new("/")).map(Path::to_owned)
+        });
+    let mut paths: Vec<PathBuf> = programs.chain(above).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths.iter().filter_map(|path| FileState::of(path)).collect()
+}

@@ -1,0 +1,145 @@
+//! The state directory of one link: its name, its lock, what it is keyed by, and sweeping after a killed run.
+//!
+//! Knows nothing of plans.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use distlto_planner::digests::Digest;
+use distlto_planner::words::{Word, lossy};
+use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
+
+use super::LinkError;
+use super::Options;
+use super::lock::{Lock, LockError};
+
+/// Variables that change what a driver or a linker does with the same words.
+const VARIABLES: &[&str] = &[
+    "CCC_OVERRIDE_OPTIONS",
+    "COMPILER_PATH",
+    "GCC_EXEC_PREFIX",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "LIBRARY_PATH",
+    "LLD_VERSION",
+    "PATH",
+];
+
+/// Stands for a command with its response files' content, its environment and our own options.
+pub type Key = Digest;
+
+/// The key of a link.
+pub fn key(expanded: &[Word], options: &Options) -> Key {
+    let mut text = Vec::new();
+    let mut add = |bytes: &[u8]| {
+        text.extend((bytes.len() as u64).to_le_bytes());
+        text.extend_from_slice(bytes);
+    };
+    add(env!("CARGO_PKG_VERSION").as_bytes());
+    add(format!("{:?} {:?}", options.compiler, options.backend_args).as_bytes());
+    add(std::env::current_dir().unwrap_or_default().as_os_str().as_bytes());
+    for name in VARIABLES {
+        add(std::env::var_os(name).unwrap_or_default().as_bytes());
+    }
+    expanded.iter().for_each(|word| add(word));
+    Digest::of(&text)
+}
+
+/// The output that a command seems to name, by the spellings that drivers and linkers share. Only for finding state
+/// early: the linker's own line decides.
+pub fn guess_output(expanded: &[Word]) -> Option<String> {
+    let at = expanded.iter().rposition(|word| word.starts_with(b"-o") || word.starts_with(b"--output"))?;
+    let word = &expanded[at];
+    let value = match word.as_slice() {
+        b"-o" | b"--output" => expanded.get(at + 1)?.as_slice(),
+        _ => word.strip_prefix(b"--output=").or_else(|| word.strip_prefix(b"-o"))?,
+    };
+    std::str::from_utf8(value).ok().map(str::to_owned)
+}
+
+/// The state directory of an output.
+pub fn directory(output: &str) -> String {
+    format!("{output}.distlto")
+}
+
+/// Whether an output is a device or a directory, which no link can be kept beside.
+pub fn is_special(output: &Path) -> bool {
+    fs::metadata(output).is_ok_and(|found| !found.is_file())
+}
+
+impl From<LockError> for LinkError {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Io(error) => Self::Io(error),
+            LockError::Busy(error) => Self::Busy(error),
+        }
+    }
+}
+
+/// A state directory that is held; released when dropped.
+#[derive(Debug)]
+pub struct State {
+    directory: String,
+    fresh: bool,
+    _lock: Lock,
+}
+
+impl State {
+    /// Takes the directory, and removes the temporaries of a run that was killed.
+    pub fn open(directory: &str) -> Result<Self, LinkError> {
+        let fresh = !Path::new(directory).exists();
+        let lock = Lock::take(directory)?;
+        if lock.after_crash {
+            sweep(Path::new(directory))?;
+        }
+        Ok(Self { directory: directory.to_owned(), fresh, _lock: lock })
+    }
+
+    /// Releases the directory of a link that needs none, and removes it if it was made for this run.
+    pub fn discard(self) -> Result<(), LinkError> {
+        if self.fresh {
+            fs::remove_dir_all(&self.directory).map_err(IoError::on("remove", &self.directory))?;
+        }
+        Ok(())
+    }
+}
+
+/// Removes every temporary below a directory.
+fn sweep(directory: &Path) -> Result<(), IoError> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(IoError::on("read", directory)(error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(IoError::on("read", directory))?;
+        let path = entry.path();
+        let is_directory = entry.file_type().map_err(IoError::on("read", &path))?.is_dir();
+        if lossy(entry.file_name().as_bytes()).starts_with(TEMPORARY_PREFIX) {
+            let removed = if is_directory { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            removed.map_err(IoError::on("remove", &path))?;
+        } else if is_directory {
+            sweep(&path)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_output_is_guessed_from_the_usual_spellings() {
+        let guess = |line: &str| {
+            guess_output(&line.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>())
+        };
+        assert_eq!(guess("clang a.o -o x"), Some("x".to_owned()));
+        assert_eq!(guess("clang -ox a.o"), Some("x".to_owned()));
+        assert_eq!(guess("ld.lld --output=x a.o"), Some("x".to_owned()));
+        assert_eq!(guess("clang a.o"), None);
+        assert_eq!(guess("clang a.o -o"), None);
+    }
+}
