@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
+use distlto_planner::digests::FileDigests;
+use distlto_planner::freshness::{self, ActionLog};
 use distlto_planner::graph::json;
 
 #[path = "graph/samples.rs"]
@@ -86,6 +88,33 @@ fn a_dry_run_says_what_and_why() {
         .map(|entry| entry.expect("an entry").file_name())
         .collect();
     assert_eq!(names, ["link-plan.json"], "a dry run writes nothing");
+}
+
+/// After all actions of the sample plan ran: nothing would run; after an edit, what reads the edited file.
+#[test]
+fn a_dry_run_follows_content() {
+    let directory = index();
+    let directory = directory.path();
+    let graph = samples::plan().to_graph().expect("sound");
+    for path in graph.files() {
+        let path = directory.join(path);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("making a directory");
+        fs::write(&path, path.as_os_str().as_encoded_bytes()).expect("writing a file");
+    }
+    let (log, _) = ActionLog::load(&directory.join("i/actions.log")).expect("an empty log");
+    let digests = FileDigests::new(directory);
+    for id in graph.topological() {
+        freshness::finished(&graph, id, &log, &digests).expect("all files are there");
+    }
+    assert_eq!(out(directory, &["i", "--dry-run"]), "0 of 6 actions would run\n");
+    let module = directory.join("it's $b|(odd).o");
+    fs::write(&module, fs::read(&module).expect("the module")).expect("writing it again unchanged");
+    assert_eq!(out(directory, &["i", "--dry-run"]), "0 of 6 actions would run\n");
+    fs::write(directory.join("prof \"x\".profdata"), "other").expect("editing the profile");
+    fs::remove_file(directory.join("native/a dir/a:1.o")).expect("removing an object");
+    insta::assert_snapshot!(out(directory, &["i", "--dry-run"]));
+    fs::remove_file(module).expect("removing a module");
+    insta::assert_snapshot!(failure(directory, &["i", "--dry-run"]));
 }
 
 /// Ninja makes the file again before it builds when the plan is newer.

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use distlto_planner::plan_command::{PlanArgs, run};
+use distlto_prepare::exit;
 
 /// Shows the action graph of a distributed ThinLTO link: as JSON, DOT, Ninja, a summary or a dry run.
 #[derive(Parser)]
-#[command(name = "distlto-plan", version)]
+#[command(name = "distlto-plan", version, after_help = exit::help())]
 struct Arguments {
     #[command(flatten)]
     plan: PlanArgs,
@@ -17,5 +18,5 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    distlto_prepare::exit::run(|| run(arguments.plan))
+    exit::run(|| run(arguments.plan))
 }
