@@ -3,6 +3,7 @@
 //! Reads only; knows nothing of output names. Formats are read by the crate `object`; the rules for thin archives
 //! are those of lld: a member's path is absolute or relative to the directory of the archive that names it.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -58,7 +59,7 @@ impl Contents {
             _ => 0..input.len(),
         };
         let mut contents = Self { sources: vec![(path.to_owned(), input)], members: Vec::new() };
-        let mut walk = Walk { contents: &mut contents, visited: 0 };
+        let mut walk = Walk { contents: &mut contents, visited: 0, opened: HashMap::new() };
         let slice_kind = kind::classify(&walk.contents.sources[0].1[range.clone()]);
         match slice_kind {
             Kind::Archive { .. } => {
@@ -107,6 +108,8 @@ struct Walk<'a> {
     contents: &'a mut Contents,
     /// Members and nested archives seen.
     visited: usize,
+    /// The nested archive files that are sources already: one may be named many times.
+    opened: HashMap<PathBuf, usize>,
 }
 
 /// A member's header, free of the borrow of the archive's bytes.
@@ -171,17 +174,27 @@ impl Walk<'_> {
         let path = directory.join(std::ffi::OsStr::from_bytes(&name));
         let missing =
             |source| Error::MissingMember { archive: place.display.clone(), member: path.clone(), source };
-        if Input::begins_with(&path, is_archive).map_err(missing)? {
-            let input = Input::open_regular(&path).map_err(missing)?;
+        let opened = self.opened.get(&path).copied();
+        if opened.is_some() || Input::begins_with(&path, is_archive).map_err(missing)? {
+            let source = match opened {
+                Some(source) => source,
+                None => {
+                    let input = Input::open_regular(&path).map_err(missing)?;
+                    self.contents.sources.push((path.clone(), input));
+                    let source = self.contents.sources.len() - 1;
+                    self.opened.insert(path.clone(), source);
+                    source
+                }
+            };
+            let input = &self.contents.sources[source].1;
             if parents.contains(&input.identity()) {
                 let problem = "which contains it in turn";
                 return Err(Error::Nesting { archive: place.display.clone(), member: path, problem });
             }
+            let range = 0..input.len();
             let mut nested = self.nested(place, parents, &display)?;
             nested.path = &path;
             nested.display = path.clone();
-            let (source, range) = (self.contents.sources.len(), 0..input.len());
-            self.contents.sources.push((path.clone(), input));
             return self.archive(&nested, source, range);
         }
         let content = Content::Beside { path, archive: place.display.clone() };
@@ -213,7 +226,7 @@ fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, Error> {
     let malformed =
         |place: String, problem: String| Error::Malformed { path: path.to_owned(), place, problem };
     let file = ArchiveFile::parse(bytes).map_err(|error| {
-        malformed("first members (symbol table, long names)".to_owned(), error.to_string())
+        malformed("its first members (symbol table, long names)".to_owned(), error.to_string())
     })?;
     let mut entries: Vec<Entry> = Vec::new();
     let mut end = 0;
@@ -266,17 +279,22 @@ fn range_of(member: &ArchiveMember<'_>, bytes: &[u8]) -> Option<Range<usize>> {
 }
 
 /// An archive cut off between two members is well formed but for its symbol table, which names members beyond
-/// the end.
+/// the end or reaches beyond it itself.
 fn check_symbols(file: &ArchiveFile<'_>, bytes: &[u8]) -> Result<(), String> {
-    if !matches!(file.kind(), ArchiveKind::Gnu | ArchiveKind::Gnu64 | ArchiveKind::Bsd | ArchiveKind::Bsd64) {
+    let length = bytes.len() as u64;
+    if matches!(file.kind(), ArchiveKind::Unknown | ArchiveKind::AixBig | ArchiveKind::Zos) {
         return Ok(());
+    }
+    // The first member is special in the other formats, and `object` does not look at its end.
+    let size = bytes.get(56..66).and_then(|field| str::from_utf8(field).ok()?.trim_end().parse::<u64>().ok());
+    if size.is_none_or(|size| size > length.saturating_sub(68)) {
+        return Err(format!("it reaches beyond the end of the archive at {length}"));
     }
     // Linkers do without the table; a malformed one loses no member.
     let Ok(Some(symbols)) = file.symbols() else { return Ok(()) };
     for symbol in symbols.map_while(Result::ok) {
-        if symbol.offset().0 >= bytes.len() as u64 {
+        if symbol.offset().0 >= length {
             let (symbol, offset) = (printable(symbol.name()), symbol.offset().0);
-            let length = bytes.len();
             return Err(format!(
                 "`{symbol}` is in the member at byte {offset}, but the archive ends at {length}"
             ));
