@@ -13,8 +13,9 @@ use crate::job::check;
 const HUGE: usize = 2 << 20;
 /// Moved in one step: a few milliseconds.
 const STEP: usize = 8 * HUGE;
-/// Segments below this are not worth it; it also leaves libc and this library alone.
-const LEAST: usize = 4 << 20;
+/// Objects with less code are left alone: LLVM's libraries have more, others are not worth it. It also keeps
+/// this library and libc, which run while memory is moved, where they are.
+const LEAST: usize = 24 << 20;
 
 /// A read-only part of the process, not yet moved. Its ends are multiples of [`HUGE`].
 struct Segment {
@@ -80,17 +81,19 @@ unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _: usize, data: *mut
     let (info, segments) = unsafe { (&*info, &mut *data.cast::<Vec<Segment>>()) };
     // SAFETY: the loader's pointer and count of program headers belong together.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    for header in headers {
-        if header.p_type != libc::PT_LOAD
-            || header.p_flags & libc::PF_W != 0
-            || header.p_flags & libc::PF_R == 0
-        {
-            continue;
-        }
+    let is = |header: &libc::Elf64_Phdr, flags| {
+        let all = libc::PF_R | libc::PF_W | libc::PF_X;
+        header.p_type == libc::PT_LOAD && header.p_flags & all == flags
+    };
+    let code = headers.iter().filter(|header| is(header, libc::PF_R | libc::PF_X));
+    if !code.clone().any(|header| header.p_filesz as usize >= LEAST) {
+        return 0;
+    }
+    for header in code.chain(headers.iter().filter(|header| is(header, libc::PF_R))) {
         let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
         let end = start.wrapping_add(header.p_filesz as usize);
         let (from, to) = (start.next_multiple_of(HUGE), end / HUGE * HUGE);
-        if header.p_filesz as usize >= LEAST && from < to {
+        if from < to {
             let execute = if header.p_flags & libc::PF_X == 0 { 0 } else { libc::PROT_EXEC };
             segments.push(Segment { from, to, protection: libc::PROT_READ | execute });
         }

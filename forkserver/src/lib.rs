@@ -4,7 +4,7 @@
 //! relocated and initialised. Without the variable of [`protocol::VARIABLE`] it is transparent. Knows nothing
 //! of compilers: a job is an argument list, an environment, a directory and two descriptors.
 
-#![cfg(all(target_os = "linux", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 
 mod huge;
 mod job;

@@ -67,7 +67,7 @@ pub fn receive_descriptors(socket: BorrowedFd<'_>) -> io::Result<Option<(u8, Vec
         let mut header = libc::CMSG_FIRSTHDR(&raw const message);
         while let Some(found) = header.as_ref() {
             if found.cmsg_level == libc::SOL_SOCKET && found.cmsg_type == libc::SCM_RIGHTS {
-                let bytes = found.cmsg_len as usize - libc::CMSG_LEN(0) as usize;
+                let bytes = found.cmsg_len - libc::CMSG_LEN(0) as usize;
                 let data = libc::CMSG_DATA(found).cast::<RawFd>();
                 for index in 0..bytes / size_of::<RawFd>() {
                     descriptors.push(OwnedFd::from_raw_fd(data.add(index).read_unaligned()));

@@ -1,0 +1,379 @@
+//! Starts children by asking a fork server: the compiler itself, loaded once, that forks a child per job.
+//!
+//! Loading clang's libraries costs more than compiling a small module. The server is the unmodified program with
+//! `libdistlto_forkserver.so` preloaded (its source says how it works). A program that does not become a server
+//! (static, another libc, a script, the library missing) is started the ordinary way, without an error.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IoSlice, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use rustix::process::Signal;
+
+use crate::process::{Child, Command, Ended, Spawner};
+use protocol::{Hello, Reply};
+
+#[path = "../../forkserver/src/protocol.rs"]
+#[expect(dead_code, reason = "the server half is compiled into the preloaded library")]
+mod protocol;
+
+/// The variable that names the library, or is `off`.
+pub const VARIABLE: &str = "DISTLTO_FORKSERVER";
+/// The library's file name.
+pub const LIBRARY: &str = "libdistlto_forkserver.so";
+/// From this many jobs on, a server's work for all of them together is worth it.
+pub const MANY: usize = 64;
+
+/// How long a server may take to load. A program that is no server is known by its end, long before.
+const LOADING: Duration = Duration::from_secs(5);
+/// How long a server may take to end.
+const ENDING: Duration = Duration::from_secs(1);
+
+/// Starts children through one server per program, or through another spawner where there can be none.
+pub struct ForkServer<S> {
+    library: Option<PathBuf>,
+    otherwise: S,
+    servers: Mutex<HashMap<OsString, Arc<Mutex<State>>>>,
+}
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Absent,
+    Loading(Server),
+    Ready(Server),
+    /// The program did not become a server, and is not asked again.
+    Unable,
+}
+
+impl<S: Spawner> ForkServer<S> {
+    /// Servers with the library that [`find_library`] finds. `otherwise` starts what no server can.
+    pub fn new(otherwise: S) -> Self {
+        Self::with_library(find_library(), otherwise)
+    }
+
+    /// Servers with this library; with `None` every child is started by `otherwise`.
+    pub fn with_library(library: Option<PathBuf>, otherwise: S) -> Self {
+        let library = library.filter(|_| cfg!(all(target_os = "linux", target_env = "gnu")));
+        Self { library, otherwise, servers: Mutex::default() }
+    }
+
+    /// Starts loading a program before its first job is known. `jobs` is how many are expected at most.
+    ///
+    /// Returns at once; a failure shows, if at all, as an ordinary start of the first job. May be called again
+    /// when more is known.
+    pub fn prewarm(&self, program: &OsStr, jobs: usize) {
+        let Some(library) = &self.library else { return };
+        let Some(key) = key(program, None) else { return };
+        let state = self.state(&key);
+        let mut state = lock(&state);
+        if matches!(*state, State::Absent) {
+            *state = Server::start(&key, library).map_or(State::Unable, State::Loading);
+        }
+        if let State::Loading(server) | State::Ready(server) = &mut *state {
+            server.expect_jobs(jobs);
+        }
+    }
+
+    /// The process id of a program's server, where one runs.
+    pub fn server_of(&self, program: &OsStr) -> Option<u32> {
+        match &*lock(&self.state(&key(program, None)?)) {
+            State::Ready(server) => Some(server.process.id()),
+            _ => None,
+        }
+    }
+
+    fn state(&self, key: &OsStr) -> Arc<Mutex<State>> {
+        Arc::clone(lock(&self.servers).entry(key.to_owned()).or_default())
+    }
+
+    /// Asks the program's server. `None` when the program has none.
+    fn ask(&self, command: &Command, descriptors: [BorrowedFd<'_>; 2]) -> Option<io::Result<ServedChild>> {
+        let library = self.library.as_deref()?;
+        let request = request(command)?;
+        let key = key(&command.program, command.directory.as_deref())?;
+        let state = self.state(&key);
+        // A server may have been killed since its last job; a second one that fails is no accident.
+        for _ in 0..2 {
+            let job = {
+                let mut state = lock(&state);
+                let server = state.ready(&key, library)?;
+                let job = server.send(descriptors);
+                if job.is_err() {
+                    *state = State::Absent;
+                }
+                job
+            };
+            match job.and_then(|control| begin(control, &request, &key)) {
+                Err(error) if is_gone(&error) => forget_dead(&state),
+                result => return Some(result),
+            }
+        }
+        *lock(&state) = State::Unable;
+        None
+    }
+}
+
+impl<S: Spawner> Spawner for ForkServer<S> {
+    fn spawn(&self, command: &Command, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Box<dyn Child>> {
+        match self.ask(command, [stdout.as_fd(), stderr.as_fd()]) {
+            Some(child) => Ok(Box::new(child?)),
+            None => self.otherwise.spawn(command, stdout, stderr),
+        }
+    }
+}
+
+impl State {
+    /// The server, once it is loaded; `None` when there is to be none.
+    fn ready(&mut self, key: &OsStr, library: &Path) -> Option<&mut Server> {
+        if matches!(self, Self::Absent) {
+            *self = Server::start(key, library).map_or(Self::Unable, Self::Loading);
+        }
+        if let Self::Loading(server) = self {
+            let greeted = server.await_hello();
+            *self = match std::mem::take(self) {
+                Self::Loading(server) if greeted => Self::Ready(server),
+                _ => Self::Unable,
+            };
+        }
+        match self {
+            Self::Ready(server) => Some(server),
+            _ => None,
+        }
+    }
+}
+
+/// Forgets a server that has ended; one that another thread has started since stays.
+fn forget_dead(state: &Mutex<State>) {
+    let mut state = lock(state);
+    if let State::Ready(server) = &mut *state
+        && server.has_ended()
+    {
+        *state = State::Absent;
+    }
+}
+
+/// A process that was asked to be a server.
+struct Server {
+    process: std::process::Child,
+    socket: UnixStream,
+    jobs: usize,
+    told: bool,
+}
+
+impl Server {
+    fn start(program: &OsStr, library: &Path) -> io::Result<Self> {
+        let (socket, theirs) = UnixStream::pair()?;
+        let mut command = std::process::Command::new(program);
+        command
+            .arg(protocol::ARGUMENT)
+            .env("LD_PRELOAD", joined(library.as_os_str(), std::env::var_os("LD_PRELOAD")))
+            // What is bound before the fork is bound for every child.
+            .env("LD_BIND_NOW", "1")
+            .env(protocol::VARIABLE, "0")
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0);
+        Ok(Self { process: command.spawn()?, socket, jobs: 0, told: false })
+    }
+
+    /// Whether the process greets as a server does, and is the one that was started.
+    fn await_hello(&mut self) -> bool {
+        let mut bytes = [0; Hello::SIZE];
+        let read =
+            self.socket.set_read_timeout(Some(LOADING)).and_then(|()| self.socket.read_exact(&mut bytes));
+        read.is_ok() && Hello::from_bytes(bytes) == Some(Hello { pid: self.process.id() })
+    }
+
+    /// Tells the server, once, when there are enough jobs.
+    fn expect_jobs(&mut self, jobs: usize) {
+        if jobs >= MANY && !self.told {
+            self.told = true;
+            // A server that is gone is noticed by the next job.
+            let _ = rustix::net::send(&self.socket, &[protocol::MANY], SendFlags::NOSIGNAL);
+        }
+    }
+
+    /// Announces a job; returns our end of its control socket.
+    fn send(&mut self, [stdout, stderr]: [BorrowedFd<'_>; 2]) -> io::Result<UnixStream> {
+        self.jobs += 1;
+        self.expect_jobs(self.jobs);
+        let (control, theirs) = UnixStream::pair()?;
+        let descriptors = [theirs.as_fd(), stdout, stderr];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+        let byte = [IoSlice::new(&[protocol::JOB])];
+        rustix::net::sendmsg(&self.socket, &byte, &mut ancillary, SendFlags::NOSIGNAL)?;
+        Ok(control)
+    }
+
+    fn has_ended(&mut self) -> bool {
+        !matches!(self.process.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Server {
+    /// A server ends its jobs and itself when its socket closes.
+    fn drop(&mut self) {
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+        let end = Instant::now() + ENDING;
+        while !self.has_ended() {
+            if Instant::now() >= end {
+                let _ = self.process.kill();
+                let _ = self.process.wait();
+                return;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+}
+
+/// Sends the request and waits until the child is there.
+fn begin(mut control: UnixStream, request: &[u8], program: &OsStr) -> io::Result<ServedChild> {
+    let mut rest = request;
+    while !rest.is_empty() {
+        // Not `write`: a server that is gone must not end us with SIGPIPE.
+        match rustix::net::send(&control, rest, SendFlags::NOSIGNAL) {
+            Ok(count) => rest = &rest[count..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut bytes = [0; Reply::SIZE];
+    control.read_exact(&mut bytes)?;
+    match Reply::from_bytes(bytes) {
+        Some(Reply::Started(_)) => Ok(ServedChild { control, program: program.to_owned(), ended: None }),
+        Some(Reply::Refused(errno)) => Err(io::Error::from_raw_os_error(errno)),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// A child of a server.
+struct ServedChild {
+    control: UnixStream,
+    program: OsString,
+    ended: Option<Ended>,
+}
+
+impl Child for ServedChild {
+    fn ended(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.control.as_fd())
+    }
+
+    fn try_wait(&mut self) -> io::Result<Option<Ended>> {
+        if self.ended.is_some() {
+            return Ok(self.ended);
+        }
+        let mut bytes = [0; Reply::SIZE];
+        // The server sends a reply in one piece, so either all of it is there or nothing is.
+        let count = match rustix::net::recv(&self.control, &mut bytes, RecvFlags::DONTWAIT) {
+            Ok((count, _)) => count,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(None),
+            Err(_) => 0,
+        };
+        match Reply::from_bytes(bytes).filter(|_| count == bytes.len()) {
+            Some(Reply::Ended(usage)) => {
+                self.ended = Some(Ended {
+                    status: ExitStatus::from_raw(usage.status),
+                    peak_memory: usage.max_rss_kib.checked_mul(1024).filter(|&bytes| bytes > 0),
+                    cpu: Some(Duration::from_micros(usage.user_us.saturating_add(usage.system_us))),
+                });
+                Ok(self.ended)
+            }
+            _ => Err(io::Error::other(format!(
+                "the fork server of {} was killed while it ran this job, which ended with it; run it again, or set \
+                 {VARIABLE}=off to do without fork servers",
+                Path::new(&self.program).display()
+            ))),
+        }
+    }
+
+    fn signal_group(&self, signal: Signal) {
+        // The server signals, since it alone knows whether the number still is the child's.
+        if let (None, Ok(byte)) = (self.ended, u8::try_from(signal.as_raw())) {
+            let _ = rustix::net::send(&self.control, &[byte], SendFlags::NOSIGNAL);
+        }
+    }
+}
+
+impl Drop for ServedChild {
+    /// A child that nobody waits for any more must not go on running.
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            let _ = self.control.shutdown(std::net::Shutdown::Write);
+            // The server kills the group and reports; how the child ended no longer matters.
+            let _ = self.control.set_read_timeout(Some(ENDING));
+            let _ = self.control.read(&mut [0; Reply::SIZE]);
+        }
+    }
+}
+
+/// Where the library is: named by [`VARIABLE`], beside this program, or in `../lib/distlto` from there.
+pub fn find_library() -> Option<PathBuf> {
+    match std::env::var_os(VARIABLE) {
+        Some(value) if value == "off" => return None,
+        Some(value) if !value.is_empty() => return Some(value.into()),
+        _ => {}
+    }
+    let program = std::env::current_exe().ok()?;
+    let directory = program.parent()?;
+    [directory.join(LIBRARY), directory.join("../lib/distlto").join(LIBRARY)]
+        .into_iter()
+        .find(|path| path.is_file())
+}
+
+/// What names a program's server: like exec(2), a path with a slash starts from the job's directory.
+fn key(program: &OsStr, directory: Option<&Path>) -> Option<OsString> {
+    if !program.as_bytes().contains(&b'/') {
+        return Some(program.to_owned());
+    }
+    let directory = std::path::absolute(directory.unwrap_or(Path::new("."))).ok()?;
+    Some(directory.join(program).into_os_string())
+}
+
+/// A command with everything that a child of our own would inherit.
+fn request(command: &Command) -> Option<Vec<u8>> {
+    let here = std::env::current_dir().ok()?;
+    let directory = command.directory.as_ref().map_or(here.clone(), |directory| here.join(directory));
+    let environment: Vec<Vec<u8>> =
+        std::env::vars_os().map(|(name, value)| [name.into_vec(), value.into_vec()].join(&b'=')).collect();
+    let words = std::iter::once(&command.program).chain(&command.args);
+    protocol::request(
+        directory.as_os_str().as_bytes(),
+        words.map(|word| word.as_bytes()),
+        environment.iter().map(Vec::as_slice),
+    )
+}
+
+/// `first`, and after it what the user preloads.
+fn joined(first: &OsStr, rest: Option<OsString>) -> OsString {
+    let mut list = first.to_owned();
+    if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
+        list.push(":");
+        list.push(rest);
+    }
+    list
+}
+
+/// Whether an error says that the other end of a socket has closed.
+fn is_gone(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
+}
+
+/// A panic elsewhere leaves the map of servers as good as it was.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
