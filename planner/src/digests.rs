@@ -90,6 +90,8 @@ struct Slot {
     entry: Option<Entry>,
     /// Whether the entry was compared with the file in this run.
     settled: bool,
+    /// Whether the cache that was loaded holds the entry, with this age.
+    saved: bool,
 }
 
 const SHARDS: usize = 64;
@@ -103,6 +105,8 @@ type Slots = HashMap<Utf8PathBuf, Arc<Mutex<Slot>>>;
 #[derive(Debug)]
 pub struct FileDigests {
     root: PathBuf,
+    /// Entries of the cache that was loaded.
+    loaded: usize,
     hasher: RandomState,
     shards: Vec<Mutex<Slots>>,
 }
@@ -111,13 +115,13 @@ impl FileDigests {
     /// No digests so far. Relative paths are taken from `root`; an empty `root` is the working directory.
     pub fn new(root: &Path) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { root: root.to_owned(), hasher: RandomState::new(), shards }
+        Self { root: root.to_owned(), loaded: 0, hasher: RandomState::new(), shards }
     }
 
     /// The digests that an earlier run saved in `cache`. A cache that cannot be used costs only time, so it
     /// is no error; what was wrong with it is the second value. A missing one is not wrong.
     pub fn load(cache: &Path, root: &Path) -> (Self, Option<String>) {
-        let digests = Self::new(root);
+        let mut digests = Self::new(root);
         let bytes = match std::fs::read(cache) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return (digests, None),
@@ -125,10 +129,11 @@ impl FileDigests {
         };
         match cache::decode(&bytes) {
             Ok(entries) => {
-                for (path, entry) in entries {
-                    let slot = Slot { entry: Some(entry), settled: false };
+                digests.loaded = entries.len();
+                entries.into_par_iter().with_min_len(64).for_each(|(path, entry)| {
+                    let slot = Slot { entry: Some(entry), settled: false, saved: true };
                     lock(digests.shard(&path)).insert(path, Arc::new(Mutex::new(slot)));
-                }
+                });
                 (digests, None)
             }
             Err(reason) => (digests, Some(format!("{} is not used: {reason}", cache.display()))),
@@ -138,16 +143,23 @@ impl FileDigests {
     /// Saves what the next run may trust, if that differs from what `cache` holds.
     pub fn save(&self, cache: &Path) -> Result<(), IoError> {
         let mut entries = Vec::new();
+        let mut same = 0;
         for shard in &self.shards {
             for (path, slot) in lock(shard).iter() {
                 let slot = lock(slot);
-                if let Some(Entry { status: Some(status), digest, unused }) = slot.entry {
-                    let unused = if slot.settled { 0 } else { unused.saturating_add(1) };
+                if let Some(entry @ Entry { status: Some(_), .. }) = slot.entry {
+                    let unused = if slot.settled { 0 } else { entry.unused.saturating_add(1) };
                     if unused < RUNS_KEPT {
-                        entries.push((path.clone(), Entry { status: Some(status), digest, unused }));
+                        same += usize::from(slot.saved && unused == entry.unused);
+                        entries.push((path.clone(), Entry { unused, ..entry }));
                     }
                 }
             }
+        }
+        // The run after one that ran nothing finds all as it was, and need not put hundreds of thousands of
+        // entries in order to see it.
+        if same == self.loaded && same == entries.len() && self.loaded > 0 {
+            return Ok(());
         }
         entries.par_sort_unstable_by(|one, other| one.0.cmp(&other.0));
         write_if_changed(cache, &cache::encode(&entries)).map(drop)
@@ -164,7 +176,8 @@ impl FileDigests {
             return Ok(entry.digest);
         }
         let entry = self.settle(path, slot.entry)?;
-        *slot = Slot { entry: Some(entry), settled: true };
+        let saved = slot.saved && slot.entry == Some(entry);
+        *slot = Slot { entry: Some(entry), settled: true, saved };
         Ok(entry.digest)
     }
 

@@ -364,6 +364,14 @@ fn digests_are_kept_for_files_at_rest_only() {
     fs::write(dir.join("resting"), "one").expect("a file");
     std::thread::sleep(std::time::Duration::from_millis(120));
     fs::write(dir.join("fresh"), "one").expect("a file");
+    // However slow this machine is, the file was written only a moment before it is hashed.
+    let moment = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    fs::File::options()
+        .append(true)
+        .open(dir.join("fresh"))
+        .expect("a file")
+        .set_modified(moment)
+        .expect("a time");
     let digests = FileDigests::new(dir);
     assert_eq!(digest_of(&digests, "resting"), Digest::of(b"one"));
     assert_eq!(digest_of(&digests, "fresh"), Digest::of(b"one"));
@@ -422,4 +430,32 @@ fn many_digests_keep_their_order() {
     let kind = |index: usize| found[index].as_ref().expect_err("no file").source.kind();
     assert_eq!(kind(300), std::io::ErrorKind::NotFound);
     assert_eq!(kind(301), std::io::ErrorKind::IsADirectory);
+}
+
+#[test]
+fn digests_that_nobody_asks_for_are_dropped_in_the_end() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let cache = dir.join("digests");
+    fs::write(dir.join("used"), "one").expect("a file");
+    fs::write(dir.join("unused"), "one").expect("a file");
+    std::thread::sleep(std::time::Duration::from_millis(120));
+    let digests = FileDigests::new(dir);
+    digest_of(&digests, "used");
+    digest_of(&digests, "unused");
+    digests.save(&cache).expect("the cache can be written");
+    let both = fs::read(&cache).expect("a cache");
+    let run = |paths: &[&str]| {
+        let (digests, note) = FileDigests::load(&cache, dir);
+        assert_eq!(note, None);
+        paths.iter().for_each(|path| assert_eq!(digest_of(&digests, path), Digest::of(b"one")));
+        digests.save(&cache).expect("the cache can be written");
+        fs::read(&cache).expect("a cache")
+    };
+    assert_eq!(run(&["used", "unused"]), both);
+    let holds = |bytes: &[u8]| bytes.windows(6).any(|window| window == b"unused");
+    for round in 1..=8 {
+        assert_eq!(holds(&run(&["used"])), round < 8, "run {round}");
+    }
+    assert_eq!(run(&["used", "unused"]), both);
 }

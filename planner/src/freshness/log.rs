@@ -13,6 +13,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_prepare::write::{IoError, write_atomically};
 use indexmap::IndexSet;
+use rayon::prelude::*;
 
 use super::line::{self, Line};
 use crate::digests::Digest;
@@ -144,11 +145,16 @@ impl Inner {
         };
         let limit = body.len();
         let mut dropped = 0usize;
-        for line in body.split_inclusive(|&byte| byte == b'\n') {
+        let lines: Vec<_> = body.split_inclusive(|&byte| byte == b'\n').collect();
+        // Lines stand alone until their numbers are looked up, so all threads can read them.
+        let read = lines.par_iter().with_min_len(256).map(|line| {
+            let (text, torn) = line.strip_suffix(b"\n").map_or((*line, true), |text| (text, false));
+            (line::read(text), torn)
+        });
+        for (line, torn) in read.collect::<Vec<_>>() {
             inner.lines += 1;
-            let (text, torn) = line.strip_suffix(b"\n").map_or((line, true), |text| (text, false));
             inner.rewrite |= torn;
-            if line::read(text).and_then(|line| inner.take(line, limit)).is_none() {
+            if line.and_then(|line| inner.take(line, limit)).is_none() {
                 inner.rewrite = true;
                 if !torn {
                     dropped += 1;
