@@ -25,7 +25,7 @@ impl Folder {
     /// Makes an empty folder below cargo's folder for tests.
     pub fn create(toolchain: Toolchain, name: &str) -> Result<Self> {
         let path = crate::toolchain::profile_dir()?
-            .join("distlto-tests")
+            .join("programs")
             .join(format!("llvm-{}", toolchain.version))
             .join(name);
         if path.exists() {

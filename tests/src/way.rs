@@ -25,9 +25,9 @@ impl Way {
     /// The directory, inside the case's folder, that holds what this way makes.
     pub fn dir(self) -> &'static str {
         match self {
-            Self::InProcess => "in-process",
-            Self::Dtlto => "dtlto",
-            Self::Distlto => "distlto",
+            Self::InProcess => "by-linker",
+            Self::Dtlto => "by-dtlto",
+            Self::Distlto => "by-distlto",
         }
     }
 
