@@ -1,2 +1,54 @@
-//! Placeholder.
-fn main() {}
+//! `distlto`, the one command for people. Under a name such as `distlto-clang++` it stands in for that linker.
+//!
+//! Holds no logic: reads arguments and calls the crate that does the work.
+
+mod arguments;
+mod cache;
+mod stand_in;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use distlto_executor::cancel::cancel_on_signals;
+use distlto_executor::link::LinkError;
+use distlto_executor::{index_command, link, opt};
+use distlto_prepare::exit;
+use distlto_prepare::write::IoError;
+
+use arguments::{Cli, Command};
+
+fn main() -> ExitCode {
+    if let Some(command) = stand_in::command() {
+        return run_link(&command, &stand_in::options());
+    }
+    match Cli::parse().command {
+        Command::Link(args) => run_link(&args.words(), &args.options()),
+        Command::Prepare(args) => exit::run(|| distlto_prepare::command::run(args)),
+        Command::Index(args) => {
+            let program = [stand_in::own_name(), "index".to_owned()];
+            with_cancel(|cancel| index_command::run(&args, &program, cancel))
+        }
+        Command::Plan(args) => exit::run(|| distlto_planner::plan_command::run(args)),
+        Command::Opt(args) => exit::run(|| opt::run(&args)),
+        Command::Cache(args) => exit::run(|| cache::run(&args)),
+    }
+}
+
+fn run_link(words: &[Vec<u8>], options: &link::Options) -> ExitCode {
+    with_cancel(|cancel| link::link(words, options, cancel))
+}
+
+/// Runs what a signal may end: children are gone and temporaries are removed by the time this returns.
+fn with_cancel(body: impl FnOnce(&distlto_executor::cancel::Cancel) -> Result<u8, LinkError>) -> ExitCode {
+    let cancel = match cancel_on_signals() {
+        Ok(cancel) => cancel,
+        Err(source) => return exit::run(|| Err(IoError::on("watch for signals of", "this process")(source))),
+    };
+    match body(&cancel) {
+        Err(error @ LinkError::Interrupted { exit_code }) => {
+            exit::print(&error);
+            ExitCode::from(exit_code)
+        }
+        result => exit::run(|| result),
+    }
+}

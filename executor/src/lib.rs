@@ -20,3 +20,4 @@ pub mod tokens;
 pub mod tool;
 pub mod verify;
 pub mod link;
+pub mod index_command;

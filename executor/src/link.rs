@@ -7,7 +7,7 @@
 mod final_link;
 mod line_cache;
 mod lock;
-mod state;
+pub(crate) mod state;
 mod unchanged;
 
 use std::ffi::OsStr;
@@ -16,6 +16,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use distlto_planner::compile_jobs::CompileError;
 use distlto_planner::digests::FileDigests;
 use distlto_planner::freshness::{self, ActionLog};
 use distlto_planner::front::{self, FrontError, LinkCommand, Resolved};
@@ -94,8 +95,17 @@ pub enum LinkError {
     #[diagnostic(transparent)]
     Prepare(#[from] distlto_prepare::error::Error),
     #[error("{linker} ended well and wrote no program to {}", output.display())]
-    #[diagnostic(code(distlto::failed), help("the earlier program is intact; check that the linker is what it seems to be"))]
+    #[diagnostic(
+        code(distlto::failed),
+        help("the earlier program is intact; check that the linker is what it seems to be")
+    )]
     NoProgram { linker: String, output: PathBuf },
+    #[error("the command is no link of ThinLTO bitcode: there is nothing to index")]
+    #[diagnostic(
+        code(distlto::usage),
+        help("name a link command with inputs that were compiled with -flto=thin")
+    )]
+    NothingToIndex,
     #[error("the link was interrupted")]
     #[diagnostic(code(distlto::interrupted), help("run it again: finished objects are kept"))]
     Interrupted { exit_code: u8 },
@@ -155,7 +165,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
             held.discard()?;
             Err(replace_process(command))
         }
-        Err(error) => session.translate(error),
+        Err(error) => tool_failure(error, cancel),
     }
 }
 
@@ -266,7 +276,8 @@ impl Session<'_> {
         let jobserver = jobserver_from_env();
         let mut run_options = run::Options::new(self.spawner, self.cancel, self.progress);
         run_options.jobs = jobs;
-        run_options.policy = if self.options.keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
+        run_options.policy =
+            if self.options.keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
         run_options.jobserver = jobserver.as_ref();
         let hooks = Recording { graph, log, digests, error: std::cell::RefCell::new(None) };
         let report = run::run(graph, wanted, &run_options, &hooks);
@@ -289,29 +300,26 @@ impl Session<'_> {
             "distlto: {output}: {modules} modules, {imports} imports; {ran} of {modules} backends ran in {wall:.1} s"
         );
     }
+}
 
-    /// A tool that failed has its own exit code and has said itself what is wrong.
-    fn translate(&self, error: LinkError) -> Result<u8, LinkError> {
-        if self.cancel.is_cancelled() {
-            return Err(LinkError::Interrupted { exit_code: self.cancel.exit_code() });
-        }
-        let output = match &error {
-            LinkError::Index(IndexError::ThinLink(ThinLinkError::Failed { output, .. })) => output,
-            LinkError::Index(IndexError::Compile(distlto_planner::compile_jobs::CompileError::Failed {
-                output,
-                ..
-            })) => output,
-            _ => return Err(error),
-        };
-        show(&output.stderr);
-        let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-        distlto_prepare::exit::print(&error);
-        Ok(code)
+/// A tool that failed has its own exit code and has said itself what is wrong.
+pub(crate) fn tool_failure(error: LinkError, cancel: &Cancel) -> Result<u8, LinkError> {
+    if cancel.is_cancelled() {
+        return Err(LinkError::Interrupted { exit_code: cancel.exit_code() });
     }
+    let output = match &error {
+        LinkError::Index(IndexError::ThinLink(ThinLinkError::Failed { output, .. })) => output,
+        LinkError::Index(IndexError::Compile(CompileError::Failed { output, .. })) => output,
+        _ => return Err(error),
+    };
+    show(&output.stderr);
+    let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    distlto_prepare::exit::print(&error);
+    Ok(code)
 }
 
 /// Passes on what a tool printed. A standard error that is gone is no reason to fail a link.
-fn show(text: &[u8]) {
+pub(crate) fn show(text: &[u8]) {
     let _ = io::stderr().lock().write_all(text);
 }
 

@@ -113,6 +113,8 @@ pub struct PlannedLink {
     pub warnings: Vec<u8>,
     /// Places where a library was looked for in vain, sorted.
     pub absent: Vec<PathBuf>,
+    /// How many backends the link line asks to run at once.
+    pub jobs: Option<usize>,
 }
 
 /// The output that a link line names; the linker's own default where it names none.
@@ -277,6 +279,7 @@ impl Planning<'_> {
             not_done: self.flags.not_done,
             warnings: linked.stderr,
             absent: self.inputs.absent,
+            jobs: jobs_of(&self.arguments),
         })
     }
 
@@ -444,6 +447,14 @@ impl Planning<'_> {
         found.extend(lazy.map(Utf8PathBuf::from));
         found.into_iter().collect()
     }
+}
+
+/// The last `--thinlto-jobs=`, when it is a number.
+fn jobs_of(arguments: &[Argument]) -> Option<usize> {
+    let value = |name: &str| {
+        name.strip_prefix("thinlto-jobs=").or_else(|| name.strip_prefix("plugin-opt=jobs=")).map(str::to_owned)
+    };
+    options(arguments).filter_map(|option| value(&option.name)).last()?.parse().ok().filter(|&jobs| jobs > 0)
 }
 
 /// Writes the shards and import lists whose content differs.

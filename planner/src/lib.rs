@@ -26,3 +26,4 @@ pub mod compile_jobs;
 pub mod rewrite;
 pub mod thin_link;
 pub mod scratch;
+pub mod plan_files;

@@ -30,11 +30,12 @@ pub struct Busy {
 
 /// Why the lock is not held.
 #[derive(Debug, Error, Diagnostic)]
-#[expect(missing_docs, reason = "each variant is the error of the step that its type names")]
 pub enum LockError {
+    /// The lock file could not be made.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Io(#[from] IoError),
+    /// Another run holds it.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Busy(#[from] Busy),

@@ -1,0 +1,26 @@
+//! The program `distlto-index`; see the library's `index_command`.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use distlto_executor::cancel::cancel_on_signals;
+use distlto_executor::index_command::{self, IndexArgs};
+use distlto_prepare::exit;
+use distlto_prepare::write::IoError;
+
+/// Runs the thin link of a link command and writes shards, plans and the action graph.
+#[derive(Debug, Parser)]
+#[command(name = "distlto-index", version)]
+struct Cli {
+    #[command(flatten)]
+    args: IndexArgs,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let program = [std::env::args().next().unwrap_or_else(|| "distlto-index".to_owned())];
+    match cancel_on_signals() {
+        Ok(cancel) => exit::run(|| index_command::run(&cli.args, &program, &cancel)),
+        Err(source) => exit::run(|| Err(IoError::on("watch for signals of", "this process")(source))),
+    }
+}

@@ -1,0 +1,98 @@
+//! `distlto-index`: the thin link of a link command, with its shards, plans and action graph in a directory.
+//!
+//! For build systems that run backends and the final link themselves. Everything is written only if it differs.
+//! Knows nothing of running the actions.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use distlto_planner::front::{self, Resolved};
+use distlto_planner::graph::json;
+use distlto_planner::index::{self, Planned};
+use distlto_planner::plan_command::{GRAPH, INDEX_COMMAND};
+use distlto_planner::plan_files;
+use distlto_planner::runner::ToolError;
+use distlto_planner::words::{Word, lossy, word_of};
+use distlto_prepare::store::Store;
+use distlto_prepare::write::write_if_changed;
+
+use crate::cancel::Cancel;
+use crate::link::{LinkError, show, state, tool_failure};
+use crate::local::LocalSpawner;
+use crate::tool::ToolRunner;
+
+/// Arguments of `distlto-index` and of `distlto index`.
+#[derive(Debug, Clone, Args)]
+pub struct IndexArgs {
+    /// Where shards, plans and the action graph go [default: OUTPUT.distlto]
+    #[arg(long, value_name = "DIR")]
+    pub index: Option<String>,
+    /// The clang for the backends, instead of the one that the link command names or implies
+    #[arg(long, value_name = "CLANG")]
+    pub compiler: Option<String>,
+    /// An argument for every backend besides those that the link line implies; may be repeated
+    #[arg(long = "backend-arg", value_name = "ARG", allow_hyphen_values = true)]
+    pub backend_args: Vec<String>,
+    /// Shared storage for unpacked archive members
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// The link command: a compiler driver or ld.lld with its arguments
+    #[arg(last = true, required = true, value_name = "LINKER")]
+    pub command: Vec<OsString>,
+}
+
+/// Runs the thin link and writes what it decided. `program` is the words that started this tool, for running it again.
+pub fn run(args: &IndexArgs, program: &[String], cancel: &Cancel) -> Result<u8, LinkError> {
+    let command: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
+    let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
+    let link = match front::resolve(&command, &runner)? {
+        Resolved::Link(link) => link,
+        Resolved::Other { linker, words } => {
+            return match (linker, index::bitcode_among(&words)) {
+                (Some(linker), Some(input)) => Err(ToolError::NotLld { linker, input }.into()),
+                _ => Err(LinkError::NothingToIndex),
+            };
+        }
+    };
+    let output = index::output_of(&link.words)?;
+    let directory = args.index.clone().unwrap_or_else(|| state::directory(&output));
+    let held = state::State::open(&directory)?;
+    let store = args.store.as_deref().map(Store::open).transpose()?;
+    let planned = index::plan(index::Request {
+        link: &link,
+        state: &directory,
+        compiler: args.compiler.as_deref(),
+        backend_args: &args.backend_args,
+        store: store.as_ref(),
+        runner: &runner,
+    });
+    let planned = match planned {
+        Ok(Planned::Link(planned)) => planned,
+        Ok(Planned::Unchanged) => {
+            held.discard()?;
+            return Err(LinkError::NothingToIndex);
+        }
+        Err(error) => return tool_failure(error.into(), cancel),
+    };
+    show(&planned.warnings);
+    let graph = planned.plan.to_graph()?;
+    write_if_changed(&Path::new(&directory).join(GRAPH), &json::to_bytes(&graph))?;
+    plan_files::write(&directory, &planned.plan)?;
+    write_if_changed(&Path::new(&directory).join(INDEX_COMMAND), &again(args, program, &directory))?;
+    Ok(0)
+}
+
+/// The words that run this again, as a JSON array.
+fn again(args: &IndexArgs, program: &[String], directory: &str) -> Vec<u8> {
+    let mut words = program.to_vec();
+    words.extend(["--index".to_owned(), directory.to_owned()]);
+    words.extend(args.compiler.iter().flat_map(|compiler| ["--compiler".to_owned(), compiler.clone()]));
+    words.extend(args.backend_args.iter().map(|arg| format!("--backend-arg={arg}")));
+    words.extend(args.store.iter().flat_map(|store| ["--store".to_owned(), store.display().to_string()]));
+    words.push("--".to_owned());
+    words.extend(args.command.iter().map(|word| lossy(word.as_encoded_bytes())));
+    let mut text = serde_json::to_vec_pretty(&words).expect("strings serialise");
+    text.push(b'\n');
+    text
+}
