@@ -135,6 +135,9 @@ pub fn run(job: &Job<'_>, context: &Context<'_>) -> Attempt {
 
 fn attempt(job: &Job<'_>, context: &Context<'_>, finished: &mut Option<Finished>) -> Result<(), Cause> {
     let io = |source| Cause::Io { label: job.label.to_owned(), source };
+    if context.cancel.is_cancelled() {
+        return Err(Cause::Interrupted { label: job.label.to_owned() });
+    }
     let native = job.backend.map(|backend| context.modules.check(backend)).transpose()?.flatten();
     let staged: Vec<_> = match job.backend {
         Some(_) => job.outputs.iter().map(|&(path, _)| path).collect(),

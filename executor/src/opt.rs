@@ -132,7 +132,11 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, Error> {
         None => triple_of(&args.input)?,
     };
     let flags = match &args.args {
-        Some(path) => link_flags(path, args, &triple, cancel)?,
+        Some(path) => match link_flags(path, args, &triple, cancel) {
+            // A driver that was ended with us has no link line; that is no fault of the flags.
+            Err(_) if cancel.is_cancelled() => return Ok(cancel.exit_code()),
+            flags => flags?,
+        },
         None => BackendFlags::default(),
     };
     if flags.dwo_directory.is_some() && args.dwo.is_none() {

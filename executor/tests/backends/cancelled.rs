@@ -44,7 +44,7 @@ fn hanging(link: &Link, first: &str) -> String {
     let pids = link.path("pids");
     let pids = pids.to_str().unwrap();
     link.compiler(&format!(
-        ": > \"$out\"; {first}; sleep 1000 & echo $! >> {pids}; echo $$ >> {pids}; wait; sleep 1000"
+        ": > \"${{out:-/dev/null}}\"; {first}; sleep 1000 & echo $! >> {pids}; echo $$ >> {pids}; wait; sleep 1000"
     ))
 }
 
@@ -128,4 +128,32 @@ fn a_compiler_dies_with_a_program_that_is_killed() {
     assert_eq!(link.temporaries().len(), 1);
     assert_eq!(distlto_executor::staging::sweep(&link.path("out")).unwrap(), 1);
     assert_eq!(link.temporaries(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn a_run_that_is_cancelled_beforehand_starts_nothing() {
+    let link = Link::new(22);
+    let (graph, wanted) = link.graph(&hanging(&link, ":"), &["a.o", "b.o"]);
+    let cancel = Cancel::new().unwrap();
+    cancel.cancel(Some(15));
+    let report = run(&graph, &wanted, &link.options(&cancel), &NoHooks);
+    assert_eq!((report.counts().not_started, report.exit_code()), (2, 143));
+    assert!(!link.path("pids").exists() && !link.path("out").exists());
+}
+
+#[test]
+fn a_driver_that_is_asked_for_flags_ends_too() {
+    let link = Link::new(22);
+    link.write("flags", "-O2");
+    let compiler = hanging(&link, ":");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_distlto-opt"))
+        .args(["--out", "o.o", "--input", "a.o", "--index", "a.o.thinlto.bc", "--args", "flags", "--"])
+        .arg(&compiler)
+        .current_dir(link.place.path())
+        .spawn()
+        .unwrap();
+    let pids = lines(&link.path("pids"), 2);
+    link.tool(&["kill", &child.id().to_string()]);
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    all_end(&pids);
 }

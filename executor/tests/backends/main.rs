@@ -4,4 +4,5 @@ mod cancelled;
 mod command_line;
 mod common;
 mod misbehaving;
+mod runs;
 mod silent_failures;
