@@ -290,8 +290,13 @@ fn check_symbols(file: &ArchiveFile<'_>, bytes: &[u8]) -> Result<(), String> {
     if size.is_none_or(|size| size > length.saturating_sub(68)) {
         return Err(format!("it reaches beyond the end of the archive at {length}"));
     }
-    // Linkers do without the table; a malformed one loses no member.
-    let Ok(Some(symbols)) = file.symbols() else { return Ok(()) };
+    let symbols = match file.symbols() {
+        Ok(Some(symbols)) => symbols,
+        // The second member of COFF archives, which `object` does not measure either.
+        Err(error) if file.kind() == ArchiveKind::Coff => return Err(error.to_string()),
+        // Linkers do without the table; a malformed one loses no member.
+        _ => return Ok(()),
+    };
     for symbol in symbols.map_while(Result::ok) {
         if symbol.offset().0 >= length {
             let (symbol, offset) = (printable(symbol.name()), symbol.offset().0);

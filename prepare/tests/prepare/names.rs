@@ -87,7 +87,7 @@ fn path() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn escaped_paths_stay_inside(path in path()) {
@@ -97,20 +97,19 @@ proptest! {
     }
 
     #[test]
-    fn escaping_is_injective(paths in proptest::collection::hash_set(path(), 2..40)) {
+    fn escaping_is_injective(paths in proptest::collection::hash_set(path(), 2..12)) {
         let escaped: HashSet<String> = paths.iter().map(|path| escape_path(path)).collect();
         prop_assert_eq!(escaped.len(), paths.len());
     }
 
     #[test]
-    fn member_names_are_distinct_on_any_file_system(names in proptest::collection::vec(path(), 0..30)) {
+    fn member_names_are_distinct_on_any_file_system(names in proptest::collection::vec(path(), 0..12)) {
         let files = member_file_names(names.iter().map(Vec::as_slice));
         files.iter().for_each(|file| check_component(file));
         prop_assert_eq!(files.len(), names.len());
         let lower: HashSet<String> = files.iter().map(|file| file.to_lowercase()).collect();
         let upper: HashSet<String> = files.iter().map(|file| file.to_uppercase()).collect();
         prop_assert_eq!((lower.len(), upper.len()), (files.len(), files.len()));
-        // A longer archive changes no name of its first members unless a later one owns the number.
         prop_assert_eq!(files, member_file_names(names.iter().map(Vec::as_slice)));
     }
 }

@@ -47,7 +47,7 @@ fn check_round_trip(archive: &[u8], contents: &[&Vec<u8>]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn what_went_in_comes_out(
@@ -107,7 +107,7 @@ fn damage_never_panics() {
     let seeds = seeds();
     let scratch = scratch();
     let (archive, out) = (scratch.path().join("a.a"), scratch.path().join("out"));
-    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(4000));
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(1500));
     // Headers matter most, and ASCII digits in them.
     let place =
         prop_oneof![3 => 0..400usize, 1 => any::<prop::sample::Index>().prop_map(|at| at.index(100_000))];
