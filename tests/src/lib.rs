@@ -9,6 +9,7 @@ pub mod check;
 pub mod distlto;
 pub mod folder;
 pub mod program;
+pub mod project;
 pub mod run;
 pub mod third_party;
 pub mod toolchain;
