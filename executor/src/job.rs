@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use camino::Utf8Path;
-use distlto_planner::response;
 use distlto_planner::words::shell_line;
 use distlto_prepare::kind::Native;
-use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
+use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::cancel::Cancel;
 use crate::process::{self, Command, Finished, Spawner};
+use crate::response_file;
 use crate::staging::{NoPlace, Staging};
 use crate::verify::{Backend, Modules, Refusal, Refused, Role, Written, check_result};
 
@@ -145,14 +145,14 @@ fn attempt(job: &Job<'_>, context: &Context<'_>, finished: &mut Option<Finished>
     };
     let staging = Staging::new(context.directory, &staged).map_err(io)?;
     let words = staging.redirect(job.label, &job.words)?;
-    let response = ResponseFile::for_long(&words).map_err(io)?;
-    let run_words = response.as_ref().map_or(&words, |response| &response.words);
+    let words: Vec<_> = words.into_iter().map(String::into_bytes).collect();
+    let fitting = response_file::fit(&words).map_err(io)?;
     let start = |source| Cause::Start {
         label: job.label.to_owned(),
         program: job.words.first().map_or_else(String::new, |&word| word.to_owned()),
         source,
     };
-    let command = Command::of_words(run_words, context.directory)
+    let command = Command::of_words(&fitting.words, context.directory)
         .ok_or_else(|| start(io::Error::new(io::ErrorKind::InvalidInput, "the command has no words")))?;
     let ran = process::run(&command, context.spawner, context.cancel, context.grace).map_err(start)?;
     let ran = finished.insert(ran);
@@ -185,55 +185,4 @@ impl Job<'_> {
             None => line,
         }
     }
-}
-
-/// A command too long for the system, with its arguments in a file.
-struct ResponseFile {
-    words: Vec<String>,
-    _file: tempfile::NamedTempFile,
-}
-
-impl ResponseFile {
-    fn for_long(words: &[String]) -> Result<Option<Self>, IoError> {
-        if fits(words) {
-            return Ok(None);
-        }
-        let Some((program, arguments)) = words.split_first() else { return Ok(None) };
-        let directory = std::env::temp_dir();
-        let file = tempfile::Builder::new()
-            .prefix(TEMPORARY_PREFIX)
-            .suffix(".rsp")
-            .tempfile_in(&directory)
-            .map_err(IoError::on("write a response file into", &directory))?;
-        let content = response::content(arguments.iter().map(String::as_bytes));
-        io::Write::write_all(&mut file.as_file(), &content).map_err(IoError::on("write", file.path()))?;
-        // A path that is not UTF-8 cannot be a word; let the system say that the command is too long.
-        let Some(path) = file.path().to_str() else { return Ok(None) };
-        let words = vec![program.clone(), format!("@{path}")];
-        Ok(Some(Self { words, _file: file }))
-    }
-}
-
-/// Whether the system takes these words and the environment as one command. `execve(2)` counts the strings, their
-/// ends and a pointer to each; one string may take 32 pages.
-fn fits(words: &[String]) -> bool {
-    const POINTER: usize = size_of::<usize>();
-    const ONE: usize = 128 << 10;
-    // POSIX asks to leave 2048 bytes to the program itself.
-    const SPARE: usize = 4096;
-    let words_size: usize = words.iter().map(|word| word.len() + 1 + POINTER).sum();
-    // A quarter of the smallest limit in use (macOS: 1 MiB) needs no look at the environment.
-    if words_size < 32 << 10 {
-        return true;
-    }
-    let environment: usize =
-        std::env::vars_os().map(|(name, value)| name.len() + value.len() + 2 + POINTER).sum();
-    words.iter().all(|word| word.len() < ONE) && words_size + environment + SPARE < limit()
-}
-
-fn limit() -> usize {
-    // SAFETY: sysconf(3) takes a number and touches no memory of ours.
-    let limit = unsafe { libc::sysconf(libc::_SC_ARG_MAX) };
-    // 128 KiB is what every Linux and macOS allows.
-    usize::try_from(limit).unwrap_or(128 << 10)
 }

@@ -13,6 +13,7 @@ pub mod opt;
 pub mod process;
 pub mod progress;
 pub mod report;
+pub mod response_file;
 pub mod run;
 pub mod schedule;
 pub mod staging;

@@ -4,7 +4,7 @@
 //! when the *thread* that started it ends, so [`run`] starts a child and waits for it on one thread.
 //! Starting is behind [`Spawner`], so that a fork server can do it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use distlto_planner::words::{Word, path_of};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::PipeFlags;
 use rustix::process::Signal;
@@ -219,11 +220,11 @@ fn is_ready(descriptor: BorrowedFd<'_>) -> bool {
 
 impl Command {
     /// A command of these words, the first of which is the program. `None` when there are no words.
-    pub fn of_words<W: AsRef<OsStr>>(words: &[W], directory: Option<&Path>) -> Option<Self> {
+    pub fn of_words(words: &[Word], directory: Option<&Path>) -> Option<Self> {
         let (program, args) = words.split_first()?;
         Some(Self {
-            program: program.as_ref().to_owned(),
-            args: args.iter().map(|word| word.as_ref().to_owned()).collect(),
+            program: path_of(program).into(),
+            args: args.iter().map(|word| path_of(word).into()).collect(),
             directory: directory.map(Path::to_owned),
         })
     }

@@ -6,10 +6,11 @@ use std::io;
 use std::path::Path;
 
 use distlto_planner::runner::{Runner, ToolOutput};
-use distlto_planner::words::{Word, path_of};
+use distlto_planner::words::Word;
 
 use crate::cancel::Cancel;
 use crate::process::{self, Command, GRACE, Spawner};
+use crate::response_file;
 
 /// How much of a tool's output is kept: a linker's trace names every file of a link.
 const KEEP: usize = 256 << 20;
@@ -26,8 +27,8 @@ pub struct ToolRunner<'a> {
 
 impl Runner for ToolRunner<'_> {
     fn run(&self, command: &[Word]) -> io::Result<ToolOutput> {
-        let words: Vec<_> = command.iter().map(|word| path_of(word)).collect();
-        let command = Command::of_words(&words, self.directory)
+        let fitting = response_file::fit(command).map_err(|error| error.source)?;
+        let command = Command::of_words(&fitting.words, self.directory)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a command without words"))?;
         let finished = process::run_keeping(&command, self.spawner, self.cancel, GRACE, KEEP)?;
         Ok(ToolOutput {
