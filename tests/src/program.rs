@@ -20,7 +20,8 @@ pub fn symbols(path: &Path) -> Result<BTreeSet<String>> {
             }
             let name = String::from_utf8_lossy(symbol.name_bytes()?);
             let name = name.split_once(".llvm.").map_or(&*name, |(own, _)| own);
-            let weak = if symbol.is_weak() { "weak " } else { "" };
+            // In a finished program only the dynamic linker minds whether a definition is weak.
+            let weak = if symbol.is_weak() && table == "dynamic" { "weak " } else { "" };
             names.insert(format!("{table} {weak}{name}"));
         }
     }

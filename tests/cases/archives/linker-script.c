@@ -1,6 +1,5 @@
-// An archive reached through a linker script.
-//# modules: 4
-//# without dtlto: lld 22 forgets the name of an archive that a linker script names
+// An archive of bitcode that only a linker script names: refused, since its members could not be replaced.
+//# refused: name its archive or object on the link line
 //# step: %ar rcs libreal.a a.o b.o helper.o unused.o
 //# link: main.o -L. -lx
 //--- libx.a

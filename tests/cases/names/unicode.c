@@ -1,6 +1,5 @@
-// Letters beyond ASCII.
-//# without dtlto: lld 22 writes bytes beyond ASCII wrongly into the module paths of its shards
-//# modules: 2
+// Letters beyond ASCII: lld writes such module paths wrongly into its shards, so the link is refused.
+//# refused: rename the object
 //# step: mv part.o pärt-部分-🧩.o
 //# link: main.o pärt-部分-🧩.o
 //--- main.c

@@ -9,6 +9,7 @@
 //# before: %profdata merge first.profdata second.profraw -o both.profdata
 //# flags: -fprofile-use=both.profdata
 //# link: %objects -fprofile-use=both.profdata
+//# remote: -fprofile-use=both.profdata
 //--- main.c
 #include <stdio.h>
 int hot(int), cold(int);
