@@ -35,7 +35,7 @@ use thiserror::Error;
 use crate::cancel::Cancel;
 use crate::forkserver::ForkServer;
 use crate::local::LocalSpawner;
-use crate::progress::{Progress, Style, of_style};
+use crate::progress::{Plan, Progress, Style, of_style};
 use crate::report::{Counts, Failure, Measured};
 use crate::run::{self, Hooks};
 use crate::schedule::Policy;
@@ -123,12 +123,13 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
     if let Some(directory) = guess.as_deref().filter(|directory| Path::new(directory).is_dir()) {
         let _lock = lock::Lock::take(directory)?;
         if unchanged::is_unchanged(directory, &key) {
-            progress.plan(crate::progress::Plan { actions: 0, cost: 0, jobs: 0 });
-            progress.summary(Counts::default(), started.elapsed().unwrap_or_default());
+            nothing_to_do(options, progress.as_ref(), started);
+            if options.style.verbose && !options.style.json {
+                eprintln!("distlto: {}: nothing to do", directory.trim_end_matches(".distlto"));
+            }
             return Ok(0);
         }
     }
-    // The linker is needed at once and again at the end; loading it takes as long as a small thin link.
     let resolved = match guess.as_deref().and_then(|directory| line_cache::load(directory, &key)) {
         Some(link) => Resolved::Link(link),
         None => front::resolve(command, &runner)?,
@@ -193,7 +194,11 @@ struct Session<'a> {
 impl Session<'_> {
     /// Plans, compiles and links. `None` when the command is to be run as it is.
     fn run(&self) -> Result<Option<u8>, LinkError> {
+        // Both programs load while the inputs are looked at, and the linker is needed twice.
         self.spawner.prewarm(OsStr::new(&lossy(&self.link.linker[0])), 2);
+        if let Some(compiler) = &self.link.compiler {
+            self.spawner.prewarm(OsStr::new(&lossy(compiler)), 1);
+        }
         let store = self.options.store.as_deref().map(Store::open).transpose()?;
         let planned = index::plan(index::Request {
             link: self.link,
@@ -268,6 +273,10 @@ impl Session<'_> {
         log: &ActionLog,
         digests: &FileDigests,
     ) -> Result<u8, LinkError> {
+        if wanted.is_empty() {
+            nothing_to_do(self.options, self.progress, self.started);
+            return Ok(0);
+        }
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let jobs = self.options.jobs.or(planned.jobs).unwrap_or(processors).max(1);
         if let Some(compiler) = planned.plan.backend.first().filter(|_| wanted.len() > 1) {
@@ -316,6 +325,14 @@ pub(crate) fn tool_failure(error: LinkError, cancel: &Cancel) -> Result<u8, Link
     let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     distlto_prepare::exit::print(&error);
     Ok(code)
+}
+
+/// Readers of events are told of a run without actions; people are not.
+fn nothing_to_do(options: &Options, progress: &dyn Progress, started: SystemTime) {
+    if options.style.json {
+        progress.plan(Plan { actions: 0, cost: 0, jobs: 0 });
+        progress.summary(Counts::default(), started.elapsed().unwrap_or_default());
+    }
 }
 
 /// Passes on what a tool printed. A standard error that is gone is no reason to fail a link.
