@@ -24,10 +24,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Link(args) => run_link(&args.words(), &args.options()),
         Command::Prepare(args) => exit::run(|| distlto_prepare::command::run(args)),
-        Command::Index(args) => {
-            let program = [stand_in::own_name(), "index".to_owned()];
-            with_cancel(|cancel| index_command::run(&args, &program, cancel))
-        }
+        Command::Index(args) => with_cancel(|cancel| index_command::run(&args, cancel)),
         Command::Plan(args) => exit::run(|| distlto_planner::plan_command::run(args)),
         Command::Opt(args) => exit::run(|| opt::run(&args)),
         Command::Cache(args) => exit::run(|| cache::run(&args)),

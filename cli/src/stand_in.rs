@@ -44,8 +44,3 @@ pub fn options() -> Options {
         _ => Options::default(),
     }
 }
-
-/// The name that this process was started under.
-pub fn own_name() -> String {
-    std::env::args().next().unwrap_or_else(|| "distlto".to_owned())
-}

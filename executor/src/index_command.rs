@@ -10,10 +10,11 @@ use clap::Args;
 use distlto_planner::front::{self, Resolved};
 use distlto_planner::graph::json;
 use distlto_planner::index::{self, Planned};
-use distlto_planner::plan_command::{GRAPH, INDEX_COMMAND};
+use distlto_planner::plan_command::GRAPH;
 use distlto_planner::plan_files;
 use distlto_planner::runner::ToolError;
-use distlto_planner::words::{Word, lossy, word_of};
+use distlto_planner::words::{Word, word_of};
+use distlto_prepare::exit;
 use distlto_prepare::store::Store;
 use distlto_prepare::write::write_if_changed;
 
@@ -22,19 +23,23 @@ use crate::link::{LinkError, show, state, tool_failure};
 use crate::local::LocalSpawner;
 use crate::tool::ToolRunner;
 
-/// Arguments of `distlto-index` and of `distlto index`.
+/// Run the thin link of a link command and write shards, plans and the action graph
 #[derive(Debug, Clone, Args)]
+#[command(after_help = exit::help())]
 pub struct IndexArgs {
-    /// Where shards, plans and the action graph go [default: OUTPUT.distlto]
+    /// Write shards, plans and the action graph to this directory [default: OUTPUT.distlto]
+    ///
+    /// A file is written only if its content differs, so a build system that compares contents re-runs only the
+    /// backends whose shard changed.
     #[arg(long, value_name = "DIR")]
     pub index: Option<String>,
-    /// The clang for the backends, instead of the one that the link command names or implies
+    /// Compile with this clang instead of the one that the link command names or implies
     #[arg(long, value_name = "CLANG")]
     pub compiler: Option<String>,
-    /// An argument for every backend besides those that the link line implies; may be repeated
+    /// Give every backend this argument besides those that the link line implies; repeatable
     #[arg(long = "backend-arg", value_name = "ARG", allow_hyphen_values = true)]
     pub backend_args: Vec<String>,
-    /// Shared storage for unpacked archive members
+    /// Keep unpacked archive members in this store, and take them from there
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
     /// The link command: a compiler driver or ld.lld with its arguments
@@ -42,8 +47,8 @@ pub struct IndexArgs {
     pub command: Vec<OsString>,
 }
 
-/// Runs the thin link and writes what it decided. `program` is the words that started this tool, for running it again.
-pub fn run(args: &IndexArgs, program: &[String], cancel: &Cancel) -> Result<u8, LinkError> {
+/// Runs the thin link and writes what it decided.
+pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
     let command: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
     let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
     let link = match front::resolve(&command, &runner)? {
@@ -75,24 +80,12 @@ pub fn run(args: &IndexArgs, program: &[String], cancel: &Cancel) -> Result<u8, 
         }
         Err(error) => return tool_failure(error.into(), cancel),
     };
+    for option in &planned.not_done {
+        eprintln!("distlto: warning: {option} is ignored: a distributed link writes objects only");
+    }
     show(&planned.warnings);
     let graph = planned.plan.to_graph()?;
     write_if_changed(&Path::new(&directory).join(GRAPH), &json::to_bytes(&graph))?;
     plan_files::write(&directory, &planned.plan)?;
-    write_if_changed(&Path::new(&directory).join(INDEX_COMMAND), &again(args, program, &directory))?;
     Ok(0)
-}
-
-/// The words that run this again, as a JSON array.
-fn again(args: &IndexArgs, program: &[String], directory: &str) -> Vec<u8> {
-    let mut words = program.to_vec();
-    words.extend(["--index".to_owned(), directory.to_owned()]);
-    words.extend(args.compiler.iter().flat_map(|compiler| ["--compiler".to_owned(), compiler.clone()]));
-    words.extend(args.backend_args.iter().map(|arg| format!("--backend-arg={arg}")));
-    words.extend(args.store.iter().flat_map(|store| ["--store".to_owned(), store.display().to_string()]));
-    words.push("--".to_owned());
-    words.extend(args.command.iter().map(|word| lossy(word.as_encoded_bytes())));
-    let mut text = serde_json::to_vec_pretty(&words).expect("strings serialise");
-    text.push(b'\n');
-    text
 }

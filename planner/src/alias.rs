@@ -6,12 +6,11 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
 use distlto_prepare::names::escape_path;
-use distlto_prepare::write::IoError;
+use distlto_prepare::write::{IoError, remove};
 
 /// Whether a path cannot be a module id, or a word of a command in JSON.
 pub fn needs_alias(path: &Path) -> bool {
@@ -72,14 +71,6 @@ impl Aliases {
         }
     }
 
-    /// An archive's path in messages and formats.
-    pub fn archive(&mut self, path: &Path) -> Result<String, IoError> {
-        match path.to_str().filter(|_| !needs_alias(path)) {
-            Some(text) => Ok(text.to_owned()),
-            None => self.link(path),
-        }
-    }
-
     /// Makes a symbolic link to an input and returns its path.
     pub fn link(&mut self, path: &Path) -> Result<String, IoError> {
         let alias = self.reserve(path);
@@ -108,12 +99,7 @@ fn symlink_if_changed(target: &Path, link: &Path) -> Result<(), IoError> {
     if let Some(parent) = link.parent() {
         fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
     }
-    match fs::remove_file(link) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(IoError::on("remove", link)(error));
-        }
-        _ => {}
-    }
+    remove(link)?;
     std::os::unix::fs::symlink(target, link).map_err(IoError::on("create", link))
 }
 

@@ -5,14 +5,17 @@
 //! its own that is valid UTF-8: that path is its module id. The rules are those of facts on `--thinlto-index-only`
 //! in LLVM 14 to 22: see `docs/thin-link.md`.
 
-use std::collections::{HashMap, HashSet};
+mod line;
+mod look;
+mod once;
+
+use std::collections::{BTreeSet, HashMap};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use distlto_prepare::error::Error as PrepareError;
-use distlto_prepare::input::Input;
-use distlto_prepare::kind::{self, Kind};
+use distlto_prepare::kind::Kind;
 use distlto_prepare::names::escape_path;
-use distlto_prepare::peek::holds_bitcode;
 use distlto_prepare::store::Store;
 use distlto_prepare::unpack::{Unpack, unpack_all};
 use distlto_prepare::write::{IoError, write_if_changed};
@@ -23,9 +26,11 @@ use thiserror::Error;
 use crate::alias::{Aliases, needs_alias};
 use crate::bitcode::BitcodeError;
 use crate::link_line::{Argument, LinkOption};
-use crate::module::{self, Module};
-use crate::search::Search;
-use crate::words::{lossy, path_of};
+use crate::module::Module;
+use crate::words::lossy;
+use line::{Named, Part, name_parts};
+use look::{Looked, look, read_module, sources_of};
+use once::Once;
 
 /// Why inputs could not be taken.
 #[derive(Debug, Error, Diagnostic)]
@@ -105,6 +110,8 @@ pub struct UnpackedArchive {
     pub path: String,
     /// The directory that holds the members.
     pub directory: String,
+    /// The files that unpacking reads, sorted: the archive and, of a thin one, its members' own files.
+    pub sources: Vec<String>,
     /// The members that a linker takes, in archive order.
     pub members: Vec<MemberInput>,
 }
@@ -129,6 +136,12 @@ pub struct Inputs {
     pub files: Vec<PathBuf>,
     /// Places where a library was looked for in vain, sorted.
     pub absent: Vec<PathBuf>,
+    /// The line's words, with the alias of each input whose own name cannot be text; they resolve to these inputs.
+    pub words: Vec<String>,
+    /// Bitcode parts of FatLTO objects, written below the state directory.
+    pub extracted: BTreeSet<String>,
+    /// Whether FatLTO objects are taken for bitcode.
+    pub fat_lto: bool,
 }
 
 impl Inputs {
@@ -154,24 +167,10 @@ pub struct Places<'a> {
     pub store: Option<&'a Store>,
 }
 
-/// An input of the line before its file was looked at.
-struct Named {
-    path: PathBuf,
-    words: Vec<String>,
-    in_lib: bool,
-    whole_archive: bool,
-    binary: bool,
-}
-
-enum Part {
-    Option(LinkOption),
-    Input(Named),
-}
-
 /// Finds out what every input of a line is, unpacks archives, and gives odd names an alias.
 pub fn resolve(arguments: &[Argument], places: Places<'_>) -> Result<Inputs, InputError> {
-    let mut inputs = Inputs::default();
     let fat_lto = crate::link_line::is_on(arguments, "fat-lto-objects", "no-fat-lto-objects");
+    let mut inputs = Inputs { fat_lto, ..Inputs::default() };
     let parts = name_parts(arguments, &mut inputs)?;
     let looked_at: Vec<Looked> = parts
         .par_iter()
@@ -190,190 +189,13 @@ pub fn resolve(arguments: &[Argument], places: Places<'_>) -> Result<Inputs, Inp
     for (part, looked) in parts.into_iter().zip(looked_at) {
         builder.add(part, looked)?;
     }
-    builder.finish(fat_lto)
-}
-
-/// Walks the line, keeping the states that decide how an input is taken.
-fn name_parts(arguments: &[Argument], inputs: &mut Inputs) -> Result<Vec<Part>, InputError> {
-    let search = Search::of(arguments);
-    let mut state = LineState::default();
-    let mut parts = Vec::with_capacity(arguments.len());
-    for argument in arguments {
-        match argument {
-            Argument::Option(option) => {
-                refuse(option)?;
-                state.step(option);
-                inputs.files.extend(file_of(option));
-                parts.push(Part::Option(option.clone()));
-            }
-            Argument::Input(word) => {
-                let path = path_of(word);
-                let words = vec![lossy(word)];
-                parts.push(Part::Input(state.input(path, words)));
-            }
-            Argument::Library(name) => {
-                let found = search.library(name, state.current.only_static);
-                inputs.absent.extend(found.absent);
-                let words = vec![format!("-l{name}")];
-                match found.file {
-                    Some(path) => parts.push(Part::Input(state.input(path, words))),
-                    // The linker says so in its own words.
-                    None => parts.push(Part::Option(LinkOption {
-                        name: "library".to_owned(),
-                        value: None,
-                        words,
-                    })),
-                }
-            }
-        }
-    }
-    Ok(parts)
-}
-
-#[derive(Clone, Copy, Default)]
-struct Toggles {
-    whole_archive: bool,
-    only_static: bool,
-}
-
-#[derive(Default)]
-struct LineState {
-    current: Toggles,
-    pushed: Vec<Toggles>,
-    in_lib: bool,
-    binary: bool,
-}
-
-impl LineState {
-    fn step(&mut self, option: &LinkOption) {
-        match option.name.as_str() {
-            "whole-archive" => self.current.whole_archive = true,
-            "no-whole-archive" => self.current.whole_archive = false,
-            "Bstatic" => self.current.only_static = true,
-            "Bdynamic" => self.current.only_static = false,
-            "push-state" => self.pushed.push(self.current),
-            "pop-state" => self.current = self.pushed.pop().unwrap_or(self.current),
-            "start-lib" => self.in_lib = true,
-            "end-lib" => self.in_lib = false,
-            "format" => self.binary = option.value.as_deref() == Some("binary"),
-            _ => {}
-        }
-    }
-
-    fn input(&self, path: PathBuf, words: Vec<String>) -> Named {
-        Named {
-            path,
-            words,
-            in_lib: self.in_lib,
-            whole_archive: self.current.whole_archive,
-            binary: self.binary,
-        }
-    }
-}
-
-/// Options that change which inputs there are, so that what was planned would not be what is linked.
-fn refuse(option: &LinkOption) -> Result<(), InputError> {
-    let remedy = if option.name.starts_with("remap-inputs") {
-        "name the replaced inputs on the link line"
-    } else if option.name.contains("thinlto-object-suffix-replace")
-        || option.name.contains("thinlto-prefix-replace")
-    {
-        "distlto chooses where shards go; remove the option"
-    } else {
-        return Ok(());
-    };
-    Err(InputError::Option { option: option.words.join(" "), remedy })
-}
-
-/// The file that an option names and the linker reads.
-fn file_of(option: &LinkOption) -> Option<PathBuf> {
-    const NAMING: &[&str] = &[
-        "call-graph-ordering-file",
-        "default-script",
-        "dynamic-list",
-        "export-dynamic-symbol-list",
-        "in-implib",
-        "just-symbols",
-        "retain-symbols-file",
-        "script",
-        "symbol-ordering-file",
-        "version-script",
-    ];
-    let value = option.value.as_deref().filter(|_| NAMING.contains(&option.name.as_str()))?;
-    Some(PathBuf::from(value)).filter(|path| path.exists())
-}
-
-/// What one input turned out to be.
-enum Looked {
-    Other,
-    Module { module: Box<Module>, bitcode: Option<Vec<u8>> },
-    Archive,
-}
-
-fn look(named: &Named, fat_lto: bool) -> Result<Looked, InputError> {
-    if named.binary || !named.path.is_file() {
-        return Ok(Looked::Other);
-    }
-    let path = &named.path;
-    match kind::classify_file(path)? {
-        Kind::Bitcode { .. } => {
-            let module = read_module(path)?;
-            Ok(Looked::Module { module: Box::new(module), bitcode: None })
-        }
-        Kind::FatLto(_) if fat_lto => {
-            let bytes = Input::open(path)?;
-            let Some(bitcode) = kind::bitcode_of(&bytes) else { return Ok(Looked::Other) };
-            let module =
-                module::read(bitcode).map_err(|source| InputError::Bitcode { path: path.clone(), source })?;
-            Ok(Looked::Module { module: Box::new(module), bitcode: Some(bitcode.to_vec()) })
-        }
-        Kind::Archive { .. } if holds_bitcode(path, fat_lto)? => Ok(Looked::Archive),
-        _ => Ok(Looked::Other),
-    }
-}
-
-fn read_module(path: &Path) -> Result<Module, InputError> {
-    let bytes = Input::open(path)?;
-    module::read(&bytes).map_err(|source| InputError::Bitcode { path: path.to_owned(), source })
-}
-
-/// Which inputs are given more than once. A file that is loaded in any case makes every lazy mention of it
-/// empty, and of several lazy mentions only the first can be loaded; a second one would only overwrite the first
-/// one's shard with a stub (LLVM names shards by path, and two spellings can be one path).
-struct Once {
-    loaded: HashSet<PathBuf>,
-    lazy: HashSet<PathBuf>,
-}
-
-impl Once {
-    fn of(parts: &[Part], looked_at: &[Looked]) -> Self {
-        let loaded = parts
-            .iter()
-            .zip(looked_at)
-            .filter_map(|(part, looked)| match (part, looked) {
-                (Part::Input(named), Looked::Module { .. }) if !named.in_lib => Some(identity(&named.path)),
-                (Part::Input(named), Looked::Archive) if named.whole_archive => Some(identity(&named.path)),
-                _ => None,
-            })
-            .collect();
-        Self { loaded, lazy: HashSet::new() }
-    }
-
-    /// Whether a lazy mention of this file can still bring something.
-    fn takes_lazy(&mut self, path: &Path) -> bool {
-        let identity = identity(path);
-        !self.loaded.contains(&identity) && self.lazy.insert(identity)
-    }
-}
-
-/// One value for all spellings of a path. Not the inode: members of unlike archives may be hard links to one blob.
-fn identity(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+    builder.finish()
 }
 
 struct Request {
     archive: PathBuf,
     directory: String,
+    thin: bool,
 }
 
 struct Builder<'a> {
@@ -386,62 +208,86 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn add(&mut self, part: Part, looked: Looked) -> Result<(), InputError> {
-        let named = match part {
+        let mut named = match part {
             Part::Option(option) => {
+                self.inputs.words.extend_from_slice(&option.words);
                 self.inputs.slots.push(Slot::Option(option));
                 return Ok(());
             }
             Part::Input(named) => named,
         };
         self.inputs.files.push(named.path.clone());
-        match looked {
-            Looked::Other => {
-                let plain = named.words[0].starts_with("-l") || !needs_alias(&named.path);
-                let words = match plain || !named.path.exists() {
-                    true => named.words,
-                    false => vec![self.aliases.link(&named.path)?],
-                };
-                self.inputs.slots.push(Slot::Other { words, lazy: named.in_lib });
-            }
-            Looked::Module { module, bitcode } => {
-                if named.in_lib && !self.once.takes_lazy(&named.path) {
-                    return Ok(());
-                }
-                let id = match bitcode {
-                    Some(bitcode) => {
-                        let id = self.aliases.reserve(&named.path);
-                        write_if_changed(Path::new(&id), &bitcode)?;
-                        id
-                    }
-                    None => self.aliases.name(&named.path)?,
-                };
-                let input = ModuleInput { id, module: *module };
-                self.inputs.slots.push(Slot::Module { input, lazy: named.in_lib });
-            }
-            Looked::Archive => {
-                let lazy = named.in_lib || !named.whole_archive;
-                if lazy && !self.once.takes_lazy(&named.path) {
-                    return Ok(());
-                }
-                let path = self.aliases.archive(&named.path)?;
-                let directory = format!("{}/members/{}", self.places.state, escape_path(path.as_bytes()));
-                // A whole archive may be named twice; the linker then says what it thinks of that.
-                let index = match self.requests.iter().position(|request| request.directory == directory) {
-                    Some(index) => index,
-                    None => {
-                        self.requests
-                            .push(Request { archive: named.path.clone(), directory: directory.clone() });
-                        self.inputs.archives.push(UnpackedArchive { path, directory, members: Vec::new() });
-                        self.requests.len() - 1
-                    }
-                };
-                self.inputs.slots.push(Slot::Archive { index, lazy });
-            }
+        let lazy = match looked {
+            Looked::Archive { .. } => named.in_lib || !named.whole_archive,
+            _ => named.in_lib,
+        };
+        if lazy && !matches!(looked, Looked::Other) && !self.once.takes_lazy(&named.path) {
+            return Ok(());
         }
+        let plain = self.plain_name(&mut named)?;
+        self.inputs.words.extend_from_slice(&named.words);
+        let slot = match looked {
+            Looked::Other => Slot::Other { words: named.words, lazy },
+            Looked::Module { module, bitcode } => {
+                let id = self.module_id(&named.path, plain, bitcode)?;
+                Slot::Module { input: ModuleInput { id, module: *module }, lazy }
+            }
+            Looked::Archive { thin } => {
+                let path = plain.unwrap_or_else(|| lossy(named.path.as_os_str().as_bytes()));
+                Slot::Archive { index: self.archive(path, named.path, thin), lazy }
+            }
+        };
+        self.inputs.slots.push(slot);
         Ok(())
     }
 
-    fn finish(mut self, fat_lto: bool) -> Result<Inputs, InputError> {
+    /// An alias for an input with an odd name, which then stands on the line, unless it was found as a library.
+    fn plain_name(&mut self, named: &mut Named) -> Result<Option<String>, InputError> {
+        if !needs_alias(&named.path) || !named.path.exists() {
+            return Ok(None);
+        }
+        let alias = self.aliases.link(&named.path)?;
+        self.inputs.files.push(PathBuf::from(&alias));
+        if !named.words[0].starts_with("-l") {
+            named.words = vec![alias.clone()];
+        }
+        Ok(Some(alias))
+    }
+
+    fn module_id(
+        &mut self,
+        path: &Path,
+        plain: Option<String>,
+        bitcode: Option<Vec<u8>>,
+    ) -> Result<String, InputError> {
+        match (bitcode, plain) {
+            (Some(bitcode), plain) => {
+                // By the alias, so that the plain words give the same id.
+                let id = self.aliases.reserve(plain.as_deref().map_or(path, Path::new));
+                write_if_changed(Path::new(&id), &bitcode)?;
+                self.inputs.extracted.insert(id.clone());
+                Ok(id)
+            }
+            (None, Some(alias)) => Ok(alias),
+            (None, None) => Ok(self.aliases.name(path)?),
+        }
+    }
+
+    /// The index of an archive that is to be unpacked; `path` is its name in the plan.
+    fn archive(&mut self, path: String, archive: PathBuf, thin: bool) -> usize {
+        let directory = format!("{}/members/{}", self.places.state, escape_path(path.as_bytes()));
+        // A whole archive may be named twice; the linker then says what it thinks of that.
+        if let Some(index) = self.requests.iter().position(|request| request.directory == directory) {
+            return index;
+        }
+        self.requests.push(Request { archive, directory: directory.clone(), thin });
+        let (sources, members) = (Vec::new(), Vec::new());
+        self.inputs.archives.push(UnpackedArchive { path, directory, sources, members });
+        self.requests.len() - 1
+    }
+
+    fn finish(mut self) -> Result<Inputs, InputError> {
+        let fat_lto = self.inputs.fat_lto;
         let requests: Vec<_> = self
             .requests
             .iter()
@@ -453,8 +299,10 @@ impl Builder<'_> {
                 fat_lto,
             })
             .collect();
-        for (archive, manifest) in self.inputs.archives.iter_mut().zip(unpack_all(&requests)) {
+        let unpacked = unpack_all(&requests).into_iter().zip(&self.requests);
+        for (archive, (manifest, request)) in self.inputs.archives.iter_mut().zip(unpacked) {
             let manifest = manifest?;
+            archive.sources = sources_of(&archive.path, &request.archive, request.thin, &manifest);
             archive.members = manifest
                 .written()
                 .collect::<Vec<_>>()

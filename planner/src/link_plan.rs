@@ -56,6 +56,10 @@ pub struct ArchivePlan {
     pub path: Utf8PathBuf,
     /// The directory that holds the members.
     pub directory: Utf8PathBuf,
+    /// Whether FatLTO members are written as their bitcode.
+    pub fat_lto: bool,
+    /// Every file that unpacking reads, sorted: the archive and, of a thin one, its members' own files.
+    pub inputs: Vec<Utf8PathBuf>,
     /// The members in archive order.
     pub members: Vec<MemberPlan>,
 }
@@ -190,6 +194,9 @@ impl LinkPlan {
         for (owner, step) in [("the thin link", &self.thin_link), ("the final link", &self.link)] {
             sorted(&step.inputs, owner, "the inputs")?;
             sorted(&step.outputs, owner, "the outputs")?;
+        }
+        for archive in &self.archives {
+            sorted(&archive.inputs, archive.path.as_str(), "the inputs")?;
         }
         for module in &self.modules {
             sorted(&module.imports, module.id.as_str(), "the imports")?;

@@ -6,12 +6,13 @@
 mod dry_run;
 
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
-use distlto_prepare::write::{IoError, write_if_changed};
+use distlto_prepare::exit;
+use distlto_prepare::write::{IoError, to_standard_output, write_if_changed};
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -32,31 +33,36 @@ pub const ACTION_LOG: &str = "actions.log";
 /// The name, in an index directory, of the cache of files' digests.
 pub const DIGESTS: &str = "digests";
 
-/// The name, in an index directory, of the words, a JSON array, that run the thin link again.
-pub const INDEX_COMMAND: &str = "index-command.json";
-
-/// Arguments of `distlto-plan` and of `distlto plan`.
+/// Show a link before it runs: as JSON, DOT, Ninja, a summary or a dry run
 #[derive(Debug, Clone, Args)]
+#[command(after_help = exit::help())]
 pub struct PlanArgs {
     /// The directory that distlto-index wrote, or an action graph in JSON
     #[arg(value_name = "INDEX_DIR|GRAPH.json")]
     pub input: Utf8PathBuf,
-    /// Write the action graph as JSON (`-` for standard output)
+    /// Write the action graph as JSON (- for standard output)
+    ///
+    /// The format is versioned; docs/action-graph.md describes it.
     #[arg(long, value_name = "FILE")]
     pub json: Option<Utf8PathBuf>,
-    /// Write the action graph in Graphviz's DOT language
+    /// Write the action graph in Graphviz's DOT language (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub dot: Option<Utf8PathBuf>,
     /// Write a build.ninja, to be run in the link's working directory
+    ///
+    /// Ninja runs the backends with the program of --opt-program, the final link, and, in an index directory that
+    /// distlto-index wrote, the thin link when an input changed.
     #[arg(long, value_name = "FILE")]
     pub ninja: Option<Utf8PathBuf>,
-    /// The program that the build.ninja runs backend compilations with
+    /// Compile with this program in the build.ninja
     #[arg(long, value_name = "PROGRAM", default_value = "distlto-opt", requires = "ninja")]
     pub opt_program: String,
     /// List the actions that would run, and why, largest cost first
+    ///
+    /// Judged by the state that earlier runs of distlto link left in the directory. Nothing is written.
     #[arg(long)]
     pub dry_run: bool,
-    /// Print modules, imports, costs and simulated makespans (the default when nothing else is asked for)
+    /// Print modules, imports, costs and simulated makespans [default if nothing else is asked for]
     #[arg(long)]
     pub summary: bool,
 }
@@ -108,18 +114,6 @@ pub enum PlanCommandError {
         /// What is wrong with it.
         source: GraphError,
     },
-    /// A recorded command that is malformed.
-    #[error("{path}: not a list of words: {source}")]
-    #[diagnostic(
-        code(distlto::bad_input),
-        help("remove the file and run distlto-index again; it writes its command")
-    )]
-    IndexCommand {
-        /// The file.
-        path: Utf8PathBuf,
-        /// What is wrong with it.
-        source: serde_json::Error,
-    },
     /// A graph without a Ninja form.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -155,7 +149,6 @@ pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
     if let Some(path) = &args.ninja {
         let options = ninja::Options {
             opt_program: args.opt_program.clone(),
-            index_command: input.index_command()?,
             build_directory: input
                 .directory()
                 .filter(|parent| !parent.as_str().is_empty())
@@ -165,10 +158,10 @@ pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
         emit(path, ninja::render(&graph, &options)?.as_bytes())?;
     }
     if args.dry_run {
-        print(dry_run(&graph, input.directory().unwrap_or(Utf8Path::new("")))?.as_bytes())?;
+        to_standard_output(dry_run(&graph, input.directory().unwrap_or(Utf8Path::new("")))?.as_bytes())?;
     }
     if args.summary || !asks_for_something(&args) {
-        print(Summary::of(&graph).to_string().as_bytes())?;
+        to_standard_output(Summary::of(&graph).to_string().as_bytes())?;
     }
     Ok(0)
 }
@@ -201,19 +194,6 @@ impl Input {
     /// The directory that holds the file and the state of earlier runs.
     fn directory(&self) -> Option<&Utf8Path> {
         self.path.parent()
-    }
-
-    /// The command that runs the thin link again, where the directory holds one.
-    fn index_command(&self) -> Result<Option<Vec<String>>, PlanCommandError> {
-        let path = self.directory().unwrap_or(Utf8Path::new("")).join(INDEX_COMMAND);
-        let bytes = match fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            result => result.map_err(IoError::on("read", &path))?,
-        };
-        match serde_json::from_slice(&bytes) {
-            Ok(words) => Ok(Some(words)),
-            Err(source) => Err(PlanCommandError::IndexCommand { path, source }),
-        }
     }
 
     fn read(&self) -> Result<ActionGraph, PlanCommandError> {
@@ -277,16 +257,8 @@ fn manifest(path: &Utf8Path, input: &Input) -> Option<ninja::Manifest> {
 
 fn emit(path: &Utf8Path, text: &[u8]) -> Result<(), PlanCommandError> {
     if is_stream(path) {
-        return print(text);
+        return Ok(to_standard_output(text)?);
     }
     write_if_changed(path.as_std_path(), text)?;
     Ok(())
-}
-
-fn print(text: &[u8]) -> Result<(), PlanCommandError> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    match out.write_all(text).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => Ok(result.map_err(IoError::on("write", Path::new("standard output")))?),
-    }
 }

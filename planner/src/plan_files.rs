@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 use distlto_prepare::names::escape_path;
-use distlto_prepare::write::{IoError, write_if_changed};
+use distlto_prepare::write::{IoError, remove, write_if_changed};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -52,7 +52,7 @@ fn sweep(directory: &Path, below: &str, kept: &BTreeSet<String>) -> Result<(), I
         if path.is_dir() {
             sweep(&path, &format!("{below}{name}/"), kept)?;
         } else if name.ends_with(".json") && !kept.contains(&format!("{below}{name}")) {
-            fs::remove_file(&path).map_err(IoError::on("remove", &path))?;
+            remove(&path)?;
         }
     }
     Ok(())

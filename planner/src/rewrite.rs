@@ -252,6 +252,7 @@ mod tests {
                         inputs.archives.push(UnpackedArchive {
                             path: name.clone(),
                             directory: name,
+                            sources: Vec::new(),
                             members,
                         });
                         Slot::Archive { index: inputs.archives.len() - 1, lazy: !whole }

@@ -4,10 +4,9 @@
 //! found unchanged. The state directory holds a link to it, so that the next run can sweep what a killed one left.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use distlto_prepare::write::IoError;
+use distlto_prepare::write::{IoError, remove};
 
 /// A file system in memory that Linux systems have.
 const MEMORY: &str = "/dev/shm";
@@ -56,7 +55,7 @@ impl Scratch {
             .prefix(PREFIX)
             .tempdir_in(&parent)
             .map_err(IoError::on("create directory", &parent))?;
-        remove_pointer(&pointer)?;
+        remove(&pointer)?;
         std::os::unix::fs::symlink(directory.path(), &pointer).map_err(IoError::on("create", &pointer))?;
         let path = directory.path().display().to_string();
         Ok(Self { directory, path, pointer })
@@ -71,14 +70,14 @@ impl Scratch {
     pub fn close(self) -> Result<(), IoError> {
         let path = self.directory.path().to_owned();
         self.directory.close().map_err(IoError::on("remove", path))?;
-        remove_pointer(&self.pointer)
+        remove(&self.pointer)
     }
 }
 
 /// Bytes that may be written below a directory; 0 where there is none.
 fn room_in(directory: &Path) -> u64 {
     match rustix::fs::statvfs(directory) {
-        Ok(found) => (found.f_bavail as u64).saturating_mul(found.f_frsize as u64) / 2,
+        Ok(found) => found.f_bavail.saturating_mul(found.f_frsize) / 2,
         Err(_) => 0,
     }
 }
@@ -90,12 +89,5 @@ fn sweep(pointer: &Path) -> Result<(), IoError> {
     if ours && target.is_dir() {
         fs::remove_dir_all(&target).map_err(IoError::on("remove", &target))?;
     }
-    remove_pointer(pointer)
-}
-
-fn remove_pointer(pointer: &Path) -> Result<(), IoError> {
-    match fs::remove_file(pointer) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(IoError::on("remove", pointer)(error)),
-        _ => Ok(()),
-    }
+    remove(pointer)
 }

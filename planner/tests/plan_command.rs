@@ -184,10 +184,7 @@ fn errors_name_file_and_remedy() {
     let mut newline = samples::plan();
     newline.modules[0].id = "a\nb.o".into();
     broken("newline", &newline.to_bytes());
-    broken("command", &plan);
-    write("command/index-command.json", b"[\"distlto-index\", 1]");
     let failures = [
-        failure(directory, &["command", "--ninja", "-"]),
         failure(directory, &["absent"]),
         failure(directory, &["empty"]),
         failure(directory, &["truncated"]),

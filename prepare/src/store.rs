@@ -69,6 +69,11 @@ impl Store {
         Ok(swept)
     }
 
+    /// The directory that the store was opened in.
+    pub fn directory(&self) -> &Path {
+        self.root.parent().unwrap_or(&self.root)
+    }
+
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }

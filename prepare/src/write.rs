@@ -97,7 +97,7 @@ pub(crate) fn place(path: &Path, make: impl FnMut(&Path) -> io::Result<()>) -> R
 }
 
 /// Writes to standard output. A reader that has gone away, as `head` does, is no error.
-pub(crate) fn to_standard_output(bytes: &[u8]) -> Result<(), IoError> {
+pub fn to_standard_output(bytes: &[u8]) -> Result<(), IoError> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -124,7 +124,7 @@ pub fn sweep(directory: &Path) -> Result<usize, IoError> {
 }
 
 /// Removes a file; one that is already gone is no error.
-pub(crate) fn remove(path: &Path) -> Result<(), IoError> {
+pub fn remove(path: &Path) -> Result<(), IoError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(IoError::on("remove", path)(error)),
         _ => Ok(()),

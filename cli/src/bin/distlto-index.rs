@@ -8,7 +8,6 @@ use distlto_executor::index_command::{self, IndexArgs};
 use distlto_prepare::exit;
 use distlto_prepare::write::IoError;
 
-/// Runs the thin link of a link command and writes shards, plans and the action graph.
 #[derive(Debug, Parser)]
 #[command(name = "distlto-index", version)]
 struct Cli {
@@ -18,9 +17,8 @@ struct Cli {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let program = [std::env::args().next().unwrap_or_else(|| "distlto-index".to_owned())];
     match cancel_on_signals() {
-        Ok(cancel) => exit::run(|| index_command::run(&cli.args, &program, &cancel)),
+        Ok(cancel) => exit::run(|| index_command::run(&cli.args, &cancel)),
         Err(source) => exit::run(|| Err(IoError::on("watch for signals of", "this process")(source))),
     }
 }

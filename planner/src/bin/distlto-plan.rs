@@ -8,9 +8,8 @@ use clap::Parser;
 use distlto_planner::plan_command::{PlanArgs, run};
 use distlto_prepare::exit;
 
-/// Shows the action graph of a distributed ThinLTO link: as JSON, DOT, Ninja, a summary or a dry run.
 #[derive(Parser)]
-#[command(name = "distlto-plan", version, after_help = exit::help())]
+#[command(name = "distlto-plan", version)]
 struct Arguments {
     #[command(flatten)]
     plan: PlanArgs,

@@ -23,9 +23,6 @@ const LONGEST_COMMAND: usize = 32 * 4096 - 1;
 pub struct Options {
     /// The program that runs one backend compilation: `PROG --out O --input M --index S -- COMPILER FLAGS...`.
     pub opt_program: String,
-    /// The command that runs the thin link again and rewrites what differs, `distlto-index ... -- LINKER ...`, if
-    /// that is not the thin link's own command.
-    pub index_command: Option<Vec<String>>,
     /// Where Ninja keeps its log; without it in the working directory, where another build's log may lie.
     pub build_directory: Option<Utf8PathBuf>,
     /// How the file itself is made again when the link plan changes.
@@ -56,16 +53,6 @@ pub enum NinjaError {
         /// The path or word.
         text: String,
     },
-    /// A thin link that writes every shard on every run, beside its module.
-    #[error("action {label:?}: its command is the linker's own thin link, which rewrites every shard")]
-    #[diagnostic(help(
-        "run the thin link again with distlto-index; it leaves its own command, which keeps unchanged shards as they \
-         are, in index-command.json"
-    ))]
-    BareThinLink {
-        /// The action.
-        label: String,
-    },
     /// A command that the operating system would refuse.
     #[error("action {label:?}: a command of {length} bytes; /bin/sh -c takes at most {LONGEST_COMMAND}")]
     #[diagnostic(help("shorten the flags that the compilation takes, or put them into a response file"))]
@@ -85,7 +72,7 @@ pub fn render(graph: &ActionGraph, options: &Options) -> Result<String, NinjaErr
     for (id, action) in graph.actions() {
         match action.kind {
             ActionKind::Prepare => file.prepare(id, action)?,
-            ActionKind::ThinLink => file.thin_link(id, action, options)?,
+            ActionKind::ThinLink => file.link(action, "thin_link", &graph.command(id))?,
             ActionKind::Opt => file.opt(action, options)?,
             ActionKind::Link => file.link(action, "link", &graph.command(id))?,
         }
@@ -135,17 +122,6 @@ impl File<'_> {
         short_enough(&words, action)?;
         self.build(action, "prepare")?;
         self.variable("  ", "words", &words, &action.label)
-    }
-
-    fn thin_link(&mut self, id: ActionId, action: &Action, options: &Options) -> Result<(), NinjaError> {
-        let words = match &options.index_command {
-            Some(words) => words.iter().map(String::as_str).collect(),
-            None => self.graph.command(id),
-        };
-        if words.iter().any(|word| word.contains("thinlto-index-only")) {
-            return Err(NinjaError::BareThinLink { label: action.label.clone() });
-        }
-        self.link(action, "thin_link", &words)
     }
 
     fn link(&mut self, action: &Action, rule: &str, words: &[&str]) -> Result<(), NinjaError> {
@@ -233,15 +209,18 @@ fn write_text(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 }
 
 /// How many words of a link's command stand on the command line: its program and, where a thin link is run by
-/// a program of its own, that program's options up to the linker that follows `--`. An empty word stands there
-/// too, with all before it, because LLVM's response files drop empty words.
+/// a program of its own, that program's options up to the linker that follows `--`. The flavour of a generic lld, which
+/// it looks for before it opens response files, stands there too, and an empty word with all before it, because
+/// LLVM's response files drop empty words.
 fn words_outside_response_file(kind: ActionKind, words: &[&str]) -> usize {
     let inner = match kind {
         ActionKind::ThinLink => words.iter().position(|word| *word == "--"),
         _ => None,
     };
+    let linker = inner.map_or(1, |dashes| dashes + 2);
+    let flavour = if words.get(linker).is_some_and(|word| *word == "-flavor") { 2 } else { 0 };
     let empty = words.iter().rposition(|word| word.is_empty());
-    inner.map_or(1, |dashes| dashes + 2).max(empty.map_or(0, |empty| empty + 1)).min(words.len())
+    (linker + flavour).max(empty.map_or(0, |empty| empty + 1)).min(words.len())
 }
 
 /// The words of a backend compilation that are the module's own, without those that name its module, shard

@@ -30,7 +30,7 @@ impl LinkPlan {
 
 /// `None` for an archive of which nothing lies in its directory, so that there is nothing to wait for.
 fn prepare(graph: &mut ActionGraph, archive: &ArchivePlan) -> Option<Action> {
-    // The members of a thin archive may be files of their own, which no action writes.
+    // Another front end may take a thin archive's members where they are; no action writes those.
     let unpacked = archive.members.iter().filter(|member| member.path.starts_with(&archive.directory));
     let outputs: Vec<_> = unpacked.map(|member| graph.file(&member.path)).collect();
     if outputs.is_empty() {
@@ -38,12 +38,13 @@ fn prepare(graph: &mut ActionGraph, archive: &ArchivePlan) -> Option<Action> {
     }
     let words =
         ["distlto-prepare", "--archive", archive.path.as_str(), "--objects-out", archive.directory.as_str()];
+    let fat_lto = archive.fat_lto.then_some("--fat-lto");
     Some(Action {
         kind: ActionKind::Prepare,
         label: archive.path.to_string(),
         prefix: None,
-        args: words.map(str::to_owned).to_vec(),
-        inputs: vec![graph.file(&archive.path)],
+        args: words.into_iter().chain(fat_lto).map(str::to_owned).collect(),
+        inputs: files(graph, &archive.inputs),
         outputs,
         cost: 0,
     })

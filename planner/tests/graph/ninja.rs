@@ -13,12 +13,7 @@ use serde::Deserialize;
 use crate::samples;
 
 pub fn options() -> Options {
-    Options {
-        opt_program: "distlto-opt".to_owned(),
-        index_command: None,
-        build_directory: None,
-        manifest: None,
-    }
+    Options { opt_program: "distlto-opt".to_owned(), build_directory: None, manifest: None }
 }
 
 /// Standard output of Ninja, which must succeed.
@@ -34,7 +29,6 @@ pub fn ninja(directory: &Path, arguments: &[&str]) -> String {
 fn a_plan_with_odd_names() {
     let options = Options {
         opt_program: "tools/distlto opt".to_owned(),
-        index_command: Some(["distlto-index", "--", "clang++", "-o", "p"].map(str::to_owned).to_vec()),
         build_directory: Some("out dir/prog.distlto".into()),
         manifest: Some(Manifest {
             path: "build.ninja".into(),
@@ -58,11 +52,6 @@ fn what_ninja_cannot_express() {
     let mut plan = samples::plan();
     plan.backend.push("x".repeat(140_000));
     let error = render(&plan.to_graph().expect("sound"), &options()).expect_err("sh -c cannot take it");
-    insta::assert_snapshot!(error.to_string());
-    let mut plan = samples::plan();
-    plan.thin_link.command.push("--thinlto-index-only".to_owned());
-    let error =
-        render(&plan.to_graph().expect("sound"), &options()).expect_err("all shards would be rewritten");
     insta::assert_snapshot!(error.to_string());
     // Links of any size pass through a response file.
     let mut plan = samples::plan();

@@ -54,6 +54,8 @@ pub fn plan() -> LinkPlan {
         archives: vec![ArchivePlan {
             path: "lib;1/lib$.a".into(),
             directory: "unpacked/lib.a".into(),
+            fat_lto: true,
+            inputs: vec!["lib;1/lib$.a".into()],
             members: vec![
                 member("unpacked/lib.a/m (1).o", true, true),
                 member("unpacked/lib.a/unused.o", true, false),
@@ -64,10 +66,12 @@ pub fn plan() -> LinkPlan {
         thin_link: Step {
             command: words(&[
                 "distlto-index",
-                "--out",
+                "--index",
                 "thin",
-                "--",
+                "--compiler",
                 "clang",
+                "--",
+                "ld.lld",
                 "a dir/a:1.o",
                 "it's $b|(odd).o",
             ]),

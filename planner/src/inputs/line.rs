@@ -1,0 +1,136 @@
+//! The inputs of a link line by name, each with the states of the line that decide how the linker takes it.
+//!
+//! Asks only whether files exist, as the library search must. The states are those of `LinkerDriver::createFiles` in
+//! `lld/ELF/Driver.cpp`.
+
+use std::path::PathBuf;
+
+use super::{InputError, Inputs};
+use crate::link_line::{Argument, LinkOption};
+use crate::search::Search;
+use crate::words::{lossy, path_of};
+
+/// An input of the line before its file was looked at.
+pub struct Named {
+    pub path: PathBuf,
+    pub words: Vec<String>,
+    pub in_lib: bool,
+    pub whole_archive: bool,
+    pub binary: bool,
+}
+
+/// A part of the line before its file was looked at.
+pub enum Part {
+    Option(LinkOption),
+    Input(Named),
+}
+
+/// Walks the line, keeping the states that decide how an input is taken.
+pub fn name_parts(arguments: &[Argument], inputs: &mut Inputs) -> Result<Vec<Part>, InputError> {
+    let search = Search::of(arguments);
+    let mut state = LineState::default();
+    let mut parts = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        match argument {
+            Argument::Option(option) => {
+                refuse(option)?;
+                state.step(option);
+                inputs.files.extend(file_of(option));
+                parts.push(Part::Option(option.clone()));
+            }
+            Argument::Input(word) => {
+                let path = path_of(word);
+                let words = vec![lossy(word)];
+                parts.push(Part::Input(state.input(path, words)));
+            }
+            Argument::Library(name) => {
+                let found = search.library(name, state.current.only_static);
+                inputs.absent.extend(found.absent);
+                let words = vec![format!("-l{name}")];
+                match found.file {
+                    Some(path) => parts.push(Part::Input(state.input(path, words))),
+                    // The linker says so in its own words.
+                    None => parts.push(Part::Option(LinkOption {
+                        name: "library".to_owned(),
+                        value: None,
+                        words,
+                    })),
+                }
+            }
+        }
+    }
+    Ok(parts)
+}
+
+#[derive(Clone, Copy, Default)]
+struct Toggles {
+    whole_archive: bool,
+    only_static: bool,
+}
+
+#[derive(Default)]
+struct LineState {
+    current: Toggles,
+    pushed: Vec<Toggles>,
+    in_lib: bool,
+    binary: bool,
+}
+
+impl LineState {
+    fn step(&mut self, option: &LinkOption) {
+        match option.name.as_str() {
+            "whole-archive" => self.current.whole_archive = true,
+            "no-whole-archive" => self.current.whole_archive = false,
+            "Bstatic" => self.current.only_static = true,
+            "Bdynamic" => self.current.only_static = false,
+            "push-state" => self.pushed.push(self.current),
+            "pop-state" => self.current = self.pushed.pop().unwrap_or(self.current),
+            "start-lib" => self.in_lib = true,
+            "end-lib" => self.in_lib = false,
+            "format" => self.binary = option.value.as_deref() == Some("binary"),
+            _ => {}
+        }
+    }
+
+    fn input(&self, path: PathBuf, words: Vec<String>) -> Named {
+        Named {
+            path,
+            words,
+            in_lib: self.in_lib,
+            whole_archive: self.current.whole_archive,
+            binary: self.binary,
+        }
+    }
+}
+
+/// Options that change which inputs there are, so that what was planned would not be what is linked.
+fn refuse(option: &LinkOption) -> Result<(), InputError> {
+    let remedy = if option.name.starts_with("remap-inputs") {
+        "name the replaced inputs on the link line"
+    } else if option.name.contains("thinlto-object-suffix-replace")
+        || option.name.contains("thinlto-prefix-replace")
+    {
+        "distlto chooses where shards go; remove the option"
+    } else {
+        return Ok(());
+    };
+    Err(InputError::Option { option: option.words.join(" "), remedy })
+}
+
+/// The file that an option names and the linker reads.
+fn file_of(option: &LinkOption) -> Option<PathBuf> {
+    const NAMING: &[&str] = &[
+        "call-graph-ordering-file",
+        "default-script",
+        "dynamic-list",
+        "export-dynamic-symbol-list",
+        "in-implib",
+        "just-symbols",
+        "retain-symbols-file",
+        "script",
+        "symbol-ordering-file",
+        "version-script",
+    ];
+    let value = option.value.as_deref().filter(|_| NAMING.contains(&option.name.as_str()))?;
+    Some(PathBuf::from(value)).filter(|path| path.exists())
+}

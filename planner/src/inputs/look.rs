@@ -1,0 +1,108 @@
+//! What a file of a link line is, and what its bitcode says.
+//!
+//! Reads one file at a time; knows nothing of how it is taken.
+
+use std::path::{Path, PathBuf};
+
+use distlto_prepare::input::Input;
+use distlto_prepare::kind::{self, Kind};
+use distlto_prepare::manifest::Manifest;
+use distlto_prepare::peek::holds_bitcode;
+
+use super::InputError;
+use super::line::Named;
+use crate::module::{self, Module};
+use crate::words::path_of;
+
+/// What one input turned out to be.
+pub enum Looked {
+    /// Nothing that a backend compiles.
+    Other,
+    /// A bitcode object; `bitcode` is set where it is a part of the file only.
+    Module { module: Box<Module>, bitcode: Option<Vec<u8>> },
+    /// An archive with bitcode.
+    Archive { thin: bool },
+}
+
+/// Looks at one input. FatLTO objects are bitcode only under `--fat-lto-objects`.
+pub fn look(named: &Named, fat_lto: bool) -> Result<Looked, InputError> {
+    if named.binary || !named.path.is_file() {
+        return Ok(Looked::Other);
+    }
+    let path = &named.path;
+    match kind::classify_file(path)? {
+        Kind::Bitcode { .. } => {
+            let module = read_module(path)?;
+            Ok(Looked::Module { module: Box::new(module), bitcode: None })
+        }
+        Kind::FatLto(_) if fat_lto => {
+            let bytes = Input::open(path)?;
+            let Some(bitcode) = kind::bitcode_of(&bytes) else { return Ok(Looked::Other) };
+            let module =
+                module::read(bitcode).map_err(|source| InputError::Bitcode { path: path.clone(), source })?;
+            Ok(Looked::Module { module: Box::new(module), bitcode: Some(bitcode.to_vec()) })
+        }
+        Kind::Archive { thin } if holds_bitcode(path, fat_lto)? => Ok(Looked::Archive { thin }),
+        _ => Ok(Looked::Other),
+    }
+}
+
+/// Reads what a bitcode file says of itself.
+pub fn read_module(path: &Path) -> Result<Module, InputError> {
+    let bytes = Input::open(path)?;
+    module::read(&bytes).map_err(|source| InputError::Bitcode { path: path.to_owned(), source })
+}
+
+/// The files that unpacking an archive reads, those that no plan can name left out: the archive and, of a thin one,
+/// its members' own files, which a manifest names as the archive does, percent-encoded. `name` is the archive's name in
+/// the plan.
+pub fn sources_of(name: &str, archive: &Path, thin: bool, manifest: &Manifest) -> Vec<String> {
+    let beside = archive.parent().unwrap_or(Path::new(""));
+    let member_file = |name: &str| {
+        let path = beside.join(path_of(&percent_decoded(name)));
+        // A member of an archive within: the inner archive is the file.
+        match name.rsplit_once('(') {
+            Some((inner, _)) if !path.exists() => beside.join(path_of(&percent_decoded(inner))),
+            _ => path,
+        }
+    };
+    let members = manifest.members.iter().filter(|_| thin).map(|member| member_file(&member.name));
+    let mut files: Vec<String> = std::iter::once(PathBuf::from(name))
+        .chain(members)
+        .filter_map(|path: PathBuf| path.into_os_string().into_string().ok())
+        .collect();
+    files.sort_unstable();
+    files.dedup();
+    files
+}
+
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits =
+            after.get(..2).filter(|_| byte == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(value) => {
+                decoded.push(value);
+                rest = &after[2..];
+            }
+            None => {
+                decoded.push(byte);
+                rest = after;
+            }
+        }
+    }
+    decoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encoded_names_are_decoded() {
+        assert_eq!(percent_decoded("a%FF%0Ab%25.o"), b"a\xff\nb%.o");
+        assert_eq!(percent_decoded("%zz%4"), b"%zz%4");
+    }
+}

@@ -1,0 +1,110 @@
+//! What a planned link keeps in its state directory: shards, import lists, the object of regular LTO, the toolchain's
+//! note, and the plan itself. `docs/thin-link.md` has the layout.
+//!
+//! Everything is written only where its content differs, and what the last plan named and this one does not is
+//! removed. Knows nothing of how a plan is made.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+use distlto_prepare::names::escape_path;
+use distlto_prepare::write::{IoError, remove, write_if_changed};
+use rayon::prelude::*;
+
+use crate::front::in_search_path;
+use crate::link_plan::LinkPlan;
+use crate::plan_command::LINK_PLAN;
+use crate::thin_link::IndexedModule;
+
+/// Where a module's files lie in the state directory.
+pub struct ModulePlaces {
+    /// The index shard.
+    pub shard: String,
+    /// The import list.
+    pub imports: String,
+    /// The native object.
+    pub object: String,
+}
+
+impl ModulePlaces {
+    /// For a module id.
+    pub fn of(state: &str, id: &str) -> Self {
+        let name = escape_path(id.as_bytes());
+        Self {
+            shard: format!("{state}/shards/{name}.thinlto.bc"),
+            imports: format!("{state}/shards/{name}.imports"),
+            object: format!("{state}/objects/{name}.o"),
+        }
+    }
+}
+
+/// Where the link plan lies.
+pub fn plan_place(state: &str) -> String {
+    format!("{state}/{LINK_PLAN}")
+}
+
+/// Where the note of what compiles lies.
+pub fn toolchain_place(state: &str) -> String {
+    format!("{state}/toolchain")
+}
+
+/// Where the object with the code of regular LTO lies.
+pub fn regular_object_place(state: &str) -> String {
+    format!("{state}/regular-lto.o")
+}
+
+/// Writes the shards and import lists whose content differs.
+pub fn shards(state: &str, modules: &[IndexedModule]) -> Result<(), IoError> {
+    modules.par_iter().try_for_each(|module| {
+        let places = ModulePlaces::of(state, &module.id);
+        write_if_changed(Path::new(&places.shard), &module.shard)?;
+        let mut imports = module.imports.join("\n");
+        if !imports.is_empty() {
+            imports.push('\n');
+        }
+        write_if_changed(Path::new(&places.imports), imports.as_bytes()).map(|_| ())
+    })
+}
+
+/// Writes the object of regular LTO, or removes the one of an earlier link that needed it.
+pub fn regular_object(state: &str, object: Option<&[u8]>) -> Result<(), IoError> {
+    let place = regular_object_place(state);
+    match object {
+        Some(object) => write_if_changed(Path::new(&place), object).map(|_| ()),
+        None => remove(Path::new(&place)),
+    }
+}
+
+/// Writes what compiles, so that another compiler under the same name makes every backend run again.
+pub fn toolchain(state: &str, compiler: &str) -> Result<(), IoError> {
+    use std::os::unix::fs::MetadataExt;
+    let named = Path::new(compiler);
+    let file = if compiler.contains('/') { Some(named.to_owned()) } else { in_search_path(named) };
+    let real = file.and_then(|file| file.canonicalize().ok());
+    let stat = real.as_deref().and_then(|real| fs::metadata(real).ok());
+    let (size, modified) = stat.map_or((0, 0), |stat| {
+        (stat.size(), i128::from(stat.mtime_nsec()) + i128::from(stat.mtime()) * 1_000_000_000)
+    });
+    let real = real.unwrap_or_else(|| named.to_owned());
+    let text = format!("compiler {compiler}\nfile {}\nsize {size}\nmodified {modified}\n", real.display());
+    write_if_changed(Path::new(&toolchain_place(state)), text.as_bytes()).map(|_| ())
+}
+
+/// Removes the shards, import lists and objects of modules that the last plan had and this one has not, and
+/// makes this plan the last one.
+pub fn plan(state: &str, plan: &LinkPlan) -> Result<(), IoError> {
+    let place = plan_place(state);
+    let path = Path::new(&place);
+    let current: HashSet<&str> = plan.modules.iter().map(|module| module.id.as_str()).collect();
+    // An unreadable old plan names nothing to sweep; its files are only left over.
+    let old = fs::read(path).ok().and_then(|old| LinkPlan::read(&old).ok());
+    let gone = old.iter().flat_map(|old| &old.modules).filter(|module| !current.contains(module.id.as_str()));
+    for module in gone {
+        let places = ModulePlaces::of(state, module.id.as_str());
+        for stale in [places.shard, places.imports, places.object] {
+            remove(Path::new(&stale))?;
+        }
+    }
+    write_if_changed(path, &plan.to_bytes()).map(|_| ())
+}

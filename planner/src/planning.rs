@@ -1,0 +1,247 @@
+//! From the outcome of a thin link to the link plan: what each backend and the final link have to do.
+//!
+//! The last step of `index::plan`. Asks of files only whether and how large they are; what is written is up to `keep`.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+
+use camino::Utf8PathBuf;
+use distlto_prepare::names::escape_path;
+use distlto_prepare::store::Store;
+
+use crate::backend_flags::BackendFlags;
+use crate::index::{IndexError, PlannedLink, Request};
+use crate::inputs::{self, Inputs, Slot};
+use crate::keep::{self, ModulePlaces};
+use crate::link_line::{Argument, last_value, options};
+use crate::link_plan::{ArchivePlan, LinkPlan, MemberPlan, ObjectPlan, Step, VERSION};
+use crate::module::Module;
+use crate::rewrite::{Fate, Fates, final_words};
+use crate::shard::Cost;
+use crate::thin_link::{IndexedModule, ThinLinked, traced_file};
+use crate::words::lossy;
+
+/// The program of a thin link's own command.
+const INDEX_PROGRAM: &str = "distlto-index";
+
+/// All that is known once the thin link has run.
+pub(crate) struct Planning<'a> {
+    pub request: Request<'a>,
+    pub arguments: Vec<Argument>,
+    pub inputs: Inputs,
+    pub flags: BackendFlags,
+    pub compiler: String,
+}
+
+impl Planning<'_> {
+    /// Makes the plan and keeps it with all it names.
+    pub(crate) fn finish(self, linked: ThinLinked) -> Result<PlannedLink, IndexError> {
+        let state = self.request.state;
+        let fates = Fates::of(&linked.outcome);
+        let merged = self.regular_object(&fates, linked.regular_object.as_deref())?;
+        keep::regular_object(state, merged)?;
+        keep::toolchain(state, &self.compiler)?;
+        keep::shards(state, &linked.modules)?;
+        let merged = merged.map(|_| keep::regular_object_place(state));
+        let by_id = inputs::by_id(&self.inputs);
+        let modules = linked
+            .modules
+            .iter()
+            .map(|indexed| self.object_plan(indexed, by_id[indexed.id.as_str()]))
+            .collect();
+        let output = last_value(&self.arguments, "output").unwrap_or("a.out");
+        let mut backend = vec![self.compiler.clone(), "-c".to_owned()];
+        backend.extend(self.flags.args.iter().cloned());
+        let plan = LinkPlan {
+            version: VERSION,
+            output: output.into(),
+            archives: self.archive_plans(&fates),
+            thin_link: self.thin_step(merged.as_deref()),
+            backend,
+            modules,
+            link: self.link_step(&linked, &fates, merged.as_deref(), output),
+        };
+        keep::plan(state, &plan)?;
+        Ok(PlannedLink {
+            plan,
+            not_done: self.flags.not_done,
+            warnings: linked.stderr,
+            absent: self.inputs.absent,
+            jobs: jobs_of(&self.arguments),
+        })
+    }
+
+    /// The object of regular LTO, if the link needs it: some loaded module has no shard, or has code beside its
+    /// ThinLTO part.
+    fn regular_object<'o>(
+        &self,
+        fates: &Fates,
+        object: Option<&'o [u8]>,
+    ) -> Result<Option<&'o [u8]>, IndexError> {
+        let plain = self.inputs.slots.iter().filter_map(|slot| match slot {
+            Slot::Module { input, lazy } => Some((input.id.as_str(), &input.module, *lazy)),
+            _ => None,
+        });
+        let members = self.inputs.slots.iter().flat_map(|slot| match slot {
+            Slot::Archive { index, lazy } => self.inputs.archives[*index]
+                .members
+                .iter()
+                .filter_map(|member| Some((member.path.as_str(), member.module.as_ref()?, *lazy)))
+                .collect(),
+            _ => Vec::new(),
+        });
+        let needed = plain.chain(members).find(|(id, module, lazy)| match fates.of_module(id, *lazy) {
+            Fate::Object => module.split_unit,
+            Fate::Merged => true,
+            Fate::Unloaded => false,
+        });
+        match (needed, object) {
+            (None, _) => Ok(None),
+            (Some(_), Some(object)) => Ok(Some(object)),
+            (Some((id, _, _)), None) => Err(IndexError::Lost { id: id.to_owned() }),
+        }
+    }
+
+    fn object_plan(&self, indexed: &IndexedModule, module: &Module) -> ObjectPlan {
+        let places = ModulePlaces::of(self.request.state, &indexed.id);
+        let mut args = Vec::with_capacity(12);
+        if !module.triple.is_empty() {
+            args.push(format!("--target={}", module.triple));
+        }
+        let mut extra_outputs = Vec::new();
+        if let Some(directory) = &self.flags.dwo_directory {
+            let dwo = directory.join(format!("{}.dwo", escape_path(indexed.id.as_bytes())));
+            for option in ["-split-dwarf-file", "-split-dwarf-output"] {
+                args.extend(["-Xclang", option, "-Xclang", dwo.as_str()].map(str::to_owned));
+            }
+            extra_outputs.push(dwo);
+        }
+        args.extend(["-x", "ir", &indexed.id].map(str::to_owned));
+        args.push(format!("-fthinlto-index={}", places.shard));
+        args.extend(["-o".to_owned(), places.object.clone()]);
+        let mut extra_inputs = self.flags.inputs.clone();
+        extra_inputs.push(keep::toolchain_place(self.request.state).into());
+        extra_inputs.sort();
+        let cost = indexed.cost.unwrap_or_else(|| cost_by_size(indexed));
+        ObjectPlan {
+            id: indexed.id.clone().into(),
+            shard: places.shard.into(),
+            imports: indexed.imports.iter().map(Utf8PathBuf::from).collect(),
+            extra_inputs,
+            object: places.object.into(),
+            extra_outputs,
+            args,
+            own_instructions: cost.own_instructions,
+            imported_instructions: cost.imported_instructions,
+        }
+    }
+
+    fn archive_plans(&self, fates: &Fates) -> Vec<ArchivePlan> {
+        let member_plan = |member: &inputs::MemberInput| MemberPlan {
+            path: member.path.clone().into(),
+            bitcode: member.module.is_some(),
+            loaded: fates.is_loaded(&member.path),
+        };
+        self.inputs
+            .archives
+            .iter()
+            .map(|archive| ArchivePlan {
+                path: archive.path.clone().into(),
+                directory: archive.directory.clone().into(),
+                fat_lto: self.inputs.fat_lto,
+                inputs: archive.sources.iter().map(Utf8PathBuf::from).collect(),
+                members: archive.members.iter().map(member_plan).collect(),
+            })
+            .collect()
+    }
+
+    /// The thin link as this planning runs it: a bare `ld.lld --thinlto-index-only` would write every shard anew and
+    /// beside its module.
+    fn thin_step(&self, merged: Option<&str>) -> Step {
+        let request = &self.request;
+        let mut command = [INDEX_PROGRAM, "--index", request.state, "--compiler", &self.compiler]
+            .map(str::to_owned)
+            .to_vec();
+        command.extend(request.backend_args.iter().map(|arg| format!("--backend-arg={arg}")));
+        let store = request.store.map(Store::directory);
+        command
+            .extend(store.into_iter().flat_map(|store| ["--store".to_owned(), store.display().to_string()]));
+        command.push("--".to_owned());
+        command.extend(request.link.linker.iter().map(|word| lossy(word)));
+        command.extend(self.inputs.words.iter().cloned());
+        let own = |path: &String| self.inputs.extracted.contains(path);
+        let members = self
+            .inputs
+            .archives
+            .iter()
+            .flat_map(|archive| archive.members.iter().map(|member| &member.path).chain(&archive.sources))
+            .cloned();
+        let named = self.inputs.files.iter().filter_map(|file| file.to_str()).map(str::to_owned);
+        let ids = self.inputs.modules().map(|(id, _)| id.to_owned());
+        let read: BTreeSet<Utf8PathBuf> =
+            members.chain(named).chain(ids).filter(|path| !own(path)).map(Utf8PathBuf::from).collect();
+        let notes = [keep::plan_place(request.state), keep::toolchain_place(request.state)];
+        let written: BTreeSet<Utf8PathBuf> = notes
+            .into_iter()
+            .chain(merged.map(str::to_owned))
+            .chain(self.inputs.extracted.iter().cloned())
+            .map(Utf8PathBuf::from)
+            .collect();
+        Step { command, inputs: read.into_iter().collect(), outputs: written.into_iter().collect() }
+    }
+
+    fn link_step(&self, linked: &ThinLinked, fates: &Fates, merged: Option<&str>, output: &str) -> Step {
+        let object_of = |id: &str| ModulePlaces::of(self.request.state, id).object;
+        let mut command: Vec<String> = self.request.link.linker.iter().map(|word| lossy(word)).collect();
+        command.extend(final_words(&self.inputs, fates, object_of, merged));
+        command.extend(["-o", output].map(str::to_owned));
+        let inputs = self.link_inputs(linked, fates, merged);
+        Step { command, inputs, outputs: vec![output.into()] }
+    }
+
+    /// What the final link reads: objects in the places of modules, and all else that the linker was seen to load
+    /// or that the line names.
+    fn link_inputs(&self, linked: &ThinLinked, fates: &Fates, merged: Option<&str>) -> Vec<Utf8PathBuf> {
+        let modules: HashMap<&str, &Module> = inputs::by_id(&self.inputs);
+        let archives: BTreeSet<&str> =
+            self.inputs.archives.iter().map(|archive| archive.path.as_str()).collect();
+        let mut found: BTreeSet<Utf8PathBuf> = BTreeSet::new();
+        let state = self.request.state;
+        found.extend(linked.modules.iter().map(|module| ModulePlaces::of(state, &module.id).object.into()));
+        found.extend(merged.map(Utf8PathBuf::from));
+        let loaded = linked.outcome.loaded.iter().map(|line| traced_file(line));
+        let named = self.inputs.files.iter().cloned();
+        found.extend(
+            loaded
+                .chain(named)
+                .filter_map(|path| path.into_os_string().into_string().ok())
+                .filter(|path| !modules.contains_key(path.as_str()) && !archives.contains(path.as_str()))
+                .map(Utf8PathBuf::from)
+                .filter(|path| path.exists()),
+        );
+        let lazy = modules.keys().filter(|id| fates.of_module(id, true) == Fate::Unloaded);
+        found.extend(lazy.map(Utf8PathBuf::from));
+        found.into_iter().collect()
+    }
+}
+
+/// For shards of a version whose counts are unknown: the module's size stands for its instructions.
+fn cost_by_size(indexed: &IndexedModule) -> Cost {
+    let size = fs::metadata(&indexed.id).map_or(0, |found| found.len());
+    Cost { own_instructions: size, imported_instructions: 0 }
+}
+
+/// The last `--thinlto-jobs=`, when it is a number.
+fn jobs_of(arguments: &[Argument]) -> Option<usize> {
+    let value = |name: &str| {
+        name.strip_prefix("thinlto-jobs=")
+            .or_else(|| name.strip_prefix("plugin-opt=jobs="))
+            .map(str::to_owned)
+    };
+    options(arguments)
+        .filter_map(|option| value(&option.name))
+        .next_back()?
+        .parse()
+        .ok()
+        .filter(|&jobs| jobs > 0)
+}
