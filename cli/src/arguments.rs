@@ -10,74 +10,65 @@ use distlto_executor::opt::OptArgs;
 use distlto_executor::progress::Style;
 use distlto_planner::plan_command::PlanArgs;
 use distlto_planner::words::{Word, word_of};
+use distlto_prepare::exit;
 
 use crate::cache::CacheArgs;
+use crate::manual::ManualArgs;
 
 /// Distributed ThinLTO for any build system, on stock LLVM
 #[derive(Debug, Parser)]
-#[command(name = "distlto", version, after_help = EXIT_CODES)]
+#[command(name = "distlto", version, after_help = exit::help())]
 pub struct Cli {
     /// What to do
     #[command(subcommand)]
     pub command: Command,
 }
 
-const EXIT_CODES: &str = "\
-Exit codes:
-    0  success
-    1  a compilation failed or its object was refused
-    2  the command line is wrong
-    3  an input file is missing, truncated or malformed
-    4  a file cannot be read or written
-    5  another run is writing the same output
-    6  a link option would change code and has no backend spelling
-    7  a compiler or linker is missing or too old
-  130  ended by a signal
-A linker or compiler that fails keeps its own exit code.";
-
-/// The subcommands.
+/// The subcommands. Each one's help text is that of its arguments.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Perform a whole ThinLTO link: thin link, backends in parallel, final link
     Link(LinkArgs),
-    /// Unpack an archive into member objects and a manifest
     Prepare(distlto_prepare::command::Args),
-    /// Run the thin link of a link command and write shards, plans and the action graph
     Index(IndexArgs),
-    /// Show a link's action graph: JSON, DOT, Ninja, a summary, or what would run and why
     Plan(PlanArgs),
-    /// Compile one module with its imports to a native object
     Opt(OptArgs),
-    /// Look after a store of unpacked archive members
     Cache(CacheArgs),
+    #[command(hide = true)]
+    Man(ManualArgs),
 }
 
-/// Perform a whole ThinLTO link
+/// Perform a whole ThinLTO link: thin link, backends in parallel, final link
+///
+/// The command is run as it is if it links no ThinLTO bitcode. State is kept in OUTPUT.distlto: a second run with
+/// nothing changed runs no backend and no linker, and an edit re-runs the backends whose shard, inputs or flags
+/// changed. Backends share the job slots of a make that calls this program.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = exit::help())]
 pub struct LinkArgs {
-    /// The most backends at once [default: --thinlto-jobs of the link line, or the number of processors]
+    /// Run at most N backends at once [default: the link line's --thinlto-jobs, or one per processor]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
     /// Compile the rest after a failure
+    ///
+    /// Without it no backend is started after the first failure. The final link runs in neither case.
     #[arg(short, long)]
     pub keep_going: bool,
-    /// Say what runs, line by line
+    /// Print each command and what it took
     #[arg(short, long)]
     pub verbose: bool,
-    /// Write events as JSON lines to standard output
+    /// Print events as JSON lines on standard output
     #[arg(long)]
     pub json: bool,
-    /// Write the action graph as JSON to a file
+    /// Write the action graph as JSON to this file
     #[arg(long, value_name = "FILE")]
     pub save_plan: Option<PathBuf>,
-    /// The clang for the backends, instead of the one that the link command names or implies
+    /// Compile with this clang instead of the one that the link command names or implies
     #[arg(long, value_name = "CLANG")]
     pub compiler: Option<String>,
-    /// An argument for every backend besides those that the link line implies; may be repeated
+    /// Give every backend this argument besides those that the link line implies; repeatable
     #[arg(long = "backend-arg", value_name = "ARG", allow_hyphen_values = true)]
     pub backend_args: Vec<String>,
-    /// Shared storage for unpacked archive members
+    /// Keep unpacked archive members in this store, and take them from there
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
     /// The link command: a compiler driver or ld.lld with its arguments

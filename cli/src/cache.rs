@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use distlto_prepare::error::Error;
+use distlto_prepare::exit;
 use distlto_prepare::store::Store;
 
 /// Look after a store of unpacked archive members
 #[derive(Debug, Args)]
+#[command(after_help = exit::help())]
 pub struct CacheArgs {
     /// What to do
     #[command(subcommand)]
@@ -19,14 +21,15 @@ pub struct CacheArgs {
 #[derive(Debug, Subcommand)]
 pub enum CacheCommand {
     /// Remove what was not used for longest, until the store is small and young enough
+    #[command(after_help = exit::help())]
     Prune {
-        /// The store
+        /// Prune this store
         #[arg(long, value_name = "DIR")]
         store: PathBuf,
-        /// The most bytes to keep; K, M and G stand for powers of 1024
+        /// Keep at most so many bytes; K, M and G stand for powers of 1024
         #[arg(long, value_name = "SIZE", value_parser = size)]
         max_size: Option<u64>,
-        /// The most days to keep what is not used
+        /// Remove what was not used for more than so many days
         #[arg(long, value_name = "DAYS")]
         max_age: Option<u32>,
     },

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod cache;
+mod manual;
 mod stand_in;
 
 use std::process::ExitCode;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => exit::run(|| distlto_planner::plan_command::run(args)),
         Command::Opt(args) => exit::run(|| opt::run(&args)),
         Command::Cache(args) => exit::run(|| cache::run(&args)),
+        Command::Man(args) => exit::run(|| manual::run(&args)),
     }
 }
 

@@ -26,37 +26,45 @@ use crate::process::GRACE;
 use crate::tool::ToolRunner;
 use crate::verify::{Backend, Modules, Refused, Role};
 
-/// Compiles one ThinLTO module with its imports to a native object.
+/// Compile one ThinLTO module with its imports to a native object
 ///
 /// The object is put into its place only when the compiler succeeded and wrote a whole object of the module's
-/// machine; otherwise an earlier one stays. The exit code is the compiler's own when it failed.
+/// machine; otherwise an earlier one stays.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = distlto_prepare::exit::help())]
 pub struct OptArgs {
-    /// The native object to write.
+    /// Write the native object here
     #[arg(long, value_name = "OBJECT")]
     pub out: Utf8PathBuf,
-    /// The bitcode module, spelled exactly as in the thin link.
+    /// Compile this bitcode module
+    ///
+    /// The path is the module's id: spell it exactly as in the thin link. Clang compiles a module under another
+    /// spelling to an object without its functions; this program refuses it.
     #[arg(long, value_name = "MODULE")]
     pub input: Utf8PathBuf,
-    /// Its index shard; /dev/null compiles without importing.
+    /// Take imports and linkage from this index shard; /dev/null imports nothing
     #[arg(long, value_name = "SHARD")]
     pub index: Utf8PathBuf,
-    /// Its list of imports; each must be there.
+    /// Check that each file of this list of imports is there
     #[arg(long, value_name = "FILE")]
     pub imports: Option<Utf8PathBuf>,
-    /// Split debug information to write; its name ends in `.dwo`.
+    /// Write split debug information here; the name ends in .dwo
     #[arg(long, value_name = "FILE")]
     pub dwo: Option<Utf8PathBuf>,
-    /// The link's flags, as a response file: those of the compiler driver, or a whole linker command.
+    /// Read the link's flags from this response file, and compile as lld's LTO would
+    ///
+    /// If the first word is an option, the words are flags of the compiler driver, which is asked what they make the
+    /// linker do. Otherwise they are a whole link command, of a driver or of ld.lld. An option that would change
+    /// code and has no spelling for a backend is an error.
     #[arg(long, value_name = "FILE")]
     pub args: Option<Utf8PathBuf>,
-    /// The target; that of the module if not given.
+    /// Compile for this target [default: that of the module]
     #[arg(long, value_name = "TRIPLE")]
     pub target: Option<String>,
-    /// Prints the command.
+    /// Print the command
     #[arg(long, short)]
     pub verbose: bool,
-    /// The compiler and arguments for it.
+    /// The compiler and arguments for it
     #[arg(last = true, required = true, value_name = "COMPILER")]
     pub compiler: Vec<String>,
 }

@@ -10,25 +10,38 @@ use crate::store::Store;
 use crate::unpack::{self, Unpack};
 use crate::write;
 
-/// Unpack an archive into a directory of member objects.
+/// Unpack an archive into member objects and a manifest
 #[derive(Debug, Clone, clap::Args)]
+#[command(after_help = crate::exit::help())]
 pub struct Args {
-    /// The archive: GNU, BSD, COFF or AIX format, thin or regular, an rlib, or a Mach-O universal file.
+    /// Unpack this archive
+    ///
+    /// GNU, BSD, COFF or AIX format, thin or regular, an rlib, or a Mach-O universal file. Archives inside of it
+    /// are unpacked too.
     #[arg(long, value_name = "FILE")]
     pub archive: PathBuf,
-    /// Where the members go; made if missing. Members the archive no longer has are removed from it.
+    /// Put the members into this directory
+    ///
+    /// It is made if missing. Members that the archive no longer has are removed from it, and a member is written
+    /// only if its content differs.
     #[arg(long, value_name = "DIR")]
     pub objects_out: PathBuf,
-    /// Write the manifest, JSON, to this file (`-` for standard output).
+    /// Write the manifest as JSON (- for standard output)
+    ///
+    /// It lists every member in the archive's order: its name, what kind of file it is, its size, and, if it was
+    /// written, its file and digest.
     #[arg(long, value_name = "FILE")]
     pub manifest_out: Option<PathBuf>,
-    /// Keep unpacked members in this store and take them from there.
+    /// Keep unpacked members in this store, and take them from there
+    ///
+    /// An unmodified archive is then never unpacked twice. Several runs may use one store at a time;
+    /// `distlto cache prune` keeps it small.
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
-    /// The slice of a universal file to take, named as for `clang -arch`.
+    /// Take this slice of a universal file, named as for clang -arch
     #[arg(long, value_name = "ARCH")]
     pub architecture: Option<String>,
-    /// Write the bitcode of FatLTO members instead of their native objects.
+    /// Write the bitcode of FatLTO members instead of their native objects
     #[arg(long)]
     pub fat_lto: bool,
 }

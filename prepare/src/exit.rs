@@ -19,13 +19,16 @@ pub const CLASSES: &[(&str, u8, &str)] = &[
     ("distlto::interrupted", 130, "ended by a signal"),
 ];
 
+/// Whose exit code a run ends with when a tool that it started failed.
+pub const PASSED_ON: &str = "A linker or compiler that fails keeps its own exit code.";
+
 /// The exit codes as text for the end of `--help`.
 pub fn help() -> String {
-    let mut text = "Exit codes:\n    0  success".to_owned();
+    let mut text = "Exit codes:\n    0  success\n".to_owned();
     for (_, code, meaning) in CLASSES {
-        text.push_str(&format!("\n  {code:3}  {meaning}"));
+        text.push_str(&format!("  {code:3}  {meaning}\n"));
     }
-    text
+    text + PASSED_ON
 }
 
 /// The exit code of an error's class; 1 for an error without one.

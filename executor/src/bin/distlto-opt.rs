@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use clap::Parser;
 use distlto_executor::opt::{self, OptArgs};
 
-/// Compiles one ThinLTO module with its imports to a native object, and refuses a wrong one.
 #[derive(Debug, Parser)]
 #[command(name = "distlto-opt", version)]
 struct Cli {

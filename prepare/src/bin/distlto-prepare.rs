@@ -7,9 +7,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use distlto_prepare::{command, exit};
 
-/// Unpack an archive into a directory of member objects.
 #[derive(Parser)]
-#[command(name = "distlto-prepare", version, after_help = exit::help())]
+#[command(name = "distlto-prepare", version)]
 struct CommandLine {
     #[command(flatten)]
     args: command::Args,

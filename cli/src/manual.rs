@@ -1,0 +1,188 @@
+//! `distlto man`: the manual pages, made from the command line's own definitions.
+//!
+//! Knows no option by name: a page says what `--help` says, in sections and with the tables of exit codes and variables.
+//! Pages are in the man macros of roff, see man(7).
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Command, CommandFactory};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold};
+use distlto_prepare::exit;
+use distlto_prepare::write::{IoError, write_if_changed};
+
+use crate::arguments::Cli;
+
+/// Variables of the environment that the programs read, each with what it does.
+const VARIABLES: &[(&str, &str)] = &[
+    (
+        "DISTLTO_LINK_OPTIONS",
+        "Options of distlto link for a run under another program's name, such as distlto-clang++; quoted as in a \
+         response file",
+    ),
+    (
+        "DISTLTO_FORKSERVER",
+        "off starts every compiler as a process of its own; a path is the library to preload, in place of the \
+         libdistlto_forkserver.so beside the program",
+    ),
+    ("MAKEFLAGS", "The make jobserver to share job slots with"),
+];
+
+/// Write the manual pages of distlto and its subcommands
+#[derive(Debug, Args)]
+pub struct ManualArgs {
+    /// Put the pages into this directory, made if missing
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+}
+
+/// A page to be written.
+struct Page {
+    /// The file's name: `distlto-link.1`.
+    name: String,
+    text: Vec<u8>,
+}
+
+/// Writes the pages.
+pub fn run(args: &ManualArgs) -> Result<u8, IoError> {
+    for page in pages().map_err(IoError::on("render the pages for", &args.directory))? {
+        write_if_changed(&Path::new(&args.directory).join(page.name), &page.text)?;
+    }
+    Ok(0)
+}
+
+/// One page for each command that is not hidden.
+fn pages() -> std::io::Result<Vec<Page>> {
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    let mut pages = Vec::new();
+    add(&command, &mut pages)?;
+    Ok(pages)
+}
+
+fn add(command: &Command, pages: &mut Vec<Page>) -> std::io::Result<()> {
+    // The name with the commands above it: of `distlto cache prune`, `distlto-cache-prune`.
+    let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
+    // The exit codes get a section instead of the free text at the end.
+    let command_alone = command.clone().after_help(None::<&str>);
+    let release = concat!("distlto ", env!("CARGO_PKG_VERSION"));
+    let page = Man::new(command_alone).title(name.clone()).section("1").source(release).manual("distlto");
+    let mut text = Vec::new();
+    page.render_title(&mut text)?;
+    page.render_name_section(&mut text)?;
+    synopsis(command).to_writer(&mut text)?;
+    page.render_description_section(&mut text)?;
+    page.render_options_section(&mut text)?;
+    if visible(command).next().is_some() {
+        page.render_subcommands_section(&mut text)?;
+    }
+    exit_codes().to_writer(&mut text)?;
+    environment().to_writer(&mut text)?;
+    pages.push(Page { name: format!("{name}.1"), text });
+    visible(command).try_for_each(|below| add(below, pages))
+}
+
+fn visible(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|below| !below.is_hide_set())
+}
+
+/// The usage line of `--help`: unlike clap_mangen's synopsis it says where `--` goes.
+fn synopsis(command: &Command) -> Roff {
+    let usage = command.clone().render_usage().to_string();
+    let mut section = Roff::new();
+    section.control("SH", ["SYNOPSIS"]);
+    section.text([usage.trim_start_matches("Usage:").trim().into()]);
+    section
+}
+
+fn exit_codes() -> Roff {
+    let mut section = Roff::new();
+    section.control("SH", ["EXIT STATUS"]);
+    let classes = exit::CLASSES.iter().map(|&(_, code, meaning)| (code, meaning));
+    for (code, meaning) in [(0, "success")].into_iter().chain(classes) {
+        entry(&mut section, &code.to_string(), meaning);
+    }
+    section.control("PP", []);
+    section.text([exit::PASSED_ON.into()]);
+    section
+}
+
+fn environment() -> Roff {
+    let mut section = Roff::new();
+    section.control("SH", ["ENVIRONMENT"]);
+    for (name, meaning) in VARIABLES {
+        entry(&mut section, name, meaning);
+    }
+    section
+}
+
+fn entry(section: &mut Roff, term: &str, meaning: &str) {
+    section.control("TP", []);
+    section.text([bold(term)]);
+    section.text([meaning.into()]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page as it reads, without roff's fonts and escapes.
+    fn plain(page: &[u8]) -> String {
+        let text = String::from_utf8(page.to_vec()).expect("UTF-8");
+        ["\\fB", "\\fI", "\\fR"].iter().fold(text, |text, font| text.replace(font, "")).replace("\\-", "-")
+    }
+
+    /// The options that a help text lists: the words with dashes before each explanation.
+    fn options_of(help: &str) -> Vec<String> {
+        let listed = help.lines().filter(|line| line.trim_start().starts_with('-'));
+        let words = listed.flat_map(|line| line.split_whitespace().take_while(|word| word.starts_with('-')));
+        words.map(|word| word.trim_end_matches(',').to_owned()).collect()
+    }
+
+    fn check(command: &mut Command, pages: &[Page], seen: &mut Vec<String>) {
+        let name = format!("{}.1", command.get_display_name().unwrap_or(command.get_name()));
+        let page = pages.iter().find(|page| page.name == name);
+        let text = plain(&page.unwrap_or_else(|| panic!("no page {name}")).text);
+        let options = options_of(&command.render_long_help().to_string());
+        assert!(options.contains(&"--help".to_owned()), "{name}: no options were read: {options:?}");
+        for option in &options {
+            assert!(text.contains(option.as_str()), "{option} is not in {name}:\n{text}");
+        }
+        for argument in command.get_positionals() {
+            let value = &argument.get_value_names().expect("a named value")[0];
+            assert!(text.contains(value.as_str()), "{value} is not in {name}:\n{text}");
+        }
+        for (_, code, meaning) in exit::CLASSES {
+            assert!(text.contains(&format!("\n{code}\n{meaning}\n")), "exit code {code} is not in {name}");
+        }
+        seen.push(name);
+        for below in command.get_subcommands_mut().filter(|below| !below.is_hide_set()) {
+            check(below, pages, seen);
+        }
+    }
+
+    #[test]
+    fn every_option_of_every_help_is_in_its_page() {
+        let pages = pages().expect("rendered");
+        let mut command = Cli::command().disable_help_subcommand(true);
+        command.build();
+        let mut seen = Vec::new();
+        check(&mut command, &pages, &mut seen);
+        assert_eq!(seen, pages.iter().map(|page| page.name.clone()).collect::<Vec<_>>());
+        assert!(seen.contains(&"distlto-cache-prune.1".to_owned()), "{seen:?}");
+        assert!(!seen.contains(&"distlto-man.1".to_owned()), "{seen:?}");
+    }
+
+    #[test]
+    fn every_help_fits_a_screen_and_ends_with_the_exit_codes() {
+        fn check(command: &mut Command) {
+            let help = command.render_help().to_string();
+            assert!(help.trim_end().ends_with(exit::PASSED_ON), "{help}");
+            assert!(help.lines().count() <= 40, "{} lines:\n{help}", help.lines().count());
+            command.get_subcommands_mut().filter(|below| !below.is_hide_set()).for_each(check);
+        }
+        let mut command = Cli::command().disable_help_subcommand(true);
+        command.build();
+        check(&mut command);
+    }
+}
