@@ -49,7 +49,7 @@ pub fn link(runs: usize, jobs: Option<usize>) -> Result<()> {
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.subsec_nanos()) | 1;
     for number in 0..runs {
         eprintln!("run {} of {runs}", number + 1);
-        let costs = bench.once(&program, seed.wrapping_mul(2 * number as u32 + 1))?;
+        let costs = bench.once(&program, number, seed.wrapping_mul(2 * number as u32 + 1))?;
         for (row, cost) in rows.iter_mut().zip(costs) {
             row.costs.push((cost, cost.relative_to(costs[0])));
         }
@@ -67,7 +67,7 @@ struct Bench {
 
 impl Bench {
     /// All measurements of one run, in the order of `ROWS`.
-    fn once(&self, program: &Libgit2, variant: u32) -> Result<[Cost; 9]> {
+    fn once(&self, program: &Libgit2, number: usize, variant: u32) -> Result<[Cost; 9]> {
         for name in [
             "bench-plain",
             "bench-dtlto",
@@ -78,24 +78,28 @@ impl Bench {
         ] {
             shell::remove(&self.dir.join(name))?;
         }
-        let plain = measure(&mut self.plain(&[]))?;
-        let cold = measure(&mut self.distributed())?;
-        let dtlto = measure(&mut self.dtlto()?)?;
-        let cache_cold = measure(&mut self.cached())?;
+        let mut cold_ways = [self.plain(), self.distributed(), self.dtlto()?, self.cached()];
+        let mut costs = [Cost::default(); 4];
+        for place in 0..4 {
+            // Whoever comes first finds the machine busy with what was before, so the first place goes round.
+            let way = (place + number) % 4;
+            costs[way] = measure(&mut cold_ways[way])?;
+        }
+        let [plain, cold, dtlto, cache_cold] = costs;
         let no_op = measure(&mut self.distributed())?;
         let cache_no_op = measure(&mut self.cached())?;
         program.edit(variant)?;
         program.compile()?;
         let edit = measure(&mut self.distributed())?;
         let cache_edit = measure(&mut self.cached())?;
-        let plain_edit = measure(&mut self.plain(&[]))?;
+        let plain_edit = measure(&mut self.plain())?;
         Ok([plain, dtlto, cache_cold, cache_no_op, cache_edit, cold, no_op, edit, plain_edit])
     }
 
-    fn plain(&self, extra: &[String]) -> Command {
+    fn plain(&self) -> Command {
         let mut command = Command::new(&self.words[0]);
         command.args(replace_output(&self.words[1..], "bench-plain"));
-        command.arg(format!("-Wl,--thinlto-jobs={}", self.jobs)).args(extra).current_dir(&self.dir);
+        command.arg(format!("-Wl,--thinlto-jobs={}", self.jobs)).current_dir(&self.dir);
         command
     }
 
@@ -108,7 +112,7 @@ impl Bench {
     }
 
     fn dtlto(&self) -> Result<Command> {
-        let mut command = self.plain(&[]);
+        let mut command = self.plain();
         command.arg(format!("-fthinlto-distributor={}", env::current_exe()?.display()));
         command.arg(format!("-Xthinlto-distributor=distribute,{}", self.jobs)).args(["-o", "bench-dtlto"]);
         Ok(command)

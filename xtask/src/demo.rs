@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread::available_parallelism;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Result, ensure};
@@ -44,8 +45,13 @@ pub fn demo() -> Result<()> {
     let shown_command = shown(&link());
     let short: String = shown_command.chars().take(100).collect();
     println!("$ {short} ...");
-    println!("modules compiled by backends: {}", objects.len());
-    summary(&distlto, &program.build);
+    summary(&distlto, &program.build)?;
+    let jobs = available_parallelism().map_or(1, usize::from);
+    println!(
+        "backends run: {} of {0}, {jobs} at a time; {:.1} s with both links",
+        objects.len(),
+        program.link_seconds()?
+    );
 
     heading("Linked again with nothing changed");
     relink(&mut link(), &program.build)?;
@@ -118,8 +124,9 @@ fn objects(build: &Path) -> Result<BTreeMap<PathBuf, SystemTime>> {
 }
 
 /// What distlto itself says of the plan.
-fn summary(distlto: &Path, build: &Path) {
+fn summary(distlto: &Path, build: &Path) -> Result<()> {
     let mut command = Command::new(distlto);
     command.args(["plan", "--summary", "git2.distlto"]).current_dir(build);
-    let _ = command.status();
+    println!("$ {}", shown(&command));
+    quietly(&mut command)
 }

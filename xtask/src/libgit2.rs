@@ -6,13 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use cargo_metadata::MetadataCommand;
 
 use crate::shell::{find, output, quietly, root, run};
 
 /// The C file whose edit is measured, and a line inside the body of a function in it that calls nothing.
-const EDITED: (&str, &str) = ("src/util/varint.c", "\tconst unsigned char *buf = bufp;\n");
+const EDITED: (&str, &str) = ("src/util/varint.c", "\tuintmax_t val = c & 127;\n");
 
 /// A copy of the sources and a build of them.
 pub struct Libgit2 {
@@ -70,6 +70,17 @@ impl Libgit2 {
         let start =
             words.iter().position(|word| word.contains("clang")).context("git2 is not linked by clang")?;
         Ok(words[start..].to_vec())
+    }
+
+    /// How long the link of `git2` took in the last build, in seconds, by ninja's own log.
+    pub fn link_seconds(&self) -> Result<f64> {
+        let log = fs::read_to_string(self.build.join(".ninja_log"))?;
+        let line = log.lines().rfind(|line| line.split('\t').nth(3) == Some("git2"));
+        let mut times = line.context("ninja has not linked git2")?.split('\t').map(str::parse::<f64>);
+        match (times.next(), times.next()) {
+            (Some(Ok(start)), Some(Ok(end))) => Ok((end - start) / 1000.0),
+            _ => bail!("unexpected line in .ninja_log"),
+        }
     }
 
     /// Gives the body of one small function another constant, which changes its code and nothing else.

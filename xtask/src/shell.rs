@@ -29,9 +29,10 @@ pub fn find(name: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?).map(|dir| dir.join(name)).find(|path| path.is_file())
 }
 
-/// Shows a command as one would type it.
+/// Shows a command as one would type it, the program by its name alone.
 pub fn shown(command: &Command) -> String {
-    let words = [command.get_program()].into_iter().chain(command.get_args());
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let words = [program].into_iter().chain(command.get_args());
     let words: Vec<String> = words
         .map(|word: &OsStr| {
             let word = word.to_string_lossy().into_owned();
