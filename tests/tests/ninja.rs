@@ -1,0 +1,226 @@
+//! A distributed link that Ninja runs: `distlto-plan --ninja` on a state directory, with the real `distlto-prepare`,
+//! `distlto-index` and `distlto-opt` behind it. Ninja says itself what it runs; which backends an edit concerns is read
+//! off the shards and import lists that ld.lld wrote before and after.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use distlto_tests::folder::Folder;
+use distlto_tests::run::succeed;
+use distlto_tests::toolchain::{Toolchain, profile_dir, repository, system_tool};
+
+/// `main` imports `near` and, from a regular archive, `member`, which imports `helper` from a thin one.
+const SOURCES: [(&str, &str); 6] = [
+    (
+        "main",
+        "#include <stdio.h>\nint near(int), far(int), member(int);\n\
+         int main(void) { printf(\"%d\\n\", near(1) + far(2) + member(3)); return 0; }\n",
+    ),
+    ("near", "int near(int n) { return n * 2; }\n"),
+    ("far $way's: 1", "__attribute__((noinline)) int far(int n) { return n + 1; }\n"),
+    ("member", "int helper(int);\nint member(int n) { return helper(n) * 10; }\n"),
+    ("unused", "int unused(int n) { return n; }\n"),
+    ("helper", "int helper(int n) { return n + 5; }\n"),
+];
+
+struct Link {
+    folder: Folder,
+    path: OsString,
+}
+
+impl Link {
+    fn create(name: &str) -> Result<Self> {
+        let folder = Folder::create(Toolchain::from_env()?, &format!("ninja/{name}"))?;
+        let inherited = env::var_os("PATH").unwrap_or_default();
+        let path = env::join_paths([tools()?].into_iter().chain(env::split_paths(&inherited)))?;
+        let link = Self { folder, path };
+        for (name, text) in SOURCES {
+            link.compile(name, text)?;
+        }
+        link.archive(&["rcs", "lib.a", "member.o", "unused.o"])?;
+        link.archive(&["rcsT", "libthin.a", "helper.o"])?;
+        Ok(link)
+    }
+
+    fn compile(&self, name: &str, text: &str) -> Result<()> {
+        let source = format!("{name}.c");
+        self.folder.write(&source, text)?;
+        let mut clang = self.command(self.folder.toolchain.tool("clang")?);
+        clang.args(["-O2", "-flto=thin", "-c", &source, "-o", &format!("{name}.o")]);
+        succeed(&mut clang).map(drop)
+    }
+
+    fn edit(&self, name: &str, from: &str, to: &str) -> Result<()> {
+        let (_, text) = SOURCES.iter().find(|(other, _)| *other == name).context("a source of the test")?;
+        ensure!(text.contains(from), "{name} does not hold {from}");
+        self.compile(name, &text.replacen(from, to, 1))
+    }
+
+    fn archive(&self, arguments: &[&str]) -> Result<()> {
+        succeed(self.command(self.folder.toolchain.tool("llvm-ar")?).args(arguments)).map(drop)
+    }
+
+    fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.folder.path).env("PATH", &self.path);
+        command
+    }
+
+    /// A tool of distlto's, with the words of the link after `--`, if it takes them.
+    fn distlto(&self, program: &str, arguments: &[&str], links: bool) -> Result<()> {
+        let mut command = self.command(tools()?.join(program));
+        command.args(arguments);
+        if links {
+            let lld = self.folder.toolchain.tool("ld.lld")?;
+            command.arg("--").arg(self.folder.toolchain.tool("clang")?);
+            command.args(["-O2", "-flto=thin", &format!("--ld-path={}", lld.display()), "-o", "program"]);
+            command.args(["main.o", "near.o", "far $way's: 1.o", "lib.a", "libthin.a"]);
+        }
+        succeed(&mut command).map(drop)
+    }
+
+    /// What Ninja runs, sorted: the descriptions of its steps.
+    fn ninja(&self) -> Result<Vec<String>> {
+        let output = succeed(self.command(system_tool("ninja")?).args(["-f", "link.ninja"]))?;
+        let text = String::from_utf8(output.stdout)?;
+        if text.contains("no work to do") {
+            return Ok(Vec::new());
+        }
+        let steps =
+            text.lines().filter_map(|line| Some(line.strip_prefix('[')?.split_once("] ")?.1.to_owned()));
+        let mut steps: Vec<String> = steps.collect();
+        steps.sort();
+        Ok(steps)
+    }
+
+    fn says(&self) -> Result<String> {
+        Ok(String::from_utf8(succeed(&mut self.command(self.folder.path.join("program")))?.stdout)?)
+    }
+
+    /// The content of each module's shard, its import list and its own content, by id.
+    fn modules(&self) -> Result<BTreeMap<String, Module>> {
+        let plan = fs::read(self.folder.path.join("program.distlto/link-plan.json"))?;
+        let plan: serde_json::Value = serde_json::from_slice(&plan)?;
+        let ids = plan["modules"].as_array().context("a plan has modules")?;
+        let ids = ids.iter().map(|module| module["id"].as_str().context("a module has an id"));
+        ids.map(|id| {
+            let id = id?;
+            let index = self.folder.path.join("program.distlto/shards");
+            let imports = fs::read_to_string(index.join(format!("{id}.imports")))?;
+            let module = Module {
+                shard: fs::read(index.join(format!("{id}.thinlto.bc")))?,
+                content: fs::read(self.folder.path.join(id))?,
+                imports: imports.lines().map(str::to_owned).collect(),
+            };
+            Ok((id.to_owned(), module))
+        })
+        .collect()
+    }
+}
+
+struct Module {
+    shard: Vec<u8>,
+    content: Vec<u8>,
+    imports: BTreeSet<String>,
+}
+
+/// The backends that read anything else than before.
+fn concerned(before: &BTreeMap<String, Module>, after: &BTreeMap<String, Module>) -> Vec<String> {
+    let edited = |id: &String| before.get(id).is_none_or(|module| module.content != after[id].content);
+    let runs = |(id, module): &(&String, &Module)| {
+        edited(id)
+            || before.get(*id).is_none_or(|old| old.shard != module.shard)
+            || module.imports.iter().any(edited)
+    };
+    after.iter().filter(runs).map(|(id, _)| format!("opt {id}")).collect()
+}
+
+/// The directory of distlto's tools, built once per test process.
+fn tools() -> Result<PathBuf> {
+    static BUILT: std::sync::OnceLock<Result<PathBuf, String>> = std::sync::OnceLock::new();
+    let built = BUILT.get_or_init(|| build().map_err(|error| format!("{error:#}")));
+    built.clone().map_err(anyhow::Error::msg)
+}
+
+fn build() -> Result<PathBuf> {
+    let dir = profile_dir()?;
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--quiet", "--bins"]).current_dir(repository());
+    for package in ["distlto", "distlto-executor", "distlto-planner", "distlto-prepare"] {
+        cargo.args(["--package", package]);
+    }
+    if dir.file_name() == Some(OsStr::new("release")) {
+        cargo.arg("--release");
+    }
+    succeed(&mut cargo)?;
+    Ok(dir)
+}
+
+/// An edit runs the backends that it concerns, then nothing is left to do.
+fn edit_runs(link: &Link, name: &str, from: &str, to: &str, says: &str, backends: usize) -> Result<()> {
+    let before = link.modules()?;
+    link.edit(name, from, to)?;
+    let ran: Vec<_> = link.ninja()?.into_iter().filter(|step| step.starts_with("opt ")).collect();
+    let expected = concerned(&before, &link.modules()?);
+    ensure!(ran == expected, "{name}: ran {ran:?}, concerned {expected:?}");
+    ensure!(ran.len() == backends, "{name}: the edit is not the one meant: {ran:?}");
+    ensure!(link.says()? == says, "{name}: {}", link.says()?);
+    nothing_to_do(link)
+}
+
+fn nothing_to_do(link: &Link) -> Result<()> {
+    let ran = link.ninja()?;
+    ensure!(ran.is_empty(), "nothing has changed, yet {ran:?}");
+    Ok(())
+}
+
+fn write_ninja_file(link: &Link) -> Result<()> {
+    link.distlto("distlto-plan", &["program.distlto", "--ninja", "link.ninja"], false)
+}
+
+#[test]
+fn ninja_builds_from_an_index_directory_and_again_what_an_edit_concerns() -> Result<()> {
+    let link = Link::create("index")?;
+    link.distlto("distlto-index", &[], true)?;
+    ensure!(!Path::new(&link.folder.path).join("program").exists(), "the thin link alone makes no program");
+    write_ninja_file(&link)?;
+    let ran = link.ninja()?;
+    let expected = [
+        "link program",
+        "opt far $way's: 1.o",
+        "opt main.o",
+        "opt near.o",
+        "opt program.distlto/members/lib.a/member.o",
+        "opt program.distlto/members/libthin.a/helper.o",
+        "prepare lib.a",
+        "prepare libthin.a",
+        "thin link program",
+    ];
+    ensure!(ran == expected, "{ran:?}");
+    ensure!(link.says()? == "85\n", "{}", link.says()?);
+    nothing_to_do(&link)?;
+
+    edit_runs(&link, "far $way's: 1", "n + 1", "n + 2", "86\n", 1)?;
+    edit_runs(&link, "near", "n * 2", "n * 3", "87\n", 2)?;
+    // A member of a thin archive is a file that nobody archives again.
+    edit_runs(&link, "helper", "n + 5", "n + 6", "97\n", 3)?;
+    // The set of imports changes, and with it the build file, before anything is compiled. `near` is dead then.
+    edit_runs(&link, "main", "near(1) + far(2)", "far(2)", "94\n", 2)?;
+    Ok(())
+}
+
+#[test]
+fn ninja_goes_on_from_the_state_of_a_link() -> Result<()> {
+    let link = Link::create("link")?;
+    link.distlto("distlto", &["link"], true)?;
+    ensure!(link.says()? == "85\n", "{}", link.says()?);
+    write_ninja_file(&link)?;
+    link.ninja()?;
+    nothing_to_do(&link)?;
+    edit_runs(&link, "near", "n * 2", "n * 3", "86\n", 2)
+}
