@@ -16,7 +16,7 @@ pub const CLASSES: &[(&str, u8, &str)] = &[
     ("distlto::busy", 5, "another run is writing the same output"),
     ("distlto::untranslatable", 6, "a link option would change code and has no backend spelling"),
     ("distlto::tool", 7, "a compiler or linker is missing or too old"),
-    ("distlto::interrupted", 130, "ended by a signal"),
+    ("distlto::interrupted", 130, "interrupted; by another signal than SIGINT, 128 plus its number"),
 ];
 
 /// Whose exit code a run ends with when a tool that it started failed.
