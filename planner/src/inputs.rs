@@ -132,7 +132,7 @@ pub struct Inputs {
     pub slots: Vec<Slot>,
     /// The archives that were unpacked, in link order.
     pub archives: Vec<UnpackedArchive>,
-    /// Files that the line names or that its libraries are, sorted.
+    /// Files that the line names or that its libraries are, by alias where they have one, sorted.
     pub files: Vec<PathBuf>,
     /// Places where a library was looked for in vain, sorted.
     pub absent: Vec<PathBuf>,
@@ -216,7 +216,9 @@ impl Builder<'_> {
             }
             Part::Input(named) => named,
         };
-        self.inputs.files.push(named.path.clone());
+        let plain = self.plain_name(&mut named)?;
+        self.inputs.files.push(plain.as_deref().map_or_else(|| named.path.clone(), PathBuf::from));
+        self.inputs.words.extend_from_slice(&named.words);
         let lazy = match looked {
             Looked::Archive { .. } => named.in_lib || !named.whole_archive,
             _ => named.in_lib,
@@ -224,8 +226,6 @@ impl Builder<'_> {
         if lazy && !matches!(looked, Looked::Other) && !self.once.takes_lazy(&named.path) {
             return Ok(());
         }
-        let plain = self.plain_name(&mut named)?;
-        self.inputs.words.extend_from_slice(&named.words);
         let slot = match looked {
             Looked::Other => Slot::Other { words: named.words, lazy },
             Looked::Module { module, bitcode } => {
@@ -247,7 +247,6 @@ impl Builder<'_> {
             return Ok(None);
         }
         let alias = self.aliases.link(&named.path)?;
-        self.inputs.files.push(PathBuf::from(&alias));
         if !named.words[0].starts_with("-l") {
             named.words = vec![alias.clone()];
         }

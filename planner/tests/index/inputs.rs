@@ -1,0 +1,173 @@
+//! Kinds of inputs and the groups they stand in.
+
+use std::fs;
+
+use crate::link::{Folder, Linked, command_of, plan_of, returning};
+
+/// `a.o` and `b.o`, called by `main.o`, and `unused.o`.
+fn two() -> Folder {
+    let folder = Folder::calling(&["a", "b"]);
+    folder.thin("a.o", "a", 1);
+    folder.thin("b.o", "b", 2);
+    folder.thin("unused.o", "unused", 3);
+    folder
+}
+
+#[test]
+fn plain_objects() {
+    let _folder = two();
+    let linked = Linked::of(&["main.o", "a.o", "b.o"]);
+    assert_eq!(linked.words(), "§objects/main.o.o §objects/a.o.o §objects/b.o.o");
+    assert_eq!(linked.ids(), ["main.o", "a.o", "b.o"]);
+}
+
+#[test]
+fn members_of_archives_stand_in_groups() {
+    let folder = two();
+    folder.archive("rcs", "lib.a", &["a.o", "unused.o"]);
+    folder.archive("rcsT", "thin.a", &["b.o"]);
+    let linked = Linked::of(&["main.o", "lib.a", "thin.a", "lib.a"]);
+    assert_eq!(
+        linked.words(),
+        "§objects/main.o.o §objects/§members/lib.a/a.o.o \
+         --start-lib §members/lib.a/unused.o --end-lib §objects/§members/thin.a/b.o.o"
+    );
+    let [regular, thin] = &linked.plan.archives[..] else { panic!("two archives") };
+    assert_eq!(
+        (&regular.inputs[..], &thin.inputs[..]),
+        (&["lib.a".into()][..], &["b.o".into(), "thin.a".into()][..])
+    );
+}
+
+#[test]
+fn a_whole_archive_is_loaded() {
+    let folder = two();
+    folder.archive("rcs", "lib.a", &["a.o", "b.o", "unused.o"]);
+    let linked = Linked::of(&["main.o", "-Wl,--whole-archive", "lib.a", "-Wl,--no-whole-archive"]);
+    let ids = ["a", "b", "unused"].map(|name| format!("prog.distlto/members/lib.a/{name}.o"));
+    assert_eq!(linked.ids()[1..], ids);
+}
+
+#[test]
+fn lazy_objects() {
+    let _folder = two();
+    let linked = Linked::of(&["main.o", "-Wl,--start-lib", "unused.o", "a.o", "-Wl,--end-lib", "b.o"]);
+    assert_eq!(
+        linked.words(),
+        "§objects/main.o.o --start-lib unused.o --end-lib §objects/a.o.o §objects/b.o.o"
+    );
+}
+
+/// The stub of the lazy mention would overwrite the shard of the other.
+#[test]
+fn one_file_given_as_loaded_and_as_lazy() {
+    let _folder = two();
+    for inputs in [
+        ["a.o", "main.o", "b.o", "-Wl,--start-lib", "./a.o", "-Wl,--end-lib"],
+        ["-Wl,--start-lib", "./a.o", "-Wl,--end-lib", "a.o", "main.o", "b.o"],
+    ] {
+        let linked = Linked::of(&inputs);
+        assert_eq!(linked.words(), "§objects/a.o.o §objects/main.o.o §objects/b.o.o");
+    }
+    let lazy = ["-Wl,--start-lib", "a.o", "./a.o", "-Wl,--end-lib"];
+    let linked = Linked::of(&[&["main.o", "b.o"][..], &lazy].concat());
+    assert_eq!(linked.ids(), ["main.o", "b.o", "a.o"]);
+}
+
+#[test]
+fn regular_lto_code_is_one_object_more() {
+    for flags in [&["-flto"][..], &["-emit-llvm"]] {
+        let folder = two();
+        folder.compile("a.o", &returning("a", 1), flags);
+        let linked = Linked::of(&["main.o", "a.o", "b.o"]);
+        assert_eq!(linked.words(), "§objects/main.o.o §objects/b.o.o §regular-lto.o", "{flags:?}");
+    }
+}
+
+const POLYMORPHIC: &str = "#include <stdio.h>
+struct Base { virtual int f(); virtual ~Base() {} };
+struct Derived : Base { int f() override; };
+Base *make();\n";
+
+#[test]
+fn a_split_unit_has_a_shard_and_regular_code() {
+    let folder = Folder::new();
+    let flags = ["-flto=thin", "-fsplit-lto-unit", "-fwhole-program-vtables", "-fvisibility=hidden"];
+    let uses =
+        format!("{POLYMORPHIC}int main() {{ Base *b = make(); printf(\"%d\\n\", b->f()); delete b; }}\n");
+    let makes = format!(
+        "{POLYMORPHIC}int Base::f() {{ return 1; }} int Derived::f() {{ return 2; }} Base *make() {{ return new Derived; }}\n"
+    );
+    folder.compile_as("c++", "main.o", &uses, &flags);
+    folder.compile_as("c++", "makes.o", &makes, &flags);
+    let linked = Linked::of(&["-Wl,--lto-whole-program-visibility", "main.o", "makes.o", "-lstdc++"]);
+    assert_eq!(
+        linked.words(),
+        "--lto-whole-program-visibility §objects/main.o.o §objects/makes.o.o §regular-lto.o -lstdc++"
+    );
+}
+
+#[test]
+fn a_native_object_keeps_its_place() {
+    let folder = two();
+    folder.compile("a.o", &returning("a", 1), &[]);
+    let linked = Linked::of(&["main.o", "a.o", "b.o"]);
+    assert_eq!(linked.words(), "§objects/main.o.o a.o §objects/b.o.o");
+    folder.archive("rcs", "lib.a", &["b.o", "a.o"]);
+    let linked = Linked::of(&["main.o", "lib.a"]);
+    assert_eq!(linked.words(), "§objects/main.o.o §objects/§members/lib.a/b.o.o §members/lib.a/a.o");
+}
+
+#[test]
+fn fat_objects_are_taken_apart() {
+    let folder = two();
+    let fat = ["-flto=thin", "-ffat-lto-objects"];
+    folder.compile("a.o", &returning("a", 1), &fat);
+    folder.compile("b.o", &returning("b", 2), &fat);
+    folder.archive("rcs", "lib.a", &["b.o"]);
+    let linked = Linked::of(&["main.o", "a.o", "lib.a", "-Wl,--fat-lto-objects"]);
+    assert_eq!(linked.ids(), ["main.o", "prog.distlto/inputs/a.o", "prog.distlto/members/lib.a/b.o"]);
+    let thin = &linked.plan.thin_link;
+    assert!(thin.inputs.contains(&"a.o".into()) && thin.outputs.contains(&"prog.distlto/inputs/a.o".into()));
+    assert!(linked.plan.archives[0].fat_lto);
+    // Without the option they are native.
+    assert_eq!(Linked::of(&["main.o", "a.o", "lib.a"]).ids(), ["main.o"]);
+}
+
+#[test]
+fn a_linker_script_that_names_an_archive_is_refused() {
+    let folder = two();
+    folder.archive("rcs", "lib.a", &["a.o"]);
+    fs::write("script.o", "INPUT(lib.a)\n").expect("writing a script");
+    let error = plan_of(&command_of("prog", &["main.o", "b.o", "script.o"]), "prog.distlto", None)
+        .expect_err("no backend can open an archive's member");
+    let text = error.to_string();
+    assert!(text.contains("lib.a(a.o at ") && text.contains("which the link line does not name"), "{text}");
+}
+
+#[test]
+fn what_a_link_no_longer_needs_is_removed() {
+    let folder = two();
+    folder.compile("b.o", &returning("b", 2), &["-flto"]);
+    Linked::of(&["main.o", "a.o", "b.o", "unused.o"]);
+    let state = folder.path().join("prog.distlto");
+    let files =
+        ["shards/unused.o.thinlto.bc", "shards/unused.o.imports", "objects/unused.o.o", "regular-lto.o"];
+    assert!(files.iter().all(|file| state.join(file).exists()));
+    folder.thin("b.o", "b", 2);
+    Linked::of(&["main.o", "a.o", "b.o"]);
+    assert!(files.iter().all(|file| !state.join(file).exists()));
+}
+
+/// A driver's own compilations have happened by the time of the plan; their objects are inputs as any other.
+#[test]
+fn sources_on_the_line_are_compiled_under_stable_names() {
+    let folder = two();
+    fs::write(folder.path().join("c.c"), returning("b", 2)).expect("writing a source");
+    let first =
+        plan_of(&command_of("prog", &["main.o", "a.o", "c.c"]), "prog.distlto", None).expect("a plan");
+    let second =
+        plan_of(&command_of("prog", &["main.o", "a.o", "c.c"]), "prog.distlto", None).expect("a plan");
+    assert_eq!(first, second);
+    assert_eq!(first.modules[2].id, "prog.distlto/compiled/0-c.c.o");
+}
