@@ -71,3 +71,14 @@ fn the_test_itself_links_a_plain_name() -> Result<()> {
     ensure!(link_with("plain-name", b"other.o", false)?, "an ordinary name is refused");
     Ok(())
 }
+
+#[test]
+fn an_output_with_spaces_and_quotes() -> Result<()> {
+    let mut project = Project::create("output-name", &SOURCES)?;
+    fs::create_dir(project.path("a dir"))?;
+    project.output = "a dir/it's a \"program\"; $x".to_owned();
+    let ran = project.relink()?;
+    ensure!(ran.backends.len() == 2 && project.say()? == "2\n", "{ran:?}");
+    ensure!(project.relink()?.backends.is_empty(), "a second link runs something");
+    Ok(())
+}
