@@ -59,6 +59,21 @@ fn what_ninja_cannot_express() {
     assert!(render(&plan.to_graph().expect("sound"), &options()).is_ok());
 }
 
+/// A generic lld looks for its flavour before it opens response files.
+#[test]
+fn a_flavour_stands_on_the_command_line() {
+    let mut plan = samples::plan();
+    let linker = ["lld", "-flavor", "gnu"].map(str::to_owned);
+    plan.link.command.splice(..1, linker.clone());
+    // An empty word keeps all words before it on the command line too.
+    plan.link.command.retain(|word| !word.is_empty());
+    let at = plan.thin_link.command.iter().position(|word| word == "ld.lld").expect("the linker");
+    plan.thin_link.command.splice(at..=at, linker);
+    let text = render(&plan.to_graph().expect("sound"), &options()).expect("one-line names");
+    assert!(text.contains(" -- lld -flavor gnu '@"), "{text}");
+    assert!(text.contains("words = lld -flavor gnu '@"), "{text}");
+}
+
 /// Every output is a target of Ninja, in the spelling of the graph.
 #[test]
 fn ninja_sees_every_output() {

@@ -27,11 +27,11 @@ fn paths_that_climb_and_absolute_ones() {
 
 #[test]
 fn odd_names_of_objects() {
-    let names: [&[u8]; 6] = [b"a\xff.o", b"b\n.o", b"@c.o", b"d;x.o", b"e e'\"$.o", b"%2E.o"];
-    let functions = ["a", "b", "c", "d", "e", "f"];
+    let names: [&[u8]; 7] = [b"a\xff.o", b"b\n.o", b"@c.o", b"d;x.o", b"e e'\"$.o", b"%2E.o", b"./-g.o"];
+    let functions = ["a", "b", "c", "d", "e", "f", "g"];
     let folder = Folder::calling(&functions);
     for (value, (name, function)) in names.iter().zip(functions).enumerate() {
-        folder.thin(OsStr::from_bytes(name), function, u32::try_from(value).expect("six of them"));
+        folder.thin(OsStr::from_bytes(name), function, u32::try_from(value).expect("a few"));
     }
     let inputs: Vec<OsString> =
         [&b"main.o"[..]].into_iter().chain(names).map(|name| OsStr::from_bytes(name).to_owned()).collect();
@@ -39,7 +39,16 @@ fn odd_names_of_objects() {
     let alias = |name: &str| format!("prog.distlto/inputs/{name}");
     assert_eq!(
         linked.ids(),
-        ["main.o", &alias("a%FF.o"), &alias("b%0A.o"), &alias("@c.o"), "d;x.o", "e e'\"$.o", "%2E.o"]
+        [
+            "main.o",
+            &alias("a%FF.o"),
+            &alias("b%0A.o"),
+            &alias("@c.o"),
+            "d;x.o",
+            "e e'\"$.o",
+            "%2E.o",
+            "./-g.o"
+        ]
     );
 }
 
