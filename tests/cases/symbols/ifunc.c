@@ -1,4 +1,5 @@
-// A function chosen at load time.
+// A function chosen at load time. (LLVM 14 loses it in ThinLTO, in-process too.)
+//# llvm: >=15
 //# modules: 2
 //--- main.c
 #include <stdio.h>
