@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use camino::Utf8Path;
-use distlto_planner::words::shell_line;
+use distlto_planner::words::{Word, shell_line};
 use distlto_prepare::kind::Native;
 use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::cancel::Cancel;
+use crate::frontend::{Frontends, Names};
 use crate::process::{self, Command, Finished, Spawner};
 use crate::response_file;
 use crate::staging::{NoPlace, Staging};
@@ -47,6 +48,8 @@ pub struct Context<'a> {
     pub expected: Option<Native>,
     /// How long a cancelled command may take to end.
     pub grace: Duration,
+    /// What drivers would run, for runs of many backends; `None` to run the drivers.
+    pub frontends: Option<&'a Frontends>,
 }
 
 /// Why an action failed.
@@ -146,6 +149,7 @@ fn attempt(job: &Job<'_>, context: &Context<'_>, finished: &mut Option<Finished>
     let staging = Staging::new(context.directory, &staged).map_err(io)?;
     let words = staging.redirect(job.label, &job.words)?;
     let words: Vec<_> = words.into_iter().map(String::into_bytes).collect();
+    let words = without_driver(job, context, &staging, &words).unwrap_or(words);
     let fitting = response_file::fit(&words).map_err(io)?;
     let start = |source| Cause::Start {
         label: job.label.to_owned(),
@@ -174,6 +178,24 @@ fn attempt(job: &Job<'_>, context: &Context<'_>, finished: &mut Option<Finished>
         files.iter().map(|(output, file, role)| Written { output, file, role: *role }).collect();
     check_result(job.label, ran.ended.status, &ran.stderr, &written, context.expected.or(native))?;
     staging.commit().map_err(io)
+}
+
+/// The compiler's own command of a backend compilation, where that is known and worth it.
+fn without_driver(
+    job: &Job<'_>,
+    context: &Context<'_>,
+    staging: &Staging,
+    words: &[Word],
+) -> Option<Vec<Word>> {
+    let (frontends, backend) = (context.frontends?, job.backend?);
+    // With split debug information two outputs are named, which differ for each module.
+    let [object] = staging.staged() else { return None };
+    let names = Names { module: backend.module, shard: backend.shard, object: object.temporary.as_str() };
+    frontends.command(words, names, |question| {
+        let command = Command::of_words(question, context.directory)?;
+        let answer = process::run(&command, context.spawner, context.cancel, context.grace).ok()?;
+        answer.ended.status.success().then(|| answer.stderr.into_bytes())
+    })
 }
 
 impl Job<'_> {

@@ -21,4 +21,5 @@ pub mod tokens;
 pub mod tool;
 pub mod verify;
 pub mod link;
+pub mod frontend;
 pub mod index_command;

@@ -182,6 +182,7 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, Error> {
         directory: None,
         expected: expected(args, &triple),
         grace: GRACE,
+        frontends: None,
     };
     let attempt = job::run(&job, &context);
     if let Some(finished) = &attempt.finished {

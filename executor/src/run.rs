@@ -18,6 +18,7 @@ use jobserver::{Acquired, Client};
 
 use crate::cancel::Cancel;
 use crate::capture::whole_lines;
+use crate::frontend::{self, Frontends};
 use crate::job::{self, Attempt, Cause, Context, Job};
 use crate::process::{GRACE, Spawner};
 use crate::progress::{Plan, Progress, Step};
@@ -94,6 +95,8 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     let start = Instant::now();
     let schedule = Schedule::new(graph, wanted, options.policy);
     let modules = Modules::new(options.directory);
+    let frontends = Frontends::default();
+    let backends = wanted.iter().filter(|&&id| graph.action(id).kind == ActionKind::Opt).count();
     let context = Context {
         spawner: options.spawner,
         cancel: options.cancel,
@@ -101,6 +104,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         directory: options.directory,
         expected: options.expected,
         grace: options.grace,
+        frontends: (backends >= frontend::MANY).then_some(&frontends),
     };
     let (sender, events) = mpsc::channel();
     options.progress.plan(Plan {
