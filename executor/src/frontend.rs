@@ -36,10 +36,13 @@ enum Part {
     Object,
 }
 
+/// A command with the names taken out.
+type Shape = Vec<Part>;
+
 /// What drivers answered so far: for each shape of a command, the `-cc1` command of that shape, if there is one.
 #[derive(Debug, Default)]
 pub struct Frontends {
-    known: Mutex<HashMap<Vec<Part>, Option<Arc<Vec<Part>>>>>,
+    known: Mutex<HashMap<Shape, Option<Arc<Shape>>>>,
 }
 
 impl Frontends {
@@ -51,7 +54,7 @@ impl Frontends {
         names: Names<'_>,
         ask: impl FnOnce(&[Word]) -> Option<Vec<u8>>,
     ) -> Option<Vec<Word>> {
-        let shape: Vec<Part> = words.iter().map(|word| names.take_out(word)).collect();
+        let shape: Shape = words.iter().map(|word| names.take_out(word)).collect();
         // Held while the driver answers: other workers want the same answer.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let template = known
@@ -103,7 +106,7 @@ impl Names<'_> {
 
 /// The shape of the one `-cc1` command in a driver's answer. `None` if the driver is a wrapper around another program,
 /// would run anything else besides, or names the compilation where this does not expect it.
-fn learn(program: &[u8], answer: &[u8], names: Names<'_>) -> Option<Vec<Part>> {
+fn learn(program: &[u8], answer: &[u8], names: Names<'_>) -> Option<Shape> {
     let jobs = driver::parse(answer).jobs;
     let [job] = jobs.as_slice() else { return None };
     let (frontend, arguments) = job.split_first()?;
