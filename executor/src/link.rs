@@ -30,6 +30,7 @@ use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::store::Store;
 use distlto_prepare::write::IoError;
 use miette::Diagnostic;
+use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::cancel::Cancel;
@@ -231,19 +232,24 @@ impl Session<'_> {
         let digests_path = PathBuf::from(format!("{}/digests", self.directory));
         // A damaged cache costs time only.
         let (digests, _) = FileDigests::load(&digests_path, Path::new(""));
-        for (id, _) in graph.actions().filter(|(_, action)| is_planning(action.kind)) {
-            if freshness::check_action(graph, id, &log, &digests)?.is_some() {
-                freshness::finished(graph, id, &log, &digests)?;
-            }
-        }
         let of_kind = |kind| graph.actions().filter(move |(_, action)| action.kind == kind).map(|(id, _)| id);
         let backends: Vec<ActionId> = of_kind(ActionKind::Opt).collect();
-        let wanted: Vec<ActionId> = freshness::check(graph, &backends, &log, &digests)?
-            .into_iter()
-            .filter(|(id, reason)| reason.is_some() && graph.action(*id).kind == ActionKind::Opt)
-            .map(|(id, _)| id)
-            .collect();
-        let result = self.compile(planned, graph, &wanted, &log, &digests);
+        // What they depend on has just run, so each is asked about by itself.
+        let wanted: Vec<ActionId> = backends
+            .par_iter()
+            .with_min_len(16)
+            .filter_map(|&id| match freshness::check_action(graph, id, &log, &digests) {
+                Ok(None) => None,
+                Ok(Some(_)) => Some(Ok(id)),
+                Err(error) => Some(Err(error)),
+            })
+            .collect::<Result<_, _>>()?;
+        let result = std::thread::scope(|scope| {
+            let recording = scope.spawn(|| record_planning(graph, &log, &digests));
+            let result = self.compile(planned, graph, &wanted, &log, &digests);
+            let recorded = recording.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            result.and_then(|code| recorded.map(|()| code).map_err(LinkError::from))
+        });
         digests.save(&digests_path)?;
         let code = result?;
         if code != 0 {
@@ -340,8 +346,15 @@ pub(crate) fn show(text: &[u8]) {
     let _ = io::stderr().lock().write_all(text);
 }
 
-fn is_planning(kind: ActionKind) -> bool {
-    matches!(kind, ActionKind::Prepare | ActionKind::ThinLink)
+/// Records the steps that planning has taken, for whoever asks later what would run.
+fn record_planning(graph: &ActionGraph, log: &ActionLog, digests: &FileDigests) -> Result<(), IoError> {
+    let taken = |kind| matches!(kind, ActionKind::Prepare | ActionKind::ThinLink);
+    for (id, _) in graph.actions().filter(|(_, action)| taken(action.kind)) {
+        if freshness::check_action(graph, id, log, digests)?.is_some() {
+            freshness::finished(graph, id, log, digests)?;
+        }
+    }
+    Ok(())
 }
 
 /// Records each backend as it finishes, so that a killed run repeats only what was running.

@@ -30,27 +30,29 @@ pub fn look(named: &Named, fat_lto: bool) -> Result<Looked, InputError> {
         return Ok(Looked::Other);
     }
     let path = &named.path;
-    match kind::classify_file(path)? {
+    let bytes = Input::open(path)?;
+    match kind::classify(&bytes) {
         Kind::Bitcode { .. } => {
-            let module = read_module(path)?;
-            Ok(Looked::Module { module: Box::new(module), bitcode: None })
+            let module = Box::new(module_of(path, &bytes)?);
+            Ok(Looked::Module { module, bitcode: None })
         }
         Kind::FatLto(_) if fat_lto => {
-            let bytes = Input::open(path)?;
             let Some(bitcode) = kind::bitcode_of(&bytes) else { return Ok(Looked::Other) };
-            let module =
-                module::read(bitcode).map_err(|source| InputError::Bitcode { path: path.clone(), source })?;
-            Ok(Looked::Module { module: Box::new(module), bitcode: Some(bitcode.to_vec()) })
+            let module = Box::new(module_of(path, bitcode)?);
+            Ok(Looked::Module { module, bitcode: Some(bitcode.to_vec()) })
         }
         Kind::Archive { thin } if holds_bitcode(path, fat_lto)? => Ok(Looked::Archive { thin }),
         _ => Ok(Looked::Other),
     }
 }
 
+fn module_of(path: &Path, bitcode: &[u8]) -> Result<Module, InputError> {
+    module::read(bitcode).map_err(|source| InputError::Bitcode { path: path.to_owned(), source })
+}
+
 /// Reads what a bitcode file says of itself.
 pub fn read_module(path: &Path) -> Result<Module, InputError> {
-    let bytes = Input::open(path)?;
-    module::read(&bytes).map_err(|source| InputError::Bitcode { path: path.to_owned(), source })
+    module_of(path, &Input::open(path)?)
 }
 
 /// The files that unpacking an archive reads, those that no plan can name left out: the archive and, of a thin one,

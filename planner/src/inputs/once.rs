@@ -5,6 +5,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
+
 use super::line::Part;
 use super::look::Looked;
 
@@ -12,7 +14,9 @@ use super::look::Looked;
 /// empty, and of several lazy mentions only the first can be loaded; a second one would only overwrite the first
 /// one's shard with a stub (LLVM names shards by path, and two spellings can be one path).
 pub struct Once {
-    loaded: HashSet<PathBuf>,
+    loaded: Vec<PathBuf>,
+    /// Where those lead, once a lazy mention asks; most lines have none.
+    identities: Option<HashSet<PathBuf>>,
     lazy: HashSet<PathBuf>,
 }
 
@@ -23,20 +27,23 @@ impl Once {
             .iter()
             .zip(looked_at)
             .filter_map(|(part, looked)| match (part, looked) {
-                (Part::Input(named), Looked::Module { .. }) if !named.in_lib => Some(identity(&named.path)),
+                (Part::Input(named), Looked::Module { .. }) if !named.in_lib => Some(named.path.clone()),
                 (Part::Input(named), Looked::Archive { .. }) if named.whole_archive => {
-                    Some(identity(&named.path))
+                    Some(named.path.clone())
                 }
                 _ => None,
             })
             .collect();
-        Self { loaded, lazy: HashSet::new() }
+        Self { loaded, identities: None, lazy: HashSet::new() }
     }
 
     /// Whether a lazy mention of this file can still bring something.
     pub fn takes_lazy(&mut self, path: &Path) -> bool {
+        let loaded = &self.loaded;
+        let loaded =
+            self.identities.get_or_insert_with(|| loaded.par_iter().map(|path| identity(path)).collect());
         let identity = identity(path);
-        !self.loaded.contains(&identity) && self.lazy.insert(identity)
+        !loaded.contains(&identity) && self.lazy.insert(identity)
     }
 }
 
