@@ -121,17 +121,18 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
     let expanded = response::expand(command.to_vec())?;
     let key = state::key(&expanded, options);
     let guess = state::guess_output(&expanded).map(|output| state::directory(&output));
-    if let Some(directory) = guess.as_deref().filter(|directory| Path::new(directory).is_dir()) {
-        let _lock = lock::Lock::take(directory)?;
-        if unchanged::is_unchanged(directory, &key) {
-            nothing_to_do(options, progress.as_ref(), started);
-            if options.style.verbose && !options.style.json {
-                eprintln!("distlto: {}: nothing to do", directory.trim_end_matches(".distlto"));
-            }
-            return Ok(0);
+    let mut held =
+        guess.as_deref().filter(|guess| Path::new(guess).is_dir()).map(state::State::open).transpose()?;
+    if let Some(state) = &held
+        && unchanged::is_unchanged(state.directory(), &key)
+    {
+        nothing_to_do(options, progress.as_ref(), started);
+        if options.style.verbose && !options.style.json {
+            eprintln!("distlto: {}: nothing to do", state.directory().trim_end_matches(".distlto"));
         }
+        return Ok(0);
     }
-    let resolved = match guess.as_deref().and_then(|directory| line_cache::load(directory, &key)) {
+    let resolved = match held.as_ref().and_then(|held| line_cache::load(held.directory(), &key)) {
         Some(link) => Resolved::Link(link),
         None => front::resolve(command, &runner)?,
     };
@@ -149,7 +150,10 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         return Err(replace_process(command));
     }
     let directory = state::directory(&output);
-    let held = state::State::open(&directory)?;
+    let held = match held.take_if(|held| held.directory() == directory) {
+        Some(held) => held,
+        None => state::State::open(&directory)?,
+    };
     let session = Session {
         link: &link,
         directory: &directory,

@@ -1,8 +1,8 @@
 //! Names that every tool on the way can take: odd ones get a symbolic link with a plain name.
 //!
-//! A module id stands in import lists (one a line), in JSON (UTF-8) and on command lines (`@`, `-`), and where LLVM
-//! puts a module's shard follows from the id. So an id must be UTF-8, on one line, no option, and lead to a
-//! place of its own. Knows nothing of links.
+//! A module id stands in import lists (one a line), in index shards (where LLVM writes only ASCII rightly) and on
+//! command lines (`@`, `-`), and where LLVM puts a module's shard follows from the id. So an id must be ASCII, on
+//! one line, no option, and lead to a place of its own. Knows nothing of links.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,7 +15,7 @@ use distlto_prepare::write::{IoError, remove};
 /// Whether a path cannot be a module id, or a word of a command in JSON.
 pub fn needs_alias(path: &Path) -> bool {
     match path.to_str() {
-        Some(text) => text.starts_with(['@', '-']) || text.chars().any(char::is_control),
+        Some(text) => text.starts_with(['@', '-']) || !text.bytes().all(|byte| matches!(byte, b' '..=b'~')),
         None => true,
     }
 }

@@ -55,6 +55,16 @@ pub enum InputError {
         /// What is wrong, and where in the file.
         source: BitcodeError,
     },
+    /// An object without content, which lld would pass over.
+    #[error("{} is empty: its module would be missing from the program", path.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("compile it again; a compiler that was killed or ran out of space leaves such a file")
+    )]
+    EmptyObject {
+        /// The file.
+        path: PathBuf,
+    },
     /// A linker option that would make the inputs others than those the line names.
     #[error("{option} cannot be used in a distributed link")]
     #[diagnostic(code(distlto::untranslatable), help("{remedy}"))]

@@ -15,8 +15,8 @@ const RESERVED: &str = ".distlto-";
 /// Maps any path to a relative UTF-8 path of normal components, one for one: equal results mean equal paths
 /// (up to collisions of 128 bits of blake3 for components over 200 bytes).
 ///
-/// Plain components stay as they are. `%`, `;` (which linkers split options at), control characters, bytes that
-/// are not UTF-8, backslashes, and components that are empty, `.` or `..` are percent-encoded; a leading `/` is
+/// Plain components stay as they are. `%`, `;` (which linkers split options at), control characters, all that is not
+/// ASCII (which LLVM writes wrongly into index shards), backslashes, and components that are empty, `.` or `..` are percent-encoded; a leading `/` is
 /// the component `%2F`; no component begins like distlto's own files. A path that is a file on one system never
 /// becomes a directory of another file's path there, since components map one for one; `a` beside `a/b`, which
 /// no file system can hold, stay a file and a directory of one name.
@@ -50,7 +50,7 @@ fn escape_component(component: &[u8]) -> String {
     }
     for chunk in component.utf8_chunks() {
         for c in chunk.valid().chars() {
-            if matches!(c, '%' | ';' | '\\' | '/') || c.is_control() {
+            if matches!(c, '%' | ';' | '\\' | '/') || c.is_control() || !c.is_ascii() {
                 c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| push_encoded(&mut out, byte));
             } else {
                 out.push(c);

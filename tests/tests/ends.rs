@@ -183,15 +183,16 @@ fn a_linker_that_is_missing_is_exit_code_7() -> Result<()> {
     Ok(())
 }
 
-/// Damaged inputs: the message names the file, the old program stays, and nothing panics. (An empty file is an empty
-/// linker script to lld, which says nothing of it.)
+/// Damaged inputs: the message names the file, the old program stays, and nothing panics.
 #[test]
 fn damaged_inputs_are_named() -> Result<()> {
     let project = Project::create("damaged", &SOURCES)?;
     succeed(&mut project.link()?)?;
     let good = fs::read(project.path("part.o"))?;
     let half = &good[..good.len() / 2];
-    for (name, bytes) in [("cut", half), ("magic only", &good[..4]), ("text", b"!<arch>\nnonsense\n")] {
+    for (name, bytes) in
+        [("cut", half), ("magic only", &good[..4]), ("empty", &[]), ("text", b"!<arch>\nnonsense\n")]
+    {
         fs::write(project.path("part.o"), bytes)?;
         let mut link = project.link()?;
         let output = capture(&mut link)?;

@@ -14,7 +14,8 @@ use crate::shell::{cargo, find, output, quietly, run, shown};
 /// The LLVM that everything is tested with.
 pub const NEWEST: u32 = 22;
 
-const SUPPORTED: [u32; 5] = [22, 19, 16, 15, 14];
+/// All that are tested with.
+pub const SUPPORTED: [u32; 5] = [22, 19, 16, 15, 14];
 
 /// Makes the newest LLVM and the given ones usable.
 pub fn setup(versions: &[u32]) -> Result<()> {

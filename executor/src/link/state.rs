@@ -97,6 +97,11 @@ impl State {
         Ok(Self { directory: directory.to_owned(), fresh, _lock: lock })
     }
 
+    /// Its path.
+    pub fn directory(&self) -> &str {
+        &self.directory
+    }
+
     /// Releases the directory of a link that needs none, and removes it if it was made for this run.
     pub fn discard(self) -> Result<(), LinkError> {
         if self.fresh {

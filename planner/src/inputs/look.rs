@@ -41,6 +41,10 @@ pub fn look(named: &Named, fat_lto: bool) -> Result<Looked, InputError> {
             let module = Box::new(module_of(path, bitcode)?);
             Ok(Looked::Module { module, bitcode: Some(bitcode.to_vec()) })
         }
+        // lld takes an empty file for an empty linker script, and the module is missing from the program.
+        Kind::Empty if path.extension().is_some_and(|extension| extension == "o") => {
+            Err(InputError::EmptyObject { path: path.clone() })
+        }
         Kind::Archive { thin } if holds_bitcode(path, fat_lto)? => Ok(Looked::Archive { thin }),
         _ => Ok(Looked::Other),
     }

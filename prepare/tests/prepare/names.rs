@@ -23,7 +23,7 @@ fn plain_paths_stay_readable() {
         ("/", "%2F/%empty"),
         ("100%;x", "100%25%3Bx"),
         ("a\\b\nc", "a%5Cb%0Ac"),
-        ("\u{fc}.o", "\u{fc}.o"),
+        ("\u{fc}.o", "%C3%BC.o"),
         (".distlto-tmp-x/.Distlto-y", "%2Edistlto-tmp-x/%2EDistlto-y"),
         ("...", "..."),
     ] {

@@ -1,5 +1,6 @@
-// Letters beyond ASCII: lld writes such module paths wrongly into its shards, so the link is refused.
-//# refused: rename the object
+// Letters beyond ASCII: lld writes such module paths wrongly into its shards, so such an object gets an alias.
+//# modules: 2
+//# without dtlto: lld's distributor is given such paths wrongly
 //# step: mv part.o pärt-部分-🧩.o
 //# link: main.o pärt-部分-🧩.o
 //--- main.c
