@@ -9,6 +9,7 @@ use std::path::Path;
 
 use distlto_planner::digests::Digest;
 use distlto_planner::words::{Word, lossy};
+use distlto_prepare::names::escape_path;
 use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
 
 use super::LinkError;
@@ -59,9 +60,12 @@ pub fn guess_output(expanded: &[Word]) -> Option<String> {
     std::str::from_utf8(value).ok().map(str::to_owned)
 }
 
-/// The state directory of an output.
+/// The state directory of an output, beside it. Its name is ASCII, since members of archives have their module ids in it.
 pub fn directory(output: &str) -> String {
-    format!("{output}.distlto")
+    let (parent, name) = output.rsplit_once('/').map_or(("", output), |(parent, name)| (parent, name));
+    let slash = if name.len() == output.len() { "" } else { "/" };
+    let name = if name.is_ascii() { name.to_owned() } else { escape_path(name.as_bytes()) };
+    format!("{parent}{slash}{name}.distlto")
 }
 
 /// Whether an output is a device or a directory, which no link can be kept beside.
@@ -135,6 +139,17 @@ fn sweep(directory: &Path) -> Result<(), IoError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn state_lies_beside_the_output_under_an_ascii_name() {
+        for (output, expected) in [
+            ("a.out", "a.out.distlto"),
+            ("bin/x;y", "bin/x;y.distlto"),
+            ("/bin/pr\u{f6}g", "/bin/pr%C3%B6g.distlto"),
+        ] {
+            assert_eq!(directory(output), expected);
+        }
+    }
 
     #[test]
     fn the_output_is_guessed_from_the_usual_spellings() {
