@@ -132,6 +132,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         }
         return Ok(0);
     }
+    let started = unchanged::settle(&expanded);
     let resolved = match held.as_ref().and_then(|held| line_cache::load(held.directory(), &key)) {
         Some(link) => Resolved::Link(link),
         None => front::resolve(command, &runner)?,

@@ -6,8 +6,10 @@ use std::fs;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
+use distlto_tests::distlto;
 use distlto_tests::project::Project;
 use distlto_tests::run::succeed;
+use distlto_tests::toolchain::Toolchain;
 
 /// `leaf` is imported by nobody, `shared` by `a` and `b`, `c` imports nothing that is edited.
 const SOURCES: [(&str, &str); 6] = [
@@ -92,6 +94,40 @@ fn nothing_to_do(project: &Project) -> Result<()> {
 #[test]
 fn a_link_with_nothing_changed_runs_nothing() -> Result<()> {
     nothing_to_do(&project("no-op")?)
+}
+
+/// Sources on the link line are inputs too, with all that they include; so is a response file of the linker's own.
+#[test]
+fn what_the_driver_reads_on_the_way_is_seen() -> Result<()> {
+    let project = project("driver-inputs")?;
+    let folder = project.path("");
+    let write = |name: &str, text: &str| fs::write(folder.join(name), text);
+    write("value.h", "#define VALUE 1\n")?;
+    write(
+        "whole.c",
+        "#include <stdio.h>\n#include \"value.h\"\nint main(void) { printf(\"%d\\n\", VALUE); }\n",
+    )?;
+    write("linker.rsp", "--defsym=first=1\n")?;
+    let link = || -> Result<()> {
+        let mut command = Command::new(distlto::binary()?);
+        command.args(["link", "--"]).arg(Toolchain::from_env()?.tool("clang")?).current_dir(&folder);
+        command.args(["-O2", "-flto=thin", "-fuse-ld=lld", "-Wl,@linker.rsp", "whole.c", "-o", "program"]);
+        succeed(&mut command)?;
+        Ok(())
+    };
+    let defines = |name: &str| -> Result<bool> {
+        Ok(fs::read(folder.join("program"))?.windows(name.len()).any(|part| part == name.as_bytes()))
+    };
+    link()?;
+    link()?;
+    ensure!(project.say()? == "1\n" && defines("first")?);
+    write("value.h", "#define VALUE 2\n")?;
+    link()?;
+    ensure!(project.say()? == "2\n", "an edited header was not seen");
+    write("linker.rsp", "--defsym=second=1\n")?;
+    link()?;
+    ensure!(defines("second")? && !defines("first")?, "an edited response file was not seen");
+    Ok(())
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use distlto_planner::digests::Digest;
-use distlto_planner::words::{Word, lossy};
+use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::names::escape_path;
 use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
 
@@ -44,7 +44,13 @@ pub fn key(expanded: &[Word], options: &Options) -> Key {
     for name in VARIABLES {
         add(std::env::var_os(name).unwrap_or_default().as_bytes());
     }
-    expanded.iter().for_each(|word| add(word));
+    for word in expanded {
+        add(word);
+        // `-Wl,@FILE` reaches the linker as a response file of its own.
+        for file in word.split(|&byte| byte == b',').filter_map(|part| part.strip_prefix(b"@")) {
+            add(&fs::read(path_of(file)).unwrap_or_default());
+        }
+    }
     Digest::of(&text)
 }
 

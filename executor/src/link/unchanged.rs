@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use distlto_planner::front::{LinkCommand, in_search_path};
 use distlto_planner::index::PlannedLink;
-use distlto_planner::words::path_of;
-use distlto_prepare::write::{IoError, write_if_changed};
+use distlto_planner::words::{Word, path_of};
+use distlto_prepare::write::{IoError, remove, write_if_changed};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -20,8 +20,24 @@ use super::state::Key;
 
 const VERSION: u32 = 1;
 
-/// Time stamps may stand still for this long while a file changes.
-const GRAIN: Duration = Duration::from_millis(50);
+/// Time stamps may stand still for this long while a file changes: Linux ticks at 100 Hz or faster.
+const GRAIN: Duration = Duration::from_millis(20);
+
+/// Waits until a change of any file that a command names would show in its time stamps, and returns the time then. A
+/// build starts the link right after the last compilation, whose object could not be told from a later one otherwise.
+pub fn settle(words: &[Word]) -> SystemTime {
+    let age = words
+        .par_iter()
+        .with_min_len(64)
+        .filter(|word| !word.starts_with(b"-"))
+        .filter_map(|word| fs::metadata(path_of(word)).ok()?.modified().ok())
+        .filter_map(|modified| SystemTime::now().duration_since(modified).ok())
+        .min();
+    if let Some(left) = age.and_then(|age| (GRAIN + GRAIN / 4).checked_sub(age)) {
+        std::thread::sleep(left);
+    }
+    SystemTime::now()
+}
 
 /// The state of a file, by which a change shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,7 +102,7 @@ pub fn is_unchanged(directory: &str, key: &Key) -> bool {
 }
 
 /// Records a successful link. Nothing is recorded if a file that it read is so young that it may have changed
-/// after it was read.
+/// after it was read, or if the command also compiles: what a source includes is not known here.
 pub fn record(
     directory: &str,
     key: &Key,
@@ -116,14 +132,11 @@ pub fn record(
     let place = place(directory);
     let states: Option<Vec<FileState>> =
         paths.par_iter().with_min_len(64).map(|path| FileState::of(path)).collect();
-    let settled = states.filter(|states| states.iter().all(|state| state.is_older_than(started)));
+    let settled = states.filter(|states| {
+        link.compilations.is_empty() && states.iter().all(|state| state.is_older_than(started))
+    });
     let (Some(mut files), Some(output)) = (settled, FileState::of(plan.output.as_std_path())) else {
-        return match fs::remove_file(&place) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(IoError::on("remove", place)(error))
-            }
-            _ => Ok(()),
-        };
+        return remove(&place);
     };
     files.push(output);
     let record = Record { version: VERSION, key: key.to_string(), files, absent: planned.absent.clone() };
