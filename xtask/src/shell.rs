@@ -69,9 +69,9 @@ pub fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).context("output is not UTF-8")
 }
 
-/// Builds distlto as users get it and gives its path.
+/// Builds distlto as users get it, with the fork server beside it, and gives its path.
 pub fn distlto() -> Result<PathBuf> {
-    run(cargo().args(["build", "--quiet", "--release", "--package", "distlto", "--bin", "distlto"]))?;
+    run(cargo().args(["build", "--quiet", "--release"]))?;
     Ok(target().join("release/distlto"))
 }
 
