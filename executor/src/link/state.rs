@@ -3,14 +3,15 @@
 //! Knows nothing of plans.
 
 use std::fs;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use distlto_planner::digests::Digest;
-use distlto_planner::words::{Word, lossy, path_of};
+use distlto_planner::words::{Word, path_of};
 use distlto_prepare::names::escape_path;
-use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
+use distlto_prepare::write::IoError;
+
+use crate::staging;
 
 use super::LinkError;
 use super::Options;
@@ -123,20 +124,11 @@ impl State {
 
 /// Removes every temporary below a directory.
 fn sweep(directory: &Path) -> Result<(), IoError> {
-    let entries = match fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(IoError::on("read", directory)(error)),
-    };
-    for entry in entries {
+    staging::sweep(directory)?;
+    for entry in fs::read_dir(directory).map_err(IoError::on("read", directory))? {
         let entry = entry.map_err(IoError::on("read", directory))?;
-        let path = entry.path();
-        let is_directory = entry.file_type().map_err(IoError::on("read", &path))?.is_dir();
-        if lossy(entry.file_name().as_bytes()).starts_with(TEMPORARY_PREFIX) {
-            let removed = if is_directory { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-            removed.map_err(IoError::on("remove", &path))?;
-        } else if is_directory {
-            sweep(&path)?;
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            sweep(&entry.path())?;
         }
     }
     Ok(())
