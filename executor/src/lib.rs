@@ -12,6 +12,7 @@ pub mod index_command;
 pub mod job;
 pub mod link;
 pub mod local;
+pub mod module_links;
 pub mod opt;
 pub mod process;
 pub mod progress;
