@@ -137,6 +137,11 @@ impl ActionGraph {
         &self.actions[id]
     }
 
+    /// Says what an action costs, where that is found out after the graph was made.
+    pub fn set_cost(&mut self, id: ActionId, cost: u64) {
+        self.actions[id].cost = cost;
+    }
+
     /// All actions in the order in which they were added, which is an order they can run in.
     pub fn actions(&self) -> impl ExactSizeIterator<Item = (ActionId, &Action)> {
         self.actions.node_indices().map(|id| (id, &self.actions[id]))

@@ -6,6 +6,7 @@ pub mod bitcode;
 pub mod compile_jobs;
 pub mod digests;
 pub mod driver;
+pub mod dtlto;
 pub mod emit;
 pub mod freshness;
 pub mod front;

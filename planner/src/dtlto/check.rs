@@ -1,0 +1,194 @@
+//! What the jobs of a job file may not be, and their action graph.
+//!
+//! Both shapes end here. An output is refused where lld would never ask for it: outside of the linker output's
+//! directory and of the working directory, or where another job reads or writes. Knows nothing of JSON.
+
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use indexmap::IndexMap;
+
+use super::error::{Failure, Problem};
+use super::paths::{PathId, Paths};
+use super::place::{Place, Step};
+use super::{JobFile, Shape};
+use crate::graph::{Action, ActionGraph, ActionKind, FileId, PrefixId};
+
+/// One job: its own words, then files. Inputs begin with module and shard, outputs with the object.
+#[derive(Debug, Default)]
+pub(super) struct Job {
+    pub args: Vec<String>,
+    pub inputs: Vec<PathId>,
+    pub outputs: Vec<PathId>,
+}
+
+/// A job file that was read and not yet checked.
+#[derive(Debug)]
+pub(super) struct Jobs<'a> {
+    pub shape: Shape,
+    pub linker_output: Option<Utf8PathBuf>,
+    pub paths: Paths<'a>,
+    pub common_args: Vec<String>,
+    pub common_inputs: Vec<PathId>,
+    pub jobs: Vec<Job>,
+    /// Identifier, file, and place in the list of modules.
+    pub placed: Vec<(PathId, PathId, usize)>,
+}
+
+fn failure(place: Place, problem: Problem) -> Failure {
+    Failure { place, position: None, problem: Box::new(problem) }
+}
+
+impl Jobs<'_> {
+    pub fn check(&self) -> Result<(), Failure> {
+        self.check_compiler()?;
+        for (index, job) in self.jobs.iter().enumerate() {
+            if job.inputs.len() < 2 {
+                let problem = Problem::NoModule { count: job.inputs.len() };
+                return Err(failure(Place::of_list(index, "inputs"), problem));
+            }
+            if job.inputs[0] == job.inputs[1] {
+                let path = self.paths.text(job.inputs[0]).to_owned();
+                return Err(failure(Place::of_job(index, "inputs", 1), Problem::ModuleIsShard { path }));
+            }
+            let Some(&object) = job.outputs.first() else {
+                return Err(failure(Place::of_list(index, "outputs"), Problem::NoOutput));
+            };
+            self.check_named(index, job, object)?;
+        }
+        self.check_outputs()
+    }
+
+    fn check_compiler(&self) -> Result<(), Failure> {
+        let (place, problem) = match (self.shape, self.common_args.first()) {
+            (_, Some(compiler)) if !compiler.is_empty() => return Ok(()),
+            (Shape::Current, Some(_)) => (Place::of_common("args", 0), Problem::EmptyCompiler),
+            (Shape::Current, None) => {
+                (Place(vec![Step::Field("common"), Step::Field("args")]), Problem::NoCompiler)
+            }
+            (Shape::Version0, _) => {
+                (Place(vec![Step::Field("common"), Step::Field("codegen-tool")]), Problem::EmptyCompiler)
+            }
+        };
+        Err(failure(place, problem))
+    }
+
+    /// The command names the files that the lists begin with; otherwise another file would be compiled or written
+    /// than the one that is checked.
+    fn check_named(&self, index: usize, job: &Job, object: PathId) -> Result<(), Failure> {
+        let named = |path| job.args.iter().any(|word| word.ends_with(self.paths.text(path)));
+        for (list, at, path) in
+            [("inputs", 0, job.inputs[0]), ("inputs", 1, job.inputs[1]), ("outputs", 0, object)]
+        {
+            if !named(path) {
+                let problem = Problem::NotInCommand { path: self.paths.text(path).to_owned() };
+                return Err(failure(Place::of_job(index, list, at), problem));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_outputs(&self) -> Result<(), Failure> {
+        let (_, files) = self.paths.files();
+        let mut writers: Vec<Option<u32>> = vec![None; files.len()];
+        for (index, job) in self.jobs.iter().enumerate() {
+            for (at, &output) in job.outputs.iter().enumerate() {
+                let place = || Place::of_job(index, "outputs", at);
+                let path = self.paths.path(output);
+                if !self.may_write(path) {
+                    let linker_output = self.linker_output.clone();
+                    return Err(failure(place(), Problem::Outside { path: path.to_owned(), linker_output }));
+                }
+                // A text of four billion jobs does not fit in memory.
+                let this = u32::try_from(index).unwrap_or(u32::MAX);
+                if let Some(other) = writers[files[output as usize].0 as usize].replace(this) {
+                    let problem = Problem::TwoWriters { path: path.to_owned(), other: other as usize };
+                    return Err(failure(place(), problem));
+                }
+            }
+        }
+        let read = |path: PathId, place: Place| match writers[files[path as usize].0 as usize] {
+            Some(writer) => {
+                let path = self.paths.path(path).to_owned();
+                Err(failure(place, Problem::InputIsWritten { path, writer: writer as usize }))
+            }
+            None => Ok(()),
+        };
+        for (at, &input) in self.common_inputs.iter().enumerate() {
+            read(input, Place::of_common("inputs", at))?;
+        }
+        for &(_, file, at) in &self.placed {
+            read(file, Place::of_common("modules", at))?;
+        }
+        for (index, job) in self.jobs.iter().enumerate() {
+            // The loop that places are made in only on failure: it sees each import of each job.
+            if let Some(at) =
+                job.inputs.iter().position(|&input| writers[files[input as usize].0 as usize].is_some())
+            {
+                read(job.inputs[at], Place::of_job(index, "inputs", at))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// lld writes objects beside its own output. A relative path that does not climb is inside of the working
+    /// directory, which is allowed too, since later versions may have a place of their own there.
+    fn may_write(&self, output: &Utf8Path) -> bool {
+        let climbs = |path: &Utf8Path| path.components().any(|part| part == Utf8Component::ParentDir);
+        if output.file_name().is_none() {
+            return false;
+        }
+        if output.is_relative() && !climbs(output) {
+            return true;
+        }
+        match &self.linker_output {
+            Some(linker_output) => linker_output
+                .parent()
+                .and_then(|directory| output.strip_prefix(directory).ok())
+                .is_some_and(|rest| rest.is_relative() && !climbs(rest)),
+            None => !climbs(output),
+        }
+    }
+
+    pub fn into_job_file(self) -> Result<JobFile, Failure> {
+        let (table, files) = self.paths.files();
+        let file = |path: PathId| files[path as usize];
+        let mut last_seen = vec![0_usize; table.len()];
+        let mut actions = Vec::with_capacity(self.jobs.len());
+        let mut objects = Vec::with_capacity(self.jobs.len());
+        for (index, job) in self.jobs.into_iter().enumerate() {
+            // A file that is listed twice is one input.
+            let first_time = |&FileId(file): &FileId| {
+                std::mem::replace(&mut last_seen[file as usize], index + 1) != index + 1
+            };
+            let inputs = job.inputs.iter().chain(&self.common_inputs).map(|&path| file(path));
+            let inputs: Vec<_> = inputs.filter(first_time).collect();
+            objects.push(file(job.outputs[0]));
+            actions.push(Action {
+                kind: ActionKind::Opt,
+                label: self.paths.text(job.inputs[0]).to_owned(),
+                prefix: Some(PrefixId(0)),
+                args: job.args,
+                inputs,
+                outputs: job.outputs.iter().map(|&path| file(path)).collect(),
+                cost: 0,
+            });
+        }
+        let objects: Vec<_> = objects.into_iter().map(|FileId(file)| table[file as usize].clone()).collect();
+        let graph = ActionGraph::from_parts(table, vec![self.common_args.clone()], actions)
+            .map_err(|error| failure(Place::default(), Problem::Graph(error)))?;
+        let job = |object: &Utf8PathBuf| graph.find_file(object).and_then(|file| graph.producer(file));
+        // Each job writes its object, and no other job does, so none is left out.
+        let jobs = objects.iter().filter_map(job).collect();
+        let owned = |path: PathId| self.paths.path(path).to_owned();
+        let placed: IndexMap<_, _> =
+            self.placed.iter().map(|&(id, file, _)| (self.paths.text(id).to_owned(), owned(file))).collect();
+        Ok(JobFile {
+            shape: self.shape,
+            linker_output: self.linker_output,
+            jobs,
+            common_args: self.common_args,
+            common_inputs: self.common_inputs.iter().map(|&path| owned(path)).collect(),
+            placed,
+            graph,
+        })
+    }
+}

@@ -1,0 +1,38 @@
+//! What each job costs, read from its shard, so that the costliest can begin first.
+//!
+//! The one module of the front end that reads files besides the job file. A shard that cannot be read is no error
+//! here: the job itself says what is wrong with it.
+
+use std::fs;
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use super::JobFile;
+use crate::graph::ActionId;
+use crate::shard;
+
+/// Bytes of bitcode for each IR instruction, to compare a module's size with costs in instructions.
+const BYTES_PER_INSTRUCTION: u64 = 12;
+
+/// Sets the cost of every action: IR instructions, own and imported, as the job's shard has them, or as the size of
+/// the module suggests. Paths are relative to `directory`, or to the current one when `None`.
+pub fn set_costs(file: &mut JobFile, directory: Option<&Path>) {
+    let costs: Vec<_> = file.jobs.par_iter().map(|&job| cost(file, job, directory)).collect();
+    for (&job, cost) in file.jobs.iter().zip(costs) {
+        file.graph.set_cost(job, cost);
+    }
+}
+
+fn cost(file: &JobFile, job: ActionId, directory: Option<&Path>) -> u64 {
+    let place = |path: &str| directory.map_or_else(|| path.into(), |directory| directory.join(path));
+    let module = file.module(job);
+    let from_shard = fs::read(place(file.shard(job).as_str())).ok().and_then(|bytes| {
+        let cost = shard::read(&bytes).ok()?.cost(module).ok()?;
+        Some(cost.total())
+    });
+    from_shard.filter(|&cost| cost > 0).unwrap_or_else(|| {
+        let content = file.content_of(module.into());
+        fs::metadata(place(content.as_str())).map_or(0, |found| found.len() / BYTES_PER_INSTRUCTION)
+    })
+}

@@ -1,0 +1,281 @@
+//! What can be wrong with a job file: which file, where in it, and what the user can do.
+//!
+//! Knows nothing of how job files are read.
+
+use std::fmt;
+
+use camino::Utf8PathBuf;
+use miette::Diagnostic;
+use thiserror::Error;
+
+use super::place::Place;
+use crate::graph::error::GraphError;
+
+/// Why a job file cannot be used.
+#[derive(Debug, Error, Diagnostic)]
+#[error("{file}: {problem}")]
+#[diagnostic(forward(problem))]
+pub struct JobFileError {
+    /// The job file, as the caller called it.
+    pub file: String,
+    /// What is wrong, and where.
+    #[source]
+    pub problem: Located,
+}
+
+impl JobFileError {
+    /// The error for a path of [`super::JobFile::garbled`] that does not exist.
+    pub fn garbled(file: &str, path: &camino::Utf8Path) -> Self {
+        let problem = Box::new(Problem::Garbled { path: path.to_owned() });
+        Failure { place: Place::default(), position: None, problem }.in_file(file)
+    }
+}
+
+/// A problem with its place in the text.
+#[derive(Debug)]
+pub struct Located {
+    /// A path such as `jobs[12].inputs[3]`; empty for the whole text.
+    pub place: String,
+    /// Line and column, counted from 1, of what could not be read; `None` for what is wrong in itself.
+    pub position: Option<(usize, usize)>,
+    /// What is wrong.
+    pub problem: Box<Problem>,
+}
+
+impl fmt::Display for Located {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, position, problem } = self;
+        match (place.is_empty(), position) {
+            (false, Some((line, column))) => write!(f, "{place} (line {line}, column {column}): {problem}"),
+            (false, None) => write!(f, "{place}: {problem}"),
+            (true, Some((line, column))) => write!(f, "line {line}, column {column}: {problem}"),
+            (true, None) => write!(f, "{problem}"),
+        }
+    }
+}
+
+impl std::error::Error for Located {}
+
+impl Diagnostic for Located {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.problem.code()
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.problem.help()
+    }
+}
+
+/// A problem whose file is not known yet.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub place: Place,
+    pub position: Option<(usize, usize)>,
+    pub problem: Box<Problem>,
+}
+
+impl Failure {
+    pub fn in_file(self, file: &str) -> JobFileError {
+        let place = if self.place.0.is_empty() { String::new() } else { self.place.to_string() };
+        let problem = Located { place, position: self.position, problem: self.problem };
+        JobFileError { file: file.to_owned(), problem }
+    }
+}
+
+/// What is wrong with a job file.
+#[derive(Debug, Error, Diagnostic)]
+#[diagnostic(code(distlto::bad_input))]
+pub enum Problem {
+    /// The text ends early.
+    #[error("the file ends too early: {message}")]
+    #[diagnostic(help("it was truncated, perhaps by a full disk: free space and link again"))]
+    Truncated {
+        /// What was read there.
+        message: String,
+    },
+    /// Not JSON.
+    #[error("not JSON: {message}")]
+    #[diagnostic(help("the job file is what lld gives its distributor as last argument; name that file"))]
+    NotJson {
+        /// What was expected.
+        message: String,
+    },
+    /// A value of another type.
+    #[error("{message}")]
+    #[diagnostic(help(
+        "the file is not a DTLTO job file, or that of an lld whose format this distlto does not know: a newer \
+         distlto may"
+    ))]
+    WrongType {
+        /// What was found and what was expected.
+        message: String,
+    },
+    /// A field that the format does not have.
+    #[error("unknown field {name:?} of {of}; known are {}", known.join(", "))]
+    #[diagnostic(help(
+        "a newer lld may have written this file, and a field that is not understood could change what the jobs \
+         mean: install a distlto that knows it"
+    ))]
+    UnknownField {
+        /// The field.
+        name: String,
+        /// What has it.
+        of: &'static str,
+        /// The fields it may have.
+        known: &'static [&'static str],
+    },
+    /// A field that occurs twice.
+    #[error("this field occurs twice")]
+    #[diagnostic(help("each field occurs once; no lld writes this"))]
+    RepeatedField,
+    /// A field that is not there.
+    #[error("{of} has no field {name:?}")]
+    #[diagnostic(help(
+        "the file is not a DTLTO job file, or that of an lld whose format this distlto does not know: a newer \
+         distlto may"
+    ))]
+    MissingField {
+        /// The field.
+        name: &'static str,
+        /// What lacks it.
+        of: &'static str,
+    },
+    /// A version that is not known.
+    #[error("a job file of version {major}.{minor}; known are version 0.0 and the format without a version")]
+    #[diagnostic(help("install a distlto that knows this version"))]
+    UnknownVersion {
+        /// The first number.
+        major: u64,
+        /// The second number.
+        minor: u64,
+    },
+    /// No words to begin a command with.
+    #[error("no compiler: the commands have no first word")]
+    #[diagnostic(help("{COMPILER_HELP}"))]
+    NoCompiler,
+    /// lld was not told which compiler to run, and says nothing about it.
+    #[error("the compiler's name is empty: the linker was not told which compiler to run")]
+    #[diagnostic(help("{COMPILER_HELP}"))]
+    EmptyCompiler,
+    /// A NUL character.
+    #[error("{text:?} holds a NUL character")]
+    #[diagnostic(help("neither a path nor a command's argument can hold one; the file is damaged"))]
+    Nul {
+        /// The text.
+        text: String,
+    },
+    /// An empty path.
+    #[error("an empty path")]
+    #[diagnostic(help("every file has a name; the file is damaged"))]
+    EmptyPath,
+    /// A job without module and shard.
+    #[error("{count} inputs, where a module and its index shard come first")]
+    #[diagnostic(help("each job compiles one module with its shard; no lld writes this"))]
+    NoModule {
+        /// How many there are.
+        count: usize,
+    },
+    /// One file for both.
+    #[error("{path:?} is both the module and its index shard")]
+    #[diagnostic(help("each job compiles one module with its shard; no lld writes this"))]
+    ModuleIsShard {
+        /// The file.
+        path: String,
+    },
+    /// A job that writes nothing.
+    #[error("the job writes no file")]
+    #[diagnostic(help("the first output of a job is its native object; no lld writes this"))]
+    NoOutput,
+    /// The lists name a file that the command does not.
+    #[error("the command of the job does not name {path:?}")]
+    #[diagnostic(help(
+        "lists and command disagree, so another file than this one would be read or written; correct the job"
+    ))]
+    NotInCommand {
+        /// The file.
+        path: String,
+    },
+    /// Two jobs write one file.
+    #[error("jobs[{other}] writes {path:?} too")]
+    #[diagnostic(help("each object is written by one job; give each job an output of its own"))]
+    TwoWriters {
+        /// The file.
+        path: Utf8PathBuf,
+        /// The other job.
+        other: usize,
+    },
+    /// A job reads what one writes.
+    #[error("{path:?} is an output of jobs[{writer}]")]
+    #[diagnostic(help(
+        "jobs run at the same time and in any order, so none may read what one writes; no lld writes this"
+    ))]
+    InputIsWritten {
+        /// The file.
+        path: Utf8PathBuf,
+        /// The job that writes it.
+        writer: usize,
+    },
+    /// An output where lld would not write.
+    #[error("{path:?} lies outside of the working directory and of {}", directory(linker_output.as_ref()))]
+    #[diagnostic(help("lld has objects written beside its own output; refuse job files from elsewhere"))]
+    Outside {
+        /// The output.
+        path: Utf8PathBuf,
+        /// What lld links.
+        linker_output: Option<Utf8PathBuf>,
+    },
+    /// A number that is no index.
+    #[error("{found} is no index")]
+    #[diagnostic(help("indices are whole numbers that count from 0"))]
+    NotAnIndex {
+        /// The number.
+        found: String,
+    },
+    /// An index past the end of its list.
+    #[error("index {index} of {list}, which has {length} entries")]
+    #[diagnostic(help("indices count from 0 and end before the list's length"))]
+    OutOfRange {
+        /// The index.
+        index: u64,
+        /// What it points into.
+        list: String,
+        /// Its length.
+        length: usize,
+    },
+    /// Two modules of one identifier.
+    #[error("{identifier:?} is also the identifier of common.modules[{other}]")]
+    #[diagnostic(help("a module is known by its identifier; each has one of its own"))]
+    TwoModules {
+        /// The identifier.
+        identifier: String,
+        /// The earlier entry.
+        other: usize,
+    },
+    /// A path in which lld replaced what was not UTF-8.
+    #[error("{path:?} does not exist; its name holds U+FFFD, which lld writes for bytes that are not UTF-8")]
+    #[diagnostic(help(
+        "job files hold UTF-8 only: rename the file or directory to ASCII or UTF-8, or link with `distlto link`, \
+         which takes any name"
+    ))]
+    Garbled {
+        /// The path as the job file has it.
+        path: Utf8PathBuf,
+    },
+    /// The action graph refuses the jobs.
+    #[error("the jobs make no action graph: {0}")]
+    #[diagnostic(help("no lld writes this; correct the job"))]
+    Graph(GraphError),
+}
+
+const COMPILER_HELP: &str = "name a clang of the linker's version: with a linker command add \
+     --thinlto-remote-compiler=CLANG; clang as the driver does that by itself, given -flto=thin \
+     -fthinlto-distributor=PROGRAM instead of -Wl,--thinlto-distributor=PROGRAM; with rustc add \
+     -C link-arg=-flto=thin -C link-arg=-fthinlto-distributor=PROGRAM, or \
+     -C link-arg=-Wl,--thinlto-remote-compiler=CLANG";
+
+fn directory(linker_output: Option<&Utf8PathBuf>) -> String {
+    match linker_output {
+        Some(path) => format!("the directory of {path}, which is linked"),
+        None => "what it may name".to_owned(),
+    }
+}

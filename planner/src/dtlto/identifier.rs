@@ -1,0 +1,66 @@
+//! Module identifiers that name a member of an archive: `libx.a(m.o at 118)`.
+//!
+//! lld makes them of the archive's path, the last component of the member's name, and the offset of the member's
+//! header in the archive (`BitcodeFile` in `lld/ELF/InputFiles.cpp`). Pure: whether the archive exists is for the
+//! caller to see.
+
+use camino::Utf8Path;
+
+/// A member of an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArchiveMember<'a> {
+    /// The archive's path.
+    pub archive: &'a Utf8Path,
+    /// The last component of the member's name.
+    pub member: &'a str,
+    /// Where the member is in the archive, in bytes.
+    pub offset: u64,
+}
+
+/// The archive members that an identifier may mean, the most likely one first. There are several where names hold
+/// parentheses, and none where it is not such an identifier. The right one is the one whose archive exists.
+pub fn members(identifier: &str) -> Vec<ArchiveMember<'_>> {
+    let Some((head, offset)) = identifier.strip_suffix(')').and_then(|rest| rest.rsplit_once(" at ")) else {
+        return Vec::new();
+    };
+    let digits = !offset.is_empty() && offset.bytes().all(|byte| byte.is_ascii_digit());
+    let Some(offset) = offset.parse().ok().filter(|_| digits) else { return Vec::new() };
+    let mut found: Vec<_> = head
+        .match_indices('(')
+        .map(|(at, _)| (&head[..at], &head[at + 1..]))
+        .filter(|(archive, member)| !archive.is_empty() && !member.is_empty() && !member.contains('/'))
+        .map(|(archive, member)| ArchiveMember { archive: Utf8Path::new(archive), member, offset })
+        .collect();
+    let usual = |found: &ArchiveMember<'_>| matches!(found.archive.extension(), Some("a" | "lib" | "rlib"));
+    found.sort_by_key(|found| !usual(found));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(identifier: &str) -> Vec<(&str, &str, u64)> {
+        members(identifier).iter().map(|found| (found.archive.as_str(), found.member, found.offset)).collect()
+    }
+
+    #[test]
+    fn members_are_told_from_paths() {
+        assert_eq!(read("liba.a(a.o at 78)"), [("liba.a", "a.o", 78)]);
+        assert_eq!(read("../d (1)/liba.a(a b.o at 0)"), [("../d (1)/liba.a", "a b.o", 0)]);
+        for path in
+            ["a.o", "liba.a(a.o)", "liba.a(a.o at x)", "liba.a(a.o at -1)", "(a.o at 1)", "a(x/y at 1)"]
+        {
+            assert_eq!(read(path), [], "{path}");
+        }
+        assert_eq!(read("liba.a(a.o at 99999999999999999999)"), []);
+    }
+
+    #[test]
+    fn parentheses_in_names_leave_a_choice() {
+        let expected = [("lib.a", "x(y.o", 5), ("lib.a(x", "y.o", 5)];
+        assert_eq!(read("lib.a(x(y.o at 5)"), expected);
+        let expected = [("l(1).a", "x at y.o", 7), ("l", "1).a(x at y.o", 7)];
+        assert_eq!(read("l(1).a(x at y.o at 7)"), expected);
+    }
+}

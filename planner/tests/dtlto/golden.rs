@@ -1,0 +1,68 @@
+//! Every job file that lld wrote is read, whatever the link was.
+
+use std::fs;
+use std::path::Path;
+
+use distlto_planner::dtlto::{self, JobFile, Shape};
+
+/// Name and bytes of the job files that lld wrote.
+pub fn files() -> Vec<(String, Vec<u8>)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/dtlto");
+    let entries = fs::read_dir(directory).expect("test data");
+    let mut files: Vec<_> = entries
+        .map(|entry| {
+            let entry = entry.expect("an entry");
+            let name = entry.file_name().into_string().expect("a name in UTF-8");
+            (name, fs::read(entry.path()).expect("test data"))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+fn read(name: &str) -> JobFile {
+    let (_, bytes) = files().into_iter().find(|(found, _)| found == name).expect("test data");
+    dtlto::read(&bytes, name).expect("a job file")
+}
+
+#[test]
+fn every_job_is_read_as_it_is_written() {
+    let files = files();
+    assert!(files.len() >= 28, "test data is missing");
+    for (name, bytes) in files {
+        let file = dtlto::read(&bytes, &name).unwrap_or_else(|error| panic!("{error}"));
+        // serde_json's own tree is the oracle.
+        let json: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
+        let jobs = json["jobs"].as_array().expect("jobs");
+        let texts = |value: &serde_json::Value| -> Vec<String> {
+            let items = value.as_array().expect("an array").iter();
+            items.map(|item| item.as_str().expect("a string").to_owned()).collect()
+        };
+        assert_eq!(file.shape, Shape::Current, "{name}");
+        assert_eq!(
+            file.linker_output.as_ref().map(|path| path.as_str()),
+            json["common"]["linker_output"].as_str()
+        );
+        assert_eq!(file.jobs.len(), jobs.len(), "{name}");
+        let common = texts(&json["common"]["inputs"]);
+        for (&id, job) in file.jobs.iter().zip(jobs) {
+            let command = [texts(&json["common"]["args"]), texts(&job["args"])].concat();
+            assert_eq!(file.graph.command(id), command, "{name}");
+            let action = file.graph.action(id);
+            let paths = |ids: &[distlto_planner::graph::FileId]| -> Vec<String> {
+                ids.iter().map(|&id| file.graph.path(id).to_string()).collect()
+            };
+            assert_eq!(paths(&action.inputs), [texts(&job["inputs"]), common.clone()].concat(), "{name}");
+            assert_eq!(paths(&action.outputs), texts(&job["outputs"]), "{name}");
+            assert_eq!(action.label, texts(&job["inputs"])[0]);
+        }
+    }
+}
+
+#[test]
+fn names_that_lld_garbled_are_listed() {
+    let garbled: Vec<_> = read("oddnames.json").garbled().map(ToString::to_string).collect();
+    assert_eq!(garbled.len(), 3, "{garbled:?}");
+    assert!(garbled.contains(&"odd dir;x/t\u{fffd}5.o".to_owned()), "{garbled:?}");
+    assert_eq!(read("jobs.json").garbled().count(), 0);
+}
