@@ -1,0 +1,6 @@
+#pragma once
+
+#ifdef __cplusplus
+extern "C"
+#endif
+char rot13(char c);
