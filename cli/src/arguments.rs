@@ -33,6 +33,11 @@ pub enum Command {
     Plan(PlanArgs),
     Opt(OptArgs),
     Cache(CacheArgs),
+    Copy(distlto_prepare::copy::Args),
+    #[command(name = "archive-mapper", alias = "archive_mapper")]
+    ArchiveMapper(distlto_prepare::archive_mapper::Args),
+    #[command(name = "compiler-stats-merger", alias = "compiler_stats_merger")]
+    CompilerStatsMerger(distlto_prepare::stats::Args),
     #[command(hide = true)]
     Man(ManualArgs),
 }

@@ -22,13 +22,16 @@ fn main() -> ExitCode {
     if let Some(command) = stand_in::command() {
         return run_link(&command, &stand_in::options());
     }
-    match Cli::parse().command {
+    match Cli::parse_from(stand_in::arguments()).command {
         Command::Link(args) => run_link(&args.words(), &args.options()),
         Command::Prepare(args) => exit::run(|| distlto_prepare::command::run(args)),
         Command::Index(args) => with_cancel(|cancel| index_command::run(&args, cancel)),
         Command::Plan(args) => exit::run(|| distlto_planner::plan_command::run(args)),
         Command::Opt(args) => exit::run(|| opt::run(&args)),
         Command::Cache(args) => exit::run(|| cache::run(&args)),
+        Command::Copy(args) => exit::run(|| distlto_prepare::copy::run(&args)),
+        Command::ArchiveMapper(args) => exit::run(|| distlto_prepare::archive_mapper::run(&args)),
+        Command::CompilerStatsMerger(args) => exit::run(|| distlto_prepare::stats::run(&args)),
         Command::Man(args) => exit::run(|| manual::run(&args)),
     }
 }

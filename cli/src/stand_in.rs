@@ -1,9 +1,11 @@
 //! `distlto` under another program's name: for build systems that take one program as the linker, such as rustc's
-//! `-C linker=` and a Makefile's `LD=`.
+//! `-C linker=` and a Makefile's `LD=`, or one program as a tool, such as Buck2's `export_exe`.
 //!
+//! A link to `distlto` that is named `distlto-copy` is `distlto copy`, and likewise for the other tools.
 //! A link to `distlto` that is named `distlto-clang++-22` performs `distlto link -- clang++-22 ARGUMENTS`. Options come
 //! from the environment variable `DISTLTO_LINK_OPTIONS`, in the quoting of response files.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use clap::Parser;
@@ -17,19 +19,41 @@ use crate::arguments::{Cli, Command};
 const OPTIONS: &str = "DISTLTO_LINK_OPTIONS";
 
 /// Names of our own tools, which stand for themselves.
-const TOOLS: &[&str] = &["prepare", "index", "plan", "opt", "distribute"];
+const TOOLS: &[&str] = &[
+    "prepare",
+    "index",
+    "plan",
+    "opt",
+    "distribute",
+    "copy",
+    "archive-mapper",
+    "archive_mapper",
+    "compiler-stats-merger",
+    "compiler_stats_merger",
+];
+
+/// What follows `distlto-` in the name that this process was started under.
+fn own_name() -> Option<String> {
+    let own = std::env::args_os().next()?;
+    let name = Path::new(&own).file_name()?.to_str()?.strip_prefix("distlto-")?;
+    (!name.is_empty()).then(|| name.to_owned())
+}
 
 /// The link command that this process stands for, if it was started under another program's name.
 pub fn command() -> Option<Vec<Word>> {
-    let mut arguments = std::env::args_os();
-    let own = arguments.next()?;
-    let name = Path::new(&own).file_name()?.to_str()?.strip_prefix("distlto-")?.to_owned();
-    if name.is_empty() || TOOLS.contains(&name.as_str()) {
-        return None;
-    }
+    let name = own_name().filter(|name| !TOOLS.contains(&name.as_str()))?;
     let mut words = vec![name.into_bytes()];
-    words.extend(arguments.map(word_of));
+    words.extend(std::env::args_os().skip(1).map(word_of));
     Some(words)
+}
+
+/// The words of the command line, with the subcommand that a tool's name stands for.
+pub fn arguments() -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    if let Some(tool) = own_name().filter(|name| TOOLS.contains(&name.as_str())) {
+        words.splice(..1, ["distlto".into(), tool.into()]);
+    }
+    words
 }
 
 /// The options from the environment; wrong ones end the process as on a command line.

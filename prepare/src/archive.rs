@@ -4,7 +4,7 @@
 //! are those of lld: a member's path is absolute or relative to the directory of the archive that names it.
 
 use std::collections::HashMap;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -86,9 +86,33 @@ impl Contents {
             && self.members.iter().all(|member| matches!(member.content, Content::Inside { .. }))
     }
 
-    /// The bytes of a member that lies inside an archive.
-    pub(crate) fn inside(&self, source: usize, range: &Range<usize>) -> &[u8] {
-        &self.sources[source].1[range.clone()]
+    /// The content of a member, read if it lies in a file of its own.
+    pub(crate) fn bytes(&self, member: &RawMember) -> Result<Bytes<'_>, Error> {
+        match &member.content {
+            Content::Inside { source, range } => Ok(Bytes::Inside(&self.sources[*source].1[range.clone()])),
+            Content::Beside { path, archive } => {
+                let missing =
+                    |source| Error::MissingMember { archive: archive.clone(), member: path.clone(), source };
+                Ok(Bytes::Beside(Input::open_regular(path).map_err(missing)?))
+            }
+        }
+    }
+}
+
+/// A member's content.
+pub(crate) enum Bytes<'a> {
+    Inside(&'a [u8]),
+    Beside(Input),
+}
+
+impl Deref for Bytes<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Inside(bytes) => bytes,
+            Self::Beside(input) => input,
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! The command line of `distlto-prepare`, for its own program and for the subcommand `prepare` of `distlto`.
 //!
-//! Knows the options and where the results go; unpacking itself is [`crate::unpack`].
+//! Knows the options and where the results go; unpacking itself is [`crate::unpack`], and [`crate::buck2`] in the form
+//! that Buck2's rules read.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crate::buck2::{self, Linker};
 use crate::error::Error;
-use crate::manifest::Manifest;
 use crate::store::Store;
 use crate::unpack::{self, Unpack};
 use crate::write;
@@ -23,31 +24,77 @@ pub struct Args {
     /// Put the members into this directory
     ///
     /// It is made if missing. Members that the archive no longer has are removed from it, and a member is written
-    /// only if its content differs.
+    /// only if its content differs. In Buck2's form it holds members and nothing else.
     #[arg(long, value_name = "DIR")]
     pub objects_out: PathBuf,
     /// Write the manifest as JSON (- for standard output)
     ///
     /// It lists every member in the archive's order: its name, what kind of file it is, its size, and, if it was
-    /// written, its file and digest.
+    /// written, its file and digest. Buck2's form lists the objects alone.
     #[arg(long, value_name = "FILE")]
     pub manifest_out: Option<PathBuf>,
     /// Keep unpacked members in this store, and take them from there
     ///
     /// An unmodified archive is then never unpacked twice. Several runs may use one store at a time;
     /// `distlto cache prune` keeps it small.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "buck2")]
     pub store: Option<PathBuf>,
     /// Take this slice of a universal file, named as for clang -arch
-    #[arg(long, value_name = "ARCH")]
+    #[arg(long, value_name = "ARCH", conflicts_with = "buck2")]
     pub architecture: Option<String>,
     /// Write the bitcode of FatLTO members instead of their native objects
     #[arg(long)]
     pub fat_lto: bool,
+    #[command(flatten, next_help_heading = "Buck2's options; one of them gives Buck2's form of manifest")]
+    buck2: Buck2,
+}
+
+/// The options that only Buck2's rules give. They decide the form of the results.
+#[derive(Debug, Clone, clap::Args)]
+#[group(id = "buck2", multiple = true)]
+struct Buck2 {
+    /// Name the archive as the build system does; not looked at
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// The archiver; not needed, so that a bare name does no harm
+    #[arg(long, value_name = "FILE")]
+    ar: Option<PathBuf>,
+    /// The slice of a universal file; gives the form of manifest that the rule for Darwin reads
+    #[arg(long, value_name = "ARCH")]
+    target_architecture: Option<String>,
+    /// The tool that takes slices out of universal files; not needed, stands for Darwin too
+    #[arg(long, value_name = "FILE")]
+    lipo: Option<PathBuf>,
+}
+
+impl Buck2 {
+    /// Whose manifest is asked for, if it is one of Buck2's.
+    fn linker(&self) -> Option<Linker> {
+        if self.target_architecture.is_some() || self.lipo.is_some() {
+            Some(Linker::Darwin)
+        } else {
+            (self.name.is_some() || self.ar.is_some()).then_some(Linker::Gnu)
+        }
+    }
 }
 
 /// Unpacks and writes the manifest; the exit code is 0.
 pub fn run(args: Args) -> Result<u8, Error> {
+    let manifest = match args.buck2.linker() {
+        Some(linker) => for_buck2(&args, linker)?,
+        None => in_general(&args)?,
+    };
+    match &args.manifest_out {
+        Some(path) if path.as_os_str() == "-" => write::to_standard_output(manifest.as_bytes())?,
+        Some(path) => {
+            write::write_if_changed(path, manifest.as_bytes())?;
+        }
+        None => {}
+    }
+    Ok(0)
+}
+
+fn in_general(args: &Args) -> Result<String, Error> {
     let store = args.store.as_deref().map(Store::open).transpose()?;
     let manifest = unpack::unpack(&Unpack {
         archive: &args.archive,
@@ -59,17 +106,31 @@ pub fn run(args: Args) -> Result<u8, Error> {
     if let Some(trouble) = store.as_ref().and_then(Store::trouble) {
         eprintln!("warning: {trouble}");
     }
-    write_manifest(&args, &manifest)?;
-    Ok(0)
+    Ok(manifest.to_json())
 }
 
-fn write_manifest(args: &Args, manifest: &Manifest) -> Result<(), Error> {
-    match &args.manifest_out {
-        Some(path) if path.as_os_str() == "-" => write::to_standard_output(manifest.to_json().as_bytes())?,
-        Some(path) => {
-            write::write_if_changed(path, manifest.to_json().as_bytes())?;
-        }
-        None => {}
+fn for_buck2(args: &Args, linker: Linker) -> Result<String, Error> {
+    let unpacked = buck2::unpack(&buck2::Unpack {
+        archive: &args.archive,
+        directory: &args.objects_out,
+        architecture: args.buck2.target_architecture.as_deref(),
+        fat_lto: args.fat_lto,
+    })?;
+    let manifest = unpacked.manifest(linker, &args.objects_out)?;
+    warn_of_left_out(&args.archive, &unpacked);
+    Ok(manifest)
+}
+
+/// As lld does when it is given the archive; the manifest does not tell.
+fn warn_of_left_out(archive: &Path, unpacked: &buck2::Unpacked) {
+    if let Some((name, kind)) = unpacked.left_out.first() {
+        let archive = archive.display();
+        let more = match unpacked.left_out.len() - 1 {
+            0 => String::new(),
+            more => format!(", and {more} more like it"),
+        };
+        eprintln!(
+            "warning: {archive}: the member `{name}` is {kind} and not an object; it is left out{more}"
+        );
     }
-    Ok(())
 }

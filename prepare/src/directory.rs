@@ -52,16 +52,23 @@ fn open(path: &Path) -> Result<(PathBuf, File, (u64, u64)), Error> {
 }
 
 fn lock_and_sweep(path: &Path, file: &File) -> Result<(), Error> {
+    // Without locks two runs still write whole files, but neither may sweep.
+    if lock(path, file)? {
+        write::sweep(path)?;
+    }
+    Ok(())
+}
+
+/// Waits for the lock on an open directory; `false` on a file system without locks.
+pub(crate) fn lock(path: &Path, file: &File) -> Result<bool, IoError> {
     loop {
         match flock(file, FlockOperation::LockExclusive) {
-            Ok(()) => {
-                write::sweep(path)?;
-                return Ok(());
-            }
+            Ok(()) => return Ok(true),
             Err(Errno::INTR) => {}
-            // A file system without locks: two runs still write whole files, but neither may sweep.
-            Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::BADF) => return Ok(()),
-            Err(error) => return Err(IoError::on("lock", path)(error.into()).into()),
+            Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::BADF) => {
+                return Ok(false);
+            }
+            Err(error) => return Err(IoError::on("lock", path)(error.into())),
         }
     }
 }

@@ -144,4 +144,57 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+
+    /// The objects directory of a Buck2 action holds something that is no member.
+    #[error("{} holds `{file}`, which is not a member of {}", directory.display(), archive.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help(
+            "in Buck2's form the directory holds members alone: empty it, or name one that does not exist yet"
+        )
+    )]
+    Stranger {
+        /// The directory.
+        directory: PathBuf,
+        /// The archive.
+        archive: PathBuf,
+        /// The name of what is there.
+        file: String,
+    },
+
+    /// JSON holds text in UTF-8.
+    #[error("{} is not UTF-8, so that no manifest can hold it", path.display())]
+    #[diagnostic(code(distlto::usage), help("choose another objects directory"))]
+    NotUtf8 {
+        /// The path as given.
+        path: PathBuf,
+    },
+
+    /// Files and destinations do not correspond.
+    #[error("{}: {problem}", directory.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("name each file of the directory, and no other, once with --object_to_map; nothing was copied")
+    )]
+    Mapping {
+        /// The directory whose files are to be copied.
+        directory: PathBuf,
+        /// Which file or destination is wrong, and how.
+        problem: String,
+    },
+
+    /// A file of statistics, or the list of them.
+    #[error("{}: {problem}", path.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help(
+            "each line of the list names a file with one JSON object of numbers, as compilers write with -save-stats"
+        )
+    )]
+    Statistics {
+        /// The list or the file.
+        path: PathBuf,
+        /// The line or key, and what was expected there.
+        problem: String,
+    },
 }

@@ -1,10 +1,14 @@
 //! Turns what a linker is given into files that a ThinLTO backend can open.
 //!
 //! Knows file formats (bitcode, native objects, FatLTO, archives of every kind) and one rule for names;
-//! knows nothing of links and plans.
+//! knows nothing of links and plans. The small tools that Buck2's rules call beside it (copy, archive mapper, merger of
+//! statistics) are here too, since they need nothing else.
 
 mod archive;
+pub mod archive_mapper;
+pub mod buck2;
 pub mod command;
+pub mod copy;
 mod directory;
 pub mod error;
 pub mod exit;
@@ -15,7 +19,10 @@ pub mod names;
 mod native;
 pub mod peek;
 pub mod prune;
+pub mod python_json;
 mod record;
+mod staged;
+pub mod stats;
 pub mod store;
 mod universal;
 pub mod unpack;

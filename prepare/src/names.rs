@@ -33,13 +33,13 @@ pub fn escape_path(path: &[u8]) -> String {
         if !out.is_empty() {
             out.push('/');
         }
-        out.push_str(&escape_component(component));
+        out.push_str(&escape_component(component, &[]));
     }
     out
 }
 
-/// One component, `/` encoded: a file name that is safe anywhere.
-fn escape_component(component: &[u8]) -> String {
+/// One component, `/` and the characters in `also` encoded: a file name that is safe anywhere.
+fn escape_component(component: &[u8], also: &[char]) -> String {
     let mut out = String::with_capacity(component.len());
     match component {
         // Lower case, so that it is not the encoding of any byte.
@@ -50,7 +50,7 @@ fn escape_component(component: &[u8]) -> String {
     }
     for chunk in component.utf8_chunks() {
         for c in chunk.valid().chars() {
-            if matches!(c, '%' | ';' | '\\' | '/') || c.is_control() || !c.is_ascii() {
+            if matches!(c, '%' | ';' | '\\' | '/') || c.is_control() || !c.is_ascii() || also.contains(&c) {
                 c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| push_encoded(&mut out, byte));
             } else {
                 out.push(c);
@@ -92,7 +92,16 @@ fn shorten(encoded: &str, component: &[u8]) -> String {
 /// count as one, so the files are distinct on case-insensitive file systems too. The result depends on the names
 /// and their order alone.
 pub fn member_file_names<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
-    let own: Vec<String> = names.into_iter().map(|name| escape_component(base_name(name))).collect();
+    number(names.into_iter().map(|name| escape_component(base_name(name), &[])).collect())
+}
+
+/// The same with what separates and quotes arguments encoded too: Buck2's rules write names into argument files as
+/// they are.
+pub fn argument_file_names<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+    number(names.into_iter().map(|name| escape_component(base_name(name), &[' ', '"', '\''])).collect())
+}
+
+fn number(own: Vec<String>) -> Vec<String> {
     let mut taken: HashSet<String> = own.iter().map(|name| fold(name)).collect();
     let mut count: HashMap<String, u64> = HashMap::new();
     own.into_iter()
@@ -116,6 +125,22 @@ pub fn member_file_names<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<S
         .collect()
 }
 
+/// The order in which Buck2's `dist_lto` tools list members: the first one of each name in archive order, then the
+/// others, those of one name together.
+pub fn duplicates_last<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<usize> {
+    let mut first = HashMap::new();
+    let mut keys: Vec<(bool, usize, usize)> = names
+        .into_iter()
+        .enumerate()
+        .map(|(at, name)| {
+            let first = *first.entry(name).or_insert(at);
+            (first != at, first, at)
+        })
+        .collect();
+    keys.sort_unstable();
+    keys.into_iter().map(|(_, _, at)| at).collect()
+}
+
 /// Whether a name could be one of [`member_file_names`]: one plain component, not of distlto's own files.
 pub(crate) fn is_member_file_name(name: &str) -> bool {
     let plain = !matches!(name, "" | "." | "..") && !name.contains(['/', '\\', '\0']);
@@ -132,6 +157,9 @@ fn base_name(name: &[u8]) -> &[u8] {
 
 /// The form in which two names of one case-insensitive file are equal.
 pub(crate) fn fold(name: &str) -> String {
+    if name.is_ascii() {
+        return name.to_ascii_lowercase();
+    }
     name.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 

@@ -4,26 +4,15 @@
 
 use std::path::Path;
 
-use crate::archive::{Content, Contents};
+use crate::archive::Contents;
 use crate::error::Error;
-use crate::input::Input;
 use crate::kind::{self, Kind};
 
 /// Whether the archive at `path` has a bitcode member; with `fat_lto`, a FatLTO member counts too.
 pub fn holds_bitcode(path: &Path, fat_lto: bool) -> Result<bool, Error> {
     let contents = Contents::open(path, None)?;
     for member in &contents.members {
-        let kind = match &member.content {
-            Content::Inside { source, range } => kind_of(contents.inside(*source, range), fat_lto),
-            Content::Beside { path, archive } => {
-                let input = Input::open_regular(path).map_err(|source| Error::MissingMember {
-                    archive: archive.clone(),
-                    member: path.clone(),
-                    source,
-                })?;
-                kind_of(&input, fat_lto)
-            }
-        };
+        let kind = kind_of(&contents.bytes(member)?, fat_lto);
         if matches!(kind, Kind::Bitcode { .. }) || (fat_lto && matches!(kind, Kind::FatLto(_))) {
             return Ok(true);
         }

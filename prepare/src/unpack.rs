@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use crate::archive::{Content, Contents, RawMember};
+use crate::archive::{Bytes, Content, Contents, RawMember};
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::input::Input;
@@ -161,7 +161,29 @@ fn claim<'a>(
 
 /// rustc wraps a crate's metadata in an object for the target, so its content does not tell it apart.
 /// (`METADATA_FILENAME` in `compiler/rustc_codegen_ssa/src/back/metadata.rs`)
-const RUST_METADATA: &[u8] = b"lib.rmeta";
+pub(crate) const RUST_METADATA: &[u8] = b"lib.rmeta";
+
+/// What of a member's `content` goes to the link; `None` if a linker that is given the archive takes nothing of it.
+pub(crate) fn object_in<'a>(
+    archive: &Path,
+    raw: &RawMember,
+    kind: Kind,
+    content: &'a [u8],
+    fat_lto: bool,
+) -> Result<Option<&'a [u8]>, Error> {
+    match kind {
+        _ if !kind.is_object() || raw.name == RUST_METADATA => Ok(None),
+        Kind::FatLto(_) if fat_lto => {
+            let bitcode = kind::bitcode_of(content).ok_or_else(|| Error::Malformed {
+                path: archive.to_owned(),
+                place: format!("member `{}`", raw.display),
+                problem: "its section .llvm.lto holds no bitcode".to_owned(),
+            })?;
+            Ok(Some(bitcode))
+        }
+        _ => Ok(Some(content)),
+    }
+}
 
 struct Placed {
     member: Member,
@@ -214,33 +236,16 @@ fn place(
     raw: &RawMember,
     file: String,
 ) -> Result<Placed, Error> {
-    let input;
-    let mut source = None;
-    let content = match &raw.content {
-        Content::Inside { source, range } => contents.inside(*source, range),
-        Content::Beside { path, archive } => {
-            input = Input::open_regular(path).map_err(|source| Error::MissingMember {
-                archive: archive.clone(),
-                member: path.clone(),
-                source,
-            })?;
-            source = Some(Source::of(path, &input));
-            &input[..]
-        }
+    let content = contents.bytes(raw)?;
+    let source = match (&content, &raw.content) {
+        (Bytes::Beside(input), Content::Beside { path, .. }) => Some(Source::of(path, input)),
+        _ => None,
     };
-    let kind = kind::classify(content);
+    let kind = kind::classify(&content);
     let mut member =
         Member { name: raw.display.clone(), file: None, kind, size: content.len() as u64, digest: None };
-    if !kind.is_object() || raw.name == RUST_METADATA {
+    let Some(bytes) = object_in(request.archive, raw, kind, &content, request.fat_lto)? else {
         return Ok(Placed { member, state: None, source });
-    }
-    let bytes = match kind {
-        Kind::FatLto(_) if request.fat_lto => kind::bitcode_of(content).ok_or_else(|| Error::Malformed {
-            path: request.archive.to_owned(),
-            place: format!("member `{}`", raw.display),
-            problem: "its section .llvm.lto holds no bitcode".to_owned(),
-        })?,
-        _ => content,
     };
     let digest = blake3::hash(bytes);
     let hex = digest.to_hex().to_string();

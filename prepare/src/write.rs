@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use miette::Diagnostic;
+use rustix::fs::{Mode, OFlags, openat};
 use thiserror::Error;
 
 /// How the name of every temporary file of distlto begins.
@@ -71,7 +72,19 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), IoError> {
     write_by_way_of(parent_of(path), path, bytes, 0o666)
 }
 
-/// The same with the temporary in `directory`, which must be on the file system of `path`, and with a file mode
+/// Writes a file that is not there yet into an open directory, `at`, that has yet to be renamed into place: nobody
+/// sees it half-written.
+///
+/// The name is looked up from the open directory, since the lookup of a long path costs as much as the writing.
+pub(crate) fn write_unseen(directory: &fs::File, at: &Path, file: &str, bytes: &[u8]) -> Result<(), IoError> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    openat(directory, file, flags, Mode::from_raw_mode(0o666))
+        .map_err(io::Error::from)
+        .and_then(|open| fs::File::from(open).write_all(bytes))
+        .map_err(|source| IoError::on("write", at.join(file))(source))
+}
+
+/// [`write_atomically`] with the temporary in `directory`, which must be on the file system of `path`, and with a file mode
 /// (which the umask restricts).
 pub(crate) fn write_by_way_of(directory: &Path, path: &Path, bytes: &[u8], mode: u32) -> Result<(), IoError> {
     make_parent(path)?;
@@ -138,7 +151,7 @@ fn parent_of(path: &Path) -> &Path {
     }
 }
 
-fn make_parent(path: &Path) -> Result<(), IoError> {
+pub(crate) fn make_parent(path: &Path) -> Result<(), IoError> {
     let parent = parent_of(path);
     fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))
 }

@@ -1,0 +1,176 @@
+//! Unpacking as Buck2's rules want it: an objects directory that holds members and nothing else, and their manifest.
+//!
+//! Knows what `cxx/dist_lto/dist_lto.bzl` and `darwin/dist_lto.bzl` of Buck2's prelude read; nothing of options. The
+//! directory is an action's output, which Buck2 removes before it runs the action: no state of earlier runs is kept
+//! in it, and equal archives give equal bytes.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use object::read::archive::ArchiveFile;
+use serde::Serialize;
+
+use crate::archive::Contents;
+use crate::error::Error;
+use crate::kind::{self, Kind};
+use crate::names;
+use crate::python_json;
+use crate::staged::Staged;
+use crate::unpack::{RUST_METADATA, object_in};
+
+/// Which of the prelude's two rules reads the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Linker {
+    /// `dist_lto.bzl`: paths of objects and the kind of archive.
+    Gnu,
+    /// `darwin/dist_lto.bzl`: names of files in the objects directory.
+    Darwin,
+}
+
+/// One archive to unpack.
+#[derive(Debug, Clone, Copy)]
+pub struct Unpack<'a> {
+    /// As for [`crate::unpack::Unpack`].
+    pub archive: &'a Path,
+    /// Where the members go. It should not exist yet; what it holds must be members of this archive.
+    pub directory: &'a Path,
+    /// Which slice of a universal file, as in `clang -arch`; not looked at for others.
+    pub architecture: Option<&'a str>,
+    /// Write a FatLTO member's bitcode instead of its native object.
+    pub fat_lto: bool,
+}
+
+/// What was unpacked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unpacked {
+    /// The names of the files in the objects directory: first the first member of each name in archive order, then
+    /// the others, named `stem_<k>.ext`.
+    pub files: Vec<String>,
+    /// What the command `file -b` says of the archive.
+    pub description: String,
+    /// Members that no linker takes as an object, by name, and what they are instead.
+    pub left_out: Vec<(String, Kind)>,
+}
+
+/// Unpacks. After an error the directory is as it was.
+pub fn unpack(request: &Unpack<'_>) -> Result<Unpacked, Error> {
+    let contents = Contents::open(request.archive, request.architecture)?;
+    let members = &contents.members;
+    let names = names::argument_file_names(members.iter().map(|member| member.name.as_slice()));
+    let staged = Staged::new(request.directory)?;
+    let placed = in_threads(members.len(), |at| {
+        let (raw, name) = (&members[at], &names[at]);
+        let content = contents.bytes(raw)?;
+        let kind = kind::classify(&content);
+        let object = object_in(request.archive, raw, kind, &content, request.fat_lto)?;
+        object.map(|bytes| staged.write(name, bytes)).transpose()?;
+        Ok(if object.is_some() { Placed::Written } else { Placed::LeftOut(kind) })
+    })?;
+    let left_out = placed.iter().zip(members).filter_map(|(placed, raw)| match placed {
+        Placed::LeftOut(kind) if raw.name != RUST_METADATA => Some((raw.display.clone(), *kind)),
+        _ => None,
+    });
+    let left_out = left_out.collect();
+    let archive = &contents.sources[0].1;
+    let order: Vec<usize> = match kind::classify(&archive[..archive.len().min(8)]) {
+        // `ar t` gives a thin archive's members as paths, which the stock tool lists as they come.
+        Kind::Archive { thin: true } => (0..members.len()).collect(),
+        _ => names::duplicates_last(members.iter().map(|member| member.display.as_str())),
+    };
+    let files: Vec<&str> = order
+        .iter()
+        .filter(|&&at| matches!(placed[at], Placed::Written))
+        .map(|&at| names[at].as_str())
+        .collect();
+    if let Some(stranger) = staged.stranger(&files)? {
+        return Err(Error::Stranger {
+            directory: request.directory.to_owned(),
+            archive: request.archive.to_owned(),
+            file: stranger.to_string_lossy().into_owned(),
+        });
+    }
+    staged.settle(&files)?;
+    let files = files.into_iter().map(str::to_owned).collect();
+    Ok(Unpacked { files, description: describe(archive), left_out })
+}
+
+enum Placed {
+    Written,
+    LeftOut(Kind),
+}
+
+/// Does the work for `0..count`, in a few threads if there is much of it; the error is that of the lowest number.
+///
+/// A file system lets one thread at a time add to a directory, so more than a few only wait.
+fn in_threads<T: Send>(
+    count: usize,
+    work: impl Fn(usize) -> Result<T, Error> + Sync,
+) -> Result<Vec<T>, Error> {
+    const MOST: usize = 4;
+    const WORTH_A_THREAD: usize = 32;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = MOST.min(processors).min(count / WORTH_A_THREAD);
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= count {
+                return done;
+            }
+            let result = work(at);
+            if result.is_err() {
+                // Nothing more is begun; what has a lower number has been begun already.
+                next.store(count, Ordering::Relaxed);
+            }
+            done.push((at, result));
+        }
+    };
+    let mut done = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(some)).collect();
+        let mut done = some();
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|&(at, _)| at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+impl Unpacked {
+    /// The manifest as the stock tools write it: indent 2, sorted keys, no newline at the end.
+    ///
+    /// Paths begin as the objects directory was spelled. It is an error if that is not UTF-8.
+    pub fn manifest(&self, linker: Linker, directory: &Path) -> Result<String, Error> {
+        #[derive(Serialize)]
+        struct Manifest<'a, T> {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            debug: Option<&'a str>,
+            objects: &'a [T],
+        }
+        match linker {
+            Linker::Darwin => Ok(python_json::to_string(&Manifest { debug: None, objects: &self.files }, 2)),
+            Linker::Gnu => {
+                let not_utf8 = || Error::NotUtf8 { path: directory.to_owned() };
+                let path = |file: &String| directory.join(file).into_os_string().into_string();
+                let paths: Result<Vec<String>, _> = self.files.iter().map(path).collect();
+                let objects = &paths.map_err(|_| not_utf8())?[..];
+                Ok(python_json::to_string(&Manifest { debug: Some(&self.description), objects }, 2))
+            }
+        }
+    }
+}
+
+/// What `file -b` prints: with the number of symbols for a thin archive.
+fn describe(archive: &[u8]) -> String {
+    let Kind::Archive { thin: true } = kind::classify(&archive[..archive.len().min(8)]) else {
+        return "current ar archive\n".to_owned();
+    };
+    let symbols = ArchiveFile::parse(archive).ok().and_then(|file| file.symbols().ok()?);
+    match symbols.map_or(0, Iterator::count) {
+        0 => "thin archive with no symbol entries\n".to_owned(),
+        1 => "thin archive with 1 symbol entry\n".to_owned(),
+        count => format!("thin archive with {count} symbol entries\n"),
+    }
+}

@@ -1,0 +1,115 @@
+//! A directory that is filled out of sight and then renamed into place, so that it is seen whole or not at all.
+//!
+//! One open, one write and no rename for each file, from any number of threads: the fast way to a directory that does
+//! not exist yet. A directory
+//! that is there already keeps its files; those whose content differs are replaced one by one.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::directory;
+use crate::input::Input;
+use crate::names;
+use crate::write::{self, IoError, TEMPORARY_PREFIX};
+
+/// The directory out of sight. Dropped before [`Staged::settle`], it is removed with all that is in it.
+pub(crate) struct Staged {
+    target: PathBuf,
+    path: PathBuf,
+    /// Open and locked, so that a second run for the same target waits.
+    directory: File,
+}
+
+impl Staged {
+    /// Makes an empty directory for files that are to be in `target`: in it if it exists, else beside it.
+    ///
+    /// Its name follows from the target's, so the next run finds and removes what a killed one has left.
+    pub(crate) fn new(target: &Path) -> Result<Self, IoError> {
+        let name = |of: &OsStr| format!("{TEMPORARY_PREFIX}{}", names::escape_path(of.as_bytes()));
+        let path = match (target.file_name(), target.symlink_metadata()) {
+            (Some(own), Err(_)) => {
+                write::make_parent(target)?;
+                target.with_file_name(name(own))
+            }
+            _ => target.join(name(OsStr::new("objects"))),
+        };
+        let directory = make(&path)?;
+        Ok(Self { target: target.to_owned(), path, directory })
+    }
+
+    /// Writes a file, which must be the only one of its name.
+    pub(crate) fn write(&self, file: &str, bytes: &[u8]) -> Result<(), IoError> {
+        write::write_unseen(&self.directory, &self.path, file, bytes)
+    }
+
+    /// What the target holds besides `files` already: then it should not be settled.
+    pub(crate) fn stranger(&self, files: &[&str]) -> Result<Option<OsString>, IoError> {
+        let listed = match fs::read_dir(&self.target) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            listed => listed.map_err(IoError::on("list", &self.target))?,
+        };
+        let known: std::collections::HashSet<&OsStr> =
+            files.iter().map(OsStr::new).chain(self.path.file_name()).collect();
+        for entry in listed {
+            let name = entry.map_err(IoError::on("list", &self.target))?.file_name();
+            if !known.contains(name.as_os_str()) {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Puts the files into place.
+    pub(crate) fn settle(self, files: &[&str]) -> Result<(), IoError> {
+        if self.target.symlink_metadata().is_err() {
+            return fs::rename(&self.path, &self.target)
+                .map_err(IoError::on("rename into place", &self.target));
+        }
+        for file in files {
+            let (from, to) = (self.path.join(file), self.target.join(file));
+            let bytes = Input::open_regular(&from).map_err(IoError::on("read", &from))?;
+            if !write::holds(&to, &bytes)? {
+                fs::rename(&from, &to).map_err(IoError::on("rename into place", &to))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        // Gone after a rename. What cannot be removed is removed by the next run, or reported by it.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Makes the directory anew and locks it.
+fn make(path: &Path) -> Result<File, IoError> {
+    loop {
+        let left = match fs::create_dir(path) {
+            Ok(()) => false,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => true,
+            Err(error) => return Err(IoError::on("create directory", path)(error)),
+        };
+        let file = match File::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            file => file.map_err(IoError::on("open directory", path))?,
+        };
+        directory::lock(path, &file)?;
+        // Whoever had the lock may have renamed or removed the directory meanwhile.
+        let locked = file.metadata().map_err(IoError::on("open directory", path))?;
+        let same = |found: fs::Metadata| (found.dev(), found.ino()) == (locked.dev(), locked.ino());
+        if !path.metadata().is_ok_and(same) {
+            continue;
+        }
+        if !left {
+            return Ok(file);
+        }
+        // A killed run's: its lock ended with it.
+        fs::remove_dir_all(path).map_err(IoError::on("remove", path))?;
+    }
+}
