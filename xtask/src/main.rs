@@ -6,7 +6,6 @@ mod bench;
 mod demo;
 mod distribute;
 mod libgit2;
-mod measure;
 mod setup;
 mod shell;
 mod test;
@@ -57,6 +56,18 @@ enum Command {
     /// A DTLTO distributor that runs JOBS jobs at a time, for `bench`.
     #[command(hide = true)]
     Distribute { jobs: usize, file: PathBuf },
+    /// File operations and nothing else, for `bench`.
+    #[command(hide = true)]
+    Floor {
+        #[command(subcommand)]
+        of: Floor,
+    },
+}
+
+#[derive(Subcommand)]
+enum Floor {
+    Planner { objects: usize, imports: usize },
+    Prepare { archive: PathBuf, members: usize, directory: PathBuf },
 }
 
 #[derive(Subcommand)]
@@ -70,6 +81,24 @@ enum Bench {
         #[arg(long, short)]
         jobs: Option<usize>,
     },
+    /// The tools for Buck2: the planner on large trees, unpacking, and one backend compilation.
+    Buck2 {
+        /// The directory of the stock Python tools (prelude/cxx/dist_lto/tools of Buck2), to measure them too.
+        #[arg(long, value_name = "DIR")]
+        baseline: Option<PathBuf>,
+        /// How often everything is measured; medians are shown.
+        #[arg(long, default_value_t = 3)]
+        runs: usize,
+        /// Objects of the planner's trees.
+        #[arg(long, value_delimiter = ',', default_value = "20000,100000")]
+        objects: Vec<usize>,
+        /// Imports of each of those objects.
+        #[arg(long, value_delimiter = ',', default_value = "20,200")]
+        imports: Vec<usize>,
+        /// Where the trees are made; up to 4 GiB.
+        #[arg(long, value_name = "DIR", default_value_os_t = bench::buck2::default_directory())]
+        directory: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -77,7 +106,17 @@ fn main() -> ExitCode {
         Command::Setup { llvm } => setup::setup(llvm.as_slice()).map(|()| true),
         Command::Test { llvm, release, filter } => test::test(llvm, release, filter.as_deref()),
         Command::Demo => demo::demo().map(|()| true),
-        Command::Bench { what: Bench::Link { runs, jobs } } => bench::link(runs, jobs).map(|()| true),
+        Command::Bench { what: Bench::Link { runs, jobs } } => bench::link::link(runs, jobs).map(|()| true),
+        Command::Bench { what: Bench::Buck2 { baseline, runs, objects, imports, directory } } => {
+            let request = bench::buck2::Request { baseline, runs, objects, imports, directory };
+            bench::buck2::buck2(&request).map(|()| true)
+        }
+        Command::Floor { of: Floor::Planner { objects, imports } } => {
+            bench::floor::planner(objects, imports).map(|()| true)
+        }
+        Command::Floor { of: Floor::Prepare { archive, members, directory } } => {
+            bench::floor::prepare(&archive, members, &directory).map(|()| true)
+        }
         Command::Tidy => tidy::tidy().map(|()| true),
         Command::Distribute { jobs, file } => distribute::distribute(jobs, &file).map(|()| true),
     };

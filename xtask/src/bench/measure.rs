@@ -1,0 +1,67 @@
+//! Time and memory of a command with all its descendants, and medians.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use wait4::Wait4;
+
+use crate::shell::shown;
+
+/// What a command cost.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Cost {
+    /// Seconds that passed.
+    pub wall: f64,
+    /// Seconds of user and system time of the command and of every descendant that was waited for.
+    pub cpu: f64,
+    /// The largest resident set of the command or of one of those descendants, in MiB.
+    pub memory: f64,
+}
+
+impl Cost {
+    /// Each part divided by another cost's.
+    pub fn relative_to(self, other: Self) -> Self {
+        Self { wall: self.wall / other.wall, cpu: self.cpu / other.cpu, memory: self.memory / other.memory }
+    }
+}
+
+/// Runs a command that must succeed and measures it.
+pub fn measure(command: &mut Command) -> Result<Cost> {
+    let mut said = tempfile::tempfile()?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said.try_clone()?);
+    let start = Instant::now();
+    let child = command.spawn().with_context(|| format!("cannot start {}", shown(command)))?;
+    let ended = child.wait4()?;
+    let wall = start.elapsed().as_secs_f64();
+    if !ended.status.success() {
+        bail!("{} from {}\n{}", ended.status, shown(command), text(&mut said)?);
+    }
+    let used = ended.rusage;
+    let cpu = (used.utime + used.stime).as_secs_f64();
+    // Linux counts in KiB; the crate gives bytes.
+    Ok(Cost { wall, cpu, memory: used.maxrss as f64 / f64::from(1 << 20) })
+}
+
+fn text(file: &mut File) -> Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The median of each part.
+pub fn median(costs: &[Cost]) -> Cost {
+    let middle = |part: fn(&Cost) -> f64| {
+        let mut values: Vec<f64> = costs.iter().map(part).collect();
+        values.sort_by(f64::total_cmp);
+        let half = values.len() / 2;
+        if values.len() % 2 == 1 { values[half] } else { (values[half - 1] + values[half]) / 2.0 }
+    };
+    if costs.is_empty() {
+        return Cost::default();
+    }
+    Cost { wall: middle(|cost| cost.wall), cpu: middle(|cost| cost.cpu), memory: middle(|cost| cost.memory) }
+}
