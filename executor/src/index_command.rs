@@ -1,7 +1,7 @@
 //! `distlto-index`: the thin link of a link command, with its shards, plans and action graph in a directory.
 //!
 //! For build systems that run backends and the final link themselves. Everything is written only if it differs.
-//! Knows nothing of running the actions.
+//! With a meta file it is Buck2's planner (`buck2_index`). Knows nothing of running the actions.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ use distlto_prepare::exit;
 use distlto_prepare::store::Store;
 use distlto_prepare::write::write_if_changed;
 
+use crate::buck2_index::{self, Buck2Args};
 use crate::cancel::Cancel;
 use crate::link::{LinkError, show, state, tool_failure};
 use crate::local::LocalSpawner;
@@ -31,8 +32,13 @@ pub struct IndexArgs {
     ///
     /// A file is written only if its content differs, so a build system that compares contents re-runs only the
     /// backends whose shard changed.
+    ///
+    /// With --meta: the directory that the link command gives to the linker for its index.
     #[arg(long, value_name = "DIR")]
     pub index: Option<String>,
+    /// As Buck2's planner.
+    #[command(flatten)]
+    pub buck2: Buck2Args,
     /// Compile with this clang instead of the one that the link command names or implies
     #[arg(long, value_name = "CLANG")]
     pub compiler: Option<String>,
@@ -51,6 +57,9 @@ pub struct IndexArgs {
 pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
     let command: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
     let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
+    if let Some(request) = args.buck2.request(args.index.as_deref()) {
+        return buck2_index::run(&request, &command, &runner, cancel);
+    }
     let link = match front::resolve(&command, &runner)? {
         Resolved::Link(link) => link,
         Resolved::Other { linker, words } => {

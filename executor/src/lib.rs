@@ -3,6 +3,7 @@
 //! Knows nothing of build systems and link lines. Whatever asked for the link ended in an action graph.
 
 pub mod backend_error;
+pub mod buck2_index;
 pub mod cancel;
 pub mod capture;
 pub mod command;

@@ -94,6 +94,9 @@ pub enum LinkError {
     Plan(#[from] distlto_planner::link_plan::PlanError),
     #[error(transparent)]
     #[diagnostic(transparent)]
+    Buck2(#[from] distlto_planner::buck2::error::PlanError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
     Prepare(#[from] distlto_prepare::error::Error),
     #[error("{linker} ended well and wrote no program to {}", output.display())]
     #[diagnostic(

@@ -3,6 +3,7 @@
 pub mod alias;
 pub mod backend_flags;
 pub mod bitcode;
+pub mod buck2;
 pub mod compile_jobs;
 pub mod digests;
 pub mod driver;

@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::words::{Word, path_of};
 
 /// How deep response files may name one another; deeper is taken for a loop.
-const MAX_DEPTH: usize = 20;
+pub(crate) const MAX_DEPTH: usize = 20;
 
 /// Why response files could not be expanded.
 #[derive(Debug, Error, Diagnostic)]
@@ -119,7 +119,7 @@ fn expand_into(
 }
 
 /// A response file's content; `None` where there is no such file.
-fn read(path: &Path) -> Result<Option<Vec<u8>>, IoError> {
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, IoError> {
     match fs::read(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -1,0 +1,242 @@
+//! Plans for linker type `darwin`: a flat list of objects in, one plan for each and one for the link out.
+//!
+//! Archives are taken apart by the rule, and flags and order of the final link are its own business. With a linker
+//! that merges modules beforehand, what became of each is in the file that the linker was told to write.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use distlto_prepare::write::IoError;
+use serde::Deserialize;
+
+use super::error::{MetaError, PlanError};
+use super::import_list::ImportList;
+use super::index_directory::IndexDirectory;
+use super::json_text::{boolean, list, number, string};
+use super::listing::{Listing, Listings};
+use super::meta::values::{Index, Text};
+use super::meta::{Entry, Linkable, Meta, Object, check_outputs, explain};
+use super::modules::Modules;
+use super::outputs;
+use super::settle::{Form, Settling};
+
+/// How bitcode begins that is wrapped, as merged modules are.
+const WRAPPER: [u8; 4] = [0xde, 0xc0, 0x17, 0x0b];
+
+/// A meta file.
+#[derive(Debug)]
+pub struct DarwinMeta<'a> {
+    /// The objects, as one entry.
+    pub meta: Meta<'a>,
+    /// For each object, where its merged module goes.
+    pub merged: Vec<Option<Cow<'a, str>>>,
+}
+
+#[derive(Deserialize)]
+struct Record<'a> {
+    #[serde(borrow)]
+    input_object_file_path: Text<'a>,
+    #[serde(borrow)]
+    output_index_shard_file_path: Text<'a>,
+    #[serde(borrow)]
+    output_plan_file_path: Text<'a>,
+    starlark_array_index: Index,
+    #[serde(borrow)]
+    output_premerged_bitcode_file_path: Option<Text<'a>>,
+}
+
+/// Reads a meta file; `path` is for messages.
+pub fn read<'a>(path: &Path, text: &'a [u8], premerger: bool) -> Result<DarwinMeta<'a>, MetaError> {
+    let file = || path.to_owned();
+    let text = std::str::from_utf8(text)
+        .map_err(|error| MetaError::NotUtf8 { file: file(), offset: error.valid_up_to() })?;
+    let records: Vec<Record<'a>> =
+        serde_json::from_str(text).map_err(|error| explain::why(path, text, &error, explain::darwin))?;
+    let (mut linkables, mut merged) = (Vec::new(), Vec::new());
+    for (number, record) in records.into_iter().enumerate() {
+        if premerger && record.output_premerged_bitcode_file_path.is_none() {
+            return Err(MetaError::Content {
+                file: file(),
+                place: format!("record {number}"),
+                problem: "\"output_premerged_bitcode_file_path\" is missing, and --enable-premerger needs it"
+                    .to_owned(),
+            });
+        }
+        merged.push(record.output_premerged_bitcode_file_path.filter(|_| premerger).map(|text| text.0));
+        linkables.push(Linkable::Object(Object {
+            path: record.input_object_file_path.0,
+            output: record.output_index_shard_file_path.0,
+            plan_output: record.output_plan_file_path.0,
+            index: record.starlark_array_index.0,
+        }));
+    }
+    let meta = Meta { entries: vec![Entry { linkables, ..Entry::default() }] };
+    check_outputs(path, &meta)?;
+    Ok(DarwinMeta { meta, merged })
+}
+
+impl DarwinMeta<'_> {
+    /// What it lists. A merged module means the object that it is made from.
+    pub fn modules(&self) -> Modules<'_> {
+        let mut modules = Modules::of(&self.meta);
+        for (slot, merged) in self.merged.iter().enumerate() {
+            if let Some(merged) = merged {
+                modules.also_called(merged, slot);
+            }
+        }
+        modules
+    }
+
+    /// For the linker: where the merged module of each object goes, as JSON.
+    pub fn output_map(&self) -> Vec<u8> {
+        let mut out = b"{".to_vec();
+        let objects = self.meta.entries.iter().flat_map(|entry| &entry.linkables);
+        for (linkable, merged) in objects.zip(&self.merged) {
+            let (Linkable::Object(object), Some(merged)) = (linkable, merged) else { continue };
+            if out.len() > 1 {
+                out.extend_from_slice(b", ");
+            }
+            string(&mut out, &object.path);
+            out.extend_from_slice(b": ");
+            string(&mut out, merged);
+        }
+        out.push(b'}');
+        out
+    }
+}
+
+/// A link whose thin link has run.
+#[derive(Debug, Clone, Copy)]
+pub struct DarwinLink<'a> {
+    /// The meta file.
+    pub meta: &'a DarwinMeta<'a>,
+    /// What it lists.
+    pub modules: &'a Modules<'a>,
+    /// Where the linker has written.
+    pub directory: &'a IndexDirectory,
+    /// Where the plan of the final link goes.
+    pub link_plan: &'a str,
+}
+
+impl DarwinLink<'_> {
+    /// Writes everything. Returns the imports that the meta file does not list, sorted, each once.
+    ///
+    /// On an error no plan is left behind.
+    pub fn finish(&self) -> Result<Vec<String>, PlanError> {
+        let listings = Listings::load(self.directory)?;
+        let listing = Listing::read(&listings, self.directory, self.modules);
+        let finished = self.plans(&listing);
+        if finished.is_err() {
+            outputs::withdraw(self.modules.plans().chain([self.link_plan]));
+        }
+        finished
+    }
+
+    fn plans(&self, listing: &Listing<'_>) -> Result<Vec<String>, PlanError> {
+        let mut positions = HashMap::new();
+        for (position, loaded) in listing.loaded.iter().enumerate() {
+            if let Some(leader) = loaded.slot {
+                for &slot in self.modules.copies(leader).iter().chain([&leader]) {
+                    positions.insert(slot, position as u64);
+                }
+            }
+        }
+        let form = DarwinForm { meta: self.meta, positions };
+        let settled =
+            Settling { modules: self.modules, directory: self.directory, listing, form: &form }.all()?;
+        let mut native = settled.native;
+        native.sort_unstable();
+        native.dedup();
+        let mut text = b"{\"non_lto_objects\": {".to_vec();
+        for (at, &index) in native.iter().enumerate() {
+            text.extend_from_slice(if at == 0 { b"\"" } else { b", \"" });
+            number(&mut text, index);
+            text.extend_from_slice(b"\": 1");
+        }
+        text.extend_from_slice(b"}}");
+        outputs::write(self.link_plan, &text, &mut String::new())?;
+        Ok(settled.unknown)
+    }
+}
+
+struct DarwinForm<'a> {
+    meta: &'a DarwinMeta<'a>,
+    /// Lines of `index.full`, by slot.
+    positions: HashMap<usize, u64>,
+}
+
+impl Form for DarwinForm<'_> {
+    fn plan(
+        &self,
+        out: &mut Vec<u8>,
+        slot: usize,
+        _: &Object<'_>,
+        imports: Option<&ImportList>,
+        _: &str,
+    ) -> Result<(), PlanError> {
+        // Slots are the records: a darwin link has no archives.
+        let merged = self.meta.merged[slot].as_deref();
+        let state = match (merged, imports) {
+            (Some(merged), Some(_)) => Some(merge_state(merged)?),
+            (Some(merged), None) => {
+                outputs::write(merged, b"", &mut String::new())?;
+                None
+            }
+            (None, _) => None,
+        };
+        out.extend_from_slice(b"{\"final_link_line_position\": ");
+        let position = self.positions.get(&slot);
+        match position {
+            Some(&position) => number(out, position),
+            None => out.extend_from_slice(b"-1"),
+        }
+        out.extend_from_slice(b", \"imports\": ");
+        list(out, imports.iter().flat_map(|imports| &imports.objects), |out, &index| number(out, index));
+        out.extend_from_slice(b", \"is_bitcode\": ");
+        boolean(out, imports.is_some());
+        out.extend_from_slice(b", \"loaded_by_linker\": ");
+        boolean(out, position.is_some());
+        out.extend_from_slice(b", \"merge_state\": ");
+        match state {
+            Some(state) => string(out, state),
+            None => out.extend_from_slice(b"null"),
+        }
+        out.push(b'}');
+        Ok(())
+    }
+}
+
+/// What became of a module, by the file that the linker has written for it.
+fn merge_state(merged: &str) -> Result<&'static str, PlanError> {
+    let file = match File::open(merged) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let because = "the linker was told to write a merged module or a note there".to_owned();
+            return Err(PlanError::Missing { file: merged.into(), because });
+        }
+        Err(error) => return Err(IoError::on("read", merged)(error).into()),
+    };
+    let read = |error| PlanError::from(IoError::on("read", merged)(error));
+    if fs::metadata(merged).map_err(read)?.len() == 0 {
+        return Ok("NOT_LOADED");
+    }
+    let mut file = BufReader::new(file);
+    if file.fill_buf().map_err(read)?.starts_with(&WRAPPER) {
+        return Ok("ROOT");
+    }
+    let mut note = Vec::new();
+    file.read_to_end(&mut note).map_err(read)?;
+    let note = String::from_utf8_lossy(&note);
+    for line in note.lines() {
+        if line.contains("standalone") {
+            return Ok("STANDALONE");
+        }
+        if line.contains("absorbed") {
+            return Ok("ABSORBED");
+        }
+    }
+    Err(PlanError::MergeState { file: merged.into() })
+}

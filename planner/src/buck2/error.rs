@@ -1,0 +1,189 @@
+//! What can be wrong with a Buck2 link: its meta file, or what the linker left in the index directory.
+//!
+//! Each names the file, the place in it and what to do.
+
+use std::path::PathBuf;
+
+use distlto_prepare::write::IoError;
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::link_line::LinkLineError;
+use crate::response::ResponseError;
+use crate::runner::ToolError;
+
+/// Why a meta file could not be used.
+#[derive(Debug, Error, Diagnostic)]
+pub enum MetaError {
+    /// Bytes that are no text.
+    #[error("{} is not UTF-8 at byte {offset}", file.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("paths of a Buck2 build are UTF-8; give the file with that name another one")
+    )]
+    NotUtf8 {
+        /// The meta file.
+        file: PathBuf,
+        /// The first byte that is wrong.
+        offset: usize,
+    },
+    /// Text that is not JSON.
+    #[error("{} is no JSON: {problem}", file.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("the rule writes this file; a full disk truncates it: remove it and build again")
+    )]
+    Syntax {
+        /// The meta file.
+        file: PathBuf,
+        /// What is wrong, with line and column.
+        problem: String,
+    },
+    /// JSON that is no meta file.
+    #[error("{}: {}{problem}", file.display(), separated(place))]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("docs/buck2.md describes the file; a prelude that writes another one needs another distlto")
+    )]
+    Content {
+        /// The meta file.
+        file: PathBuf,
+        /// Entry and linkable; empty for the whole.
+        place: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Two objects that would be written to one place.
+    #[error("{}: {one} and {other} have the same output {output}", file.display())]
+    #[diagnostic(code(distlto::bad_input), help("each object needs outputs of its own"))]
+    SharedOutput {
+        /// The meta file.
+        file: PathBuf,
+        /// The place.
+        output: String,
+        /// One object.
+        one: String,
+        /// The other.
+        other: String,
+    },
+}
+
+fn separated(place: &str) -> String {
+    if place.is_empty() { String::new() } else { format!("{place}: ") }
+}
+
+/// How the name of a link's argument file ends.
+pub const ARGUMENT_FILE: &str = "thinlto_index_argsfile";
+
+/// Why plans could not be made from what the linker left.
+#[derive(Debug, Error, Diagnostic)]
+pub enum PlanError {
+    /// The meta file.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Meta(#[from] MetaError),
+    /// A file could not be read or written.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+    /// A response file of the command.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Response(#[from] ResponseError),
+    /// The driver's link line.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Line(#[from] LinkLineError),
+    /// The driver or the linker could not be run.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Tool(#[from] ToolError),
+    /// The link's argument file.
+    #[error("cannot read the link's argument file {}: {source}", file.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("the argument that ends in {ARGUMENT_FILE} names it; the rule writes it before the link")
+    )]
+    ArgumentFile {
+        /// The file.
+        file: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// Several arguments that could name the link's argument file.
+    #[error("both {one} and {other} end in {ARGUMENT_FILE}")]
+    #[diagnostic(
+        code(distlto::usage),
+        help("the link takes its search paths from one argument file; name one")
+    )]
+    ArgumentFiles {
+        /// One argument.
+        one: String,
+        /// Another.
+        other: String,
+    },
+    /// A listing of the index directory that is not there.
+    #[error("the linker wrote no {}", file.display())]
+    #[diagnostic(
+        code(distlto::tool),
+        help(
+            "the link needs -Wl,--thinlto-index-only=DIR/index, and a linker that takes --thinlto-full-index or a driver that answers -###"
+        )
+    )]
+    NoListing {
+        /// The listing.
+        file: PathBuf,
+    },
+    /// A module that the linker has indexed, or that another one imports, and that has no shard.
+    #[error("{} is missing, though {because}", file.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help(
+            "the index directory is incomplete: does the link have -Wl,--thinlto-emit-imports-files and -Wl,--thinlto-prefix-replace=;DIR/ with the directory of --index?"
+        )
+    )]
+    Missing {
+        /// The file.
+        file: PathBuf,
+        /// Who says that it has to be there.
+        because: String,
+    },
+    /// An import out of an archive that the linker has opened itself.
+    #[error("{importer} imports {import}, a member that no backend can load")]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help(
+            "{archive} holds bitcode and is linked as it is: set `supports_lto = True` on the prebuilt_cxx_library of that archive, so that its members become objects of their own"
+        )
+    )]
+    ImportFromArchive {
+        /// The module that imports.
+        importer: String,
+        /// What it imports, as the linker spells it.
+        import: String,
+        /// The archive.
+        archive: String,
+    },
+    /// What a merging linker has written for a module.
+    #[error("{} is neither empty nor bitcode, nor does it say `standalone` or `absorbed`", file.display())]
+    #[diagnostic(
+        code(distlto::tool),
+        help("this linker's -premerger-output-map is another one than distlto knows")
+    )]
+    MergeState {
+        /// The file.
+        file: PathBuf,
+    },
+    /// An import list with a line that no meta file can name.
+    #[error("{}: line {line} is not UTF-8", file.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("paths of a Buck2 build are UTF-8; give the file with that name another one")
+    )]
+    ImportNotUtf8 {
+        /// The import list.
+        file: PathBuf,
+        /// The line, from 1 on.
+        line: usize,
+    },
+}

@@ -1,0 +1,240 @@
+//! The option `--thinlto-full-index` of a private linker: whether a linker has it, and a link command without it.
+//!
+//! A driver hands it over in `-Wl,` lists or after `-Xlinker`; response files may hold it, at the driver's level and at
+//! the linker's. Knows nothing of what the option writes.
+
+use std::path::{Path, PathBuf};
+
+use distlto_prepare::write::{IoError, write_atomically};
+
+use crate::invocation::{Program, program};
+use crate::response::{self, MAX_DEPTH, ResponseError};
+use crate::runner::{Runner, ToolError};
+use crate::words::{Word, lossy, path_of, word_of};
+
+/// The option without its dashes.
+const OPTION: &[u8] = b"thinlto-full-index";
+
+/// Who reads a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// A compiler driver.
+    Driver,
+    /// The linker.
+    Linker,
+}
+
+impl Reader {
+    /// Who reads the arguments of a command.
+    pub fn of(command: &[Word]) -> Self {
+        let Some(name) = command.first() else { return Self::Driver };
+        match program(&lossy(name), command.get(1).map(Vec::as_slice)) {
+            Program::Lld | Program::OtherLinker => Self::Linker,
+            Program::Clang | Program::OtherDriver => Self::Driver,
+        }
+    }
+
+    /// The word that has the linker name each file that it loads: `-t`, which lld knows for ELF and for Mach-O.
+    pub fn trace(self) -> Word {
+        match self {
+            Self::Driver => b"-Wl,-t".to_vec(),
+            Self::Linker => b"-t".to_vec(),
+        }
+    }
+}
+
+/// Whether a linker has the option: with one that it does not know, it complains.
+pub fn is_known_to(linker: &[Word], runner: &dyn Runner) -> Result<bool, ToolError> {
+    let mut question = linker.to_vec();
+    question.extend([b"--thinlto-full-index".to_vec(), b"--version".to_vec()]);
+    let answer =
+        runner.run(&question).map_err(|source| ToolError::Start { program: lossy(&linker[0]), source })?;
+    // ld64.lld complains and ends well.
+    let complains = answer.stderr.windows(OPTION.len()).any(|window| window == OPTION);
+    Ok(answer.status.success() && !complains)
+}
+
+/// A command without the option; `None` where it has none. Response files that hold it are written anew below `scratch`.
+pub fn without(command: &[Word], reader: Reader, scratch: &Path) -> Result<Option<Vec<Word>>, ResponseError> {
+    Removal { scratch, files: 0 }.words(command, reader, 0)
+}
+
+struct Removal<'a> {
+    scratch: &'a Path,
+    files: usize,
+}
+
+impl Removal<'_> {
+    /// The words without the option; `None` where nothing changes.
+    fn words(
+        &mut self,
+        words: &[Word],
+        reader: Reader,
+        depth: usize,
+    ) -> Result<Option<Vec<Word>>, ResponseError> {
+        let mut kept = Vec::with_capacity(words.len());
+        let mut changed = false;
+        let mut rest = words.iter();
+        while let Some(word) = rest.next() {
+            let takes_next = reader == Reader::Driver && word == b"-Xlinker";
+            let part = match rest.as_slice().first() {
+                Some(next) if takes_next => {
+                    rest.next();
+                    match self.word(next, Reader::Linker, depth)? {
+                        Part::Same => {
+                            kept.extend([word.clone(), next.clone()]);
+                            continue;
+                        }
+                        Part::Gone => Part::Gone,
+                        Part::Other(other) => {
+                            kept.push(word.clone());
+                            Part::Other(other)
+                        }
+                    }
+                }
+                _ => self.word(word, reader, depth)?,
+            };
+            match part {
+                Part::Same => kept.push(word.clone()),
+                Part::Gone => changed = true,
+                Part::Other(other) => {
+                    changed = true;
+                    kept.push(other);
+                }
+            }
+        }
+        Ok(changed.then_some(kept))
+    }
+
+    fn word(&mut self, word: &[u8], reader: Reader, depth: usize) -> Result<Part, ResponseError> {
+        if let Some(file) = word.strip_prefix(b"@").filter(|file| !file.is_empty()) {
+            return self.response_file(path_of(file), reader, depth);
+        }
+        match (reader, word.strip_prefix(b"-Wl,")) {
+            (Reader::Driver, Some(list)) => self.list(list, depth),
+            (Reader::Driver, None) => Ok(Part::Same),
+            (Reader::Linker, _) => Ok(if is_option(word) { Part::Gone } else { Part::Same }),
+        }
+    }
+
+    /// The words of a `-Wl,` list.
+    fn list(&mut self, list: &[u8], depth: usize) -> Result<Part, ResponseError> {
+        let words: Vec<Word> = list.split(|&byte| byte == b',').map(<[u8]>::to_vec).collect();
+        Ok(match self.words(&words, Reader::Linker, depth)? {
+            None => Part::Same,
+            Some(kept) if kept.is_empty() => Part::Gone,
+            Some(kept) => Part::Other(
+                [&b"-Wl"[..]]
+                    .into_iter()
+                    .chain(kept.iter().map(Vec::as_slice))
+                    .collect::<Vec<_>>()
+                    .join(&b','),
+            ),
+        })
+    }
+
+    fn response_file(&mut self, file: PathBuf, reader: Reader, depth: usize) -> Result<Part, ResponseError> {
+        let Some(text) = response::read(&file)? else { return Ok(Part::Same) };
+        if depth == MAX_DEPTH {
+            return Err(ResponseError::TooDeep { path: file });
+        }
+        let Some(kept) = self.words(&response::tokenize(&text), reader, depth + 1)? else {
+            return Ok(Part::Same);
+        };
+        self.files += 1;
+        let other = self.scratch.join(format!("arguments-{}", self.files));
+        write_atomically(&other, &response::content(kept.iter().map(Vec::as_slice)))?;
+        let mut word = b"@".to_vec();
+        word.extend(word_of(other.into_os_string()));
+        Ok(Part::Other(word))
+    }
+}
+
+enum Part {
+    Same,
+    Gone,
+    Other(Word),
+}
+
+fn is_option(word: &[u8]) -> bool {
+    word.strip_prefix(b"-").is_some_and(|rest| rest.strip_prefix(b"-").unwrap_or(rest) == OPTION)
+}
+
+/// A directory for rewritten response files.
+pub fn scratch() -> Result<tempfile::TempDir, IoError> {
+    let parent = std::env::temp_dir();
+    tempfile::Builder::new()
+        .prefix("distlto-arguments-")
+        .tempdir_in(&parent)
+        .map_err(IoError::on("create directory", &parent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn words(line: &str) -> Vec<Word> {
+        line.split_whitespace().map(|word| word.as_bytes().to_vec()).collect()
+    }
+
+    fn kept(line: &str, scratch: &Path) -> String {
+        let command = words(line);
+        let kept = without(&command, Reader::of(&command), scratch).expect("rewritten").unwrap_or(command);
+        kept.iter().map(|word| lossy(word)).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn every_spelling_goes_and_nothing_else() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        for (line, expected) in [
+            ("clang++ a.o -Wl,--thinlto-full-index -o x", "clang++ a.o -o x"),
+            (
+                "clang++ -Wl,-z,now,-thinlto-full-index,--gc-sections a.o",
+                "clang++ -Wl,-z,now,--gc-sections a.o",
+            ),
+            (
+                "clang++ -Xlinker --thinlto-full-index -Xlinker -z -Xlinker now",
+                "clang++ -Xlinker -z -Xlinker now",
+            ),
+            ("env clang++ --thinlto-full-index", "env clang++ --thinlto-full-index"),
+            ("ld.lld a.o --thinlto-full-index -t", "ld.lld a.o -t"),
+            ("ld.lld a.o -Wl,--thinlto-full-index", "ld.lld a.o -Wl,--thinlto-full-index"),
+            ("clang++ a.o -Xlinker", "clang++ a.o -Xlinker"),
+            ("clang++ @nowhere a.o", "clang++ @nowhere a.o"),
+        ] {
+            assert_eq!(kept(line, directory.path()), expected);
+        }
+        assert_eq!(fs::read_dir(directory.path()).expect("listed").count(), 0);
+    }
+
+    #[test]
+    fn response_files_are_rewritten_on_both_levels() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let at = |name: &str| directory.path().join(name).display().to_string();
+        fs::write(at("inner"), "'a b.o' -Wl,--thinlto-full-index").expect("written");
+        fs::write(at("outer"), format!("-O2 @{} \"-Wl,-rpath,$ORIGIN\"", at("inner"))).expect("written");
+        fs::write(at("linker"), "--thinlto-full-index -z now").expect("written");
+        fs::write(at("other"), "-Wl,-z,now").expect("written");
+        let scratch = tempfile::tempdir().expect("a temporary directory");
+        let line = format!("clang++ @{} -Wl,@{} @{}", at("outer"), at("linker"), at("other"));
+        let command =
+            without(&words(&line), Reader::Driver, scratch.path()).expect("rewritten").expect("changed");
+        assert_eq!(command.last(), words(&line).last());
+        let expanded = response::expand(command.clone()).expect("expands");
+        assert_eq!(
+            expanded[..4],
+            words("clang++ -O2")[..]
+                .iter()
+                .cloned()
+                .chain([b"a b.o".to_vec(), b"-Wl,-rpath,$ORIGIN".to_vec()])
+                .collect::<Vec<_>>()
+        );
+        let list = lossy(&expanded[4]);
+        let rewritten = fs::read(list.strip_prefix("-Wl,@").expect("a file")).expect("read");
+        assert_eq!(response::tokenize(&rewritten), words("-z now"));
+        fs::write(at("inner"), format!("@{}", at("inner"))).expect("written");
+        let looped = without(&words(&line), Reader::Driver, scratch.path());
+        assert!(matches!(looped, Err(ResponseError::TooDeep { .. })));
+    }
+}

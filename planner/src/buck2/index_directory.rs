@@ -1,0 +1,148 @@
+//! Where the linker puts a module's shard and import list, and what its listings name: the index directory.
+//!
+//! `--thinlto-prefix-replace=;DIR/` puts `DIR/` before each path. Knows nothing of what the files hold.
+
+use std::borrow::Cow;
+
+/// What a shard's name adds to its module's.
+pub const SHARD: &str = ".thinlto.bc";
+/// What an import list's name adds to its module's.
+pub const IMPORTS: &str = ".imports";
+
+/// An index directory.
+#[derive(Debug, Clone)]
+pub struct IndexDirectory {
+    /// Without slashes at its end; empty for the root.
+    path: String,
+}
+
+impl IndexDirectory {
+    /// For the directory as the command names it.
+    pub fn new(path: &str) -> Self {
+        Self { path: path.trim_end_matches('/').to_owned() }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// A file of the directory's own.
+    pub fn file(&self, name: &str) -> String {
+        format!("{}/{name}", self.path)
+    }
+
+    /// Puts the name of a module's file into a buffer, as plans name it.
+    pub fn module_file<'b>(&self, buffer: &'b mut String, module: &str, suffix: &str) -> &'b str {
+        buffer.clear();
+        for part in [&self.path, "/", module, suffix] {
+            buffer.push_str(part);
+        }
+        buffer
+    }
+
+    /// The name under which the linker has written a module's file: it drops `.` and `..` from what it writes.
+    pub fn written(file: &str) -> Cow<'_, str> {
+        if is_plain(file) { Cow::Borrowed(file) } else { Cow::Owned(clean(file)) }
+    }
+
+    /// The module of a line of a listing: what follows the directory's name. `None` for a line that does not begin
+    /// with it.
+    pub fn module_of<'l>(&self, line: &'l [u8]) -> Option<&'l [u8]> {
+        line.strip_prefix(self.path.as_bytes())?.strip_prefix(b"/")
+    }
+}
+
+/// Whether every component is one of its own.
+fn is_plain(path: &str) -> bool {
+    !path.contains("/.") && !path.contains("//") && !path.starts_with("./") && !path.starts_with("../")
+}
+
+/// Drops empty components and `.`, and `..` with what is before it.
+pub fn clean(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|&last| last != "..") => {
+                parts.pop();
+            }
+            ".." if path.starts_with('/') => {}
+            part => parts.push(part),
+        }
+    }
+    match (path.starts_with('/'), parts.is_empty()) {
+        (true, _) => format!("/{}", parts.join("/")),
+        (false, true) => ".".to_owned(),
+        (false, false) => parts.join("/"),
+    }
+}
+
+/// A path as seen from a directory, both relative to one place or both absolute. Where only one is absolute, the path
+/// stays as it is.
+pub fn relative<'p>(path: &'p str, directory: &str) -> Cow<'p, str> {
+    if is_plain(path)
+        && let Some(below) = path.strip_prefix(directory).and_then(|rest| rest.strip_prefix('/'))
+    {
+        return Cow::Borrowed(below);
+    }
+    if path.starts_with('/') != directory.starts_with('/') {
+        return Cow::Borrowed(path);
+    }
+    let (path, directory) = (clean(path), clean(directory));
+    let parts = |path: &str| -> Vec<String> {
+        path.split('/').filter(|&part| !matches!(part, "" | ".")).map(str::to_owned).collect()
+    };
+    let (path, directory) = (parts(&path), parts(&directory));
+    let common = path.iter().zip(&directory).take_while(|(a, b)| a == b).count();
+    let mut seen = vec!["..".to_owned(); directory.len() - common];
+    seen.extend_from_slice(&path[common..]);
+    Cow::Owned(if seen.is_empty() { ".".to_owned() } else { seen.join("/") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_seen_from_a_directory() {
+        for (path, directory, expected) in [
+            ("a/b/c.o", "a", "b/c.o"),
+            ("a/b/c.o", "a/x", "../b/c.o"),
+            ("a/./b/../c.o", "a", "c.o"),
+            ("c.o", "", "c.o"),
+            ("c.o", "a/b", "../../c.o"),
+            ("/x/c.o", "/x/y", "../c.o"),
+            ("ab/c.o", "a", "../ab/c.o"),
+            ("a", "a", "."),
+            ("/x/c.o", "a", "/x/c.o"),
+        ] {
+            assert_eq!(relative(path, directory), expected, "{path} from {directory}");
+        }
+    }
+
+    #[test]
+    fn the_linker_writes_to_clean_names() {
+        for (name, expected) in [
+            ("d/a.o", "d/a.o"),
+            ("d/a/../b.o", "d/b.o"),
+            ("d//a.o", "d/a.o"),
+            ("d/./a.o", "d/a.o"),
+            ("./d/a.o", "d/a.o"),
+            ("../d/a.o", "../d/a.o"),
+            ("d/.hidden.o", "d/.hidden.o"),
+            ("/../d", "/d"),
+        ] {
+            assert_eq!(IndexDirectory::written(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn lines_name_modules_below_the_directory() {
+        let directory = IndexDirectory::new("out/index/");
+        assert_eq!(directory.module_of(b"out/index/a/b.o"), Some(&b"a/b.o"[..]));
+        assert_eq!(directory.module_of(b"out/index//abs/b.o"), Some(&b"/abs/b.o"[..]));
+        assert_eq!(directory.module_of(b"out/index2/b.o"), None);
+        assert_eq!(directory.module_of(b"a.o"), None);
+    }
+}

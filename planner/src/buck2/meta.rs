@@ -1,0 +1,320 @@
+//! The meta file of the rule for linker type `gnu`: everything on the link line, with the places of its outputs.
+//!
+//! A list of entries, each with flags before and after it and its linkables. Flags are nested lists, flattened while
+//! they are read; text is borrowed from the file. Knows nothing of what the paths hold.
+
+pub mod explain;
+pub mod values;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::error::MetaError;
+use values::{Flags, Index, Text};
+
+/// What follows a shard's path in the rule's declarations, and what follows the object's instead.
+const OBJECT: &str = ".opt.o";
+
+/// A meta file.
+#[derive(Debug, Default)]
+pub struct Meta<'a> {
+    /// In link order.
+    pub entries: Vec<Entry<'a>>,
+}
+
+/// What one dependency gives to the link.
+#[derive(Debug, Default)]
+pub struct Entry<'a> {
+    /// Flags before its linkables.
+    pub pre_flags: Vec<Cow<'a, str>>,
+    /// Flags after them.
+    pub post_flags: Vec<Cow<'a, str>>,
+    /// What it links; none where it is flags alone.
+    pub linkables: Vec<Linkable<'a>>,
+}
+
+/// One thing to link.
+#[derive(Debug)]
+pub enum Linkable<'a> {
+    /// An object, of bitcode or native.
+    Object(Object<'a>),
+    /// An archive whose members are linked one by one.
+    Archive(Archive<'a>),
+    /// What is linked as it is, with words of its own.
+    Opaque(Opaque<'a>),
+}
+
+/// An object, which the file calls `bitcode` whatever it holds.
+#[derive(Debug)]
+pub struct Object<'a> {
+    /// The object, as on the link line.
+    pub path: Cow<'a, str>,
+    /// Where its shard goes.
+    pub output: Cow<'a, str>,
+    /// Where its plan goes.
+    pub plan_output: Cow<'a, str>,
+    /// What plans call it.
+    pub index: u64,
+}
+
+impl Object<'_> {
+    /// Where its native object will be.
+    pub fn native(&self) -> Cow<'_, str> {
+        match self.output.strip_suffix(super::index_directory::SHARD) {
+            Some(stem) => Cow::Owned(format!("{stem}{OBJECT}")),
+            None => Cow::Borrowed(&self.output),
+        }
+    }
+}
+
+/// An archive whose members are linked one by one.
+#[derive(Debug)]
+pub struct Archive<'a> {
+    /// What plans call it, and each of its members.
+    pub index: u64,
+    /// Where its plan goes.
+    pub plan: Cow<'a, str>,
+    /// The directory for its members' shards.
+    pub index_directory: Cow<'a, str>,
+    /// The directory where its members' native objects will be.
+    pub objects_directory: Cow<'a, str>,
+    /// The members; `None` where the archive has none, and another action writes its plan.
+    pub members: Option<Vec<Cow<'a, str>>>,
+}
+
+impl Archive<'_> {
+    /// The directory that its members' paths are seen from.
+    pub fn base(&self) -> &str {
+        self.plan.rsplit_once('/').map_or("", |(base, _)| if base.is_empty() { "/" } else { base })
+    }
+}
+
+/// What is linked as it is: a native archive, a shared library.
+#[derive(Debug)]
+pub struct Opaque<'a> {
+    /// Its words on the link line, such as `-Wl,--whole-archive` around it.
+    pub words: Vec<Cow<'a, str>>,
+    /// The file that the linker loads.
+    pub file: Cow<'a, str>,
+}
+
+/// Reads a meta file; `path` is for messages.
+pub fn read<'a>(path: &Path, text: &'a [u8]) -> Result<Meta<'a>, MetaError> {
+    let file = || path.to_owned();
+    let text = std::str::from_utf8(text)
+        .map_err(|error| MetaError::NotUtf8 { file: file(), offset: error.valid_up_to() })?;
+    let raw: Vec<RawEntry<'a>> =
+        serde_json::from_str(text).map_err(|error| explain::why(path, text, &error, explain::gnu))?;
+    let mut meta = Meta::default();
+    for entry in raw {
+        let linkables = entry.linkables.into_iter().map(RawLinkable::known).collect::<Option<Vec<_>>>();
+        let Some(linkables) = linkables else {
+            let error = serde::de::Error::custom("a key is missing");
+            return Err(explain::why(path, text, &error, explain::gnu));
+        };
+        meta.entries.push(Entry { pre_flags: entry.pre_flags.0, post_flags: entry.post_flags.0, linkables });
+    }
+    check_outputs(path, &meta)?;
+    Ok(meta)
+}
+
+/// Refuses a meta file in which two objects share an output: one of them would be lost.
+pub(super) fn check_outputs(path: &Path, meta: &Meta<'_>) -> Result<(), MetaError> {
+    let objects =
+        meta.entries.iter().flat_map(|entry| &entry.linkables).filter_map(|linkable| match linkable {
+            Linkable::Object(object) => Some(object),
+            _ => None,
+        });
+    let mut writers: HashMap<&str, &str> = HashMap::new();
+    for object in objects {
+        for output in [&object.output, &object.plan_output] {
+            let other = writers.insert(output, &object.path).filter(|&other| other != object.path);
+            if let Some(other) = other {
+                return Err(MetaError::SharedOutput {
+                    file: path.to_owned(),
+                    output: output.to_string(),
+                    one: other.to_owned(),
+                    other: object.path.to_string(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[derive(Deserialize)]
+struct RawEntry<'a> {
+    #[serde(borrow)]
+    pre_flags: Flags<'a>,
+    #[serde(borrow)]
+    post_flags: Flags<'a>,
+    #[serde(borrow)]
+    linkables: Vec<RawLinkable<'a>>,
+}
+
+/// The keys of all kinds of linkable: a tagged enum would be read twice.
+#[derive(Deserialize)]
+struct RawLinkable<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    path: Option<Text<'a>>,
+    #[serde(borrow)]
+    output: Option<Text<'a>>,
+    #[serde(borrow)]
+    plan_output: Option<Text<'a>>,
+    idx: Option<Index>,
+    archive_idx: Option<Index>,
+    #[serde(borrow)]
+    archive_plan: Option<Text<'a>>,
+    #[serde(borrow)]
+    archive_index_dir: Option<Text<'a>>,
+    #[serde(borrow)]
+    archive_opt_objects_dir: Option<Text<'a>>,
+    #[serde(borrow, default, deserialize_with = "values::present")]
+    objects: Option<Option<Vec<RawMember<'a>>>>,
+    #[serde(borrow)]
+    cmd_args: Option<Flags<'a>>,
+    #[serde(borrow)]
+    object: Option<RawFile<'a>>,
+}
+
+#[derive(Deserialize)]
+struct RawMember<'a> {
+    #[serde(borrow)]
+    path: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct RawFile<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    archive: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+}
+
+impl<'a> RawLinkable<'a> {
+    /// `None` for an unknown type and where a key of its type is missing.
+    fn known(self) -> Option<Linkable<'a>> {
+        Some(match &*self.kind.0 {
+            "bitcode" => Linkable::Object(Object {
+                path: self.path?.0,
+                output: self.output?.0,
+                plan_output: self.plan_output?.0,
+                index: self.idx?.0,
+            }),
+            "archive" => Linkable::Archive(Archive {
+                index: self.archive_idx?.0,
+                plan: self.archive_plan?.0,
+                index_directory: self.archive_index_dir?.0,
+                objects_directory: self.archive_opt_objects_dir?.0,
+                members: self
+                    .objects?
+                    .map(|members| members.into_iter().map(|member| member.path.0).collect()),
+            }),
+            "cmd_args" => {
+                let object = self.object?;
+                let file = match &*object.kind.0 {
+                    "archive" => object.archive?,
+                    "shared_lib" => object.name?,
+                    _ => return None,
+                };
+                Linkable::Opaque(Opaque { words: self.cmd_args?.0, file: file.0 })
+            }
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(text: &str) -> String {
+        read(Path::new("m.json"), text.as_bytes()).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn flags_are_flattened_and_text_is_borrowed() {
+        let text = r#"[{"pre_flags": [[[" -Wl,-rpath,x\n"]], [], "-a"], "post_flags": "-b", "linkables": [
+            {"type": "cmd_args", "cmd_args": " lib.a", "object": {"type": "archive", "archive": "lib.a"}},
+            {"type": "archive", "archive_idx": 3, "archive_name": "n", "archive_plan": "p/plan.json",
+             "archive_index_dir": "p/i", "archive_opt_objects_dir": "p/o", "objects": null, "prepend": false}]}]"#;
+        let meta = read(Path::new("m.json"), text.as_bytes()).expect("a meta file");
+        let [entry] = &meta.entries[..] else { panic!("{meta:?}") };
+        assert_eq!(entry.pre_flags, ["-Wl,-rpath,x", "-a"]);
+        assert!(matches!(entry.pre_flags[1], Cow::Borrowed(_)));
+        assert_eq!(entry.post_flags, ["-b"]);
+        let [Linkable::Opaque(opaque), Linkable::Archive(archive)] = &entry.linkables[..] else {
+            panic!("{entry:?}")
+        };
+        // One string stands as it is, items of a list without blanks around them.
+        assert_eq!(opaque.words, [" lib.a"]);
+        assert_eq!((archive.base(), archive.index, archive.members.is_none()), ("p", 3, true));
+    }
+
+    #[test]
+    fn every_problem_says_where_it_is() {
+        let entry = |linkable: &str| {
+            format!(
+                r#"[{{"pre_flags": [], "post_flags": [], "linkables": []}},
+                    {{"pre_flags": [], "post_flags": [], "linkables": [{linkable}]}}]"#
+            )
+        };
+        for (linkable, expected) in [
+            (r#"{"type": "rlib"}"#, "m.json: entry 1, linkable 0: unknown type \"rlib\""),
+            (r#"{"path": "a"}"#, "m.json: entry 1, linkable 0: \"type\" is missing"),
+            (
+                r#"{"type": "bitcode", "path": 3}"#,
+                "m.json: entry 1, linkable 0: \"path\" is a number where a string is needed",
+            ),
+            (
+                r#"{"type": "bitcode", "path": "a", "output": "b", "plan_output": "c", "idx": -1}"#,
+                "m.json: entry 1, linkable 0: \"idx\" is a number where a number from 0 on is needed",
+            ),
+            (
+                r#"{"type": "cmd_args", "cmd_args": [1], "object": {"type": "archive", "archive": "a"}}"#,
+                "m.json: entry 1, linkable 0: \"cmd_args\" is a list where a string or a list of strings, nested or not, is needed",
+            ),
+            (
+                r#"{"type": "cmd_args", "cmd_args": [], "object": {"type": "x"}}"#,
+                "m.json: entry 1, linkable 0, \"object\": unknown type \"x\"",
+            ),
+            (
+                r#"{"type": "archive", "archive_idx": 1, "archive_plan": "p", "archive_index_dir": "i", "archive_opt_objects_dir": "o", "objects": [{"path": "a"}, {}]}"#,
+                "m.json: entry 1, linkable 0, object 1: \"path\" is missing",
+            ),
+        ] {
+            assert_eq!(problem(&entry(linkable)), expected, "{linkable}");
+        }
+        assert_eq!(problem("{}"), "m.json: an object where a list of entries is needed");
+        assert_eq!(problem(r#"[{"pre_flags": []}]"#), "m.json: entry 0: \"post_flags\" is missing");
+        let cut = problem(r#"[{"pre_flags": [], "post_f"#);
+        assert!(cut.starts_with("m.json is no JSON: EOF") && cut.contains("line 1 column"), "{cut}");
+        let bytes = read(Path::new("m.json"), b"[\"\xff\"]").expect_err("refused").to_string();
+        assert_eq!(bytes, "m.json is not UTF-8 at byte 2");
+    }
+
+    #[test]
+    fn two_objects_cannot_share_an_output() {
+        let object = |path: &str, output: &str| {
+            format!(
+                r#"{{"type": "bitcode", "path": "{path}", "output": "{output}", "plan_output": "{output}.p", "idx": 0}}"#
+            )
+        };
+        let meta = |one: &str, other: &str| {
+            format!(r#"[{{"pre_flags": [], "post_flags": [], "linkables": [{one}, {other}]}}]"#)
+        };
+        assert_eq!(
+            problem(&meta(&object("a.o", "x"), &object("b.o", "x"))),
+            "m.json: a.o and b.o have the same output x"
+        );
+        let same = meta(&object("a.o", "x"), &object("a.o", "x"));
+        assert!(read(Path::new("m.json"), same.as_bytes()).is_ok());
+    }
+}

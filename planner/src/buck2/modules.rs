@@ -1,0 +1,263 @@
+//! What plans call a path: the objects and archive members of a meta file, found by path.
+//!
+//! Pure. A path that the meta file lists more than once has a slot for each time; the last one is what imports and
+//! lists mean, as in the stock tools, and the others get the same files at their own places.
+
+use std::borrow::Cow;
+use std::collections::HashMap as StdHashMap;
+
+use distlto_prepare::names::escape_path;
+use hashbrown::{HashMap, HashSet};
+
+use super::index_directory::{SHARD, relative};
+use super::meta::{Archive, Linkable, Meta, Object};
+
+/// Below an archive's directory of shards, those whose base name is another member's too.
+const BY_PATH: &str = "by-path";
+
+/// An object or archive member of the link.
+#[derive(Debug)]
+pub struct Slot<'m> {
+    /// As on the link line.
+    pub path: &'m str,
+    /// The entry of the meta file that lists it.
+    pub entry: usize,
+    /// What lists it there.
+    pub origin: Origin<'m>,
+}
+
+/// Where a slot comes from.
+#[derive(Debug, Clone, Copy)]
+pub enum Origin<'m> {
+    /// An object of its own.
+    Object(&'m Object<'m>),
+    /// A member of this one of [`Modules::archives`].
+    Member(usize),
+}
+
+/// An archive with its members.
+#[derive(Debug)]
+pub struct ArchiveSlots<'m> {
+    /// The archive.
+    pub archive: &'m Archive<'m>,
+    /// Slots of its members, sorted by path.
+    pub members: Vec<usize>,
+}
+
+/// All objects and members of a link.
+#[derive(Debug)]
+pub struct Modules<'m> {
+    /// In the order of the meta file.
+    pub slots: Vec<Slot<'m>>,
+    /// In the order of the meta file.
+    pub archives: Vec<ArchiveSlots<'m>>,
+    /// The slots that their path means.
+    pub leaders: Vec<usize>,
+    by_path: HashMap<&'m [u8], usize>,
+    copies: StdHashMap<usize, Vec<usize>>,
+    /// Shards that cannot have their base name alone.
+    longer_names: StdHashMap<usize, String>,
+}
+
+impl<'m> Modules<'m> {
+    /// Finds what a meta file lists.
+    pub fn of(meta: &'m Meta<'m>) -> Self {
+        let mut found = Self {
+            slots: Vec::new(),
+            archives: Vec::new(),
+            leaders: Vec::new(),
+            by_path: HashMap::new(),
+            copies: StdHashMap::new(),
+            longer_names: StdHashMap::new(),
+        };
+        for (entry, listed) in meta.entries.iter().enumerate() {
+            for linkable in &listed.linkables {
+                match linkable {
+                    Linkable::Object(object) => {
+                        found.slots.push(Slot { path: &object.path, entry, origin: Origin::Object(object) });
+                    }
+                    Linkable::Archive(archive) => found.add_archive(archive, entry),
+                    Linkable::Opaque(_) => {}
+                }
+            }
+        }
+        found.look_up_paths();
+        found.name_shards();
+        found
+    }
+
+    fn add_archive(&mut self, archive: &'m Archive<'m>, entry: usize) {
+        let first = self.slots.len();
+        let origin = Origin::Member(self.archives.len());
+        let mut paths: Vec<&'m str> = archive.members.iter().flatten().map(|path| &**path).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        self.slots.extend(paths.into_iter().map(|path| Slot { path, entry, origin }));
+        self.archives.push(ArchiveSlots { archive, members: (first..self.slots.len()).collect() });
+    }
+
+    fn look_up_paths(&mut self) {
+        self.by_path.reserve(self.slots.len());
+        let mut repeated = false;
+        for (at, slot) in self.slots.iter().enumerate() {
+            repeated |= self.by_path.insert(slot.path.as_bytes(), at).is_some();
+        }
+        if !repeated {
+            self.leaders = (0..self.slots.len()).collect();
+            return;
+        }
+        for (at, slot) in self.slots.iter().enumerate() {
+            match self.by_path[slot.path.as_bytes()] {
+                leader if leader == at => self.leaders.push(at),
+                leader => self.copies.entry(leader).or_default().push(at),
+            }
+        }
+    }
+
+    /// The shard of a member has the member's base name, as in the stock tools, unless another member has it too.
+    fn name_shards(&mut self) {
+        let mut seen: HashSet<&str> = HashSet::new();
+        for ArchiveSlots { archive, members } in &self.archives {
+            seen.clear();
+            let shared: HashSet<&str> = members
+                .iter()
+                .map(|&member| base_name(self.slots[member].path))
+                .filter(|&name| !seen.insert(name))
+                .collect();
+            for &member in members {
+                let path = self.slots[member].path;
+                if shared.contains(base_name(path)) {
+                    let name = escape_path(relative(path, archive.base()).as_bytes());
+                    self.longer_names.insert(member, format!("{BY_PATH}/{name}"));
+                }
+            }
+        }
+    }
+
+    /// The slot that a path means.
+    pub fn find(&self, path: &[u8]) -> Option<usize> {
+        self.by_path.get(path).copied()
+    }
+
+    /// Lets another path mean a slot too, unless it means one already.
+    pub fn also_called(&mut self, path: &'m str, slot: usize) {
+        self.by_path.entry(path.as_bytes()).or_insert(slot);
+    }
+
+    /// Where the plans of all objects go.
+    pub fn plans(&self) -> impl Iterator<Item = &str> {
+        self.slots.iter().filter_map(|slot| match slot.origin {
+            Origin::Object(object) => Some(&*object.plan_output),
+            Origin::Member(_) => None,
+        })
+    }
+
+    /// The other slots of a path.
+    pub fn copies(&self, leader: usize) -> &[usize] {
+        self.copies.get(&leader).map_or(&[], Vec::as_slice)
+    }
+
+    /// What plans call a slot.
+    pub fn index(&self, slot: usize) -> u64 {
+        match self.slots[slot].origin {
+            Origin::Object(object) => object.index,
+            Origin::Member(archive) => self.archives[archive].archive.index,
+        }
+    }
+
+    /// Where a member's shard goes.
+    pub fn member_shard(&self, slot: usize, archive: &Archive<'_>) -> String {
+        let name = match self.longer_names.get(&slot) {
+            Some(name) => name,
+            None => base_name(self.slots[slot].path),
+        };
+        format!("{}{name}{SHARD}", with_slash(&archive.index_directory))
+    }
+
+    /// Where a member's native object will be.
+    pub fn member_object(&self, slot: usize, archive: &Archive<'_>) -> String {
+        let relative = relative(self.slots[slot].path, archive.base());
+        match &*relative {
+            absolute if absolute.starts_with('/') => absolute.to_owned(),
+            below => format!("{}{below}", with_slash(&archive.objects_directory)),
+        }
+    }
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// A directory as the beginning of a path, as Python's `os.path.join` makes it.
+fn with_slash(directory: &str) -> Cow<'_, str> {
+    if directory.is_empty() || directory.ends_with('/') {
+        Cow::Borrowed(directory)
+    } else {
+        Cow::Owned(format!("{directory}/"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buck2::meta::Entry;
+
+    fn object(path: &'static str, index: u64) -> Linkable<'static> {
+        let output = format!("out{index}.thinlto.bc");
+        Linkable::Object(Object {
+            path: path.into(),
+            plan_output: format!("{output}.plan").into(),
+            output: output.into(),
+            index,
+        })
+    }
+
+    fn archive(paths: &[&'static str]) -> Linkable<'static> {
+        Linkable::Archive(Archive {
+            index: 7,
+            plan: "p/plan.json".into(),
+            index_directory: "p/indexes".into(),
+            objects_directory: "p/opt".into(),
+            members: Some(paths.iter().map(|&path| path.into()).collect()),
+        })
+    }
+
+    fn meta(linkables: Vec<Linkable<'static>>) -> Meta<'static> {
+        Meta { entries: vec![Entry { linkables, ..Entry::default() }] }
+    }
+
+    #[test]
+    fn the_last_of_one_path_is_what_it_means() {
+        let meta = meta(vec![object("a.o", 0), object("b.o", 1), object("a.o", 2)]);
+        let modules = Modules::of(&meta);
+        assert_eq!(modules.find(b"a.o").map(|slot| modules.index(slot)), Some(2));
+        assert_eq!(modules.leaders, [1, 2]);
+        assert_eq!(modules.copies(2), [0]);
+        assert_eq!(modules.find(b"c.o"), None);
+    }
+
+    #[test]
+    fn shards_of_one_base_name_have_places_of_their_own() {
+        let meta = meta(vec![archive(&[
+            "p/objects/y/x.o",
+            "p/objects/x.o",
+            "p/objects/z.o",
+            "p/objects/z.o",
+            "q/x.o",
+        ])]);
+        let modules = Modules::of(&meta);
+        let of = &modules.archives[0];
+        let places: Vec<_> = of
+            .members
+            .iter()
+            .map(|&slot| (modules.member_shard(slot, of.archive), modules.member_object(slot, of.archive)))
+            .collect();
+        let expected = [
+            ("p/indexes/by-path/objects/x.o.thinlto.bc", "p/opt/objects/x.o"),
+            ("p/indexes/by-path/objects/y/x.o.thinlto.bc", "p/opt/objects/y/x.o"),
+            ("p/indexes/z.o.thinlto.bc", "p/opt/objects/z.o"),
+            ("p/indexes/by-path/%2E%2E/q/x.o.thinlto.bc", "p/opt/../q/x.o"),
+        ];
+        assert_eq!(places, expected.map(|(shard, object)| (shard.to_owned(), object.to_owned())));
+    }
+}

@@ -1,0 +1,168 @@
+//! Puts plans and shards into place, with as few calls to the kernel as whole files allow.
+//!
+//! Buck2 removes a declared output before it runs an action, so the usual case is a file that is not there: it is
+//! written beside its place and renamed to where nothing is (`RENAME_NOREPLACE`), without a look beforehand. What is
+//! there already goes through `write_if_changed`. `docs/buck2.md` has the reasons and what it costs.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, remove, write_atomically, write_if_changed};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+/// Tells apart the temporaries of this process.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// Writes a file unless it holds this content already, making its directory where there is none.
+pub fn write(path: &str, bytes: &[u8], temporary: &mut String) -> Result<(), IoError> {
+    let directory = path.rfind('/').map_or("", |slash| &path[..=slash]);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    temporary.clear();
+    temporary.push_str(directory);
+    temporary.push_str(TEMPORARY_PREFIX);
+    for part in [u64::from(std::process::id()), number] {
+        push_hex(temporary, part);
+    }
+    let Ok(mut file) = create(temporary) else {
+        // No directory, most likely; if it is something else, the slow way says so.
+        return write_if_changed(Path::new(path), bytes).map(drop);
+    };
+    let written = file.write_all(bytes);
+    drop(file);
+    if written.is_ok() && renameat_with(CWD, &**temporary, CWD, path, RenameFlags::NOREPLACE).is_ok() {
+        return Ok(());
+    }
+    remove(Path::new(temporary))?;
+    written.map_err(IoError::on("write", path))?;
+    write_if_changed(Path::new(path), bytes).map(drop)
+}
+
+fn create(path: &str) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+fn push_hex(text: &mut String, mut number: u64) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    text.push('-');
+    loop {
+        text.push(char::from(DIGITS[(number & 15) as usize]));
+        number >>= 4;
+        if number == 0 {
+            break;
+        }
+    }
+}
+
+/// Moves a file, unless the target has its content already. `false` where there is no such file.
+pub fn transfer(from: &str, to: &str) -> Result<bool, IoError> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => return Ok(true),
+        Err(Errno::NOENT) => {
+            if !Path::new(from).exists() {
+                return Ok(false);
+            }
+            make_parent(to)?;
+        }
+        Err(Errno::EXIST) => {
+            if same(from, to) {
+                remove(Path::new(from))?;
+                return Ok(true);
+            }
+        }
+        // Another file system, or one that cannot promise to replace nothing.
+        Err(_) => {}
+    }
+    match fs::rename(from, to) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+            copy(from, to)?;
+            remove(Path::new(from))?;
+            Ok(true)
+        }
+        Err(error) => Err(IoError::on("rename into place", to)(error)),
+    }
+}
+
+/// Copies a file.
+pub fn copy(from: &str, to: &str) -> Result<(), IoError> {
+    let bytes = fs::read(from).map_err(IoError::on("read", from))?;
+    write_atomically(Path::new(to), &bytes)
+}
+
+/// Makes a directory and those above it.
+pub fn make_directory(path: &str) -> Result<(), IoError> {
+    let path = if path.is_empty() { "." } else { path };
+    fs::create_dir_all(path).map_err(IoError::on("create directory", path))
+}
+
+/// Removes plans: what was found wrong makes all of them doubtful.
+pub fn withdraw<'p>(plans: impl Iterator<Item = &'p str>) {
+    for plan in plans {
+        // The error that led here is the one to tell.
+        let _ = remove(Path::new(plan));
+    }
+}
+
+fn make_parent(path: &str) -> Result<(), IoError> {
+    make_directory(
+        path.rsplit_once('/').map_or("", |(parent, _)| if parent.is_empty() { "/" } else { parent }),
+    )
+}
+
+fn same(one: &str, other: &str) -> bool {
+    let length = |path| fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|found| found.len());
+    length(one).is_some_and(|one| Some(one) == length(other))
+        && matches!((fs::read(one), fs::read(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    fn at(directory: &tempfile::TempDir, name: &str) -> String {
+        directory.path().join(name).to_str().expect("UTF-8").to_owned()
+    }
+
+    fn names(directory: &tempfile::TempDir) -> usize {
+        fs::read_dir(directory.path()).expect("listed").count()
+    }
+
+    #[test]
+    fn files_are_written_where_they_differ_and_nothing_is_left_beside() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, mut temporary) = (at(&directory, "plan"), String::new());
+        write(&path, b"one", &mut temporary).expect("written");
+        let inode = fs::metadata(&path).expect("a file").ino();
+        write(&path, b"one", &mut temporary).expect("written");
+        assert_eq!(fs::metadata(&path).expect("a file").ino(), inode);
+        write(&path, b"two", &mut temporary).expect("written");
+        assert_eq!(fs::read(&path).expect("read"), b"two");
+        assert_eq!(names(&directory), 1);
+        write(&at(&directory, "a/b/plan"), b"deep", &mut temporary).expect("written");
+        assert_eq!(fs::read(at(&directory, "a/b/plan")).expect("read"), b"deep");
+        fs::create_dir(at(&directory, "taken")).expect("made");
+        assert!(write(&at(&directory, "taken"), b"x", &mut temporary).is_err());
+        assert_eq!(names(&directory), 3);
+    }
+
+    #[test]
+    fn files_are_moved_over_what_differs() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (from, to) = (at(&directory, "from"), at(&directory, "x/y/to"));
+        assert!(!transfer(&from, &to).expect("nothing to move"));
+        assert!(!Path::new(&at(&directory, "x")).exists());
+        for content in ["one", "one", "two"] {
+            let before = fs::metadata(&to).map(|found| found.ino()).ok();
+            let same = fs::read(&to).is_ok_and(|old| old == content.as_bytes());
+            fs::write(&from, content).expect("written");
+            assert!(transfer(&from, &to).expect("moved"));
+            assert_eq!(fs::read(&to).expect("read"), content.as_bytes());
+            assert_eq!(same, before == Some(fs::metadata(&to).expect("a file").ino()));
+            assert!(!Path::new(&from).exists());
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What a linker script that stands for a library loads: `INPUT`, `GROUP` and `AS_NEEDED`.
+//!
+//! Pure. Enough of the language to find names; lld's `ScriptParser` has the rules. Where a name leads is found out by
+//! `places`.
+
+/// Commands whose names in parentheses are files.
+const LOADING: [&str; 3] = ["INPUT", "GROUP", "AS_NEEDED"];
+
+/// The files that a script names, in order; `-lNAME` stays so.
+pub fn inputs(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    // For each open parenthesis, whether names in it are files.
+    let mut loading: Vec<bool> = Vec::new();
+    let mut last = String::new();
+    for token in tokens(text) {
+        match token.as_str() {
+            "(" => loading.push(LOADING.contains(&last.as_str())),
+            ")" => {
+                loading.pop();
+            }
+            "," => {}
+            name if loading.last() == Some(&true) && !LOADING.contains(&name) => {
+                found.push(name.trim_matches('"').to_owned());
+            }
+            _ => {}
+        }
+        last = token;
+    }
+    found
+}
+
+/// Words, parentheses and commas; comments are left out, quotes kept.
+fn tokens(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let length = if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |end| end + 2)
+        } else if c == '#' {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if c.is_whitespace() {
+            c.len_utf8()
+        } else {
+            let length = match c {
+                '(' | ')' | ',' | ';' | '{' | '}' => 1,
+                '"' => rest[1..].find('"').map_or(rest.len(), |end| end + 2),
+                _ => {
+                    let ends = |c: char| c.is_whitespace() || "(),;{}\"".contains(c);
+                    rest.find(ends).unwrap_or(rest.len())
+                }
+            };
+            found.push(rest[..length].to_owned());
+            length
+        };
+        rest = &rest[length..];
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_real_scripts_are_found() {
+        // Debian's libc.so and libgcc_s.so.
+        let libc = "/* GNU ld script\n   Use the shared library, but some functions are only in\n   the static library, so try that secondarily.  */\nOUTPUT_FORMAT(elf64-x86-64)\nGROUP ( /lib/libc.so.6 /usr/lib/libc_nonshared.a  AS_NEEDED ( /lib64/ld-linux-x86-64.so.2 ) )\n";
+        assert_eq!(
+            inputs(libc),
+            ["/lib/libc.so.6", "/usr/lib/libc_nonshared.a", "/lib64/ld-linux-x86-64.so.2"]
+        );
+        assert_eq!(inputs("GROUP ( libgcc_s.so.1 -lgcc )"), ["libgcc_s.so.1", "-lgcc"]);
+        assert_eq!(
+            inputs(
+                "SEARCH_DIR(\"/x\")\nINPUT(a.o, \"b c.o\" AS_NEEDED(d.so) e.a);SECTIONS { .x : { *(.y) } }"
+            ),
+            ["a.o", "b c.o", "d.so", "e.a"]
+        );
+    }
+
+    #[test]
+    fn broken_scripts_end() {
+        for text in ["GROUP(", "\"x", "/* x", "INPUT)))(a", "", "(\"", "é(ü"] {
+            let _ = inputs(text);
+        }
+        assert_eq!(inputs("GROUP(a"), ["a"]);
+    }
+}

@@ -1,0 +1,218 @@
+//! Each module's shard to its place and its plan written: one import list read, one shard moved, one plan written.
+//!
+//! In parallel over paths. What a plan says beyond its imports is the form's business. Knows nothing of lists.
+
+use std::borrow::Cow;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+
+use super::error::PlanError;
+use super::import_list::ImportList;
+use super::index_directory::{IMPORTS, IndexDirectory, SHARD};
+use super::listing::{Listing, lines};
+use super::meta::Object;
+use super::modules::{Modules, Origin};
+use super::{outputs, plan};
+
+/// What plans of objects look like.
+pub trait Form: Sync {
+    /// Appends the plan of an object, which is native without `imports`. `bitcode_file` is where the linker has
+    /// written its shard.
+    fn plan(
+        &self,
+        out: &mut Vec<u8>,
+        slot: usize,
+        object: &Object<'_>,
+        imports: Option<&ImportList>,
+        bitcode_file: &str,
+    ) -> Result<(), PlanError>;
+}
+
+/// What was found out of all modules of a link.
+#[derive(Debug, Default)]
+pub struct Settled {
+    /// Indices of objects that are native.
+    pub native: Vec<u64>,
+    /// What archives' plans say, for each slot that is a member.
+    pub members: Vec<(usize, Vec<u8>)>,
+    /// Imports that the meta file does not list, sorted, each once.
+    pub unknown: Vec<String>,
+}
+
+/// What is settled.
+#[derive(Clone, Copy)]
+pub struct Settling<'a> {
+    /// What the meta file lists.
+    pub modules: &'a Modules<'a>,
+    /// Where the linker has written.
+    pub directory: &'a IndexDirectory,
+    /// What it says of that.
+    pub listing: &'a Listing<'a>,
+    /// What plans look like.
+    pub form: &'a dyn Form,
+}
+
+/// What became of a path.
+#[derive(Debug, Default)]
+struct Fate {
+    bitcode: bool,
+    members: Vec<(usize, Vec<u8>)>,
+    unknown: Vec<String>,
+}
+
+/// Buffers of one thread.
+#[derive(Debug, Default)]
+struct Buffers {
+    imports: ImportList,
+    shard: String,
+    list: String,
+    text: Vec<u8>,
+    temporary: String,
+}
+
+impl Settling<'_> {
+    /// Does it for every module.
+    pub fn all(&self) -> Result<Settled, PlanError> {
+        let modules = self.modules;
+        let imported: Vec<AtomicBool> = modules.slots.iter().map(|_| AtomicBool::new(false)).collect();
+        let fates: Vec<Fate> = modules
+            .leaders
+            .par_iter()
+            .with_min_len(64)
+            .map_init(Buffers::default, |buffers, &slot| self.one(slot, &imported, buffers))
+            .collect::<Result<_, _>>()?;
+        let mut settled = Settled::default();
+        for (&leader, mut fate) in modules.leaders.iter().zip(fates) {
+            settled.members.append(&mut fate.members);
+            settled.unknown.append(&mut fate.unknown);
+            if fate.bitcode {
+                continue;
+            }
+            if imported[leader].load(Ordering::Relaxed) {
+                return Err(self.imported_without_shard(leader));
+            }
+            let slots = modules.copies(leader).iter().chain([&leader]);
+            settled.native.extend(
+                slots
+                    .filter(|&&slot| matches!(modules.slots[slot].origin, Origin::Object(_)))
+                    .map(|&slot| modules.index(slot)),
+            );
+        }
+        settled.unknown.sort_unstable();
+        settled.unknown.dedup();
+        Ok(settled)
+    }
+
+    /// Moves the shard of one path and writes the plans of its objects.
+    fn one(&self, leader: usize, imported: &[AtomicBool], buffers: &mut Buffers) -> Result<Fate, PlanError> {
+        let path = self.modules.slots[leader].path;
+        self.directory.module_file(&mut buffers.shard, path, SHARD);
+        self.directory.module_file(&mut buffers.list, path, IMPORTS);
+        let place = self.shard_place(leader);
+        let bitcode = self.is_bitcode(leader, buffers)?
+            && match outputs::transfer(&IndexDirectory::written(&buffers.shard), &place)? {
+                true => true,
+                // A list without a shard is left from an earlier link, unless the linker says otherwise.
+                false if self.listing.indexed[leader] => return Err(missing(&buffers.shard)),
+                false => false,
+            };
+        if bitcode {
+            buffers.imports.look_up(path, &buffers.list, self.modules, imported)?;
+        }
+        let mut fate = Fate { bitcode, ..Fate::default() };
+        for &slot in std::iter::once(&leader).chain(self.modules.copies(leader)) {
+            let copy = (slot != leader).then(|| self.shard_place(slot)).filter(|copy| *copy != place);
+            if let Some(copy) = copy.as_deref().filter(|_| bitcode) {
+                outputs::copy(&place, copy)?;
+            }
+            match self.modules.slots[slot].origin {
+                Origin::Object(object) => self.object_plan(slot, object, bitcode, buffers)?,
+                Origin::Member(_) => {
+                    let shard = copy.as_deref().unwrap_or(&place);
+                    fate.members.push((slot, self.member_plan(slot, bitcode, shard, buffers)));
+                }
+            }
+        }
+        if bitcode {
+            fate.unknown.append(&mut buffers.imports.unknown);
+        }
+        Ok(fate)
+    }
+
+    /// Whether the linker has taken a path for bitcode; reads its import list then.
+    fn is_bitcode(&self, slot: usize, buffers: &mut Buffers) -> Result<bool, PlanError> {
+        let indexed = self.listing.indexed[slot];
+        if self.listing.as_native[slot] && !indexed {
+            return Ok(false);
+        }
+        if !buffers.imports.read(&IndexDirectory::written(&buffers.list))? {
+            return if indexed { Err(missing(&buffers.list)) } else { Ok(false) };
+        }
+        // Of bitcode without a ThinLTO summary lld leaves an empty shard, which no backend can use. What was loaded
+        // is known by its listing; an object that was not is never compiled, but each member of an archive is.
+        let is_member = matches!(self.modules.slots[slot].origin, Origin::Member(_));
+        if !indexed && (is_member || self.listing.as_bitcode[slot]) {
+            let shard = IndexDirectory::written(&buffers.shard);
+            return Ok(fs::metadata(&*shard).is_ok_and(|found| found.len() > 0));
+        }
+        Ok(true)
+    }
+
+    /// Names a module that imports from `slot`.
+    fn imported_without_shard(&self, slot: usize) -> PlanError {
+        let path = self.modules.slots[slot].path;
+        let mut list = String::new();
+        let importer = self.modules.slots.iter().find(|importer| {
+            self.directory.module_file(&mut list, importer.path, IMPORTS);
+            let text = fs::read(&*IndexDirectory::written(&list)).unwrap_or_default();
+            lines(&text).any(|line| self.modules.find(line) == Some(slot))
+        });
+        let importer = importer.map_or("another module", |importer| importer.path);
+        let mut shard = String::new();
+        self.directory.module_file(&mut shard, path, SHARD);
+        PlanError::Missing { file: shard.into(), because: format!("{importer} imports from its module") }
+    }
+
+    fn shard_place(&self, slot: usize) -> Cow<'_, str> {
+        match self.modules.slots[slot].origin {
+            Origin::Object(object) => Cow::Borrowed(&object.output),
+            Origin::Member(archive) => {
+                let archive = self.modules.archives[archive].archive;
+                Cow::Owned(self.modules.member_shard(slot, archive))
+            }
+        }
+    }
+
+    fn object_plan(
+        &self,
+        slot: usize,
+        object: &Object<'_>,
+        bitcode: bool,
+        buffers: &mut Buffers,
+    ) -> Result<(), PlanError> {
+        let Buffers { imports, shard, text, temporary, .. } = buffers;
+        if !bitcode {
+            outputs::write(&object.output, b"", temporary)?;
+        }
+        text.clear();
+        self.form.plan(text, slot, object, bitcode.then_some(&*imports), shard)?;
+        Ok(outputs::write(&object.plan_output, text, temporary)?)
+    }
+
+    fn member_plan(&self, slot: usize, bitcode: bool, shard: &str, buffers: &mut Buffers) -> Vec<u8> {
+        let mut text = Vec::new();
+        let path = self.modules.slots[slot].path;
+        if bitcode {
+            plan::of_member(&mut text, &buffers.imports, self.modules, path, shard);
+        } else {
+            plan::of_native_member(&mut text, path);
+        }
+        text
+    }
+}
+
+fn missing(file: &str) -> PlanError {
+    PlanError::Missing { file: file.into(), because: "the linker's index lists its module".to_owned() }
+}

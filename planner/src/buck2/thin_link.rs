@@ -1,0 +1,152 @@
+//! The thin link of a Buck2 rule: the rule's own command, run so that `index` and `index.full` are written.
+//!
+//! A linker without `--thinlto-full-index` gets the command without that option and with a trace of what it loads;
+//! whether it has the option it is asked. Knows nothing of plans.
+
+use std::collections::HashSet;
+use std::fs;
+
+use distlto_prepare::write::{IoError, write_atomically};
+
+use super::error::{ARGUMENT_FILE, PlanError};
+use super::full_index::{Reader, is_known_to, scratch, without};
+use super::index_directory::IndexDirectory;
+use super::places::{Places, linker_words};
+use super::trace::Trace;
+use crate::front::{FrontError, Resolved, resolve};
+use crate::response;
+use crate::runner::{Runner, ToolError, ToolOutput};
+use crate::words::{Word, lossy, path_of};
+
+/// A thin link to run.
+#[derive(Debug)]
+pub struct ThinLink<'a> {
+    command: &'a [Word],
+    /// The content of the link's argument file; empty where the command names none.
+    pub arguments: Vec<u8>,
+    has_argument_file: bool,
+    linker: Option<Linker>,
+}
+
+/// What a driver says that it would run.
+#[derive(Debug)]
+struct Linker {
+    /// The link line, response files expanded.
+    line: Vec<Word>,
+    has_full_index: bool,
+}
+
+/// What the linker did.
+#[derive(Debug)]
+pub struct Linked {
+    /// How it ended, and what it printed; standard output without the trace.
+    pub output: ToolOutput,
+}
+
+impl<'a> ThinLink<'a> {
+    /// Reads the argument file of a command and asks its driver for the link line. `command` is not empty.
+    pub fn new(command: &'a [Word], runner: &dyn Runner) -> Result<Self, PlanError> {
+        let arguments = argument_file(command)?;
+        Ok(Self {
+            command,
+            has_argument_file: arguments.is_some(),
+            arguments: arguments.unwrap_or_default(),
+            linker: ask(command, runner)?,
+        })
+    }
+
+    /// Runs the link. Where it succeeds, `index.full` is in the directory, if there is a way to get it.
+    pub fn run(
+        &self,
+        directory: &IndexDirectory,
+        more: &[Word],
+        runner: &dyn Runner,
+    ) -> Result<Linked, PlanError> {
+        let path = directory.path();
+        fs::create_dir_all(path).map_err(IoError::on("create directory", path))?;
+        let scratch = scratch()?;
+        let mut command = self.command.to_vec();
+        let mut traced = None;
+        if let Some(linker) = &self.linker {
+            let reader = Reader::of(self.command);
+            let stock = without(self.command, reader, scratch.path())?;
+            if !(linker.has_full_index && stock.is_some()) {
+                command = stock.unwrap_or(command);
+                command.push(reader.trace());
+                traced = Some(linker);
+            }
+        }
+        command.extend_from_slice(more);
+        let program = lossy(&command[0]);
+        let mut output = runner.run(&command).map_err(|source| ToolError::Start { program, source })?;
+        if let Some(linker) = traced {
+            let given = self.given()?;
+            let known = Places::of(&linker.line, &given, &|_| false)?;
+            let trace = Trace::read(&output.stdout, &|name| known.has(name));
+            if output.status.success() {
+                let places = Places::of(&linker.line, &given, &trace.may_be_script())?;
+                let index = directory.file("index");
+                let index = fs::read(&index).map_err(IoError::on("read", index))?;
+                let full = directory.file("index.full");
+                write_atomically(full.as_ref(), &trace.full_index(&places, &index, directory))?;
+            }
+            if !asks_for_trace(&linker.line) {
+                output.stdout = trace.messages;
+            }
+        }
+        Ok(Linked { output })
+    }
+
+    /// Whether the final link's command brings a file that a private linker's list names: the driver's own additions,
+    /// and what stands beside the argument file.
+    pub fn brings(&self) -> Result<impl Fn(&[u8]) -> bool + Sync + use<>, PlanError> {
+        let places = match &self.linker {
+            Some(linker) if linker.has_full_index => {
+                Places::of(&linker.line, &self.given()?, &|name| !name.ends_with(b".o"))?
+            }
+            _ => Places::default(),
+        };
+        Ok(move |file: &[u8]| places.find(file).is_some_and(|(_, place)| !place.given))
+    }
+
+    /// The words of the argument file, or of the whole command where it has none.
+    fn given(&self) -> Result<HashSet<Word>, PlanError> {
+        let words = if self.has_argument_file {
+            response::tokenize(&self.arguments)
+        } else {
+            self.command[1..].to_vec()
+        };
+        Ok(linker_words(response::expand(words)?))
+    }
+}
+
+/// The content of the argument file that a command names.
+fn argument_file(command: &[Word]) -> Result<Option<Vec<u8>>, PlanError> {
+    let mut named = command.iter().filter(|word| word.ends_with(ARGUMENT_FILE.as_bytes()));
+    let Some(word) = named.next() else { return Ok(None) };
+    if let Some(other) = named.next() {
+        return Err(PlanError::ArgumentFiles { one: lossy(word), other: lossy(other) });
+    }
+    let file = path_of(word.strip_prefix(b"@").unwrap_or(word));
+    fs::read(&file).map(Some).map_err(|source| PlanError::ArgumentFile { file, source })
+}
+
+/// `None` where the command does not say what linker it would run: it is run as it stands.
+fn ask(command: &[Word], runner: &dyn Runner) -> Result<Option<Linker>, PlanError> {
+    let (linker, line) = match resolve(command, runner) {
+        Ok(Resolved::Link(link)) => (link.linker, link.words),
+        Ok(Resolved::Other { linker: Some(linker), words }) => (vec![linker.into_bytes()], words),
+        Ok(Resolved::Other { linker: None, .. }) | Err(FrontError::Tool(ToolError::NoCommands { .. })) => {
+            return Ok(None);
+        }
+        Err(FrontError::Tool(error)) => return Err(error.into()),
+        Err(FrontError::Response(error)) => return Err(error.into()),
+    };
+    let has_full_index = is_known_to(&linker, runner)?;
+    Ok(Some(Linker { line, has_full_index }))
+}
+
+/// Whether the user wants the trace.
+fn asks_for_trace(line: &[Word]) -> bool {
+    line.iter().any(|word| [&b"-t"[..], b"-trace", b"--trace"].contains(&word.as_slice()))
+}

@@ -1,0 +1,61 @@
+//! A Buck2 project root for one case, and the planner's work in it.
+//!
+//! The working directory belongs to the whole process, so cases take turns.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{env, fs};
+
+use distlto_planner::buck2::error::PlanError;
+use distlto_planner::buck2::gnu::GnuLink;
+use distlto_planner::buck2::index_directory::IndexDirectory;
+use distlto_planner::buck2::meta;
+use distlto_planner::buck2::modules::Modules;
+
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A directory that is the working directory while this value lives.
+pub struct Project {
+    _directory: tempfile::TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Project {
+    /// An empty one.
+    pub fn create() -> Self {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        env::set_current_dir(directory.path()).expect("entered");
+        Self { _directory: directory, _turn: turn }
+    }
+}
+
+impl Drop for Project {
+    fn drop(&mut self) {
+        env::set_current_dir(env!("CARGO_MANIFEST_DIR")).expect("left");
+    }
+}
+
+/// Writes a file below the root, with its directories.
+pub fn write(path: &str, content: impl AsRef<[u8]>) {
+    if let Some(parent) = Path::new(path).parent() {
+        fs::create_dir_all(parent).expect("made");
+    }
+    fs::write(path, content).expect("written");
+}
+
+/// What the planner does after a thin link; its lists go to `link-plan.json` and `final_list`.
+pub fn finish(meta_file: &str, index: &str, arguments: &[u8]) -> Result<Vec<String>, PlanError> {
+    let text = fs::read(meta_file).expect("a meta file");
+    let meta = meta::read(Path::new(meta_file), &text)?;
+    GnuLink {
+        meta: &meta,
+        modules: &Modules::of(&meta),
+        directory: &IndexDirectory::new(index),
+        link_plan: "link-plan.json",
+        final_list: "final_list",
+        arguments,
+        brought: &|_| false,
+    }
+    .finish()
+}
