@@ -15,6 +15,7 @@ pub mod exit;
 pub mod input;
 pub mod kind;
 pub mod manifest;
+pub mod member;
 pub mod names;
 mod native;
 pub mod peek;

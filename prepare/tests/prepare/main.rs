@@ -5,6 +5,7 @@
 mod formats;
 mod hostile;
 mod kinds;
+mod member;
 mod names;
 mod processes;
 mod random;
