@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use distlto_executor::distribute::DistributeArgs;
 use distlto_executor::index_command::IndexArgs;
 use distlto_executor::link::Options;
 use distlto_executor::opt::OptArgs;
@@ -32,6 +33,7 @@ pub enum Command {
     Index(IndexArgs),
     Plan(PlanArgs),
     Opt(OptArgs),
+    Distribute(DistributeArgs),
     Cache(CacheArgs),
     Copy(distlto_prepare::copy::Args),
     #[command(name = "archive-mapper", alias = "archive_mapper")]

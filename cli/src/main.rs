@@ -7,12 +7,13 @@ mod cache;
 mod manual;
 mod stand_in;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
-use distlto_executor::cancel::cancel_on_signals;
+use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::link::LinkError;
-use distlto_executor::{index_command, link, opt};
+use distlto_executor::{distribute, index_command, link, opt};
 use distlto_prepare::exit;
 use distlto_prepare::write::IoError;
 
@@ -22,12 +23,13 @@ fn main() -> ExitCode {
     if let Some(command) = stand_in::command() {
         return run_link(&command, &stand_in::options());
     }
-    match Cli::parse_from(stand_in::arguments()).command {
+    match Cli::parse_from(arguments()).command {
         Command::Link(args) => run_link(&args.words(), &args.options()),
         Command::Prepare(args) => exit::run(|| distlto_prepare::command::run(args)),
         Command::Index(args) => with_cancel(|cancel| index_command::run(&args, cancel)),
         Command::Plan(args) => exit::run(|| distlto_planner::plan_command::run(args)),
         Command::Opt(args) => exit::run(|| opt::run(&args)),
+        Command::Distribute(args) => watching(|cancel| exit::run(|| distribute::run(&args, cancel))),
         Command::Cache(args) => exit::run(|| cache::run(&args)),
         Command::Copy(args) => exit::run(|| distlto_prepare::copy::run(&args)),
         Command::ArchiveMapper(args) => exit::run(|| distlto_prepare::archive_mapper::run(&args)),
@@ -36,21 +38,33 @@ fn main() -> ExitCode {
     }
 }
 
+/// The arguments of this process, with those that the environment holds for its subcommand.
+fn arguments() -> Vec<OsString> {
+    let arguments = stand_in::arguments();
+    match arguments.get(1) {
+        Some(name) if name == "distribute" => distribute::with_environment(arguments, 2),
+        _ => arguments,
+    }
+}
+
 fn run_link(words: &[Vec<u8>], options: &link::Options) -> ExitCode {
     with_cancel(|cancel| link::link(words, options, cancel))
 }
 
 /// Runs what a signal may end: children are gone and temporaries are removed by the time this returns.
-fn with_cancel(body: impl FnOnce(&distlto_executor::cancel::Cancel) -> Result<u8, LinkError>) -> ExitCode {
-    let cancel = match cancel_on_signals() {
-        Ok(cancel) => cancel,
-        Err(source) => return exit::run(|| Err(IoError::on("watch for signals of", "this process")(source))),
-    };
-    match body(&cancel) {
+fn with_cancel(body: impl FnOnce(&Cancel) -> Result<u8, LinkError>) -> ExitCode {
+    watching(|cancel| match body(cancel) {
         Err(error @ LinkError::Interrupted { exit_code }) => {
             exit::print(&error);
             ExitCode::from(exit_code)
         }
         result => exit::run(|| result),
+    })
+}
+
+fn watching(body: impl FnOnce(&Cancel) -> ExitCode) -> ExitCode {
+    match cancel_on_signals() {
+        Ok(cancel) => body(&cancel),
+        Err(source) => exit::run(|| Err(IoError::on("watch for signals of", "this process")(source))),
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold};
+use distlto_executor::distribute;
 use distlto_prepare::exit;
 use distlto_prepare::write::{IoError, write_if_changed};
 
@@ -19,6 +20,10 @@ const VARIABLES: &[(&str, &str)] = &[
         "DISTLTO_LINK_OPTIONS",
         "Options of distlto link for a run under another program's name, such as distlto-clang++; quoted as in a \
          response file",
+    ),
+    (
+        distribute::OPTIONS,
+        "Options of distlto distribute, for linkers that cannot be given any; quoted as in a response file",
     ),
     (
         "DISTLTO_FORKSERVER",

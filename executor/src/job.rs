@@ -18,7 +18,7 @@ use crate::cancel::Cancel;
 use crate::frontend::{Frontends, Names};
 use crate::process::{self, Command, Finished, Spawner};
 use crate::response_file;
-use crate::staging::{NoPlace, Staging};
+use crate::staging::{NoPlace, Places, Staging};
 use crate::verify::{Backend, Modules, Refusal, Refused, Role, Written, check_result};
 
 /// An action as what there is to do.
@@ -50,6 +50,8 @@ pub struct Context<'a> {
     pub grace: Duration,
     /// What drivers would run, for runs of many backends; `None` to run the drivers.
     pub frontends: Option<&'a Frontends>,
+    /// Where temporaries lie that are not to lie beside their outputs.
+    pub places: Option<&'a Places>,
 }
 
 /// Why an action failed.
@@ -146,7 +148,7 @@ fn attempt(job: &Job<'_>, context: &Context<'_>, finished: &mut Option<Finished>
         Some(_) => job.outputs.iter().map(|&(path, _)| path).collect(),
         None => Vec::new(),
     };
-    let staging = Staging::new(context.directory, &staged).map_err(io)?;
+    let staging = Staging::new(context.directory, &staged, context.places).map_err(io)?;
     let words = staging.redirect(job.label, &job.words)?;
     let words: Vec<_> = words.into_iter().map(String::into_bytes).collect();
     let words = without_driver(job, context, &staging, &words).unwrap_or(words);

@@ -7,6 +7,7 @@ pub mod buck2_index;
 pub mod cancel;
 pub mod capture;
 pub mod command;
+pub mod distribute;
 pub mod forkserver;
 pub mod frontend;
 pub mod index_command;

@@ -118,9 +118,13 @@ pub struct ModuleLinks {
 impl ModuleLinks {
     /// Makes the directory, in the system's directory for temporaries, and all links.
     pub fn new(names: Names<'_>) -> Result<Self, PlaceError> {
+        Self::new_in(names, &std::env::temp_dir())
+    }
+
+    /// The same in another directory.
+    pub fn new_in(names: Names<'_>, parent: &Path) -> Result<Self, PlaceError> {
         let base = std::path::absolute(names.base).map_err(IoError::on("find", names.base))?;
-        let parent = std::env::temp_dir();
-        let parent = std::path::absolute(&parent).map_err(IoError::on("find", &parent))?;
+        let parent = std::path::absolute(parent).map_err(IoError::on("find", parent))?;
         let top = tempfile::Builder::new()
             .prefix(TEMPORARY_PREFIX)
             .tempdir_in(&parent)

@@ -183,6 +183,7 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, Error> {
         expected: expected(args, &triple),
         grace: GRACE,
         frontends: None,
+        places: None,
     };
     let attempt = job::run(&job, &context);
     if let Some(finished) = &attempt.finished {

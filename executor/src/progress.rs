@@ -113,7 +113,7 @@ fn put(out: &mut impl Write, text: &str) {
 }
 
 /// `1.2 s`, `34 ms`.
-fn human(duration: Duration) -> String {
+pub(crate) fn human(duration: Duration) -> String {
     if duration < Duration::from_secs(1) {
         format!("{} ms", duration.as_millis())
     } else {

@@ -24,6 +24,7 @@ use crate::process::{GRACE, Spawner};
 use crate::progress::{Plan, Progress, Step};
 use crate::report::{Failure, Measured, Outcome, Report};
 use crate::schedule::{Policy, Schedule, State};
+use crate::staging::Places;
 use crate::tokens::Tokens;
 use crate::verify::{Backend, Modules, Role};
 
@@ -47,6 +48,10 @@ pub struct Options<'a> {
     pub progress: &'a dyn Progress,
     /// How long a cancelled command may take to end.
     pub grace: Duration,
+    /// Where temporaries lie that are not to lie beside their outputs.
+    pub places: Option<&'a Places>,
+    /// What a person runs to repeat an action; its command in `directory` when `None`.
+    pub repeat: Option<&'a dyn Fn(ActionId) -> String>,
 }
 
 impl<'a> Options<'a> {
@@ -62,6 +67,8 @@ impl<'a> Options<'a> {
             cancel,
             progress,
             grace: GRACE,
+            places: None,
+            repeat: None,
         }
     }
 }
@@ -105,6 +112,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         expected: options.expected,
         grace: options.grace,
         frontends: (backends >= frontend::MANY).then_some(&frontends),
+        places: options.places,
     };
     let (sender, events) = mpsc::channel();
     options.progress.plan(Plan {
@@ -172,7 +180,7 @@ impl Runner<'_, '_, '_> {
         let jobs = self.options.jobs.max(1);
         while self.schedule.running() < jobs.min(self.tokens.allowed()) {
             let Some(action) = self.schedule.take() else { break };
-            let command = job_of(self.graph, action, &[]).command_line(self.options.directory);
+            let command = self.command_line(action);
             self.hooks.before(action);
             self.options.progress.start(self.step(action, &command));
             self.workers.give(action);
@@ -199,7 +207,7 @@ impl Runner<'_, '_, '_> {
             }
             Err(cause) => {
                 self.schedule.failed(action);
-                let command = job_of(self.graph, action, &[]).command_line(self.options.directory);
+                let command = self.command_line(action);
                 let failure = Box::new(Failure { cause, command, stderr });
                 if !matches!(failure.cause, Cause::Interrupted { .. }) {
                     self.hooks.failed(action, &failure);
@@ -209,6 +217,13 @@ impl Runner<'_, '_, '_> {
             }
         };
         self.ended.insert(action, outcome);
+    }
+
+    fn command_line(&self, action: ActionId) -> String {
+        match self.options.repeat {
+            Some(repeat) => repeat(action),
+            None => job_of(self.graph, action, &[]).command_line(self.options.directory),
+        }
     }
 
     fn step<'s>(&'s self, id: ActionId, command: &'s str) -> Step<'s> {

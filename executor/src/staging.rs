@@ -28,6 +28,10 @@ pub struct NoPlace {
     pub output: Utf8PathBuf,
 }
 
+/// For directories that outputs go to: where their temporaries lie instead, on the same file system. A run that has a
+/// directory of its own there can be swept by the next one, without a lock on what is not its own.
+pub type Places = BTreeMap<Utf8PathBuf, Utf8PathBuf>;
+
 /// The outputs of one command on their way to their places. Dropping it removes what was not committed.
 #[derive(Debug)]
 pub struct Staging {
@@ -47,21 +51,26 @@ pub struct Staged {
 }
 
 impl Staging {
-    /// Makes the directories of `outputs` and a temporary one in each. Paths are relative to `directory`.
-    pub fn new(directory: Option<&Path>, outputs: &[&Utf8Path]) -> Result<Self, IoError> {
+    /// Makes the directories of `outputs` and a temporary one in each, or in the place that `places` gives it. Paths
+    /// are relative to `directory`.
+    pub fn new(
+        directory: Option<&Path>,
+        outputs: &[&Utf8Path],
+        places: Option<&Places>,
+    ) -> Result<Self, IoError> {
         let mut staging = Self {
             directory: directory.map(Path::to_owned),
             temporaries: BTreeMap::new(),
             staged: Vec::new(),
         };
         for &output in outputs {
-            let temporary = staging.temporary(output)?;
+            let temporary = staging.temporary(output, places)?;
             staging.staged.push(Staged { output: output.to_owned(), temporary });
         }
         Ok(staging)
     }
 
-    fn temporary(&mut self, output: &Utf8Path) -> Result<Utf8PathBuf, IoError> {
+    fn temporary(&mut self, output: &Utf8Path, places: Option<&Places>) -> Result<Utf8PathBuf, IoError> {
         let place = self.file(output);
         // A rename would put a file in a device's place as readily as in a file's.
         let taken = fs::metadata(&place).is_ok_and(|found| !found.is_file());
@@ -70,14 +79,15 @@ impl Staging {
             return Err(IoError::on("write", place)(error));
         };
         let parent = output.parent().unwrap_or(Utf8Path::new(""));
+        let above = places.and_then(|places| places.get(parent)).map_or(parent, |place| place);
         if !self.temporaries.contains_key(parent) {
-            let made = make_temporary(&self.file(parent))?;
+            let made = make_temporary(&self.file(above))?;
             self.temporaries.insert(parent.to_owned(), made);
         }
         let made = self.temporaries[parent].path();
         // The name is our prefix and letters that `tempfile` draws.
         let own = made.file_name().and_then(|name| name.to_str()).unwrap_or(TEMPORARY_PREFIX);
-        Ok(parent.join(own).join(name))
+        Ok(above.join(own).join(name))
     }
 
     /// The outputs in the order in which they were given.
@@ -188,7 +198,8 @@ mod tests {
     #[test]
     fn only_words_that_name_an_output_are_replaced() {
         let place = tempfile::tempdir().unwrap();
-        let staging = Staging::new(Some(place.path()), &["out/a b.o".into(), "out/a b.dwo".into()]).unwrap();
+        let staging =
+            Staging::new(Some(place.path()), &["out/a b.o".into(), "out/a b.dwo".into()], None).unwrap();
         let [object, dwo] = staging.staged() else { panic!("two outputs") };
         assert!(object.temporary.starts_with("out") && object.temporary.ends_with("a b.o"));
         let words = ["cc", "-DX=out/a b.o", "out/a b.o", "-o", "out/a b.o", "-Wa,-oout/a b.o"];
@@ -203,9 +214,25 @@ mod tests {
     }
 
     #[test]
+    fn temporaries_lie_where_they_are_told_to() {
+        let place = tempfile::tempdir().unwrap();
+        let places = Places::from([("out".into(), "out/own".into())]);
+        let staging =
+            Staging::new(Some(place.path()), &["out/a.o".into(), "b.o".into()], Some(&places)).unwrap();
+        let [a, b] = staging.staged() else { panic!("two outputs") };
+        assert!(a.temporary.starts_with("out/own") && !b.temporary.starts_with("out"), "{a:?} {b:?}");
+        for staged in [a, b] {
+            fs::write(staging.file(&staged.temporary), "x").unwrap();
+        }
+        staging.commit().unwrap();
+        assert!(place.path().join("out/a.o").is_file() && place.path().join("b.o").is_file());
+        assert_eq!(fs::read_dir(place.path().join("out/own")).unwrap().count(), 0);
+    }
+
+    #[test]
     fn dropping_removes_everything_and_sweeping_what_a_killed_run_left() {
         let place = tempfile::tempdir().unwrap();
-        let staging = Staging::new(Some(place.path()), &["a.o".into()]).unwrap();
+        let staging = Staging::new(Some(place.path()), &["a.o".into()], None).unwrap();
         fs::write(staging.file(&staging.staged()[0].temporary), "x").unwrap();
         drop(staging);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);

@@ -10,11 +10,14 @@
 //! | `fail` | `id`, `kind`, `label`, `class`, `cause`, `help`, `command`, `stderr` |
 //! | `summary` | `done`, `failed`, `skipped`, `not_started`, `wall_ms` |
 //!
+//! In a log ([`JsonProgress::log`]) each event also has `time_ms`, milliseconds since 1970, and members that say whose
+//! event it is, so that several runs can append to one file.
+//!
 //! Members may be added without a new version; a reader ignores those that it does not know.
 
 use std::cell::RefCell;
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use distlto_planner::graph::ActionKind;
 use miette::Diagnostic;
@@ -30,17 +33,28 @@ pub const VERSION: u32 = 1;
 #[derive(Debug)]
 pub struct JsonProgress<W> {
     out: RefCell<W>,
+    /// What every event of a log says of itself.
+    run: Option<Value>,
 }
 
 impl<W: Write> JsonProgress<W> {
     /// Events go to `out`.
     pub fn new(out: W) -> Self {
-        Self { out: RefCell::new(out) }
+        Self { out: RefCell::new(out), run: None }
+    }
+
+    /// A log: every event has its time, and the members of the object `run`.
+    pub fn log(out: W, run: Value) -> Self {
+        Self { out: RefCell::new(out), run: Some(run) }
     }
 
     fn put(&self, event: &str, members: Value) {
         let mut object = json!({ "version": VERSION, "event": event });
         if let (Value::Object(object), Value::Object(members)) = (&mut object, members) {
+            if let Some(Value::Object(run)) = &self.run {
+                object.insert("time_ms".to_owned(), since_1970());
+                object.extend(run.clone());
+            }
             object.extend(members);
         }
         put(&mut *self.out.borrow_mut(), &format!("{object}\n"));
@@ -90,6 +104,12 @@ impl<W: Write> Progress for JsonProgress<W> {
 
 fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Milliseconds since 1970; null on a clock before that.
+fn since_1970() -> Value {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(Value::Null, |since| milliseconds(since).into())
 }
 
 fn kind(kind: ActionKind) -> &'static str {

@@ -1,0 +1,24 @@
+//! The program `distlto-distribute`; see the library's `distribute`.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use distlto_executor::cancel::cancel_on_signals;
+use distlto_executor::distribute::{self, DistributeArgs};
+use distlto_prepare::exit;
+use distlto_prepare::write::IoError;
+
+#[derive(Debug, Parser)]
+#[command(name = "distlto-distribute", version)]
+struct Cli {
+    #[command(flatten)]
+    args: DistributeArgs,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse_from(distribute::with_environment(std::env::args_os().collect(), 1));
+    match cancel_on_signals() {
+        Ok(cancel) => exit::run(|| distribute::run(&cli.args, &cancel)),
+        Err(source) => exit::run(|| Err(IoError::on("watch for signals of", "this process")(source))),
+    }
+}

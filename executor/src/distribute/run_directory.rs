@@ -1,0 +1,112 @@
+//! A directory of one run's own beside outputs, which the next run can tell from that of a living run.
+//!
+//! It is held by `flock(2)` for as long as its run lives, however that ends; so a directory whose lock is free is one
+//! of a run that was killed, and goes. Knows nothing of what lies in it.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use tempfile::TempDir;
+
+/// What the names begin with, after the prefix of all temporaries.
+const NAME: &str = "run-";
+
+/// The directory; gone with all that is in it when this is dropped.
+#[derive(Debug)]
+pub struct RunDirectory {
+    directory: TempDir,
+    _lock: Option<File>,
+}
+
+/// Why a lock is not held.
+enum NoLock {
+    /// Another run has it, or has removed the directory.
+    Taken,
+    /// The file system has no locks; nobody ever sweeps there.
+    Impossible,
+}
+
+impl RunDirectory {
+    /// Makes one in `parent`, which is made if missing.
+    pub fn make(parent: &Path) -> Result<Self, IoError> {
+        fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
+        loop {
+            let directory = tempfile::Builder::new()
+                .prefix(&prefix())
+                .tempdir_in(parent)
+                .map_err(IoError::on("write into", parent))?;
+            // Another run may take it for a dead one's before it is locked.
+            match lock(directory.path()) {
+                Ok(lock) => return Ok(Self { directory, _lock: Some(lock) }),
+                Err(NoLock::Impossible) => return Ok(Self { directory, _lock: None }),
+                Err(NoLock::Taken) => {}
+            }
+        }
+    }
+
+    /// Its path, which begins with that of its parent as it was given.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// Removes the directories of runs that were killed from `parent`, after giving each to `before`. What cannot be
+/// removed stays: it is in nobody's way.
+pub fn sweep(parent: &Path, before: impl Fn(&Path)) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let ours = entry.file_name().as_encoded_bytes().starts_with(prefix().as_bytes());
+        if !ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        let path = entry.path();
+        if let Ok(_held) = lock(&path) {
+            before(&path);
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+fn prefix() -> String {
+    format!("{TEMPORARY_PREFIX}{NAME}")
+}
+
+/// The lock of a directory that is there and that no living run holds.
+fn lock(directory: &Path) -> Result<File, NoLock> {
+    let gone = |_| NoLock::Taken;
+    let file = File::open(directory).map_err(gone)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Err(NoLock::Taken),
+        Err(_) => return Err(NoLock::Impossible),
+    }
+    let (held, there) = (file.metadata().map_err(gone)?, fs::metadata(directory).map_err(gone)?);
+    if (held.dev(), held.ino()) == (there.dev(), there.ino()) { Ok(file) } else { Err(NoLock::Taken) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn a_living_runs_directory_stays_and_a_dead_ones_goes() {
+        let parent = tempfile::tempdir().expect("a directory");
+        let living = RunDirectory::make(parent.path()).expect("made");
+        let dead = parent.path().join(format!("{}dead", prefix()));
+        fs::create_dir_all(dead.join("sub")).expect("made");
+        let other = parent.path().join(".distlto-tmp-of-another");
+        fs::create_dir(&other).expect("made");
+        let seen = RefCell::new(Vec::new());
+        sweep(parent.path(), |path| seen.borrow_mut().push(path.to_owned()));
+        assert_eq!(*seen.borrow(), std::slice::from_ref(&dead));
+        assert!(!dead.exists() && living.path().exists() && other.exists());
+        let path = living.path().to_owned();
+        drop(living);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,99 @@
+//! What a distributor tells while it runs inside of a link: little, since the linker's own output is around it.
+//!
+//! On a terminal a bar while it lasts and one line at the end. Elsewhere failures and warnings, and the line only when
+//! the run failed or took longer than a person does not notice: tests of a configure script link small programs, and
+//! some take any output for a warning. A log gets every event.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use crate::progress::{JsonProgress, Plan, Progress, Step, Style, human, of_style};
+use crate::report::{Counts, Failure, Measured, Outcome, Report};
+
+/// A run that is no longer than this is not worth a line in a build's output.
+const WORTH_A_LINE: Duration = Duration::from_secs(1);
+
+/// The progress of a distributor.
+pub struct Telling {
+    inner: Box<dyn Progress>,
+    log: Option<JsonProgress<File>>,
+    verbose: bool,
+}
+
+impl Telling {
+    /// With a line for each job if `verbose`.
+    pub fn new(verbose: bool, log: Option<JsonProgress<File>>) -> Self {
+        Self { inner: of_style(Style { json: false, verbose }), log, verbose }
+    }
+
+    /// The line at the end. `jobs` is how many ran at once at most.
+    pub fn tell_summary(&self, program: &str, report: &Report, jobs: usize) {
+        let small = report.wall < WORTH_A_LINE && !io::stderr().is_terminal();
+        if self.verbose || !report.is_success() || !small {
+            let line = summary(program, report, jobs);
+            // A standard error that is gone is no reason to fail a link.
+            let _ = writeln!(io::stderr(), "{line}");
+        }
+    }
+}
+
+impl Progress for Telling {
+    fn plan(&self, plan: Plan) {
+        self.inner.plan(plan);
+        self.log.iter().for_each(|log| log.plan(plan));
+    }
+
+    fn start(&self, step: Step<'_>) {
+        self.inner.start(step);
+        self.log.iter().for_each(|log| log.start(step));
+    }
+
+    fn finish(&self, step: Step<'_>, measured: Measured, warnings: &str) {
+        self.inner.finish(step, measured, warnings);
+        self.log.iter().for_each(|log| log.finish(step, measured, warnings));
+    }
+
+    fn fail(&self, step: Step<'_>, failure: &Failure) {
+        self.inner.fail(step, failure);
+        self.log.iter().for_each(|log| log.fail(step, failure));
+    }
+
+    fn summary(&self, counts: Counts, wall: Duration) {
+        if !self.verbose {
+            // Ends a bar; the counts are told by `tell_summary`.
+            self.inner.summary(Counts { done: counts.done, ..Counts::default() }, wall);
+        }
+        self.log.iter().for_each(|log| log.summary(counts, wall));
+    }
+}
+
+/// `distlto-distribute: app: 168 backends in 3.9 s, 7.4 s of processor time, 1.9 of 2 jobs busy`.
+fn summary(program: &str, report: &Report, jobs: usize) -> String {
+    let (counts, total) = (report.counts(), report.outcomes.len());
+    let wall = human(report.wall);
+    let beginning = format!("distlto-distribute: {program}:");
+    if !report.is_success() {
+        let left = counts.not_started + counts.skipped;
+        let failed = if report.cancelled.is_some() { "failed or interrupted" } else { "failed" };
+        return format!(
+            "{beginning} {} of {total} backends {failed}, {left} not started, in {wall}",
+            counts.failed
+        );
+    }
+    let measured = report.outcomes.iter().filter_map(|(_, outcome)| match outcome {
+        Outcome::Done(measured) => Some(*measured),
+        _ => None,
+    });
+    let (mut busy, mut cpu) = (Duration::ZERO, Duration::ZERO);
+    for measured in measured {
+        busy += measured.wall;
+        cpu += measured.cpu.unwrap_or_default();
+    }
+    let at_once = busy.as_secs_f64() / report.wall.as_secs_f64().max(1e-3);
+    let jobs = jobs.clamp(1, total.max(1));
+    let cpu = human(cpu);
+    format!(
+        "{beginning} {total} backends in {wall}, {cpu} of processor time, {at_once:.1} of {jobs} jobs busy"
+    )
+}
