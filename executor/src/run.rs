@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::Scope;
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
@@ -125,6 +125,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         let workers = Workers { scope, context: &context, graph, sender, idle: Vec::new(), all: Vec::new() };
         let mut runner = Runner { graph, options, hooks, schedule, workers, tokens, ended: BTreeMap::new() };
         runner.drive(&events);
+        runner.workers.end();
         (runner.schedule, runner.ended)
     });
     let outcome = |(id, state)| {
@@ -239,21 +240,21 @@ struct Workers<'scope, 'env> {
     graph: &'scope ActionGraph,
     sender: Sender<Event>,
     idle: Vec<usize>,
-    all: Vec<Sender<ActionId>>,
+    all: Vec<(Sender<ActionId>, ScopedJoinHandle<'scope, ()>)>,
 }
 
 impl Workers<'_, '_> {
     fn give(&mut self, action: ActionId) {
         let worker = self.idle.pop().unwrap_or_else(|| self.start());
         // A worker ends only when this structure is dropped, so it takes what it is sent.
-        let _ = self.all[worker].send(action);
+        let _ = self.all[worker].0.send(action);
     }
 
     fn start(&mut self) -> usize {
         let (give, take) = mpsc::channel();
         let worker = self.all.len();
         let (graph, context, sender) = (self.graph, self.context, self.sender.clone());
-        self.scope.spawn(move || {
+        let handle = self.scope.spawn(move || {
             for action in take {
                 let attempt = catch_unwind(AssertUnwindSafe(|| attempt(graph, action, context)));
                 let attempt = Box::new(attempt.unwrap_or_else(|_| internal(graph, action)));
@@ -261,8 +262,19 @@ impl Workers<'_, '_> {
                 let _ = sender.send(Event::Ended { worker, action, attempt });
             }
         });
-        self.all.push(give);
+        self.all.push((give, handle));
         worker
+    }
+
+    /// Ends all workers and waits until the system has. A scope waits for closures only, and a library that is
+    /// unloaded after a run must not leave a thread that is still on its way out of it.
+    fn end(self) {
+        let (senders, handles): (Vec<_>, Vec<_>) = self.all.into_iter().unzip();
+        drop(senders);
+        for handle in handles {
+            // A worker catches the panics of its actions.
+            let _ = handle.join();
+        }
     }
 }
 

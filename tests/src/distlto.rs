@@ -25,10 +25,15 @@ fn build() -> Result<PathBuf> {
     if let Some(path) = env::var_os("DISTLTO_TEST_BIN") {
         return Ok(path.into());
     }
+    Ok(cargo_build(&["--package", "distlto", "--bin", "distlto"])?.join("distlto"))
+}
+
+/// Builds a part of distlto with the profile of the tests; gives the directory that holds it.
+pub fn cargo_build(parts: &[&str]) -> Result<PathBuf> {
     let dir = profile_dir()?;
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "--package", "distlto", "--bin", "distlto"]).current_dir(repository());
+    command.args(["build", "--quiet"]).args(parts).current_dir(repository());
     if dir.file_name() == Some(OsStr::new("release")) {
         command.arg("--release");
     }
@@ -36,7 +41,7 @@ fn build() -> Result<PathBuf> {
     if !status.success() {
         bail!("distlto does not build");
     }
-    Ok(dir.join("distlto"))
+    Ok(dir)
 }
 
 /// `distlto link -- `, to be followed by a linker command.

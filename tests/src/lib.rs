@@ -8,6 +8,7 @@ pub mod case;
 pub mod check;
 pub mod distlto;
 pub mod folder;
+pub mod plugin;
 pub mod program;
 pub mod project;
 pub mod run;

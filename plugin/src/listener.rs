@@ -1,0 +1,74 @@
+//! Listens to a run for the linker: warnings are gathered, and on request lines go to standard error and events to a file.
+//!
+//! Failures are not printed here: the linker is told of them when the run has ended. Knows nothing of callbacks.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io;
+use std::time::Duration;
+
+use distlto_executor::progress::{JsonProgress, PlainProgress, Plan, Progress, Step};
+use distlto_executor::report::{Counts, Failure, Measured};
+use distlto_prepare::write::IoError;
+
+use crate::options::Options;
+
+/// The progress of one call.
+pub struct Listener {
+    lines: Option<PlainProgress<io::Stderr>>,
+    events: Option<JsonProgress<File>>,
+    /// What compilers of good modules have printed, with the module.
+    pub warnings: RefCell<Vec<String>>,
+}
+
+impl Listener {
+    /// Opens the log. Several calls may append to one file: each event is one write.
+    pub fn new(options: &Options) -> Result<Self, IoError> {
+        let open = |path| {
+            let opened = File::options().append(true).create(true).open(path);
+            opened.map(JsonProgress::new).map_err(IoError::on("open the log", path))
+        };
+        Ok(Self {
+            lines: options.verbose.then(|| PlainProgress::new(io::stderr(), true)),
+            events: options.log.as_ref().map(open).transpose()?,
+            warnings: RefCell::default(),
+        })
+    }
+
+    fn each(&self) -> impl Iterator<Item = &dyn Progress> {
+        let lines = self.lines.as_ref().map(|lines| lines as &dyn Progress);
+        lines.into_iter().chain(self.events.as_ref().map(|events| events as &dyn Progress))
+    }
+}
+
+impl Progress for Listener {
+    fn plan(&self, plan: Plan) {
+        self.each().for_each(|one| one.plan(plan));
+    }
+
+    fn start(&self, step: Step<'_>) {
+        self.each().for_each(|one| one.start(step));
+    }
+
+    fn finish(&self, step: Step<'_>, measured: Measured, warnings: &str) {
+        if !warnings.trim().is_empty() {
+            self.warnings.borrow_mut().push(format!("distlto: {}: {}", step.label, warnings.trim_end()));
+        }
+        if let Some(lines) = &self.lines {
+            lines.finish(step, measured, "");
+        }
+        if let Some(events) = &self.events {
+            events.finish(step, measured, warnings);
+        }
+    }
+
+    fn fail(&self, step: Step<'_>, failure: &Failure) {
+        if let Some(events) = &self.events {
+            events.fail(step, failure);
+        }
+    }
+
+    fn summary(&self, counts: Counts, wall: Duration) {
+        self.each().for_each(|one| one.summary(counts, wall));
+    }
+}

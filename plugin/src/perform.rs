@@ -1,0 +1,211 @@
+//! One call from beginning to end: options, compiler, modules in place, the graph, the run, what there is to tell.
+//!
+//! Runs on a thread of our own, since what it starts inherits from that thread. Knows nothing of C.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use distlto_executor::cancel::Cancel;
+use distlto_executor::forkserver::ForkServer;
+use distlto_executor::job::Cause;
+use distlto_executor::local::LocalSpawner;
+use distlto_executor::module_links::{ModuleLinks, Names, PlaceError, is_misplaced, paths_in};
+use distlto_executor::report::{Failure, Report};
+use distlto_executor::run::{self, NoHooks};
+use distlto_executor::schedule::Policy;
+use distlto_planner::graph::{ActionGraph, ActionId};
+use distlto_planner::words::{shell_line, shell_quote};
+use distlto_prepare::write::IoError;
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::call::Call;
+use crate::compiler::{self, CompilerError};
+use crate::diagnostics::{Diagnostics, failure_text};
+use crate::host;
+use crate::listener::Listener;
+use crate::nodes::{self, NodesError};
+use crate::options::{OptionError, Options, VARIABLE};
+use crate::panics;
+
+/// Why nothing was compiled.
+#[derive(Debug, Error, Diagnostic)]
+pub enum PerformError {
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Option(#[from] OptionError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Compiler(#[from] CompilerError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Nodes(#[from] NodesError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Place(#[from] PlaceError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+    #[error("the environment variable {VARIABLE} is not UTF-8")]
+    #[diagnostic(
+        code(distlto::usage),
+        help("unset it, or set it to options as in {VARIABLE}=jobs=4,verbose")
+    )]
+    Environment,
+    #[error("this process ignores SIGCHLD, so the system does not tell how compilers end")]
+    #[diagnostic(
+        code(distlto::tool),
+        help(
+            "start the linker with SIGCHLD at its default action; a parent with `trap '' CHLD` hands this on"
+        )
+    )]
+    Unreaped,
+}
+
+/// Compiles everything. Errors are among the diagnostics; whatever happens, no child and no temporary is left.
+pub fn perform(call: &Call) -> Diagnostics {
+    let mut told = Diagnostics::default();
+    if let Err(error) = compile(call, &mut told) {
+        told.fail(&error);
+    }
+    told
+}
+
+fn compile(call: &Call, told: &mut Diagnostics) -> Result<(), PerformError> {
+    let environment = std::env::var_os(VARIABLE).map(|text| text.into_string());
+    let environment = environment.transpose().map_err(|_| PerformError::Environment)?;
+    let options = Options::parse(environment.as_deref(), &call.name)?;
+    if call.nodes.is_empty() {
+        return Ok(());
+    }
+    nodes::check(&call.nodes)?;
+    if host::ignores_children() {
+        return Err(PerformError::Unreaped);
+    }
+    let base = std::env::current_dir().map_err(IoError::on("find", "the current directory"))?;
+    let mut prefix = vec![compiler::find(options.compiler.as_deref())?];
+    prefix.extend(call.arguments.iter().chain(&options.args).cloned());
+    let session = Session { call, base: &base, links: links(call, &base, &prefix[1..])? };
+    let graph = nodes::graph(&call.nodes, &prefix, |path| session.as_seen(path))?;
+    let listener = Listener::new(&options)?;
+    let report = session.run(&graph, &prefix[0], &options, &listener)?;
+    listener.warnings.into_inner().into_iter().for_each(|warning| told.warn(warning));
+    session.tell(&graph, &report, told);
+    Ok(())
+}
+
+/// The private directory, when a module is not at its identifier.
+fn links(call: &Call, base: &Path, words: &[String]) -> Result<Option<ModuleLinks>, PlaceError> {
+    let placed: Vec<(&str, &Path)> = call
+        .nodes
+        .iter()
+        .map(|node| (node.module.as_str(), node.path.as_std_path()))
+        .filter(|(identifier, file)| is_misplaced(base, identifier, file))
+        .collect();
+    if placed.is_empty() {
+        return Ok(None);
+    }
+    let modules = call.nodes.iter().flat_map(|node| node.imports.iter().chain([&node.module]));
+    let mut present: Vec<&str> = modules.map(String::as_str).chain(paths_in(words)).collect();
+    present.sort_unstable();
+    present.dedup();
+    ModuleLinks::new(Names { base, placed: &placed, present: &present }).map(Some)
+}
+
+/// One call whose modules are in place.
+struct Session<'a> {
+    call: &'a Call,
+    base: &'a Path,
+    links: Option<ModuleLinks>,
+}
+
+impl Session<'_> {
+    /// A shard's or an object's path as the compiler is to see it.
+    fn as_seen(&self, path: &Utf8Path) -> Utf8PathBuf {
+        match &self.links {
+            // A base that is not UTF-8 leaves a path that is found to be missing, and named, later.
+            Some(links) => {
+                Utf8PathBuf::from(links.absolute(path.as_std_path()).to_string_lossy().into_owned())
+            }
+            None => path.to_owned(),
+        }
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.links.as_ref().map_or_else(|| self.base.to_owned(), ModuleLinks::directory)
+    }
+
+    fn run(
+        &self,
+        graph: &ActionGraph,
+        compiler: &str,
+        options: &Options,
+        listener: &Listener,
+    ) -> Result<Report, PerformError> {
+        // Not the one that signals set: signals are the linker's.
+        let cancel = Cancel::new().map_err(IoError::on("make", "a pipe"))?;
+        let wanted: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
+        let spawner = ForkServer::with_library(host::fork_server_library(), LocalSpawner);
+        if wanted.len() > 1 {
+            spawner.prewarm(OsStr::new(compiler), wanted.len());
+        }
+        let directory = self.directory();
+        let mut run_options = run::Options::new(&spawner, &cancel, listener);
+        run_options.directory = Some(&directory);
+        if let Some(jobs) = options.jobs {
+            run_options.jobs = jobs;
+        }
+        if options.keep_going {
+            run_options.policy = Policy::KeepGoing;
+        }
+        Ok(run::run(graph, &wanted, &run_options, &NoHooks))
+    }
+
+    fn tell(&self, graph: &ActionGraph, report: &Report, told: &mut Diagnostics) {
+        let counts = report.counts();
+        for (id, failure) in report.failures() {
+            let mut text = failure_text(failure, &self.repeat(graph, id));
+            text.push_str(&inside(failure));
+            told.error(text);
+        }
+        if counts.not_started > 0 {
+            told.error(format!(
+                "distlto: {} of {} modules were not compiled after that\n  help: the option keep-going compiles the rest",
+                counts.not_started,
+                self.call.nodes.len()
+            ));
+        }
+        if !report.is_success() && !told.has_errors() {
+            told.error("distlto: not every module was compiled");
+        }
+    }
+
+    /// A shell command that compiles one module again.
+    fn repeat(&self, graph: &ActionGraph, id: ActionId) -> String {
+        let enter = match &self.links {
+            Some(links) => {
+                let inputs = graph.action(id).inputs.iter().map(|&input| graph.path(input).as_str());
+                let words =
+                    graph.action(id).prefix.map(|prefix| graph.prefix_words(prefix)).unwrap_or_default();
+                let mut names: Vec<&str> = inputs.chain(paths_in(words)).collect();
+                names.sort_unstable();
+                names.dedup();
+                links.shell_commands(names)
+            }
+            None => format!("cd {}", shell_quote(&self.base.to_string_lossy())),
+        };
+        format!("{enter} && {}", shell_line(graph.command(id)))
+    }
+}
+
+/// What the cause does not say: the message of a mistake of ours, or who took a compiler's end from us.
+fn inside(failure: &Failure) -> String {
+    match &failure.cause {
+        Cause::Start { source, .. } if source.raw_os_error() == Some(libc::ECHILD) => {
+            "\n  note: something else in this process, such as a handler of SIGCHLD, has waited for the compiler".to_owned()
+        }
+        Cause::Internal { .. } => panics::last().map(|text| format!("\n  {text}")).unwrap_or_default(),
+        _ => String::new(),
+    }
+}
