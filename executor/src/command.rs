@@ -8,8 +8,10 @@ use camino::Utf8Path;
 /// The parts of a backend compilation.
 #[derive(Debug, Clone, Copy)]
 pub struct Backend<'a> {
-    /// The compiler, and arguments that the user gives verbatim; those come last among the flags, so they win.
-    pub compiler: &'a [String],
+    /// The compiler, and programs before it.
+    pub program: &'a [String],
+    /// Arguments that the user gives verbatim; those come last among the flags, so they win.
+    pub given: &'a [String],
     /// The target triple; nothing is said when empty.
     pub triple: &'a str,
     /// What the link line asks for.
@@ -22,16 +24,16 @@ pub struct Backend<'a> {
     pub output: &'a Utf8Path,
 }
 
-/// The whole command; empty when there is no compiler.
+/// The whole command.
 pub fn words(backend: Backend<'_>) -> Vec<String> {
-    let Some((compiler, given)) = backend.compiler.split_first() else { return Vec::new() };
-    let mut words = vec![compiler.clone(), "-c".to_owned()];
+    let mut words = backend.program.to_vec();
+    words.push("-c".to_owned());
     // A clang that is not told compiles for its own default target, with a mere warning.
-    if !backend.triple.is_empty() && !names_target(given) {
+    if !backend.triple.is_empty() && target_of(backend.given).is_none() {
         words.push(format!("--target={}", backend.triple));
     }
     words.extend_from_slice(backend.flags);
-    words.extend(given.iter().filter(|word| *word != "-c").cloned());
+    words.extend(backend.given.iter().filter(|word| *word != "-c").cloned());
     // By any other suffix clang takes the module for something to link.
     if !matches!(backend.module.extension(), Some("o" | "bc")) {
         words.extend(["-x", "ir"].map(str::to_owned));
@@ -42,9 +44,14 @@ pub fn words(backend: Backend<'_>) -> Vec<String> {
     words
 }
 
-/// Whether arguments say what target to compile for.
-pub fn names_target(arguments: &[String]) -> bool {
-    arguments.iter().any(|word| word.starts_with("--target=") || word == "-target" || word == "--target")
+/// The target that arguments name, the last one of several.
+pub fn target_of(arguments: &[String]) -> Option<&str> {
+    let separate = |at: usize| matches!(arguments[at].as_str(), "-target" | "--target");
+    (0..arguments.len()).rev().find_map(|at| match arguments[at].strip_prefix("--target=") {
+        Some(target) => Some(target),
+        None if at > 0 && separate(at - 1) => Some(&arguments[at]),
+        None => None,
+    })
 }
 
 #[cfg(test)]
@@ -74,7 +81,8 @@ mod tests {
             "t1.1.25122.native.o",
         ];
         let made = words(Backend {
-            compiler: &strings(&lld[..1]),
+            program: &strings(&lld[..1]),
+            given: &[],
             triple: "x86_64-pc-linux-gnu",
             flags: &strings(&lld[3..9]),
             module: "t1.o".into(),
@@ -87,13 +95,25 @@ mod tests {
     #[test]
     fn what_the_user_gives_wins_and_is_not_said_twice() {
         let made = words(Backend {
-            compiler: &strings(&["cc", "-c", "--target=arm", "-O3"]),
+            program: &strings(&["ccache", "cc"]),
+            given: &strings(&["-c", "--target=arm", "-O3"]),
             triple: "x86_64",
             flags: &strings(&["-O2"]),
             module: "a.rcgu".into(),
             shard: "s".into(),
             output: "o".into(),
         });
-        assert_eq!(made.join(" "), "cc -c -O2 --target=arm -O3 -x ir a.rcgu -fthinlto-index=s -o o");
+        assert_eq!(made.join(" "), "ccache cc -c -O2 --target=arm -O3 -x ir a.rcgu -fthinlto-index=s -o o");
+    }
+
+    #[test]
+    fn the_last_target_counts() {
+        let target = |line: &str| {
+            let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
+            target_of(&words).map(str::to_owned)
+        };
+        assert_eq!(target("--target=a -g -target b -c"), Some("b".to_owned()));
+        assert_eq!(target("-target a --target=b"), Some("b".to_owned()));
+        assert_eq!(target("-g --target"), None);
     }
 }

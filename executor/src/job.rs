@@ -3,6 +3,7 @@
 //!
 //! The one path that runs a backend compilation. Knows nothing of other actions, of workers and of printing.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -179,6 +180,9 @@ fn attempt(job: &Job<'_>, context: &Context<'_>, finished: &mut Option<Finished>
     let written: Vec<_> =
         files.iter().map(|(output, file, role)| Written { output, file, role: *role }).collect();
     check_result(job.label, ran.ended.status, &ran.stderr, &written, context.expected.or(native))?;
+    for (_, file, _) in files.iter().filter(|(_, file, role)| *role == Role::DwoIfAny && !file.exists()) {
+        fs::write(file, "").map_err(|error| io(IoError::on("write", file)(error)))?;
+    }
     staging.commit().map_err(io)
 }
 

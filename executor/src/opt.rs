@@ -1,17 +1,20 @@
 //! `distlto-opt`: one backend compilation from the command line, for build systems that schedule by themselves.
 //!
-//! Reads its inputs' facts, makes the command (see `command`) and runs it as every path does (see `job`).
+//! Takes its own form and the two of Buck2's opt tools (`gnu`, `darwin`), each of which makes a [`Plan`], and runs it as
+//! every path does (see `job`). No form asks the compiler's driver anything.
 
-use std::fs;
+mod args_file;
+pub mod compiler;
+mod darwin;
+pub mod gnu;
+pub mod processor;
+
 use std::io;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use clap::Args;
-use distlto_planner::backend_flags::{self, BackendFlags, FlagError};
-use distlto_planner::front::{self, FrontError, Resolved};
-use distlto_planner::link_line::{self, LinkLineError};
-use distlto_planner::words::Word;
-use distlto_planner::{module, response};
+use distlto_planner::backend_flags::link_flags::LinkFlagError;
+use distlto_planner::response::ResponseError;
 use distlto_prepare::kind::Native;
 use distlto_prepare::write::IoError;
 use miette::Diagnostic;
@@ -19,19 +22,28 @@ use thiserror::Error;
 
 use crate::cancel::{Cancel, cancel_on_signals};
 use crate::capture::whole_lines;
-use crate::command;
 use crate::job::{self, Cause, Context, Job};
 use crate::local::LocalSpawner;
 use crate::process::GRACE;
-use crate::tool::ToolRunner;
 use crate::verify::{Backend, Modules, Refused, Role};
+use compiler::CompilerError;
+use gnu::SplitDwarf;
+use processor::ProcessorConflict;
+
+const FORMS: &str = "\
+The command lines of Buck2's opt tools are taken as they are:
+  --out O --input M --index S --split-dwarf MODE [--dwo F] --args F -- COMPILER [ARGUMENTS]
+  --out O --input M --index S --compiler CLANG --shared-args F [-- ARGUMENTS]
+";
+const BUCK2_GNU: &str = "As Buck2 calls it for linkers of type gnu";
+const BUCK2_DARWIN: &str = "As Buck2 calls it for linkers of type darwin";
 
 /// Compile one ThinLTO module with its imports to a native object
 ///
 /// The object is put into its place only when the compiler succeeded and wrote a whole object of the module's
 /// machine; otherwise an earlier one stays.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = distlto_prepare::exit::help())]
+#[command(after_help = format!("{FORMS}\n{}", distlto_prepare::exit::help()))]
 pub struct OptArgs {
     /// Write the native object here
     #[arg(long, value_name = "OBJECT")]
@@ -46,27 +58,59 @@ pub struct OptArgs {
     #[arg(long, value_name = "SHARD")]
     pub index: Utf8PathBuf,
     /// Check that each file of this list of imports is there
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "shared_args")]
     pub imports: Option<Utf8PathBuf>,
-    /// Write split debug information here; the name ends in .dwo
-    #[arg(long, value_name = "FILE")]
+    /// Write split debug information here; unless --split-dwarf is given, the name ends in .dwo
+    #[arg(long, value_name = "FILE", conflicts_with = "shared_args")]
     pub dwo: Option<Utf8PathBuf>,
-    /// Read the link's flags from this response file, and compile as lld's LTO would
+    /// Read the link's flags from this file, one a line, and compile as lld's LTO would
     ///
-    /// If the first word is an option, the words are flags of the compiler driver, which is asked what they make the
-    /// linker do. Otherwise they are a whole link command, of a driver or of ld.lld. An option that would change
-    /// code and has no spelling for a backend is an error.
-    #[arg(long, value_name = "FILE")]
+    /// The flags are those of a compiler driver, which may stand before them, or a command of ld.lld. Flags that say
+    /// nothing of code are passed over. An option that would change code and has no spelling for a backend is an
+    /// error. What the flags leave open is the compiler's default, at -O2 -ffunction-sections -fdata-sections.
+    #[arg(long, value_name = "FILE", conflicts_with = "shared_args")]
     pub args: Option<Utf8PathBuf>,
     /// Compile for this target [default: that of the module]
-    #[arg(long, value_name = "TRIPLE")]
+    #[arg(long, value_name = "TRIPLE", conflicts_with = "shared_args")]
     pub target: Option<String>,
-    /// Print the command
+    /// Print the command, then run it
     #[arg(long, short)]
     pub verbose: bool,
-    /// The compiler and arguments for it
-    #[arg(last = true, required = true, value_name = "COMPILER")]
+    /// Keep debug information in the object, in sections of it that are not linked, or in the file of --dwo
+    #[arg(long, value_name = "MODE", requires = "args", help_heading = BUCK2_GNU)]
+    pub split_dwarf: Option<SplitDwarf>,
+    /// Print the command and do not run it
+    #[arg(long, conflicts_with = "shared_args", help_heading = BUCK2_GNU)]
+    pub debug: bool,
+    /// Compile with this compiler
+    #[arg(long, value_name = "CLANG", num_args = 1.., requires = "shared_args", help_heading = BUCK2_DARWIN)]
     pub compiler: Vec<String>,
+    /// Give the compiler this response file, which all backends of a link share
+    #[arg(long, value_name = "FILE", requires = "compiler", help_heading = BUCK2_DARWIN)]
+    pub shared_args: Option<Utf8PathBuf>,
+    /// Give the compiler this response file, too; it says what else to write
+    #[arg(long, value_name = "FILE", requires = "shared_args", help_heading = BUCK2_DARWIN)]
+    pub extra_outputs_args: Option<Utf8PathBuf>,
+    /// Print the command and do not run it
+    #[arg(long, requires = "shared_args", help_heading = BUCK2_DARWIN)]
+    pub print_command: bool,
+    /// Put data for optimising code generation into the object
+    #[arg(long, requires = "shared_args", help_heading = BUCK2_DARWIN)]
+    pub generate_cgdata: bool,
+    /// Use this merged data for optimising code generation
+    #[arg(long, value_name = "FILE", requires = "shared_args", help_heading = BUCK2_DARWIN)]
+    pub read_cgdata: Option<Utf8PathBuf>,
+    /// Write the optimised bitcode here, too; released clangs cannot
+    #[arg(long, value_name = "FILE", requires = "shared_args", help_heading = BUCK2_DARWIN)]
+    pub save_precodegen_ir: Option<Utf8PathBuf>,
+    /// Generate code for optimised bitcode, and do not optimise it again; released clangs cannot
+    #[arg(long, requires = "shared_args", help_heading = BUCK2_DARWIN)]
+    pub codegen_only: bool,
+    /// The compiler and arguments for it; with --compiler, more arguments
+    ///
+    /// Of `WRAPPER --cc=COMPILER ARGUMENTS`, the compiler is run without the wrapper and the wrapper's own arguments.
+    #[arg(last = true, required_unless_present = "shared_args", value_name = "COMPILER")]
+    pub words: Vec<String>,
 }
 
 /// Why there is no object.
@@ -80,34 +124,38 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Io(#[from] IoError),
-    /// The link's flags could not be resolved by the driver.
+    /// A file of arguments.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Front(#[from] FrontError),
-    /// The link line cannot be read.
+    Response(#[from] ResponseError),
+    /// The words that should name a compiler.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    LinkLine(#[from] LinkLineError),
-    /// A link option has no equivalent.
+    Compiler(#[from] CompilerError),
+    /// The processor that the link names.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Flags(#[from] FlagError),
-    /// The flags in the file do not make a link with ld.lld.
-    #[error("{path}: these flags do not make a link with ld.lld by {program}")]
-    #[diagnostic(
-        code(distlto::usage),
-        help("try `{program} -### -fuse-ld=lld -flto=thin @{path} MODULE` to see what the driver says")
-    )]
-    NotALink {
+    Processor(#[from] ProcessorConflict),
+    /// The link's flags have no meaning for a backend.
+    #[error("{path}: {source}")]
+    #[diagnostic(forward(source))]
+    LinkFlags {
         /// The file of flags.
         path: Utf8PathBuf,
-        /// The driver that was asked.
-        program: String,
+        /// What is wrong with them.
+        source: LinkFlagError,
     },
     /// Split debug information that nobody asked to put anywhere.
-    #[error("the link's flags split debug information (--plugin-opt=dwo_dir), but --dwo is not given")]
+    #[error("debug information is to be split off, but --dwo is not given")]
     #[diagnostic(code(distlto::usage), help("say with --dwo FILE.dwo where it goes"))]
     NoDwo,
+    /// A place for split debug information of which there will be none.
+    #[error("--dwo {path}: only --split-dwarf=split writes a file of its own")]
+    #[diagnostic(code(distlto::usage), help("remove --dwo, or say --split-dwarf=split"))]
+    UselessDwo {
+        /// The name.
+        path: Utf8PathBuf,
+    },
     /// A name that compilers do not give split debug information.
     #[error("--dwo {path}: the name does not end in .dwo")]
     #[diagnostic(
@@ -124,6 +172,30 @@ pub enum Error {
     Signals(io::Error),
 }
 
+/// A backend compilation, ready to run.
+#[derive(Debug, Default)]
+struct Plan {
+    /// The command.
+    words: Vec<String>,
+    /// The module and its shard, as they are to be checked.
+    module: String,
+    shard: String,
+    /// What else the command reads.
+    others: Vec<String>,
+    /// What it writes.
+    outputs: Vec<(Utf8PathBuf, Role)>,
+    /// What the object has to be; what the module says when `None`.
+    expected: Option<Native>,
+    /// Link options that ask for what a backend does not write.
+    notes: Vec<String>,
+}
+
+impl Plan {
+    fn of(args: &OptArgs) -> Self {
+        Self { module: args.input.to_string(), shard: args.index.to_string(), ..Self::default() }
+    }
+}
+
 /// Runs the compilation and prints what the compiler said. Returns the exit code: 0, or the compiler's own.
 pub fn run(args: &OptArgs) -> Result<u8, Error> {
     let cancel = cancel_on_signals().map_err(Error::Signals)?;
@@ -132,55 +204,31 @@ pub fn run(args: &OptArgs) -> Result<u8, Error> {
 
 /// [`run`] with a token of the caller's.
 pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, Error> {
-    if let Some(path) = args.dwo.as_ref().filter(|path| path.extension() != Some("dwo")) {
-        return Err(Error::DwoName { path: path.clone() });
-    }
-    let triple = match &args.target {
-        Some(triple) => triple.clone(),
-        None => triple_of(&args.input)?,
+    let plan = match &args.shared_args {
+        Some(shared) => darwin::plan(args, shared)?,
+        None => gnu::plan(args)?,
     };
-    let flags = match &args.args {
-        Some(path) => match link_flags(path, args, &triple, cancel) {
-            // A driver that was ended with us has no link line; that is no fault of the flags.
-            Err(_) if cancel.is_cancelled() => return Ok(cancel.exit_code()),
-            flags => flags?,
-        },
-        None => BackendFlags::default(),
-    };
-    if flags.dwo_directory.is_some() && args.dwo.is_none() {
-        return Err(Error::NoDwo);
-    }
-    let words = command::words(command::Backend {
-        compiler: &args.compiler,
-        triple: &triple,
-        flags: &flags.args,
-        module: &args.input,
-        shard: &args.index,
-        output: &args.out,
-    });
-    let imports = args.imports.as_deref().map_or_else(|| Ok(Vec::new()), imports_in)?;
-    let others: Vec<_> =
-        imports.iter().map(String::as_str).chain(flags.inputs.iter().map(|f| f.as_str())).collect();
-    let outputs = [(Some(&args.out), Role::Object), (args.dwo.as_ref(), Role::Dwo)];
+    let others: Vec<_> = plan.others.iter().map(String::as_str).collect();
     let job = Job {
-        label: args.input.as_str(),
-        words: words.iter().map(String::as_str).collect(),
-        backend: Some(Backend { module: args.input.as_str(), shard: args.index.as_str(), others: &others }),
-        outputs: outputs.into_iter().filter_map(|(path, role)| Some((path?.as_path(), role))).collect(),
+        label: &plan.module,
+        words: plan.words.iter().map(String::as_str).collect(),
+        backend: Some(Backend { module: &plan.module, shard: &plan.shard, others: &others }),
+        outputs: plan.outputs.iter().map(|(path, role)| (path.as_path(), *role)).collect(),
     };
+    if args.debug || args.print_command {
+        println!("{}", job.command_line(None));
+        return Ok(0);
+    }
     if args.verbose {
         eprintln!("+ {}", job.command_line(None));
-        flags
-            .not_done
-            .iter()
-            .for_each(|option| eprintln!("note: {option} is not done by a distributed link"));
+        plan.notes.iter().for_each(|option| eprintln!("note: {option} is not done by a distributed link"));
     }
     let context = Context {
         spawner: &LocalSpawner,
         cancel,
         modules: &Modules::new(None),
         directory: None,
-        expected: expected(args, &triple),
+        expected: plan.expected,
         grace: GRACE,
         frontends: None,
         places: None,
@@ -200,66 +248,6 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, Error> {
             Ok(code)
         }
     }
-}
-
-/// What the object has to be. When the compiler's own arguments name a target, they decide.
-fn expected(args: &OptArgs, triple: &str) -> Option<Native> {
-    let given = args.compiler.get(1..).unwrap_or_default();
-    let after = given.iter().position(|word| word == "-target" || word == "--target").map(|at| at + 1);
-    let named = given.iter().rev().find_map(|word| word.strip_prefix("--target="));
-    Native::of_triple(named.or(after.and_then(|at| given.get(at)).map(String::as_str)).unwrap_or(triple))
-}
-
-/// The module's own target; empty when it is not bitcode, which `verify` reports in full.
-fn triple_of(module: &Utf8Path) -> Result<String, IoError> {
-    let bytes = fs::read(module).map_err(IoError::on("read the module", module))?;
-    Ok(module::read(&bytes).map(|module| module.triple).unwrap_or_default())
-}
-
-/// An import list: one module a line, as the thin link writes it.
-fn imports_in(path: &Utf8Path) -> Result<Vec<String>, Error> {
-    let text = fs::read_to_string(path).map_err(IoError::on("read the import list", path))?;
-    Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
-}
-
-/// The backend flags for link flags in a file.
-///
-/// When the first word is an option, they are flags of the compiler driver, which alone knows what they make
-/// the linker do: the driver is asked. Otherwise the words are a whole command, of a driver or of ld.lld.
-fn link_flags(path: &Utf8Path, args: &OptArgs, triple: &str, cancel: &Cancel) -> Result<BackendFlags, Error> {
-    let text = fs::read(path).map_err(IoError::on("read the link flags", path))?;
-    let words = response::tokenize(&text);
-    let driver = args.compiler.first().map_or_else(String::new, Clone::clone);
-    let command = match words.first() {
-        Some(first) if !first.starts_with(b"-") && !first.starts_with(b"@") => words,
-        _ => driver_command(words, &driver, args, triple),
-    };
-    let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
-    let Resolved::Link(link) = front::resolve(&command, &runner)? else {
-        return Err(Error::NotALink { path: path.to_owned(), program: driver });
-    };
-    let arguments = link_line::parse(link.words)?;
-    let architecture = triple.split('-').next().unwrap_or_default();
-    Ok(backend_flags::of_link_line(&arguments, architecture, &[])?)
-}
-
-/// A link of just this module with these flags, by lld and with ThinLTO unless they say so themselves.
-fn driver_command(words: Vec<Word>, driver: &str, args: &OptArgs, triple: &str) -> Vec<Word> {
-    let says = |start: &[u8]| words.iter().any(|word| word.starts_with(start));
-    let mut command = vec![driver.as_bytes().to_vec()];
-    if !triple.is_empty() && !says(b"--target") && !says(b"-target") {
-        command.push(format!("--target={triple}").into_bytes());
-    }
-    for (option, said) in
-        [("-fuse-ld=lld", says(b"-fuse-ld=") || says(b"--ld-path=")), ("-flto=thin", says(b"-flto"))]
-    {
-        if !said {
-            command.push(option.as_bytes().to_vec());
-        }
-    }
-    command.extend(words);
-    command.push(args.input.as_str().as_bytes().to_vec());
-    command
 }
 
 impl From<Refused> for Error {

@@ -14,6 +14,9 @@ use miette::Diagnostic;
 use tempfile::TempDir;
 use thiserror::Error;
 
+/// Options whose value, in the same word, is an output.
+const JOINED: &[&str] = &["-o", "-save-precodegen-ir="];
+
 /// A command that does not say where its outputs go.
 #[derive(Debug, Error, Diagnostic)]
 #[error("the command of {label} does not name its output {output} (no `-o {output}` among its words)")]
@@ -106,7 +109,8 @@ impl Staging {
 
     /// The command with every output replaced by its temporary.
     ///
-    /// An output is named by `-o OUT`, `-oOUT`, or as split debug information by `-split-dwarf-output OUT`.
+    /// An output is named by `-o OUT`, `-oOUT`, as split debug information by `-split-dwarf-output OUT`, or as
+    /// optimised bitcode by `-save-precodegen-ir=OUT`.
     /// Only the driver's `-o` says where split debug information goes when the command is silent, and its name
     /// stands in the object too; so a `.dwo` output that is not named is given to the compiler explicitly.
     pub fn redirect(&self, label: &str, words: &[&str]) -> Result<Vec<String>, NoPlace> {
@@ -117,8 +121,10 @@ impl Staging {
                 if words[at] == output.as_str() && takes_output(&words[..at]) {
                     redirected[at] = temporary.to_string();
                     named = true;
-                } else if words[at].strip_prefix("-o") == Some(output.as_str()) {
-                    redirected[at] = format!("-o{temporary}");
+                } else if let Some(option) =
+                    JOINED.iter().find(|&option| words[at].strip_prefix(option) == Some(output.as_str()))
+                {
+                    redirected[at] = format!("{option}{temporary}");
                     named = true;
                 }
             }

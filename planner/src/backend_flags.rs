@@ -6,6 +6,8 @@
 //! `llvm/lib/CodeGen/CommandFlags.cpp`. Knows nothing of modules and files.
 
 pub mod codegen;
+pub mod driver_words;
+pub mod link_flags;
 pub mod raw;
 
 use camino::Utf8PathBuf;
@@ -76,24 +78,79 @@ pub fn of_link_line(
 /// Validates raw options and translates them. `architecture` is the first part of the target triple, which
 /// decides how a processor is spelled.
 pub fn translate(raw: &RawLto, architecture: &str, extra: &[String]) -> Result<BackendFlags, FlagError> {
+    let mut gathered = gather_arguments(raw)?;
+    let linked = match raw {
+        RawLto { relocatable: true, .. } => Linked::Relocatable,
+        RawLto { shared: true, .. } | RawLto { pie: true, .. } => Linked::Independent,
+        _ => Linked::FixedPlace,
+    };
+    let position = position(linked, gathered.relocation_model.as_deref(), extra)?;
+    let mut args = vec![format!("-O{}", gathered.level)];
+    args.extend(["-faddrsig", "-ffunction-sections", "-fdata-sections"].map(str::to_owned));
+    args.append(&mut gathered.flags.args);
+    args.extend(position.map(|independent| if independent { "-fpic" } else { "-fno-pic" }.to_owned()));
+    args.extend(gathered.cpu.map(|cpu| cpu_argument(architecture, &cpu)));
+    args.append(&mut gathered.last);
+    args.push("-Wno-unused-command-line-argument".to_owned());
+    args.extend_from_slice(extra);
+    let mut flags = BackendFlags { args, ..gathered.flags };
+    flags.inputs.sort();
+    flags.inputs.dedup();
+    Ok(flags)
+}
+
+/// Options translated one by one, before what only all of them together decide.
+struct Gathered {
+    level: u8,
+    flags: BackendFlags,
+    relocation_model: Option<String>,
+    cpu: Option<String>,
+    /// Arguments that follow all others.
+    last: Vec<String>,
+}
+
+fn gather_arguments(raw: &RawLto) -> Result<Gathered, FlagError> {
     let level = opt_level(raw)?;
     check_codegen_level(raw, level)?;
-    let mut flags = BackendFlags { args: vec![format!("-O{level}")], ..BackendFlags::default() };
-    flags.args.extend(["-faddrsig", "-ffunction-sections", "-fdata-sections"].map(str::to_owned));
+    let mut flags = BackendFlags::default();
     let mut relocation_model = None;
     let mut cpu = None;
     let mut context_sensitive = ContextSensitive::default();
     for option in &raw.options {
         flags.add(option, &mut relocation_model, &mut cpu, &mut context_sensitive)?;
     }
-    flags.add_relocation_model(raw, relocation_model, extra)?;
-    flags.args.extend(cpu.map(|cpu| cpu_argument(architecture, &cpu)));
-    context_sensitive.add_to(&mut flags);
-    flags.args.push("-Wno-unused-command-line-argument".to_owned());
-    flags.args.extend_from_slice(extra);
-    flags.inputs.sort();
-    flags.inputs.dedup();
-    Ok(flags)
+    let last = context_sensitive.arguments(&mut flags.inputs);
+    Ok(Gathered { level, flags, relocation_model, cpu, last })
+}
+
+/// What is linked, as far as it decides how code finds its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Linked {
+    /// A shared library or a position-independent program.
+    Independent,
+    /// A program with a fixed place.
+    FixedPlace,
+    /// Another object: each module says for itself.
+    Relocatable,
+    /// Whatever the compiler makes by default.
+    Unsaid,
+}
+
+/// Whether code is to be position-independent; `None` to leave it to the compiler and to what `said` tells it.
+fn position(linked: Linked, model: Option<&str>, said: &[String]) -> Result<Option<bool>, FlagError> {
+    let says = |argument: &String| {
+        ["-fpic", "-fPIC", "-fno-pic", "-fno-PIC", "-fpie", "-fPIE"].contains(&argument.as_str())
+    };
+    match (model, linked) {
+        (Some("pic"), _) | (None, Linked::Independent) => Ok(Some(true)),
+        // Clang may be built to make position-independent code by default, so the opposite is said too.
+        (Some("static"), _) | (None, Linked::FixedPlace) => Ok(Some(false)),
+        (Some(other), _) => {
+            Err(FlagError::Untranslatable { option: format!("-mllvm -relocation-model={other}") })
+        }
+        (None, Linked::Relocatable) if !said.iter().any(says) => Err(FlagError::RelocationModelUnknown),
+        (None, Linked::Relocatable | Linked::Unsaid) => Ok(None),
+    }
 }
 
 /// Context-sensitive profiling: generating or using is only known once both options were seen.
@@ -104,15 +161,16 @@ struct ContextSensitive {
 }
 
 impl ContextSensitive {
-    fn add_to(self, flags: &mut BackendFlags) {
+    fn arguments(self, inputs: &mut Vec<Utf8PathBuf>) -> Vec<String> {
         if self.generate {
             let file = self.file.unwrap_or_else(|| "default_%m.profraw".to_owned());
-            flags.args.extend(["-Xclang", "-fprofile-instrument=csllvm", "-Xclang"].map(str::to_owned));
-            flags.args.push(format!("-fprofile-instrument-path={file}"));
-        } else if let Some(file) = self.file {
-            flags.args.push(format!("-fprofile-use={file}"));
-            flags.inputs.push(file.into());
+            let path = format!("-fprofile-instrument-path={file}");
+            return ["-Xclang", "-fprofile-instrument=csllvm", "-Xclang", &path].map(str::to_owned).to_vec();
         }
+        let Some(file) = self.file else { return Vec::new() };
+        let argument = format!("-fprofile-use={file}");
+        inputs.push(file.into());
+        vec![argument]
     }
 }
 
@@ -166,34 +224,6 @@ impl BackendFlags {
     fn add_file(&mut self, prefix: &str, file: &str) {
         self.args.push(format!("{prefix}{file}"));
         self.inputs.push(file.into());
-    }
-
-    fn add_relocation_model(
-        &mut self,
-        raw: &RawLto,
-        model: Option<String>,
-        extra: &[String],
-    ) -> Result<(), FlagError> {
-        let flag = match model.as_deref() {
-            Some("pic") => "-fpic",
-            Some("static") => "-fno-pic",
-            Some(other) => {
-                return Err(FlagError::Untranslatable {
-                    option: format!("-mllvm -relocation-model={other}"),
-                });
-            }
-            None if raw.relocatable => {
-                let said = |argument: &String| {
-                    ["-fpic", "-fPIC", "-fno-pic", "-fno-PIC", "-fpie", "-fPIE"].contains(&argument.as_str())
-                };
-                return if extra.iter().any(said) { Ok(()) } else { Err(FlagError::RelocationModelUnknown) };
-            }
-            None if raw.shared || raw.pie => "-fpic",
-            // Clang may be built to make position-independent code by default, so the opposite is said too.
-            None => "-fno-pic",
-        };
-        self.args.push(flag.to_owned());
-        Ok(())
     }
 }
 

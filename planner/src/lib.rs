@@ -23,6 +23,7 @@ pub mod module;
 pub mod plan_command;
 pub mod plan_files;
 mod planning;
+pub mod processor;
 pub mod response;
 pub mod rewrite;
 pub mod runner;

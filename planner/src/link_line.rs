@@ -74,7 +74,11 @@ pub fn parse(words: impl IntoIterator<Item = Word>) -> Result<Vec<Argument>, Lin
                     return Err(LinkLineError::ValueMissing { option: word });
                 };
                 let value = utf8(value)?;
-                (name, Some(value.clone()), vec![word, value])
+                match name.as_str() {
+                    // As `--plugin-opt=VALUE`, the spelling that everything after this knows.
+                    "plugin-opt" => (format!("plugin-opt={value}"), None, vec![word, value]),
+                    _ => (name, Some(value.clone()), vec![word, value]),
+                }
             }
         };
         arguments.push(match value {
@@ -133,6 +137,15 @@ mod tests {
         assert_eq!(inputs, ["a.o", "-lx", "-ly", "b.o"]);
         assert_eq!(last_value(&parsed, "output"), Some("out"));
         assert_eq!(last_value(&parsed, "wrap"), Some("f"));
+    }
+
+    #[test]
+    fn a_plugin_option_is_one_option_in_either_spelling() {
+        let names = |line: &str| -> Vec<String> {
+            options(&parse(words(line)).expect("a link line")).map(|option| option.name.clone()).collect()
+        };
+        assert_eq!(names("-plugin-opt O3 --plugin-opt -x"), names("-plugin-opt=O3 -plugin-opt=-x"));
+        assert!(matches!(parse(words("-plugin-opt")), Err(LinkLineError::ValueMissing { .. })));
     }
 
     #[test]

@@ -178,6 +178,10 @@ pub fn shape(word: &[u8]) -> Shape {
         None => (name, None),
     };
     let key = String::from_utf8_lossy(key).into_owned();
+    // With `=` the value names an option of its own, so it stays in the name.
+    if name == b"plugin-opt" {
+        return Shape::Separate(key);
+    }
     let valued = VALUED.contains(&key.as_str()) || (dashes == 2 && VALUED_TWO_DASHES.contains(&key.as_str()));
     match value_at {
         Some(at) if valued => return Shape::Joined(key, at),
@@ -222,6 +226,7 @@ mod tests {
             ("-pie", flag("pie")),
             ("--pie", flag("pie")),
             ("-plugin-opt=O3", flag("plugin-opt=O3")),
+            ("-plugin-opt", separate("plugin-opt")),
             ("-plugin", separate("plugin")),
             ("-mllvm", separate("mllvm")),
             ("-mllvm=-x", joined("mllvm", 7)),

@@ -1,0 +1,75 @@
+//! Which processor a backend compilation is given, so that no function is compiled for another than its own.
+//!
+//! Clang adds the features of its own processor to a function whose bitcode names a processor but lists no features, as
+//! rustc's do; ld.lld does not. So clang is given the link's processor only where it reaches none of those, and none at
+//! all otherwise: then a function without one is compiled for the least of its target, as ld.lld does that is told none.
+
+use std::fs;
+
+use camino::Utf8Path;
+use distlto_planner::processor::{self, Processors};
+use distlto_planner::shard;
+use miette::Diagnostic;
+use thiserror::Error;
+
+/// Compiler arguments for "no processor": the last `-target-cpu` counts.
+const NONE: [&str; 4] = ["-Xclang", "-target-cpu", "-Xclang", ""];
+
+/// A processor that clang cannot be given for some functions alone.
+#[derive(Debug, Error, Diagnostic)]
+#[error(
+    "{module}: {option} would be for functions that name no processor, but clang adds its features to functions for {own}, too"
+)]
+#[diagnostic(
+    code(distlto::untranslatable),
+    help("compile everything with {option}, or remove it from the flags of the link")
+)]
+pub struct ProcessorConflict {
+    /// The module.
+    module: String,
+    /// The option of the link.
+    option: String,
+    /// The processor that some functions name.
+    own: String,
+}
+
+/// Whether an argument names a processor.
+pub fn is_named_by(argument: &str) -> bool {
+    argument.starts_with("-march=") || argument.starts_with("-mcpu=")
+}
+
+/// The compiler arguments about the processor. `named` are those that the link has; the last one of a kind counts.
+pub fn arguments(
+    named: &[String],
+    module: &Utf8Path,
+    index: &Utf8Path,
+) -> Result<Vec<String>, ProcessorConflict> {
+    let none = NONE.map(str::to_owned).to_vec();
+    let Some(option) = named.last() else { return Ok(none) };
+    let said = said_in_all(module, index);
+    if !said.unnamed {
+        return Ok(none);
+    }
+    let (_, name) = option.split_once('=').unwrap_or_default();
+    match said.without_features.into_iter().find(|own| own != name) {
+        Some(own) => Err(ProcessorConflict { module: module.to_string(), option: option.clone(), own }),
+        None => Ok(named.to_vec()),
+    }
+}
+
+/// What the functions of a module and of all it may import from say. A file that cannot be read says nothing: that is
+/// reported before the compiler runs, with all there is to say of it.
+fn said_in_all(module: &Utf8Path, index: &Utf8Path) -> Processors {
+    let mut said = said_in(module.as_str());
+    let shard = fs::read(index).ok().and_then(|bytes| shard::read(&bytes).ok());
+    for import in shard.iter().flat_map(|shard| shard.imported_from(module.as_str())) {
+        let imported = std::str::from_utf8(&import.path).map(said_in).unwrap_or_default();
+        said.unnamed |= imported.unnamed;
+        said.without_features.extend(imported.without_features);
+    }
+    said
+}
+
+fn said_in(path: &str) -> Processors {
+    fs::read(path).ok().and_then(|bytes| processor::read(&bytes).ok()).unwrap_or_default()
+}

@@ -1,0 +1,297 @@
+//! Backend flags from a link command in a driver's spelling, without asking the driver.
+//!
+//! For build systems that hand every backend the flags of the link. The words are sorted by `driver_words`, the
+//! linker's own words among them are translated as those of any link line. Differs from [`super::of_link_line`] in what
+//! nobody says: the driver's defaults are not known here, and are left to the compiler, which is the same program.
+
+use miette::Diagnostic;
+use thiserror::Error;
+
+use super::driver_words::{self, Output, ValueMissing};
+use super::raw::{self, RawKind, RawLto, RawOption};
+use super::{BackendFlags, FlagError, Linked};
+use crate::invocation::{Program, program};
+use crate::link_line::{self, LinkLineError};
+use crate::words::{Word, lossy};
+
+const IN_A_BUILD_FILE: &str =
+    "remove the option from the flags of the link, or link without distributed ThinLTO";
+
+/// Why link flags have no backend flags.
+#[derive(Debug, Error, Diagnostic)]
+pub enum LinkFlagError {
+    /// An option at the end of the flags lacks its value.
+    #[error("the link flags end after {option}, which takes a value")]
+    #[diagnostic(code(distlto::usage), help("add the value, or remove the option"))]
+    ValueMissing {
+        /// The option.
+        option: &'static str,
+    },
+    /// A flag that the compiler would be given is not UTF-8.
+    #[error("the link flag {flag:?} is not UTF-8")]
+    #[diagnostic(code(distlto::usage), help("give the file or directory in it another name"))]
+    NotUtf8 {
+        /// The flag, with other bytes as U+FFFD.
+        flag: String,
+    },
+    /// The words for the linker cannot be read.
+    #[error("{0}")]
+    #[diagnostic(code(distlto::usage), help("correct the link flags"))]
+    LinkLine(#[from] LinkLineError),
+    /// A link option has no equivalent, or a wrong value.
+    #[error("{source}")]
+    #[diagnostic(code(distlto::untranslatable), help("{IN_A_BUILD_FILE}"))]
+    Untranslatable {
+        /// What is wrong with it.
+        source: FlagError,
+    },
+    /// An option whose value is not one that ld.lld takes.
+    #[error("{source}")]
+    #[diagnostic(code(distlto::usage), help("correct the link flags"))]
+    BadValue {
+        /// What is wrong with it.
+        source: FlagError,
+    },
+}
+
+/// The backend flags of a link command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LinkFlags {
+    /// Arguments for a compilation of one of the link's modules, and what they name.
+    pub backend: BackendFlags,
+    /// Arguments that name the processor. They are for functions whose bitcode names none; see `processor`.
+    pub processor: Vec<String>,
+}
+
+/// Translates a link command, of a driver or of ld.lld. Response files are expanded already; `architecture` is the first
+/// part of the target triple.
+///
+/// The command begins with the program, or with the first flag. Words that say nothing of code are passed over.
+pub fn of_command(words: Vec<Word>, architecture: &str) -> Result<LinkFlags, LinkFlagError> {
+    let of_linker = words.first().is_some_and(|first| program(&lossy(first), None) == Program::Lld);
+    let sorted = match of_linker {
+        true => driver_words::DriverWords { linker: words, ..driver_words::DriverWords::default() },
+        false => driver_words::sort(words)?,
+    };
+    let mut raw = raw::gather(&link_line::parse(sorted.linker)?);
+    if let Some(level) = &sorted.level {
+        // Before the linker's own words, where clang puts it: `-Wl,--lto-O1` wins over `-O3`.
+        raw.options.insert(0, level_option(&utf8(level)?));
+    }
+    let linked = linked(sorted.output, &raw, of_linker);
+    let said = strings(&sorted.position)?;
+    let mut gathered = super::gather_arguments(&raw)?;
+    let position = super::position(linked, gathered.relocation_model.as_deref(), &said)?;
+    let mut args = vec![format!("-O{}", gathered.level)];
+    args.extend(["-ffunction-sections", "-fdata-sections"].map(str::to_owned));
+    match position {
+        Some(independent) => args.push(if independent { "-fPIC" } else { "-fno-pic" }.to_owned()),
+        None => args.extend(said),
+    }
+    args.extend(strings(&sorted.kept)?);
+    args.append(&mut gathered.flags.args);
+    args.append(&mut gathered.last);
+    // Flags of a link concern more than the compilation of bitcode.
+    args.push("-Wno-unused-command-line-argument".to_owned());
+    let processor = match gathered.cpu {
+        Some(cpu) => vec![super::cpu_argument(architecture, &cpu)],
+        None => strings(&sorted.processor)?,
+    };
+    Ok(LinkFlags { backend: BackendFlags { args, ..gathered.flags }, processor })
+}
+
+fn linked(output: Option<Output>, raw: &RawLto, of_linker: bool) -> Linked {
+    match output {
+        Some(Output::Shared | Output::Pie) => Linked::Independent,
+        Some(Output::FixedPlace) => Linked::FixedPlace,
+        Some(Output::Relocatable) => Linked::Relocatable,
+        None if raw.relocatable => Linked::Relocatable,
+        None if raw.shared || raw.pie => Linked::Independent,
+        None if of_linker => Linked::FixedPlace,
+        None => Linked::Unsaid,
+    }
+}
+
+/// A driver's level as the option that it gives the linker.
+fn level_option(written: &str) -> RawOption {
+    let level = match &written[2..] {
+        "" | "g" => "1",
+        "s" | "z" => "2",
+        level @ ("0" | "1" | "2" | "3") => level,
+        _ => "3",
+    };
+    RawOption { kind: RawKind::OptLevel(level.to_owned()), written: written.to_owned() }
+}
+
+fn strings(words: &[Word]) -> Result<Vec<String>, LinkFlagError> {
+    words.iter().map(|word| utf8(word)).collect()
+}
+
+fn utf8(word: &[u8]) -> Result<String, LinkFlagError> {
+    String::from_utf8(word.to_vec()).map_err(|_| LinkFlagError::NotUtf8 { flag: lossy(word) })
+}
+
+impl From<ValueMissing> for LinkFlagError {
+    fn from(missing: ValueMissing) -> Self {
+        Self::ValueMissing { option: missing.option }
+    }
+}
+
+impl From<FlagError> for LinkFlagError {
+    fn from(source: FlagError) -> Self {
+        match source {
+            FlagError::BadValue { .. } => Self::BadValue { source },
+            FlagError::Untranslatable { .. } | FlagError::RelocationModelUnknown => {
+                Self::Untranslatable { source }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BASE: &str = "-ffunction-sections -fdata-sections";
+
+    fn flags(line: &str) -> Result<LinkFlags, LinkFlagError> {
+        of_command(line.split_whitespace().map(|word| word.as_bytes().to_vec()).collect(), "x86_64")
+    }
+
+    /// Arguments between the base ones and the last.
+    #[track_caller]
+    fn check(line: &str, expected: &str) {
+        let flags = flags(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        let args = flags.backend.args.join(" ");
+        let (level, rest) = args.split_once(' ').expect("a level first");
+        let rest =
+            rest.strip_prefix(BASE).and_then(|rest| rest.strip_suffix("-Wno-unused-command-line-argument"));
+        let rest = rest.unwrap_or_else(|| panic!("{line}: {args}"));
+        assert_eq!(format!("{level} {}", rest.trim()).trim_end(), expected, "{line}");
+    }
+
+    #[test]
+    fn the_recorded_link_says_nothing_of_code() {
+        check(
+            "toolchains/ld_shim.py clang++-22 -fuse-ld=lld --ld-path=ld.lld-22 -flto=thin -Wl,--build-id=none",
+            "-O2",
+        );
+    }
+
+    #[test]
+    fn levels_are_those_that_lld_is_given() {
+        for (line, level) in [
+            ("-O3", "-O3"),
+            ("-O0 -O1", "-O1"),
+            ("-O", "-O1"),
+            ("-Og", "-O1"),
+            ("-Os", "-O2"),
+            ("-Ofast", "-O3"),
+            ("--lto-O3", "-O2"),
+            ("-Wl,--lto-O3", "-O3"),
+            ("-Wl,-plugin-opt=O3", "-O3"),
+            ("-Wl,-plugin-opt,O3", "-O3"),
+            ("-Xlinker -plugin-opt=O0", "-O0"),
+            ("-Wl,--lto-O1 -O3", "-O1"),
+            ("-Wl,-O1", "-O2"),
+            ("ld.lld --lto-O3 a.o", "-O3 -fno-pic"),
+        ] {
+            check(line, level);
+        }
+        assert!(matches!(flags("-Wl,--lto-Os"), Err(LinkFlagError::BadValue { .. })));
+    }
+
+    #[test]
+    fn options_of_llvm_reach_it_in_every_spelling() {
+        for line in [
+            "-Wl,-mllvm,-x=3",
+            "-Wl,-mllvm -Wl,-x=3",
+            "-Wl,-mllvm=-x=3",
+            "-Wl,-plugin-opt,-x=3",
+            "-Wl,-plugin-opt=-x=3",
+            "-Xlinker -mllvm -Xlinker -x=3",
+            "-Xlinker -mllvm -Wl,-x=3",
+            "-Xlinker -plugin-opt=-x=3",
+            "-mllvm -x=3",
+        ] {
+            check(line, "-O2 -mllvm -x=3");
+        }
+        check(
+            "-Wl,-plugin-opt,-function-sections -Wl,--lto-whole-program-visibility -Wl,-plugin-opt,jobs=2",
+            "-O2",
+        );
+        check("-Wl,-plugin-opt,sample-profile=a/p -Wl,-z,notext", "-O2 -fprofile-sample-use=a/p");
+        check(
+            "-fprofile-sample-use=a/p -Wl,-mllvm,-emulated-tls",
+            "-O2 -fprofile-sample-use=a/p -femulated-tls",
+        );
+    }
+
+    #[test]
+    fn the_relocation_model_follows_what_is_linked() {
+        for (line, expected) in [
+            ("-pie", "-O2 -fPIC"),
+            ("-shared -fno-pic", "-O2 -fPIC"),
+            ("-no-pie -fPIC", "-O2 -fno-pic"),
+            ("-static", "-O2 -fno-pic"),
+            ("-static-pie", "-O2 -fPIC"),
+            ("-fPIC", "-O2 -fPIC"),
+            ("-Wl,-pie", "-O2 -fPIC"),
+            ("-r -fPIC", "-O2 -fPIC"),
+            ("-shared -Wl,-mllvm,-relocation-model=static", "-O2 -fno-pic"),
+            ("ld.lld -pie", "-O2 -fPIC"),
+        ] {
+            check(line, expected);
+        }
+        assert!(matches!(flags("-r"), Err(LinkFlagError::Untranslatable { .. })));
+    }
+
+    #[test]
+    fn the_processor_stands_apart() {
+        for (line, processor) in [
+            ("-march=haswell -mtune=skylake", "-march=haswell"),
+            ("-march=haswell -Wl,-plugin-opt,mcpu=znver3", "-march=znver3"),
+            ("-Wl,-mllvm,-mcpu=znver3", "-march=znver3"),
+            ("-mavx2", ""),
+        ] {
+            assert_eq!(flags(line).expect("flags").processor.join(" "), processor, "{line}");
+        }
+        let arm = of_command(vec![b"-Wl,-plugin-opt=mcpu=a64fx".to_vec()], "aarch64").expect("flags");
+        assert_eq!(arm.processor, ["-mcpu=a64fx"]);
+    }
+
+    #[test]
+    fn what_changes_code_and_cannot_be_said_is_refused() {
+        for line in [
+            "-Wl,--lto-newpm-passes=instcombine",
+            "-Wl,-plugin-opt,unheard-of",
+            "-Xlinker --lto-CGO0",
+            "-Wl,-mllvm,-exception-model=sjlj",
+        ] {
+            assert!(matches!(flags(line), Err(LinkFlagError::Untranslatable { .. })), "{line}");
+        }
+        assert!(matches!(flags("-O2 -Xlinker"), Err(LinkFlagError::ValueMissing { option: "-Xlinker" })));
+        assert!(matches!(flags("-Xlinker -mllvm"), Err(LinkFlagError::LinkLine(_))));
+        let odd = |word: &[u8]| of_command(vec![word.to_vec()], "x86_64");
+        assert!(matches!(odd(b"-fprofile-sample-use=\xff"), Err(LinkFlagError::NotUtf8 { .. })));
+        let plain = flags("a.o").expect("flags");
+        assert_eq!(odd(b"\xff.o").expect("an input"), plain);
+        assert_eq!(odd(b"-Ddir=\xff").expect("a macro"), plain);
+    }
+
+    proptest! {
+        #[test]
+        fn any_words_give_a_level_or_an_error(words in prop::collection::vec(
+            prop_oneof![
+                prop::sample::select(vec!["-Wl,", "-Xlinker", "-mllvm", "-O", "-plugin-opt", "-Wl,-plugin-opt,", "-f"])
+                    .prop_map(|word| word.as_bytes().to_vec()),
+                prop::collection::vec(any::<u8>(), 0..8),
+            ], 0..8))
+        {
+            if let Ok(flags) = of_command(words, "x86_64") {
+                prop_assert!(flags.backend.args[0].starts_with("-O"));
+            }
+        }
+    }
+}
