@@ -12,7 +12,7 @@ pub mod processor;
 use std::io;
 
 use camino::Utf8PathBuf;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use distlto_planner::backend_flags::link_flags::LinkFlagError;
 use distlto_planner::response::ResponseError;
 use distlto_prepare::kind::Native;
@@ -36,6 +36,8 @@ The command lines of Buck2's opt tools are taken as they are:
   --out O --input M --index S --compiler CLANG --shared-args F [-- ARGUMENTS]
 ";
 const BUCK2_GNU: &str = "As Buck2 calls it for linkers of type gnu";
+/// The options of which one makes a command line that of Buck2 for darwin.
+const DARWIN: &str = "darwin";
 const BUCK2_DARWIN: &str = "As Buck2 calls it for linkers of type darwin";
 
 /// Compile one ThinLTO module with its imports to a native object
@@ -43,6 +45,7 @@ const BUCK2_DARWIN: &str = "As Buck2 calls it for linkers of type darwin";
 /// The object is put into its place only when the compiler succeeded and wrote a whole object of the module's
 /// machine; otherwise an earlier one stays.
 #[derive(Debug, Clone, Args)]
+#[command(group = ArgGroup::new(DARWIN).multiple(true))]
 #[command(after_help = format!("{FORMS}\n{}", distlto_prepare::exit::help()))]
 pub struct OptArgs {
     /// Write the native object here
@@ -58,53 +61,53 @@ pub struct OptArgs {
     #[arg(long, value_name = "SHARD")]
     pub index: Utf8PathBuf,
     /// Check that each file of this list of imports is there
-    #[arg(long, value_name = "FILE", conflicts_with = "shared_args")]
+    #[arg(long, value_name = "FILE", conflicts_with = DARWIN)]
     pub imports: Option<Utf8PathBuf>,
     /// Write split debug information here; unless --split-dwarf is given, the name ends in .dwo
-    #[arg(long, value_name = "FILE", conflicts_with = "shared_args")]
+    #[arg(long, value_name = "FILE", conflicts_with = DARWIN)]
     pub dwo: Option<Utf8PathBuf>,
     /// Read the link's flags from this file, one a line, and compile as lld's LTO would
     ///
     /// The flags are those of a compiler driver, which may stand before them, or a command of ld.lld. Flags that say
     /// nothing of code are passed over. An option that would change code and has no spelling for a backend is an
     /// error. What the flags leave open is the compiler's default, at -O2 -ffunction-sections -fdata-sections.
-    #[arg(long, value_name = "FILE", conflicts_with = "shared_args")]
+    #[arg(long, value_name = "FILE", conflicts_with = DARWIN)]
     pub args: Option<Utf8PathBuf>,
     /// Compile for this target [default: that of the module]
-    #[arg(long, value_name = "TRIPLE", conflicts_with = "shared_args")]
+    #[arg(long, value_name = "TRIPLE", conflicts_with = DARWIN)]
     pub target: Option<String>,
     /// Print the command, then run it
     #[arg(long, short)]
     pub verbose: bool,
     /// Keep debug information in the object, in sections of it that are not linked, or in the file of --dwo
-    #[arg(long, value_name = "MODE", requires = "args", help_heading = BUCK2_GNU)]
+    #[arg(long, value_name = "MODE", requires = "args", conflicts_with = DARWIN, help_heading = BUCK2_GNU)]
     pub split_dwarf: Option<SplitDwarf>,
     /// Print the command and do not run it
-    #[arg(long, conflicts_with = "shared_args", help_heading = BUCK2_GNU)]
+    #[arg(long, conflicts_with = DARWIN, help_heading = BUCK2_GNU)]
     pub debug: bool,
     /// Compile with this compiler
-    #[arg(long, value_name = "CLANG", num_args = 1.., requires = "shared_args", help_heading = BUCK2_DARWIN)]
+    #[arg(long, value_name = "CLANG", num_args = 1.., requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub compiler: Vec<String>,
     /// Give the compiler this response file, which all backends of a link share
-    #[arg(long, value_name = "FILE", requires = "compiler", help_heading = BUCK2_DARWIN)]
+    #[arg(long, value_name = "FILE", requires = "compiler", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub shared_args: Option<Utf8PathBuf>,
     /// Give the compiler this response file, too; it says what else to write
-    #[arg(long, value_name = "FILE", requires = "shared_args", help_heading = BUCK2_DARWIN)]
+    #[arg(long, value_name = "FILE", requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub extra_outputs_args: Option<Utf8PathBuf>,
     /// Print the command and do not run it
-    #[arg(long, requires = "shared_args", help_heading = BUCK2_DARWIN)]
+    #[arg(long, requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub print_command: bool,
     /// Put data for optimising code generation into the object
-    #[arg(long, requires = "shared_args", help_heading = BUCK2_DARWIN)]
+    #[arg(long, requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub generate_cgdata: bool,
     /// Use this merged data for optimising code generation
-    #[arg(long, value_name = "FILE", requires = "shared_args", help_heading = BUCK2_DARWIN)]
+    #[arg(long, value_name = "FILE", requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub read_cgdata: Option<Utf8PathBuf>,
     /// Write the optimised bitcode here, too; released clangs cannot
-    #[arg(long, value_name = "FILE", requires = "shared_args", help_heading = BUCK2_DARWIN)]
+    #[arg(long, value_name = "FILE", requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub save_precodegen_ir: Option<Utf8PathBuf>,
     /// Generate code for optimised bitcode, and do not optimise it again; released clangs cannot
-    #[arg(long, requires = "shared_args", help_heading = BUCK2_DARWIN)]
+    #[arg(long, requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub codegen_only: bool,
     /// The compiler and arguments for it; with --compiler, more arguments
     ///

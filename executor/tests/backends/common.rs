@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use distlto_executor::cancel::Cancel;
 use distlto_executor::local::LocalSpawner;
@@ -69,6 +69,12 @@ impl Link {
         let remedy = "apt-get install clang-22 lld-22 llvm-22 clang-14 lld-14";
         let status = status.unwrap_or_else(|error| panic!("{}: {error}; {remedy}", words[0]));
         assert!(status.success(), "{words:?}");
+    }
+
+    /// Runs `distlto-opt` in the directory.
+    pub fn distlto_opt(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_distlto-opt"));
+        command.args(words).current_dir(self.place.path()).output().unwrap()
     }
 
     /// A script in place of the compiler. `$out` is the file after `-o`.
@@ -142,6 +148,16 @@ pub fn temporaries(directory: &Path) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Checks that a program succeeded and had nothing to say.
+#[track_caller]
+pub fn good(output: &Output) {
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(output));
 }
 
 /// The text of the only failure.

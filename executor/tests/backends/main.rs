@@ -1,5 +1,6 @@
 //! Backend compilations by real compilers, and by scripts that misbehave as compilers do.
 
+mod buck2;
 mod cancelled;
 mod command_line;
 mod common;
