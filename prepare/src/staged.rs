@@ -4,6 +4,7 @@
 //! not exist yet. A directory
 //! that is there already keeps its files; those whose content differs are replaced one by one.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -29,13 +30,13 @@ impl Staged {
     ///
     /// Its name follows from the target's, so the next run finds and removes what a killed one has left.
     pub(crate) fn new(target: &Path) -> Result<Self, IoError> {
-        let name = |of: &OsStr| format!("{TEMPORARY_PREFIX}{}", names::escape_path(of.as_bytes()));
         let path = match (target.file_name(), target.symlink_metadata()) {
             (Some(own), Err(_)) => {
                 write::make_parent(target)?;
-                target.with_file_name(name(own))
+                let own = names::escape_path(own.as_bytes());
+                target.with_file_name(format!("{TEMPORARY_PREFIX}{own}"))
             }
-            _ => target.join(name(OsStr::new("objects"))),
+            _ => target.join(inside()),
         };
         let directory = make(&path)?;
         Ok(Self { target: target.to_owned(), path, directory })
@@ -52,8 +53,8 @@ impl Staged {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             listed => listed.map_err(IoError::on("list", &self.target))?,
         };
-        let known: std::collections::HashSet<&OsStr> =
-            files.iter().map(OsStr::new).chain(self.path.file_name()).collect();
+        let inside = inside();
+        let known: HashSet<&OsStr> = files.iter().map(OsStr::new).chain([OsStr::new(&inside)]).collect();
         for entry in listed {
             let name = entry.map_err(IoError::on("list", &self.target))?.file_name();
             if !known.contains(name.as_os_str()) {
@@ -65,9 +66,16 @@ impl Staged {
 
     /// Puts the files into place.
     pub(crate) fn settle(self, files: &[&str]) -> Result<(), IoError> {
-        if self.target.symlink_metadata().is_err() {
-            return fs::rename(&self.path, &self.target)
-                .map_err(IoError::on("rename into place", &self.target));
+        let missing = || self.target.symlink_metadata().is_err();
+        if missing() {
+            match fs::rename(&self.path, &self.target) {
+                Err(error) if missing() => {
+                    return Err(IoError::on("rename into place", &self.target)(error));
+                }
+                // Another run was first.
+                Err(_) => {}
+                Ok(()) => return Ok(()),
+            }
         }
         for file in files {
             let (from, to) = (self.path.join(file), self.target.join(file));
@@ -85,6 +93,11 @@ impl Drop for Staged {
         // Gone after a rename. What cannot be removed is removed by the next run, or reported by it.
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// The name in a target that exists.
+fn inside() -> String {
+    format!("{TEMPORARY_PREFIX}objects")
 }
 
 /// Makes the directory anew and locks it.
