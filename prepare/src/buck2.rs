@@ -2,7 +2,8 @@
 //!
 //! Knows what `cxx/dist_lto/dist_lto.bzl` and `darwin/dist_lto.bzl` of Buck2's prelude read; nothing of options. The
 //! directory is an action's output, which Buck2 removes before it runs the action: no state of earlier runs is kept
-//! in it, and equal archives give equal bytes.
+//! in it, and equal archives give equal bytes. How the results differ from the stock tools' is in the help text of
+//! `--name` ([`crate::command`]).
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};

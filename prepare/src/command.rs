@@ -45,7 +45,10 @@ pub struct Args {
     /// Write the bitcode of FatLTO members instead of their native objects
     #[arg(long)]
     pub fat_lto: bool,
-    #[command(flatten, next_help_heading = "Buck2's options; one of them gives Buck2's form of manifest")]
+    #[command(
+        flatten,
+        next_help_heading = "Options of Buck2's rules, which give objects directory and manifest the form that these read"
+    )]
     buck2: Buck2,
 }
 
@@ -53,16 +56,21 @@ pub struct Args {
 #[derive(Debug, Clone, clap::Args)]
 #[group(id = "buck2", multiple = true)]
 struct Buck2 {
-    /// Name the archive as the build system does; not looked at
+    /// The archive's name in the build; not looked at
+    ///
+    /// The results are those of Buck2's stock tools, with four differences. What linkers ignore in an archive (text, empty
+    /// members, metadata of rlibs) is left out. The members of a nested archive stand in its place. Those of a thin
+    /// archive are copied into the objects directory. Spaces, quotes and what is not ASCII are percent-encoded in names
+    /// of files, since the rules write these into argument files without quotes.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// The archiver; not needed, so that a bare name does no harm
+    /// The archiver; not needed
     #[arg(long, value_name = "FILE")]
     ar: Option<PathBuf>,
-    /// The slice of a universal file; gives the form of manifest that the rule for Darwin reads
+    /// Take this slice of a universal file; the manifest is that of the rule for Darwin
     #[arg(long, value_name = "ARCH")]
     target_architecture: Option<String>,
-    /// The tool that takes slices out of universal files; not needed, stands for Darwin too
+    /// The tool for universal files; not needed; the manifest is that of the rule for Darwin
     #[arg(long, value_name = "FILE")]
     lipo: Option<PathBuf>,
 }
