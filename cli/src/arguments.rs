@@ -9,6 +9,7 @@ use distlto_executor::index_command::IndexArgs;
 use distlto_executor::link::Options;
 use distlto_executor::opt::OptArgs;
 use distlto_executor::progress::Style;
+use distlto_planner::dtlto::command::JobsArgs;
 use distlto_planner::plan_command::PlanArgs;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
@@ -32,6 +33,7 @@ pub enum Command {
     Prepare(distlto_prepare::command::Args),
     Index(IndexArgs),
     Plan(PlanArgs),
+    Jobs(JobsArgs),
     Opt(OptArgs),
     Distribute(DistributeArgs),
     Cache(CacheArgs),

@@ -13,7 +13,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::link::LinkError;
+use distlto_executor::local::LocalSpawner;
+use distlto_executor::tool::ToolRunner;
 use distlto_executor::{distribute, index_command, link, opt};
+use distlto_planner::dtlto::command;
 use distlto_prepare::exit;
 use distlto_prepare::write::IoError;
 
@@ -28,6 +31,10 @@ fn main() -> ExitCode {
         Command::Prepare(args) => exit::run(|| distlto_prepare::command::run(args)),
         Command::Index(args) => with_cancel(|cancel| index_command::run(&args, cancel)),
         Command::Plan(args) => exit::run(|| distlto_planner::plan_command::run(args)),
+        Command::Jobs(args) => watching(|cancel| {
+            let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
+            exit::run(|| command::run(&args, &runner))
+        }),
         Command::Opt(args) => exit::run(|| opt::run(&args)),
         Command::Distribute(args) => watching(|cancel| exit::run(|| distribute::run(&args, cancel))),
         Command::Cache(args) => exit::run(|| cache::run(&args)),

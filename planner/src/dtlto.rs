@@ -1,7 +1,7 @@
 //! The front end for DTLTO: a job file that lld wrote becomes an action graph.
 //!
-//! [`read`] takes the bytes of a job file of either shape and returns a [`JobFile`]. Pure; the one module that
-//! reads other files is [`cost`]. Knows nothing of how jobs are run. The current shape is what
+//! [`read`] takes the bytes of a job file of either shape and returns a [`JobFile`]. Pure; the two modules that read
+//! other files are [`cost`] and [`command`]. Knows nothing of how jobs are run. The current shape is what
 //! lld 21 and later write (`llvm/lib/LTO/LTO.cpp`, and the page DTLTO of the LLVM documentation); version 0.0 is
 //! that of the proposal of 2023.
 //!
@@ -13,17 +13,22 @@
 //! job_file.placed, identifier::members(id) -> where the content of a module is that is not at its identifier
 //! cost::set_costs(&mut job_file, dir: Option<&Path>)         largest first needs costs; reads shards
 //! job_file.graph, job_file.jobs            -> the actions, and their order in the file
+//! dropped::of_words(lld words)                               what lld did not tell the compiler, with the remedy
+//! write::current(&job_file, &mut out)                        the jobs as lld writes them
 //! ```
 
 mod check;
+pub mod command;
 pub mod cost;
 mod current;
+pub mod dropped;
 pub mod error;
 mod fields;
 pub mod identifier;
 mod paths;
 mod place;
 mod versioned;
+pub mod write;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use indexmap::IndexMap;

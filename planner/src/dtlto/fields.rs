@@ -238,7 +238,7 @@ impl Visitor<'_> for Index<'_> {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<u64, E> {
-        Err(self.not_one(number))
+        Err(self.not_one(format_args!("{number:?}")))
     }
 }
 
@@ -309,7 +309,7 @@ impl<'de, T: Parts<'de>> Visitor<'de> for Either<'_, T> {
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<T, E> {
         match T::number(0) {
-            Some(_) => Err(Index { at: self.at }.not_one(number)),
+            Some(_) => Err(Index { at: self.at }.not_one(format_args!("{number:?}"))),
             None => Err(E::invalid_type(Unexpected::Float(number), &self)),
         }
     }

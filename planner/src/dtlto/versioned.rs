@@ -289,7 +289,7 @@ impl<'de> Document<'de> {
     fn expand(self) -> Result<Jobs<'de>, Failure> {
         let Self { paths, args, tool, inputs: common_inputs, modules, jobs, .. } = self;
         let placed = placed(&paths, &modules)?;
-        let shared = args.iter().take_while(|arg| matches!(arg, Arg::Word(_))).count();
+        let shared = shared_words(&args);
         let first = |list, prefix: &str| {
             args.iter().find_map(|arg| match arg {
                 Arg::Placed { prefix: found, list: of, index } if *of == list && found == prefix => {
@@ -320,6 +320,16 @@ impl<'de> Document<'de> {
         let common_args = tool.into_iter().chain(words).collect();
         let shape = Shape::Version0;
         Ok(Jobs { shape, linker_output: None, paths, common_args, common_inputs, jobs: expanded, placed })
+    }
+}
+
+/// How many words all commands begin with. An option stays with its value, so that words can be put between.
+fn shared_words(args: &[Arg]) -> usize {
+    let words = args.iter().take_while(|arg| matches!(arg, Arg::Word(_))).count();
+    let is_value = matches!(args.get(words), Some(Arg::Placed { prefix, .. }) if prefix.is_empty());
+    match args[..words].last() {
+        Some(Arg::Word(word)) if is_value && word.starts_with('-') => words - 1,
+        _ => words,
     }
 }
 

@@ -66,3 +66,21 @@ fn names_that_lld_garbled_are_listed() {
     assert!(garbled.contains(&"odd dir;x/t\u{fffd}5.o".to_owned()), "{garbled:?}");
     assert_eq!(read("jobs.json").garbled().count(), 0);
 }
+
+#[test]
+fn what_lld_wrote_is_written_again_byte_by_byte() {
+    for (name, bytes) in files() {
+        let file = dtlto::read(&bytes, &name).expect("a job file");
+        let mut again = Vec::new();
+        dtlto::write::current(&file, &mut again).expect("memory");
+        assert_eq!(String::from_utf8_lossy(&again), String::from_utf8_lossy(&bytes), "{name}");
+    }
+}
+
+#[test]
+fn graphs_are_whole() {
+    for name in ["cache-partial.json", "pgo-sample.json"] {
+        let text = distlto_planner::graph::json::to_bytes(&read(name).graph);
+        insta::assert_snapshot!(name, String::from_utf8(text).expect("JSON is UTF-8"));
+    }
+}

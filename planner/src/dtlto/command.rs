@@ -1,0 +1,190 @@
+//! The command that prints a job file in another form, or says what lld would leave out of a link.
+//!
+//! Reads and prints; the work is done by `read`, `write` and `dropped`. Starts no process: a driver that is asked for
+//! its link line is run by the [`Runner`] that is handed in.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, BufWriter, Read, Write};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::{Args, ValueEnum};
+use distlto_prepare::exit;
+use distlto_prepare::write::{IoError, to_standard_output};
+use miette::Diagnostic;
+use thiserror::Error;
+
+use super::{JobFile, JobFileError, cost, dropped, identifier, write};
+use crate::front::{self, FrontError, Resolved};
+use crate::graph::json;
+use crate::invocation::{Program, program};
+use crate::link_line::LinkLineError;
+use crate::runner::Runner;
+use crate::words::{Word, lossy, shell_line, word_of};
+
+/// Print a DTLTO job file in another form, or say what lld leaves out of a link through a distributor
+///
+/// lld gives its distributor one job file, which is gone when the link ends; distlto-distribute --save-job keeps it.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = exit::help())]
+pub struct JobsArgs {
+    /// The job file, as lld writes it or of version 0.0 (- for standard input)
+    #[arg(value_name = "JOBFILE", required_unless_present = "check_line")]
+    pub file: Option<Utf8PathBuf>,
+    /// Print the jobs in this form
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = Form::Graph)]
+    pub to: Form,
+    /// Say what of the link command after -- lld would not tell the compiler, and which option mends it
+    #[arg(long, requires = "command", conflicts_with_all = ["file", "to"])]
+    pub check_line: bool,
+    /// With --check-line: the link command, a compiler driver or ld.lld with its arguments
+    #[arg(last = true, requires = "check_line", value_name = "LINKER")]
+    pub command: Vec<OsString>,
+}
+
+/// What a job file is printed as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// An action graph in JSON (docs/action-graph.md)
+    Graph,
+    /// A job file as lld 22 writes it
+    Jobs,
+    /// Shell commands, one a line, to be run in lld's working directory
+    Commands,
+}
+
+/// Why nothing was printed.
+#[derive(Debug, Error, Diagnostic)]
+pub enum JobsError {
+    /// A file could not be read or written.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+    /// No such job file.
+    #[error("{path} does not exist")]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help(
+            "lld removes its job file when the link ends; keep a copy with distlto-distribute --save-job DIR"
+        )
+    )]
+    Missing {
+        /// The path.
+        path: Utf8PathBuf,
+    },
+    /// A job file that cannot be used.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Job(#[from] JobFileError),
+    /// A link command that cannot be resolved.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Front(#[from] FrontError),
+    /// A link line that cannot be read.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    LinkLine(#[from] LinkLineError),
+    /// Another command.
+    #[error("the command does not link with ld.lld")]
+    #[diagnostic(
+        code(distlto::usage),
+        help("give the command that links the program, with -fuse-ld=lld if a compiler driver does it")
+    )]
+    NotALink,
+}
+
+/// Runs the command.
+pub fn run(args: &JobsArgs, runner: &dyn Runner) -> Result<u8, JobsError> {
+    match &args.file {
+        Some(path) => print(path, args.to)?,
+        None => {
+            let command: Vec<_> = args.command.iter().cloned().map(word_of).collect();
+            to_standard_output(check_line(&command, runner)?.as_bytes())?;
+        }
+    }
+    Ok(0)
+}
+
+fn print(path: &Utf8Path, form: Form) -> Result<(), JobsError> {
+    let (bytes, name) = bytes(path)?;
+    let mut file = super::read(&bytes, &name)?;
+    drop(bytes);
+    for note in notes(&file) {
+        eprintln!("distlto: note: {note}");
+    }
+    if form == Form::Graph {
+        cost::set_costs(&mut file, None);
+    }
+    let mut out = BufWriter::new(io::stdout().lock());
+    let written = match form {
+        Form::Graph => json::write(&file.graph, &mut out),
+        Form::Jobs => write::current(&file, &mut out).and_then(|()| out.write_all(b"\n")),
+        Form::Commands => {
+            file.jobs.iter().try_for_each(|&job| writeln!(out, "{}", shell_line(file.graph.command(job))))
+        }
+    };
+    match written.and_then(|()| out.flush()) {
+        // A reader that goes away early has seen enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(IoError::on("write", "standard output")(error).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn bytes(path: &Utf8Path) -> Result<(Vec<u8>, String), JobsError> {
+    if path == "-" {
+        let mut bytes = Vec::new();
+        let name = "standard input";
+        io::stdin().lock().read_to_end(&mut bytes).map_err(IoError::on("read", name))?;
+        return Ok((bytes, name.to_owned()));
+    }
+    match fs::read(path) {
+        Ok(bytes) => Ok((bytes, path.to_string())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(JobsError::Missing { path: path.to_owned() })
+        }
+        Err(error) => Err(IoError::on("read", path)(error).into()),
+    }
+}
+
+/// What has to be done before the commands can run, which no form can say.
+fn notes(file: &JobFile) -> Vec<String> {
+    let mut notes: Vec<_> = file
+        .placed
+        .iter()
+        .map(|(id, path)| format!("the commands expect the content of {path} at {id:?}"))
+        .collect();
+    let modules = file.jobs.iter().map(|&job| file.module(job)).filter(|id| !file.placed.contains_key(*id));
+    for module in modules {
+        if let Some(member) = identifier::members(module).first()
+            && !Utf8Path::new(module).exists()
+        {
+            let identifier::ArchiveMember { archive, member, offset } = member;
+            notes.push(format!("the commands expect {member} of {archive} (offset {offset}) at {module:?}"));
+        }
+    }
+    notes.extend(
+        file.garbled()
+            .filter(|path| !path.exists())
+            .map(|path| format!("{path:?} does not exist: its name was not UTF-8, and lld garbled it")),
+    );
+    notes
+}
+
+/// One line for each thing that is left out.
+pub fn check_line(command: &[Word], runner: &dyn Runner) -> Result<String, JobsError> {
+    let Resolved::Link(link) = front::resolve(command, runner)? else { return Err(JobsError::NotALink) };
+    let found = dropped::of_words(&link.words)?;
+    let direct = program(&lossy(&command[0]), command.get(1).map(Vec::as_slice)) == Program::Lld;
+    let mut text = String::new();
+    for dropped in &found {
+        let line = if direct { dropped.to_string() } else { dropped.for_driver().to_string() };
+        text.push_str(&line);
+        text.push('\n');
+    }
+    if found.is_empty() {
+        text.push_str("lld tells the compiler everything that this link line says\n");
+    }
+    Ok(text)
+}

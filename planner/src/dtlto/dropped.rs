@@ -1,0 +1,406 @@
+//! What lld leaves out, without a word, when it hands its backends to a distributor.
+//!
+//! lld 22 tells the compiler `-O`, `-faddrsig`, `-ffunction-sections`, `-fdata-sections`, `-fpic`, a sample profile,
+//! `--no-lto-pgo-warn-mismatch` and the user's own `--thinlto-remote-compiler-arg`; each other option that changes
+//! code is lost. `backend_flags` knows the compiler's spelling of each. Pure; found out by comparing the job files and
+//! objects of lld 22 with those of its own LTO.
+
+use std::fmt;
+
+use crate::backend_flags::raw::{RawKind, RawLto, RawOption, gather};
+use crate::backend_flags::translate;
+use crate::link_line::{self, Argument, LinkLineError, last_value, options};
+use crate::words::Word;
+
+/// Something that a link line asks for and that a link through a distributor does not do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dropped {
+    /// The option as it was written; `no -pie or -shared` for one that is not there.
+    pub option: String,
+    /// What happens without it.
+    pub effect: &'static str,
+    /// What to do.
+    pub remedy: Remedy,
+}
+
+/// What mends a link line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remedy {
+    /// lld is to pass these to every compilation.
+    CompilerArguments(Vec<String>),
+    /// lld is to pass these to the distributor.
+    DistributorArguments(Vec<String>),
+    /// No option mends it; what to do in place of one.
+    Advice(&'static str),
+}
+
+impl Remedy {
+    /// The options of lld that are to be added; none for an advice.
+    pub fn lld_words(&self) -> Vec<String> {
+        let with = |option: &str, values: &[String]| {
+            values.iter().map(|value| format!("{option}={value}")).collect()
+        };
+        match self {
+            Self::CompilerArguments(values) => with("--thinlto-remote-compiler-arg", values),
+            Self::DistributorArguments(values) => with("--thinlto-distributor-arg", values),
+            Self::Advice(_) => Vec::new(),
+        }
+    }
+
+    /// The same in the spelling of a compiler driver that passes words on to lld.
+    pub fn driver_words(&self) -> Vec<String> {
+        let through = |word: String| match word.contains(',') {
+            false => vec![format!("-Wl,{word}")],
+            // A comma would part the word.
+            true => vec!["-Xlinker".to_owned(), word],
+        };
+        self.lld_words().into_iter().flat_map(through).collect()
+    }
+}
+
+/// One sentence for each warning, with the remedy in lld's own spelling.
+impl fmt::Display for Dropped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = self.remedy.lld_words();
+        self.tell(f, &words)
+    }
+}
+
+impl Dropped {
+    /// The warning with the remedy in the spelling of a compiler driver.
+    pub fn for_driver(&self) -> impl fmt::Display {
+        struct Text<'a>(&'a Dropped);
+        impl fmt::Display for Text<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.tell(f, &self.0.remedy.driver_words())
+            }
+        }
+        Text(self)
+    }
+
+    fn tell(&self, f: &mut fmt::Formatter<'_>, words: &[String]) -> fmt::Result {
+        write!(f, "{}: {}", self.option, self.effect)?;
+        match &self.remedy {
+            Remedy::Advice(advice) => write!(f, "; {advice}"),
+            _ => write!(f, "; add {}", crate::words::shell_line(words.iter().map(String::as_str))),
+        }
+    }
+}
+
+const NOT_PASSED: &str = "lld does not tell the compiler";
+const USE_LINK: &str = "`distlto link` does it";
+
+/// What is left out of a link by lld with these words, after the linker's own name, response files expanded.
+pub fn of_words(words: &[Word]) -> Result<Vec<Dropped>, LinkLineError> {
+    Ok(of_link_line(&link_line::parse(words.iter().cloned())?))
+}
+
+/// What is left out of a link with these arguments, in their order. Nothing that `--thinlto-remote-compiler-arg`
+/// says already.
+pub fn of_link_line(arguments: &[Argument]) -> Vec<Dropped> {
+    let architecture = architecture(arguments);
+    let raw = gather(arguments);
+    let given: Vec<&str> = options(arguments)
+        .filter(|option| option.name == "thinlto-remote-compiler-arg")
+        .filter_map(|option| option.value.as_deref())
+        .collect();
+    let mut found = Vec::new();
+    found.extend(compiler_missing(arguments));
+    found.extend(relocation_model(&raw, &given));
+    found.extend(levels(&raw));
+    found.extend(context_sensitive(&raw, architecture));
+    for (at, option) in raw.options.iter().enumerate() {
+        let later = &raw.options[at + 1..];
+        let overridden = matches!(option.kind, RawKind::Cpu(_))
+            && later.iter().any(|later| matches!(later.kind, RawKind::Cpu(_)));
+        if !overridden {
+            found.extend(code_option(option, architecture));
+        }
+    }
+    found.retain(|dropped| match &dropped.remedy {
+        Remedy::CompilerArguments(wanted) => !given.windows(wanted.len()).any(|words| words == wanted),
+        _ => true,
+    });
+    found.extend(outputs(arguments));
+    found.extend(cache(arguments, !given.is_empty() || found.iter().any(mended_by_arguments)));
+    let mut unique: Vec<Dropped> = Vec::with_capacity(found.len());
+    for dropped in found {
+        if !unique.contains(&dropped) {
+            unique.push(dropped);
+        }
+    }
+    unique
+}
+
+/// The first part of the target triple, as far as it decides how a processor is spelled.
+fn architecture(arguments: &[Argument]) -> &str {
+    match last_value(arguments, "emulation") {
+        Some(emulation) if emulation.starts_with("elf_x86_64") => "x86_64",
+        Some(emulation) if emulation.starts_with("elf_i386") => "i386",
+        Some(other) => other,
+        None => std::env::consts::ARCH,
+    }
+}
+
+fn mended_by_arguments(dropped: &Dropped) -> bool {
+    matches!(dropped.remedy, Remedy::CompilerArguments(_))
+}
+
+fn advice(option: impl Into<String>, effect: &'static str, advice: &'static str) -> Dropped {
+    Dropped { option: option.into(), effect, remedy: Remedy::Advice(advice) }
+}
+
+fn compiler_missing(arguments: &[Argument]) -> Option<Dropped> {
+    let distributor = last_value(arguments, "thinlto-distributor").filter(|value| !value.is_empty())?;
+    let compiler = last_value(arguments, "thinlto-remote-compiler").unwrap_or("");
+    compiler.is_empty().then(|| {
+        advice(
+            format!("--thinlto-distributor={distributor}"),
+            "lld is not told which compiler to run, and writes an empty name",
+            "add --thinlto-remote-compiler=CLANG, or give clang -fthinlto-distributor= in place of the option",
+        )
+    })
+}
+
+/// lld says `-fpic` or nothing, and a clang that is built so makes position-independent code by default.
+fn relocation_model(raw: &RawLto, given: &[&str]) -> Option<Dropped> {
+    let says_model = |word: &&str| {
+        let name = word.strip_prefix("-f").map(|name| name.strip_prefix("no-").unwrap_or(name));
+        matches!(name, Some("pic" | "PIC" | "pie" | "PIE"))
+    };
+    if given.iter().any(says_model) {
+        return None;
+    }
+    if raw.relocatable {
+        return Some(advice(
+            "-r",
+            "the compiler's default decides between position-independent code and other",
+            "say what the objects were compiled with, --thinlto-remote-compiler-arg=-fno-pic or =-fPIC",
+        ));
+    }
+    let model = raw.options.iter().rev().find_map(|option| match &option.kind {
+        RawKind::Mllvm(llvm) => llvm.trim_start_matches('-').strip_prefix("relocation-model="),
+        _ => None,
+    });
+    let fixed = match model {
+        Some(model) => model == "static",
+        None => !raw.shared && !raw.pie,
+    };
+    fixed.then(|| Dropped {
+        option: model.map_or_else(
+            || "no -pie or -shared".to_owned(),
+            |model| format!("-mllvm -relocation-model={model}"),
+        ),
+        effect: "a clang that makes position-independent code by default does so here too",
+        remedy: Remedy::CompilerArguments(vec!["-fno-pic".to_owned()]),
+    })
+}
+
+/// lld has two levels, of optimisation and of code generation, and tells the compiler the first.
+fn levels(raw: &RawLto) -> Option<Dropped> {
+    let last = |pick: fn(&RawKind) -> Option<&String>| {
+        let mut found = raw.options.iter().rev();
+        found.find_map(|option| pick(&option.kind).map(|level| (&option.written, level.parse::<u8>().ok())))
+    };
+    let level = last(|kind| if let RawKind::OptLevel(level) = kind { Some(level) } else { None });
+    let codegen = last(|kind| if let RawKind::CodegenLevel(level) = kind { Some(level) } else { None });
+    let opt = level.and_then(|(_, level)| level).unwrap_or(2);
+    // Without an option lld generates code at level 2 or 3.
+    let own = codegen.and_then(|(_, level)| level).unwrap_or(opt.max(2));
+    let (written, _) = codegen.or(level)?;
+    (own != opt).then(|| {
+        advice(
+            written,
+            "clang generates code at the level of -O, lld's own LTO at another one",
+            "give --lto-O and --lto-CGO one level, 2 or 3, or link without a distributor",
+        )
+    })
+}
+
+/// Whether it is generated or used, and from where, takes two options.
+fn context_sensitive(raw: &RawLto, architecture: &str) -> Option<Dropped> {
+    let ours =
+        |option: &&RawOption| matches!(option.kind, RawKind::CsProfileGenerate | RawKind::CsProfileFile(_));
+    let taken: Vec<_> = raw.options.iter().filter(ours).cloned().collect();
+    let option = taken.iter().find(|option| option.kind == RawKind::CsProfileGenerate).or(taken.last())?;
+    let generates = option.kind == RawKind::CsProfileGenerate;
+    let option = option.written.clone();
+    let effect = match generates {
+        true => "the compiler is not told to instrument, so running the program leaves no profile",
+        false => "the compiler is not given the profile",
+    };
+    let arguments = arguments_of(taken, architecture).unwrap_or_default();
+    // What the compiler makes of its own option is what the driver has told lld.
+    let own = arguments.last().and_then(|path| path.strip_prefix("-fprofile-instrument-path="));
+    let own = own.and_then(|path| path.strip_suffix("default_%m.profraw")).and_then(|directory| {
+        match directory.strip_suffix('/') {
+            Some(directory) => Some(format!("-fcs-profile-generate={directory}")),
+            None => directory.is_empty().then(|| "-fcs-profile-generate".to_owned()),
+        }
+    });
+    let arguments = own.map_or(arguments, |own| vec![own]);
+    Some(Dropped { option, effect, remedy: Remedy::CompilerArguments(arguments) })
+}
+
+/// An option that changes code by itself.
+fn code_option(option: &RawOption, architecture: &str) -> Option<Dropped> {
+    let written = &option.written;
+    match &option.kind {
+        // lld passes these on, or they were looked at together with others.
+        RawKind::OptLevel(_)
+        | RawKind::CodegenLevel(_)
+        | RawKind::SampleProfile(_)
+        | RawKind::PgoWarnMismatch(_)
+        | RawKind::CsProfileGenerate
+        | RawKind::CsProfileFile(_)
+        | RawKind::BasicBlockAddressMap(false)
+        | RawKind::UniqueBasicBlockSectionNames(false)
+        | RawKind::UnknownPluginOption => None,
+        // What drivers always pass, and what clang takes by itself.
+        RawKind::Cpu(cpu) if ["x86-64", "generic"].contains(&cpu.as_str()) => None,
+        RawKind::Mllvm(llvm) if llvm.trim_start_matches('-').starts_with("relocation-model=") => None,
+        RawKind::DwoDirectory(_) => Some(advice(
+            written,
+            "debug information is not split; it stays in the objects, complete",
+            USE_LINK,
+        )),
+        RawKind::NoEffectOnCode if written.contains("opt-remarks") => Some(advice(
+            written,
+            "no remarks are written for the modules",
+            "link without a distributor for them",
+        )),
+        RawKind::NoEffectOnCode => None,
+        kind => match arguments_of(vec![option.clone()], architecture) {
+            Some(arguments) if arguments.is_empty() => None,
+            Some(arguments) => Some(Dropped {
+                option: written.clone(),
+                effect: match kind {
+                    RawKind::Cpu(_) => {
+                        "lld does not tell the compiler; functions that name no processor get the default"
+                    }
+                    _ => NOT_PASSED,
+                },
+                remedy: Remedy::CompilerArguments(arguments),
+            }),
+            None => Some(advice(
+                written,
+                NOT_PASSED,
+                "clang has no spelling for it: remove it, or link without a distributor",
+            )),
+        },
+    }
+}
+
+/// What a compiler is given for these options alone; `None` where it has no spelling for them.
+fn arguments_of(options: Vec<RawOption>, architecture: &str) -> Option<Vec<String>> {
+    let line = |options| RawLto { options, pie: true, ..RawLto::default() };
+    let base = translate(&line(Vec::new()), architecture, &[]).ok()?.args;
+    let with = translate(&line(options), architecture, &[]).ok()?.args;
+    // The arguments of every line stand around those of the options, each once.
+    Some(with.into_iter().filter(|argument| !base.contains(argument)).collect())
+}
+
+/// Options that ask for other files, or for a number of jobs.
+fn outputs(arguments: &[Argument]) -> Vec<Dropped> {
+    let of_option = |option: &link_line::LinkOption| {
+        let name = option.name.strip_prefix("plugin-opt=").unwrap_or(&option.name);
+        let written = option.words.join(" ");
+        let jobs = name.strip_prefix("thinlto-jobs=").or_else(|| name.strip_prefix("jobs="));
+        match name {
+            "lto-emit-asm" | "emit-asm" => Some(advice(
+                written,
+                "no assembly is written, the program is linked instead",
+                "link without a distributor for it",
+            )),
+            "lto-emit-llvm" | "emit-llvm" => Some(advice(
+                written,
+                "the objects are compiled to native code all the same",
+                "link without a distributor for bitcode",
+            )),
+            _ => jobs.filter(|jobs| jobs.bytes().all(|byte| byte.is_ascii_digit())).map(|jobs| Dropped {
+                option: written,
+                effect: "the distributor is not told how many jobs may run",
+                remedy: Remedy::DistributorArguments(vec![format!("-j{jobs}")]),
+            }),
+        }
+    };
+    options(arguments).filter_map(of_option).collect()
+}
+
+/// lld's cache finds objects by the module and lld's own options, whatever the compiler was told.
+fn cache(arguments: &[Argument], compiler_is_told: bool) -> Option<Dropped> {
+    let option = options(arguments).rev().find(|option| option.name.starts_with("thinlto-cache-dir="))?;
+    compiler_is_told.then(|| {
+        advice(
+            option.words.join(" "),
+            "objects are found in it whatever compiler and arguments made them",
+            "empty it whenever the compiler or a --thinlto-remote-compiler-arg changes",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dropped(line: &str) -> Vec<Dropped> {
+        let words: Vec<Word> = line.split_whitespace().map(|word| word.as_bytes().to_vec()).collect();
+        of_words(&words).expect("a link line")
+    }
+
+    fn remedies(line: &str) -> Vec<String> {
+        dropped(line).iter().flat_map(|dropped| dropped.remedy.lld_words()).collect()
+    }
+
+    #[test]
+    fn what_lld_forwards_is_not_warned_about() {
+        let line = "-pie a.o --lto-O3 --lto-CGO3 --lto-sample-profile=s.prof --no-lto-pgo-warn-mismatch \
+                    -plugin-opt=mcpu=x86-64 -plugin-opt=thinlto --thinlto-cache-dir=d -mllvm -function-sections=1 \
+                    --thinlto-distributor=d --thinlto-remote-compiler=clang";
+        assert_eq!(dropped(line), []);
+    }
+
+    #[test]
+    fn what_the_compiler_is_told_already_is_not_warned_about() {
+        let line = "a.o -mllvm -inline-threshold=1 --thinlto-cache-dir=d";
+        let mended = remedies(line);
+        let arg = "--thinlto-remote-compiler-arg=";
+        assert_eq!(mended, ["-fno-pic", "-mllvm", "-inline-threshold=1"].map(|word| format!("{arg}{word}")));
+        let options: Vec<_> = dropped(&format!("{line} {}", mended.join(" ")))
+            .into_iter()
+            .map(|dropped| dropped.option)
+            .collect();
+        assert_eq!(options, ["--thinlto-cache-dir=d"]);
+    }
+
+    #[test]
+    fn words_with_commas_pass_a_driver() {
+        let remedy = Remedy::CompilerArguments(vec!["-a".to_owned(), "-b,c".to_owned()]);
+        let expected =
+            ["-Wl,--thinlto-remote-compiler-arg=-a", "-Xlinker", "--thinlto-remote-compiler-arg=-b,c"];
+        assert_eq!(remedy.driver_words(), expected);
+    }
+
+    #[test]
+    fn what_cannot_be_mended_is_said() {
+        for (line, option) in [
+            ("-pie -plugin-opt=dwo_dir=d", "-plugin-opt=dwo_dir=d"),
+            ("-pie --lto-emit-asm", "--lto-emit-asm"),
+            ("-pie -plugin-opt=emit-llvm", "-plugin-opt=emit-llvm"),
+            ("-pie --lto-O3 --lto-CGO2", "--lto-CGO2"),
+            ("-pie --lto-O0", "--lto-O0"),
+            ("-pie --lto-newpm-passes=x", "--lto-newpm-passes=x"),
+            ("-pie -mllvm -exception-model=sjlj", "-mllvm -exception-model=sjlj"),
+            ("-pie --opt-remarks-filename r.yaml", "--opt-remarks-filename r.yaml"),
+            ("-pie --thinlto-distributor=d", "--thinlto-distributor=d"),
+            ("-r", "-r"),
+        ] {
+            let found = dropped(line);
+            let [Dropped { option: found, remedy: Remedy::Advice(_), .. }] = &found[..] else {
+                panic!("{line}: {found:?}");
+            };
+            assert_eq!(found, option);
+        }
+        assert_eq!(remedies("-pie --thinlto-jobs=3"), ["--thinlto-distributor-arg=-j3"]);
+    }
+}
