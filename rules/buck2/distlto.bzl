@@ -430,7 +430,7 @@ def _thin_link(ctx: AnalysisContext, link: _Link):
 
 def _run_thin_link(ctx: AnalysisContext, link: _Link, manifests: dict[str, list], bound):
     """`bound` gives the artifact by which an output is bound here."""
-    args = cmd_args(quote = "shell")
+    args = cmd_args()
     meta = []
     shards = bound(link.shards)
     for entry in link.entries:
@@ -440,7 +440,7 @@ def _run_thin_link(ctx: AnalysisContext, link: _Link, manifests: dict[str, list]
             args.add("-Wl,--start-lib")
         for idx in entry.objects:
             unit = link.units[idx]
-            args.add(unit.object)
+            args.add(_file_argument(unit.object))
             linkables.append({
                 "idx": idx,
                 "output": _inside(shards, unit.name + ".thinlto.bc"),
@@ -460,7 +460,7 @@ def _run_thin_link(ctx: AnalysisContext, link: _Link, manifests: dict[str, list]
                 continue
             if not entry.whole:
                 args.add("-Wl,--start-lib")
-            args.add(cmd_args(members, hidden = unit.members))
+            args.add(cmd_args(members, quote = "shell", hidden = unit.members))
             if not entry.whole:
                 args.add("-Wl,--end-lib")
             linkables.append({
@@ -474,12 +474,14 @@ def _run_thin_link(ctx: AnalysisContext, link: _Link, manifests: dict[str, list]
                 "type": "archive",
             })
         for archive in entry.opaque:
-            words = cmd_args(["-Wl,--whole-archive", archive, "-Wl,--no-whole-archive"] if entry.whole else archive)
+            file = _file_argument(archive)
+            words = cmd_args(["-Wl,--whole-archive", file, "-Wl,--no-whole-archive"] if entry.whole else file)
             args.add(words)
             linkables.append({"cmd_args": words, "object": {"archive": archive, "type": "archive"}, "type": "cmd_args"})
         for library in entry.shared:
-            args.add(library)
-            linkables.append({"cmd_args": cmd_args(library), "object": {"name": library, "type": "shared_lib"}, "type": "cmd_args"})
+            file = _file_argument(library)
+            args.add(file)
+            linkables.append({"cmd_args": file, "object": {"name": library, "type": "shared_lib"}, "type": "cmd_args"})
         meta.append({"linkables": linkables, "post_flags": [], "pre_flags": entry.flags})
 
     ctx.actions.write(bound(link.argsfile), args, allow_args = True)
@@ -511,6 +513,10 @@ def _run_thin_link(ctx: AnalysisContext, link: _Link, manifests: dict[str, list]
         hidden = [args, shards.as_output()],
     )
     ctx.actions.run(command, category = "distlto_thin_link")
+
+def _file_argument(file: Artifact):
+    """A file's name as a word of an argument file. Flags stand there as they are: their quoting is the user's."""
+    return cmd_args(file, quote = "shell")
 
 def _inside(dir: Artifact, name: str):
     """A path in an output directory that the running action fills."""
@@ -632,10 +638,10 @@ def _archive_backends(ctx: AnalysisContext, link: _Link, unit: _Archive):
     ctx.actions.dynamic_output(dynamic = [unit.plan, unit.loaded], inputs = [], outputs = [unit.native.as_output()], f = run)
 
 def _unquoted(line: str) -> str:
-    """A line of an argument file without the quoting that a space in it needs."""
-    if len(line) >= 2 and line[0] == line[-1] and line[0] in "'\"":
-        line = line[1:-1]
-    return line.replace("\\ ", " ")
+    """A line of an argument file without the quotes that a space in a name needs."""
+    if len(line) < 2 or line[0] != line[-1] or line[0] not in "'\"":
+        return line
+    return line[1:-1].replace("\\\"", "\"").replace("\\\\", "\\")
 
 def _final_link(ctx: AnalysisContext, link: _Link):
     objects = {unit.name: unit for unit in link.units if isinstance(unit, _Object)}
@@ -651,7 +657,7 @@ def _final_link(ctx: AnalysisContext, link: _Link):
             if name != None:
                 native = objects[name.removesuffix(".opt.o")].native
                 inputs[native] = None
-                args.append(cmd_args(native, quote = "shell"))
+                args.append(_file_argument(native))
             else:
                 if member != None:
                     inputs[archives[member[0]].native] = None
