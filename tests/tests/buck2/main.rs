@@ -1,0 +1,288 @@
+//! Buck2's rules without Buck2: `rules/buck2` and `examples/buck2` are evaluated by the interpreter that Buck2 uses, and
+//! the actions that they declare are run for real, each in a directory that holds its declared inputs only.
+//!
+//! `cargo xtask test --buck2` does the same with Buck2 itself.
+
+mod build;
+mod project;
+mod render;
+mod sandbox;
+mod values;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use distlto_tests::distlto;
+use distlto_tests::folder::Folder;
+use distlto_tests::run::succeed;
+use distlto_tests::toolchain::{NEWEST, Toolchain};
+
+use crate::project::{Built, Project};
+
+const SAID: &str = "9 words, longest quick: dhvpx, fletcher 65256, adler 1541148634\n";
+
+/// The example in a folder of its own.
+fn example(name: &str) -> Result<Project> {
+    let root = folder(name)?;
+    project::copy_example(&root)?;
+    let program = fs::canonicalize(distlto::binary()?)?;
+    let program = program.to_str().context("the program's path is UTF-8")?;
+    Ok(Project {
+        root,
+        config: BTreeMap::from([("distlto.program".to_owned(), program.to_owned())]),
+        given: BTreeMap::new(),
+        rules: fs::read_to_string(project::rules().join("distlto.bzl"))?,
+        done: HashMap::new(),
+    })
+}
+
+fn folder(name: &str) -> Result<PathBuf> {
+    let folder = Folder::create(Toolchain { version: NEWEST }, &format!("buck2/{name}"))?;
+    Ok(folder.path.join("project"))
+}
+
+/// The program as the example has it, built once for all tests.
+fn first_build() -> Result<&'static (Project, Built)> {
+    static FIRST: OnceLock<Result<(Project, Built), String>> = OnceLock::new();
+    let build = || {
+        let mut project = example("first")?;
+        let built = project.build(":words")?;
+        Ok((project, built))
+    };
+    let first = FIRST.get_or_init(|| build().map_err(|error: anyhow::Error| format!("{error:#}")));
+    first.as_ref().map_err(|error| anyhow!("{error}"))
+}
+
+/// A copy of the example in which the program is built.
+fn built_example(name: &str) -> Result<Project> {
+    let (first, _) = first_build()?;
+    let root = folder(name)?;
+    sandbox::copy(&first.root, &root)?;
+    Ok(Project { root, ..first.clone() })
+}
+
+impl Project {
+    fn edit(&self, file: &str, from: &str, to: &str) -> Result<()> {
+        let path = self.root.join(file);
+        let text = fs::read_to_string(&path)?;
+        ensure!(text.contains(from), "{file} does not hold {from}");
+        fs::write(path, text.replacen(from, to, 1)).context("cannot edit")
+    }
+}
+
+/// What the built program prints.
+fn say(built: &Built) -> Result<String> {
+    let program = built.outputs.first().context("a binary has an output")?;
+    Ok(String::from_utf8(succeed(&mut Command::new(program))?.stdout)?)
+}
+
+/// The inputs of one action that lie below a part of their path.
+fn inputs<'a>(built: &'a Built, action: &str, part: &str) -> Result<Vec<&'a str>> {
+    let inputs = built.inputs.get(action).with_context(|| format!("{action} is no part of the build"))?;
+    Ok(inputs.iter().filter_map(|input| Some(input.split_once(part)?.1)).collect())
+}
+
+#[test]
+fn example_program() -> Result<()> {
+    let (_, built) = first_build()?;
+    assert_eq!(say(built)?, SAID);
+    let backends = [
+        "own-checksum/libchecksum.a(objects/adler.o)",
+        "own-checksum/libchecksum.a(objects/fletcher.o)",
+        "own-text/text/letters.cpp.o",
+        "own-text/text/longest.cpp.o",
+        "own-text/text/split.cpp.o",
+        "words/app/main.cpp.o",
+        "words/app/report.cpp.o",
+    ];
+    assert_eq!(
+        built.ran_of("distlto_opt"),
+        backends,
+        "every loaded module, no unused member, no machine code"
+    );
+    assert!(built_example("unchanged")?.build(":words")?.ran.is_empty(), "nothing has changed");
+    Ok(())
+}
+
+#[test]
+fn import_of_one_member_reads_that_member_alone() -> Result<()> {
+    let (_, built) = first_build()?;
+    let members = |module: &str| {
+        inputs(built, &format!("words: distlto_opt words/app/{module}.cpp.o"), "libchecksum.a/objects/")
+    };
+    assert_eq!(members("main")?, ["adler.o"]);
+    assert_eq!(members("report")?, ["fletcher.o"]);
+    Ok(())
+}
+
+#[test]
+fn edit_runs_the_backends_it_concerns() -> Result<()> {
+    let mut project = built_example("edit")?;
+    project.edit("checksum/adler.cpp", "a = 1", "a = 2")?;
+    let built = project.build(":words")?;
+    let concerned = ["own-checksum/libchecksum.a(objects/adler.o)", "words/app/main.cpp.o"];
+    assert_eq!(built.ran_of("distlto_opt"), concerned);
+    assert_ne!(say(&built)?, SAID);
+
+    project.edit("checksum/adler.cpp", "a = 2", "a = 1")?;
+    let built = project.build(":words")?;
+    assert_eq!(built.ran_of("distlto_opt"), concerned);
+    assert_eq!(say(&built)?, SAID);
+
+    project.edit("text/letters.cpp", "#include", "// A comment changes no bitcode.\n#include")?;
+    let built = project.build(":words")?;
+    assert_eq!(built.ran, ["own-text: distlto_compile text/letters.cpp"]);
+    Ok(())
+}
+
+#[test]
+fn further_file_leaves_the_other_backends_alone() -> Result<()> {
+    let mut project = built_example("further-file")?;
+    fs::write(project.root.join("text/another.cpp"), "int another() { return 1; }\n")?;
+    let built = project.build(":words")?;
+    assert_eq!(built.ran_of("distlto_compile"), ["text/another.cpp"]);
+    assert!(built.ran_of("distlto_opt").is_empty(), "nothing refers to the file: {:?}", built.ran);
+    Ok(())
+}
+
+#[test]
+fn shared_library() -> Result<()> {
+    let mut project = built_example("shared")?;
+    let built = project.build(":words-shared")?;
+    assert_eq!(say(&built)?, SAID);
+    assert_eq!(
+        built.ran_of("distlto_opt").len(),
+        8,
+        "five modules behind the library, its own, and two of the program"
+    );
+    assert!(built.outputs.iter().any(|output| output.ends_with("libown-all.so")), "{:?}", built.outputs);
+    Ok(())
+}
+
+/// Archives without members, of machine code only, linked unopened and as a whole; spaces in names; a link of one file.
+#[test]
+fn odd_inputs() -> Result<()> {
+    let mut project = example("odd")?;
+    for (file, text) in [
+        ("BUCK", include_str!("odd.txt")),
+        ("native.c", "int native(void) { return 1; }\n"),
+        ("spaced.c", "int spaced(void) { return 2; }\n"),
+        (
+            "loud.c",
+            "#include <stdio.h>\n__attribute__((constructor)) static void loud(void) { puts(\"whole\"); }\n",
+        ),
+        ("lone.c", "#include <stdio.h>\nint main(void) { puts(\"lone\"); return 0; }\n"),
+        (
+            "two words.c",
+            "#include <stdio.h>\nint native(void), spaced(void);\n\
+             int main(void) { printf(\"%d\\n\", native() + spaced()); return 0; }\n",
+        ),
+    ] {
+        fs::write(project.root.join(file), text)?;
+    }
+    for (target, text) in [(":unpacked", "whole\n3\n"), (":unopened", "whole\n3\n"), (":lone", "lone\n")] {
+        assert_eq!(say(&project.build(target)?)?, text, "{target}");
+    }
+    Ok(())
+}
+
+/// The sandbox must notice what a rule forgets, or the tests above show nothing.
+#[test]
+fn undeclared_import_is_an_error() -> Result<()> {
+    let mut project = built_example("undeclared")?;
+    ensure!(project.rules.contains("hidden = _imports(link, plan) +"), "the rule names imports otherwise");
+    project.rules = project.rules.replace("hidden = _imports(link, plan) +", "hidden =");
+    let error = format!("{:#}", project.build(":words").err().context("a backend ran without its imports")?);
+    ensure!(error.contains("distlto_opt"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn recorded_plans() -> Result<()> {
+    let mut project = example("recorded")?;
+    // The recorded link, as far as its plans concern it: two objects, two libraries, an archive of bitcode.
+    let build_file = include_str!("recorded/build.txt");
+    fs::write(project.root.join("BUCK"), build_file)?;
+    let link = "buck-out/root/__app__/app.thinlto";
+    let recorded =
+        "buck-out/v2/art/root/a8ac7ec86a6bee54/__app__/thin_lto_prepare_executable/pre/prebuilt/libpre.a";
+    let archive = format!("{link}/archives/pre/prebuilt/libpre.a");
+    let mut give = |name: &str, text: &str| {
+        let text = text.replace(&format!("{recorded}/opt_objects"), &format!("{archive}/native"));
+        let text = text.replace(&format!("{recorded}/indexes"), &format!("{archive}/shards"));
+        project.given.insert(name.to_owned(), text.replace(recorded, &archive));
+    };
+    give(&format!("{archive}/manifest.json"), include_str!("recorded/manifest.json"));
+    give(&format!("{archive}/plan.json"), include_str!("recorded/plan.json"));
+    give(&format!("{link}/shards/app/app/main.cpp.o.opt.plan"), include_str!("recorded/main.cpp.o.opt.plan"));
+    give(&format!("{link}/final_link_index"), include_str!("recorded/final_link_index"));
+    give(&format!("{link}/link-plan.json"), include_str!("recorded/link-plan.json"));
+    let commands = project.plan(":app", &format!("{link}/native/app/app/main.cpp.o.o"))?;
+    let main = commands.get("app: distlto_opt app/app/main.cpp.o").context("main has a backend")?;
+    let imports: Vec<_> = main.iter().filter_map(|input| Some(input.split_once("/objects/")?.1)).collect();
+    assert_eq!(imports.len(), 9, "its own module and the eight that the plan names: {imports:?}");
+    assert!(
+        main.contains(&format!("{archive}/objects")),
+        "a plan without members stands for the archive: {main:?}"
+    );
+
+    let commands = project.plan(":app", &format!("{archive}/native"))?;
+    let backends: Vec<_> = commands
+        .keys()
+        .filter_map(|name| name.strip_prefix("app: distlto_opt pre/prebuilt/libpre.a"))
+        .collect();
+    let loaded = ["(objects/dup.o)", "(objects/dup_1.o)", "(objects/one.o)", "(objects/util.o)"];
+    assert_eq!(backends, loaded, "no unused.o, and native.o has no backend");
+    Ok(())
+}
+
+#[test]
+fn toolchain_swaps_the_tools() -> Result<()> {
+    let mut project = example("toolchain")?;
+    let program = project.config["distlto.program"].clone();
+    let targets = project.foreign()?;
+    let of =
+        |kind: &str| targets.iter().find(|target| target.kind == kind).with_context(|| format!("no {kind}"));
+    let tools = of("dist_lto_tools")?;
+    for (attribute, subcommand) in [
+        ("planner", "index"),
+        ("opt", "opt"),
+        ("prepare", "prepare"),
+        ("copy", "copy"),
+        ("archive_mapper", "archive-mapper"),
+        ("compiler_stats_merger", "compiler-stats-merger"),
+    ] {
+        let given = &tools.attributes[attribute];
+        let labels: Vec<_> = match given.as_object() {
+            Some(by_linker) => {
+                assert_eq!(by_linker.keys().collect::<Vec<_>>(), ["darwin", "gnu"]);
+                by_linker.values().collect()
+            }
+            None => vec![given],
+        };
+        for label in labels {
+            let label = label.as_str().context("a label")?;
+            assert_eq!(project.command(&format!("toolchains//{label}"))?, [program.as_str(), subcommand]);
+        }
+    }
+    let internal = of("cxx_internal_tools")?;
+    assert_eq!(internal.attributes["dist_lto"], format!(":{}", tools.name));
+    let cxx = of("cxx_toolchain_inheriting_target_platform")?;
+    assert_eq!(cxx.attributes["internal_tools"], format!(":{}", internal.name));
+    // What the prelude asks of a toolchain before it links with these tools.
+    for (attribute, value) in [("lto_mode", "thin"), ("linker_type", "gnu"), ("compiler_type", "clang")] {
+        assert_eq!(cxx.attributes[attribute], value);
+    }
+    for (attribute, value) in
+        [("supports_distributed_thinlto", true), ("requires_objects", true), ("requires_archives", false)]
+    {
+        assert_eq!(cxx.attributes[attribute], value);
+    }
+    let compiler = cxx.attributes["cxx_compiler"].as_str().context("a label")?;
+    assert_eq!(project.command(&format!("toolchains//{compiler}"))?, ["clang++-22"]);
+    Ok(())
+}
