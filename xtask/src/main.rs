@@ -3,6 +3,7 @@
 //! Holds the command line; each command is a module of its own. Nothing a user of distlto needs is in here.
 
 mod bench;
+mod buck2;
 mod demo;
 mod distribute;
 mod libgit2;
@@ -41,6 +42,9 @@ enum Command {
         /// Tests distlto as a release build.
         #[arg(long)]
         release: bool,
+        /// Instead builds examples/buck2 with the `buck2` of PATH.
+        #[arg(long, conflicts_with_all = ["llvm", "filter"])]
+        buck2: bool,
         /// Only cases whose name holds this text.
         filter: Option<String>,
     },
@@ -104,7 +108,8 @@ enum Bench {
 fn main() -> ExitCode {
     let result: Result<bool> = match Arguments::parse().command {
         Command::Setup { llvm } => setup::setup(llvm.as_slice()).map(|()| true),
-        Command::Test { llvm, release, filter } => test::test(llvm, release, filter.as_deref()),
+        Command::Test { buck2: true, release, .. } => buck2::test(release).map(|()| true),
+        Command::Test { llvm, release, filter, .. } => test::test(llvm, release, filter.as_deref()),
         Command::Demo => demo::demo().map(|()| true),
         Command::Bench { what: Bench::Link { runs, jobs } } => bench::link::link(runs, jobs).map(|()| true),
         Command::Bench { what: Bench::Buck2 { baseline, runs, objects, imports, directory } } => {

@@ -1,0 +1,157 @@
+//! `cargo xtask test --buck2`: the example of `examples/buck2`, built by Buck2 itself with the tools of this repository.
+//!
+//! Needs nothing but the executable `buck2`: its prelude is bundled. Works in a copy and with a daemon of its own, which
+//! is stopped at the end. What ran is Buck2's own account.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::shell::{self, cargo, find, output, quietly, run, shown};
+
+const SAID: &str = "9 words, longest quick: dhvpx, fletcher 65256, adler 1541148634\n";
+
+/// The programs of the example: by distlto's own rules, with a shared library, and by the prelude's.
+const PROGRAMS: [&str; 3] = ["words", "words-shared", "words-prelude"];
+
+/// Builds, runs, edits and builds again.
+pub fn test(release: bool) -> Result<()> {
+    let project = Project::create(release)?;
+    project.expect(SAID)?;
+    project.edit("checksum/adler.cpp", "a = 1", "a = 2")?;
+
+    // The member itself and the one module that imports it.
+    project.build("words")?;
+    project.ran("distlto_opt", &["libchecksum.a(objects/adler.o)", "app/main.cpp.o"])?;
+
+    project.edit("checksum/adler.cpp", "a = 2", "a = 1")?;
+    project.expect(SAID)?;
+
+    project.edit("text/longest.cpp", "> found", ">= found")?;
+    project.build("words")?;
+    project.ran("distlto_opt", &["text/longest.cpp.o", "app/main.cpp.o"])?;
+    project.build("words-prelude")?;
+    project.ran("thin_lto_opt_object_executable", &["text/longest.cpp.o", "app/main.cpp.o"])?;
+    project.expect(&SAID.replace("quick: dhvpx", "jumps: whzcf"))?;
+
+    project.edit("text/split.cpp", "#include", "// A comment changes no bitcode.\n#include")?;
+    project.build("words")?;
+    project.ran("distlto_thin_link", &[])?;
+    project.build("words")?;
+    project.ran_nothing()?;
+    println!("test result: ok. Buck2 builds, runs and rebuilds {}", PROGRAMS.join(", "));
+    Ok(())
+}
+
+/// A copy of the example.
+struct Project {
+    buck2: PathBuf,
+    dir: PathBuf,
+    distlto: PathBuf,
+}
+
+impl Project {
+    fn create(release: bool) -> Result<Self> {
+        let buck2 = find("buck2").context(
+            "buck2 is not in PATH; get it from the releases of facebook/buck2 on GitHub, or build it by \
+             `cargo install --git` from there as its README says",
+        )?;
+        let profile = if release { "release" } else { "debug" };
+        let mut build = cargo();
+        build.args(["build", "--quiet", "--package", "distlto", "--bin", "distlto"]);
+        if release {
+            build.arg("--release");
+        }
+        run(&mut build)?;
+        let dir = shell::target().join("buck2");
+        shell::remove(&dir)?;
+        copy(&shell::root().join("examples/buck2"), &dir)?;
+        shell::remove(&dir.join("distlto"))?;
+        copy(&shell::root().join("rules/buck2"), &dir.join("distlto"))?;
+        Ok(Self { buck2, dir, distlto: shell::target().join(profile).join("distlto") })
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.buck2);
+        command.args(["--isolation-dir", "distlto-test"]).args(arguments).current_dir(&self.dir);
+        command
+    }
+
+    fn build(&self, program: &str) -> Result<()> {
+        run(&mut self.configured("build", program))
+    }
+
+    fn configured(&self, what: &str, program: &str) -> Command {
+        let mut command = self.command(&[what, "--console", "simple", "-c"]);
+        command.arg(format!("distlto.program={}", self.distlto.display())).arg(format!("//:{program}"));
+        command
+    }
+
+    /// Builds and runs the programs, which all say the same.
+    fn expect(&self, text: &str) -> Result<()> {
+        for program in PROGRAMS {
+            let mut command = self.configured("run", program);
+            eprintln!("$ {}", shown(&command));
+            let said = output(&mut command)?;
+            ensure!(said == text, "{program} says {said:?} and not {text:?}");
+        }
+        Ok(())
+    }
+
+    /// Checks what the last build ran commands of a category for, by the ends of Buck2's identifiers.
+    fn ran(&self, category: &str, expected: &[&str]) -> Result<()> {
+        let log = output(self.command(&["log", "what-ran"]).stderr(Stdio::null()))?;
+        let found: Vec<&str> = log.lines().filter_map(|line| identifier(line, category)).collect();
+        let right = |end: &&str| found.iter().any(|identifier| identifier.ends_with(end));
+        ensure!(
+            found.len() == expected.len() && expected.iter().all(right),
+            "{category} ran for {found:?}, not for {expected:?}:\n{log}"
+        );
+        println!("{category} ran for {found:?}");
+        Ok(())
+    }
+
+    /// Checks that the last build ran no command.
+    fn ran_nothing(&self) -> Result<()> {
+        let log = output(self.command(&["log", "what-ran"]).stderr(Stdio::null()))?;
+        ensure!(log.trim().is_empty(), "commands ran though nothing had changed:\n{log}");
+        Ok(())
+    }
+
+    fn edit(&self, file: &str, from: &str, to: &str) -> Result<()> {
+        let path = self.dir.join(file);
+        let text = fs::read_to_string(&path)?;
+        ensure!(text.contains(from), "{file} does not hold {from}");
+        eprintln!("edit of {file}");
+        fs::write(&path, text.replacen(from, to, 1))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+impl Drop for Project {
+    fn drop(&mut self) {
+        // A daemon would stay for days.
+        if let Err(error) = quietly(self.command(&["kill"]).stdout(Stdio::null()).stderr(Stdio::null())) {
+            eprintln!("{error:#}");
+        }
+    }
+}
+
+/// What an action was run for, if the line of Buck2's account is one of this category:
+/// `build\troot//:words (platform#hash) (category identifier)\t...`
+fn identifier<'a>(line: &'a str, category: &str) -> Option<&'a str> {
+    let action = line.split('\t').nth(1)?;
+    let (_, action) = action.split_once(&format!(" ({category}"))?;
+    let action = action.strip_suffix(')')?;
+    Some(action.strip_prefix(' ').unwrap_or(action))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    if !from.is_dir() {
+        bail!("{} is missing", from.display());
+    }
+    fs::create_dir_all(to.parent().context("the target directory has a parent")?)?;
+    quietly(Command::new("cp").arg("-R").arg(from).arg(to))
+}
