@@ -76,13 +76,13 @@ unsafe fn call(emit: Emit, config: &Config, text: &str) {
 }
 
 /// A failed compilation: cause, the compiler's words, remedy, and the command to repeat it.
-pub fn failure_text(failure: &Failure, command: &str) -> String {
+pub fn failure_text(failure: &Failure) -> String {
     let help = failure.cause.help().map(|help| help_line(&help.to_string())).unwrap_or_default();
     let said = match failure.stderr.trim_end() {
         "" => String::new(),
         said => format!("\n{said}"),
     };
-    format!("distlto: {}{said}{help}\n  repeat: {command}", failure.cause)
+    format!("distlto: {}{said}{help}\n  repeat: {}", failure.cause, failure.command)
 }
 
 fn help_line(help: &str) -> String {

@@ -19,6 +19,7 @@ mod nodes;
 mod options;
 mod panics;
 mod perform;
+mod temporaries;
 
 use std::ffi::{c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -5,13 +5,18 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use distlto_executor::progress::{JsonProgress, PlainProgress, Plan, Progress, Step};
 use distlto_executor::report::{Counts, Failure, Measured};
 use distlto_prepare::write::IoError;
+use serde_json::json;
 
 use crate::options::Options;
+
+/// Calls that have a log, so that its events can be told from those of another call.
+static CALLS: AtomicUsize = AtomicUsize::new(1);
 
 /// The progress of one call.
 pub struct Listener {
@@ -26,7 +31,9 @@ impl Listener {
     pub fn new(options: &Options) -> Result<Self, IoError> {
         let open = |path| {
             let opened = File::options().append(true).create(true).open(path);
-            opened.map(JsonProgress::new).map_err(IoError::on("open the log", path))
+            let call = CALLS.fetch_add(1, Ordering::Relaxed);
+            let run = json!({ "program": "DTLTO plugin", "process": std::process::id(), "call": call });
+            opened.map(|file| JsonProgress::log(file, run)).map_err(IoError::on("open the log", path))
         };
         Ok(Self {
             lines: options.verbose.then(|| PlainProgress::new(io::stderr(), true)),

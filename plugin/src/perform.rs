@@ -28,6 +28,7 @@ use crate::listener::Listener;
 use crate::nodes::{self, NodesError};
 use crate::options::{OptionError, Options, VARIABLE};
 use crate::panics;
+use crate::temporaries::OwnDirectories;
 
 /// Why nothing was compiled.
 #[derive(Debug, Error, Diagnostic)]
@@ -86,38 +87,42 @@ fn compile(call: &Call, told: &mut Diagnostics) -> Result<(), PerformError> {
     let base = std::env::current_dir().map_err(IoError::on("find", "the current directory"))?;
     let mut prefix = vec![compiler::find(options.compiler.as_deref())?];
     prefix.extend(call.arguments.iter().chain(&options.args).cloned());
-    let session = Session { call, base: &base, links: links(call, &base, &prefix[1..])? };
+    let own = OwnDirectories::make(&call.nodes)?;
+    let session = Session { base: &base, links: links(call, &base, &prefix[1..], &own)?, own: &own };
     let graph = nodes::graph(&call.nodes, &prefix, |path| session.as_seen(path))?;
     let listener = Listener::new(&options)?;
     let report = session.run(&graph, &prefix[0], &options, &listener)?;
     listener.warnings.into_inner().into_iter().for_each(|warning| told.warn(warning));
-    session.tell(&graph, &report, told);
+    tell(&report, told);
     Ok(())
 }
 
 /// The private directory, when a module is not at its identifier.
-fn links(call: &Call, base: &Path, words: &[String]) -> Result<Option<ModuleLinks>, PlaceError> {
+fn links(
+    call: &Call,
+    base: &Path,
+    words: &[String],
+    own: &OwnDirectories,
+) -> Result<Option<ModuleLinks>, PlaceError> {
     let placed: Vec<(&str, &Path)> = call
         .nodes
         .iter()
         .map(|node| (node.module.as_str(), node.path.as_std_path()))
         .filter(|(identifier, file)| is_misplaced(base, identifier, file))
         .collect();
-    if placed.is_empty() {
-        return Ok(None);
-    }
+    let Some(directory) = own.any().filter(|_| !placed.is_empty()) else { return Ok(None) };
     let modules = call.nodes.iter().flat_map(|node| node.imports.iter().chain([&node.module]));
     let mut present: Vec<&str> = modules.map(String::as_str).chain(paths_in(words)).collect();
     present.sort_unstable();
     present.dedup();
-    ModuleLinks::new(Names { base, placed: &placed, present: &present }).map(Some)
+    ModuleLinks::new_in(Names { base, placed: &placed, present: &present }, directory).map(Some)
 }
 
 /// One call whose modules are in place.
 struct Session<'a> {
-    call: &'a Call,
     base: &'a Path,
     links: Option<ModuleLinks>,
+    own: &'a OwnDirectories,
 }
 
 impl Session<'_> {
@@ -151,8 +156,12 @@ impl Session<'_> {
             spawner.prewarm(OsStr::new(compiler), wanted.len());
         }
         let directory = self.directory();
+        let places = self.own.places(|path| self.as_seen(path));
+        let repeat = |id| self.repeat(graph, id);
         let mut run_options = run::Options::new(&spawner, &cancel, listener);
         run_options.directory = Some(&directory);
+        run_options.places = Some(&places);
+        run_options.repeat = Some(&repeat);
         if let Some(jobs) = options.jobs {
             run_options.jobs = jobs;
         }
@@ -160,25 +169,6 @@ impl Session<'_> {
             run_options.policy = Policy::KeepGoing;
         }
         Ok(run::run(graph, &wanted, &run_options, &NoHooks))
-    }
-
-    fn tell(&self, graph: &ActionGraph, report: &Report, told: &mut Diagnostics) {
-        let counts = report.counts();
-        for (id, failure) in report.failures() {
-            let mut text = failure_text(failure, &self.repeat(graph, id));
-            text.push_str(&inside(failure));
-            told.error(text);
-        }
-        if counts.not_started > 0 {
-            told.error(format!(
-                "distlto: {} of {} modules were not compiled after that\n  help: the option keep-going compiles the rest",
-                counts.not_started,
-                self.call.nodes.len()
-            ));
-        }
-        if !report.is_success() && !told.has_errors() {
-            told.error("distlto: not every module was compiled");
-        }
     }
 
     /// A shell command that compiles one module again.
@@ -196,6 +186,25 @@ impl Session<'_> {
             None => format!("cd {}", shell_quote(&self.base.to_string_lossy())),
         };
         format!("{enter} && {}", shell_line(graph.command(id)))
+    }
+}
+
+fn tell(report: &Report, told: &mut Diagnostics) {
+    let counts = report.counts();
+    for (_, failure) in report.failures() {
+        let mut text = failure_text(failure);
+        text.push_str(&inside(failure));
+        told.error(text);
+    }
+    if counts.not_started > 0 {
+        told.error(format!(
+            "distlto: {} of {} modules were not compiled after that\n  help: the option keep-going compiles the rest",
+            counts.not_started,
+            report.outcomes.len()
+        ));
+    }
+    if !report.is_success() && !told.has_errors() {
+        told.error("distlto: not every module was compiled");
     }
 }
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static DtltoPerformCodegenFn perform;
@@ -115,6 +116,15 @@ int main(int count, char **words) {
   REFUSED("ignores SIGCHLD");
   usual.sa_flags = 0;
   sigaction(SIGCHLD, &usual, NULL);
+
+  /* Without descriptors nothing can be started, which is an error like any other. */
+  struct rlimit few, many;
+  getrlimit(RLIMIT_NOFILE, &many);
+  for (few = many, few.rlim_cur = 4; few.rlim_cur < 12; few.rlim_cur++) {
+    setrlimit(RLIMIT_NOFILE, &few);
+    EXPECT(1, NULL, &config, 1, nodes, 1, arguments);
+  }
+  setrlimit(RLIMIT_NOFILE, &many);
 
   /* In a directory that is gone nothing relative has a path. */
   char directory[] = "gone-XXXXXX";
