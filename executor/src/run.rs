@@ -91,7 +91,12 @@ impl Hooks for NoHooks {}
 
 /// What workers and the jobserver tell the thread that schedules.
 enum Event {
-    Ended { worker: usize, action: ActionId, attempt: Box<Attempt> },
+    /// `worker` is `None` for an action that this thread ran itself.
+    Ended {
+        worker: Option<usize>,
+        action: ActionId,
+        attempt: Box<Attempt>,
+    },
     Token(io::Result<Acquired>),
 }
 
@@ -164,7 +169,7 @@ impl Runner<'_, '_, '_> {
             }
             match events.recv() {
                 Ok(Event::Ended { worker, action, attempt }) => {
-                    self.workers.idle.push(worker);
+                    self.workers.idle.extend(worker);
                     self.end(action, *attempt);
                 }
                 Ok(Event::Token(answer)) => self.tokens.take(answer),
@@ -245,25 +250,28 @@ struct Workers<'scope, 'env> {
 
 impl Workers<'_, '_> {
     fn give(&mut self, action: ActionId) {
-        let worker = self.idle.pop().unwrap_or_else(|| self.start());
-        // A worker ends only when this structure is dropped, so it takes what it is sent.
-        let _ = self.all[worker].0.send(action);
+        match self.idle.pop().or_else(|| self.start()) {
+            // A worker ends only when this structure is dropped, so it takes what it is sent.
+            Some(worker) => drop(self.all[worker].0.send(action)),
+            // At the system's limit of threads, one action at a time is better than none.
+            None => drop(self.sender.send(ended(None, self.graph, action, self.context))),
+        }
     }
 
-    fn start(&mut self) -> usize {
+    /// Starts a worker, if the system lets us.
+    fn start(&mut self) -> Option<usize> {
         let (give, take) = mpsc::channel();
         let worker = self.all.len();
         let (graph, context, sender) = (self.graph, self.context, self.sender.clone());
-        let handle = self.scope.spawn(move || {
+        let work = move || {
             for action in take {
-                let attempt = catch_unwind(AssertUnwindSafe(|| attempt(graph, action, context)));
-                let attempt = Box::new(attempt.unwrap_or_else(|_| internal(graph, action)));
                 // The receiver lives until every action has ended.
-                let _ = sender.send(Event::Ended { worker, action, attempt });
+                let _ = sender.send(ended(Some(worker), graph, action, context));
             }
-        });
+        };
+        let handle = thread::Builder::new().spawn_scoped(self.scope, work).ok()?;
         self.all.push((give, handle));
-        worker
+        Some(worker)
     }
 
     /// Ends all workers and waits until the system has. A scope waits for closures only, and a library that is
@@ -276,6 +284,13 @@ impl Workers<'_, '_> {
             let _ = handle.join();
         }
     }
+}
+
+/// Runs an action to its end.
+fn ended(worker: Option<usize>, graph: &ActionGraph, action: ActionId, context: &Context<'_>) -> Event {
+    let attempt = catch_unwind(AssertUnwindSafe(|| attempt(graph, action, context)));
+    let attempt = Box::new(attempt.unwrap_or_else(|_| internal(graph, action)));
+    Event::Ended { worker, action, attempt }
 }
 
 fn attempt(graph: &ActionGraph, action: ActionId, context: &Context<'_>) -> Attempt {
