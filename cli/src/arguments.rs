@@ -80,6 +80,11 @@ pub struct LinkArgs {
     /// Keep unpacked archive members in this store, and take them from there
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
+    /// Let the linker link, and hand its backends to distlto-distribute (DTLTO; needs ld.lld 21 or later)
+    ///
+    /// Archives are unpacked first, so that module ids are stable paths. See docs/dtlto.md.
+    #[arg(long, conflicts_with_all = ["json", "save_plan"])]
+    pub dtlto: bool,
     /// The link command: a compiler driver or ld.lld with its arguments
     #[arg(last = true, required = true, value_name = "LINKER")]
     pub command: Vec<OsString>,
@@ -101,6 +106,7 @@ impl LinkArgs {
             compiler: self.compiler.clone(),
             backend_args: self.backend_args.clone(),
             store: self.store.clone(),
+            dtlto: self.dtlto,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! function of another module; this one only knows their order and what is kept for the next run. State lives in
 //! `<output>.distlto/`, and an advisory lock on it makes a second run of the same link an error.
 
+mod dtlto;
 mod final_link;
 mod line_cache;
 mod lock;
@@ -62,6 +63,8 @@ pub struct Options {
     pub backend_args: Vec<String>,
     /// Shared storage for unpacked archive members.
     pub store: Option<PathBuf>,
+    /// Whether the linker performs the link and hands its backends to a distributor.
+    pub dtlto: bool,
 }
 
 /// Why a link failed.
@@ -104,6 +107,18 @@ pub enum LinkError {
         help("the earlier program is intact; check that the linker is what it seems to be")
     )]
     NoProgram { linker: String, output: PathBuf },
+    #[error("{linker} cannot hand backends to a distributor")]
+    #[diagnostic(
+        code(distlto::tool),
+        help("DTLTO needs ld.lld 21 or later; `distlto link` without --dtlto works with this one")
+    )]
+    NoDtlto { linker: String },
+    #[error("there is no distributor {}", path.display())]
+    #[diagnostic(
+        code(distlto::tool),
+        help("install distlto-distribute beside distlto, or name a distributor with -fthinlto-distributor=")
+    )]
+    NoDistributor { path: PathBuf },
     #[error("the command is no link of ThinLTO bitcode: there is nothing to index")]
     #[diagnostic(
         code(distlto::usage),
@@ -127,6 +142,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
     let mut held =
         guess.as_deref().filter(|guess| Path::new(guess).is_dir()).map(state::State::open).transpose()?;
     if let Some(state) = &held
+        && !options.dtlto
         && unchanged::is_unchanged(state.directory(), &key)
     {
         nothing_to_do(options, progress.as_ref(), started);
@@ -135,7 +151,8 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         }
         return Ok(0);
     }
-    let started = unchanged::settle(&expanded);
+    // Only what is recorded has to settle.
+    let started = if options.dtlto { started } else { unchanged::settle(&expanded) };
     let resolved = match held.as_ref().and_then(|held| line_cache::load(held.directory(), &key)) {
         Some(link) => Resolved::Link(link),
         None => front::resolve(command, &runner)?,
@@ -169,7 +186,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         key: &key,
         started,
     };
-    match session.run() {
+    match if options.dtlto { dtlto::run(&session) } else { session.run() } {
         Ok(Some(code)) => Ok(code),
         Ok(None) => {
             held.discard()?;
@@ -209,14 +226,7 @@ impl Session<'_> {
             self.spawner.prewarm(OsStr::new(&lossy(compiler)), 1);
         }
         let store = self.options.store.as_deref().map(Store::open).transpose()?;
-        let planned = index::plan(index::Request {
-            link: self.link,
-            state: self.directory,
-            compiler: self.options.compiler.as_deref(),
-            backend_args: &self.options.backend_args,
-            store: store.as_ref(),
-            runner: self.runner,
-        })?;
+        let planned = index::plan(self.request(store.as_ref()))?;
         let Planned::Link(planned) = planned else { return Ok(None) };
         for option in &planned.not_done {
             eprintln!("distlto: warning: {option} is ignored: a distributed link writes objects only");
@@ -231,6 +241,18 @@ impl Session<'_> {
             unchanged::record(self.directory, self.key, &planned, self.link, self.started)?;
         }
         Ok(Some(code))
+    }
+
+    /// How planning is to go.
+    fn request<'s>(&'s self, store: Option<&'s Store>) -> index::Request<'s> {
+        index::Request {
+            link: self.link,
+            state: self.directory,
+            compiler: self.options.compiler.as_deref(),
+            backend_args: &self.options.backend_args,
+            store,
+            runner: self.runner,
+        }
     }
 
     fn compile_and_link(&self, planned: &PlannedLink, graph: &ActionGraph) -> Result<u8, LinkError> {

@@ -108,9 +108,35 @@ pub fn run_keeping(
     for reader in [&out_reader, &err_reader] {
         rustix::io::ioctl_fionbio(reader, true)?;
     }
-    let mut child = spawner.spawn(command, out_writer, err_writer)?;
-    let mut stdout = Stream { reader: Some(out_reader), captured: Captured::keeping(keep) };
-    let mut stderr = Stream { reader: Some(err_reader), captured: Captured::keeping(keep) };
+    let child = spawner.spawn(command, out_writer, err_writer)?;
+    let stdout = Stream { reader: Some(out_reader), captured: Captured::keeping(keep) };
+    let stderr = Stream { reader: Some(err_reader), captured: Captured::keeping(keep) };
+    attend(child, stdout, stderr, cancel, grace, start)
+}
+
+/// [`run`], with this process's standard output and standard error as the command's own.
+pub fn run_through(
+    command: &Command,
+    spawner: &dyn Spawner,
+    cancel: &Cancel,
+    grace: Duration,
+) -> io::Result<Finished> {
+    let start = Instant::now();
+    let own = |stream: BorrowedFd<'_>| stream.try_clone_to_owned();
+    let child = spawner.spawn(command, own(io::stdout().as_fd())?, own(io::stderr().as_fd())?)?;
+    let nothing = || Stream { reader: None, captured: Captured::keeping(0) };
+    attend(child, nothing(), nothing(), cancel, grace, start)
+}
+
+/// Reads what a child writes until it ends, or ends it.
+fn attend(
+    mut child: Box<dyn Child>,
+    mut stdout: Stream,
+    mut stderr: Stream,
+    cancel: &Cancel,
+    grace: Duration,
+    start: Instant,
+) -> io::Result<Finished> {
     let mut ending = Ending::default();
     let ended = loop {
         wait_for_news(&stdout, &stderr, child.as_ref(), cancel, &ending)?;

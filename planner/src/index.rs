@@ -134,26 +134,48 @@ pub fn output_of(words: &[Word]) -> Result<String, LinkLineError> {
     Ok(last_value(&arguments, "output").unwrap_or("a.out").to_owned())
 }
 
-/// Plans a link: everything up to the first backend.
-pub fn plan(request: Request<'_>) -> Result<Planned, IndexError> {
-    let state = request.state;
-    let compiled = compile_jobs::run(request.link, state, request.runner)?;
+/// A link whose sources are compiled, whose inputs are known and whose archives are unpacked.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The link line.
+    pub arguments: Vec<Argument>,
+    /// What its inputs are.
+    pub inputs: Inputs,
+    /// The clang for the backends.
+    pub compiler: String,
+    /// The first part of the modules' target triple.
+    pub architecture: String,
+    /// How many backends the link line asks to run at once.
+    pub jobs: Option<usize>,
+}
+
+/// Prepares a link: everything up to the thin link. `None` when the command is to be run as it is.
+pub fn prepare(request: &Request<'_>) -> Result<Option<Prepared>, IndexError> {
+    let compiled = compile_jobs::run(request.link, request.state, request.runner)?;
     let arguments = parse(compiled)?;
     if options(&arguments).any(|option| writes_itself(&option.name)) {
-        return Ok(Planned::Unchanged);
+        return Ok(None);
     }
-    let inputs = inputs::resolve(&arguments, Places { state, store: request.store })?;
+    let inputs = inputs::resolve(&arguments, Places { state: request.state, store: request.store })?;
     if inputs.modules().next().is_none() {
-        return Ok(Planned::Unchanged);
+        return Ok(None);
     }
     check_exclude_libs(&arguments, &inputs)?;
-    let compiler = compiler_of(&request)?;
+    let compiler = compiler_of(request)?;
     let architecture = architecture_of(&inputs);
+    let jobs = jobs_of(&arguments);
+    Ok(Some(Prepared { arguments, inputs, compiler, architecture, jobs }))
+}
+
+/// Plans a link: everything up to the first backend.
+pub fn plan(request: Request<'_>) -> Result<Planned, IndexError> {
+    let Some(prepared) = prepare(&request)? else { return Ok(Planned::Unchanged) };
+    let Prepared { arguments, inputs, compiler, architecture, jobs } = prepared;
     let flags = backend_flags::of_link_line(&arguments, &architecture, request.backend_args)?;
     let thin_link = thin_link_of(request.link, &arguments, &inputs);
-    let scratch = Scratch::new(Path::new(state), thin_link.ids.len())?;
+    let scratch = Scratch::new(Path::new(request.state), thin_link.ids.len())?;
     let linked = thin_link.run(&scratch, request.runner)?;
-    let planning = Planning { request, arguments, inputs, flags, compiler };
+    let planning = Planning { request, arguments, inputs, flags, compiler, jobs };
     let planned = planning.finish(linked)?;
     scratch.close()?;
     Ok(Planned::Link(Box::new(planned)))
@@ -217,6 +239,21 @@ fn compiler_of(request: &Request<'_>) -> Result<String, ToolError> {
         .or_else(|| clang_beside(linker).as_deref().map(lossy))
         .or_else(|| in_search_path(Path::new("clang")).map(|_| "clang".to_owned()))
         .ok_or_else(|| ToolError::NoCompiler { linker: lossy(linker) })
+}
+
+/// The last `--thinlto-jobs=`, when it is a number.
+fn jobs_of(arguments: &[Argument]) -> Option<usize> {
+    let value = |name: &str| {
+        name.strip_prefix("thinlto-jobs=")
+            .or_else(|| name.strip_prefix("plugin-opt=jobs="))
+            .map(str::to_owned)
+    };
+    options(arguments)
+        .filter_map(|option| value(&option.name))
+        .next_back()?
+        .parse()
+        .ok()
+        .filter(|&jobs| jobs > 0)
 }
 
 /// Whether a command that is no lld link has bitcode among its words, which no other linker understands.

@@ -13,7 +13,7 @@ use crate::backend_flags::BackendFlags;
 use crate::index::{IndexError, PlannedLink, Request};
 use crate::inputs::{self, Inputs, Slot};
 use crate::keep::{self, ModulePlaces};
-use crate::link_line::{Argument, last_value, options};
+use crate::link_line::{Argument, last_value};
 use crate::link_plan::{ArchivePlan, LinkPlan, MemberPlan, ObjectPlan, Step, VERSION};
 use crate::module::Module;
 use crate::rewrite::{Fate, Fates, final_words};
@@ -31,6 +31,7 @@ pub(crate) struct Planning<'a> {
     pub inputs: Inputs,
     pub flags: BackendFlags,
     pub compiler: String,
+    pub jobs: Option<usize>,
 }
 
 impl Planning<'_> {
@@ -67,7 +68,7 @@ impl Planning<'_> {
             not_done: self.flags.not_done,
             warnings: linked.stderr,
             absent: self.inputs.absent,
-            jobs: jobs_of(&self.arguments),
+            jobs: self.jobs,
         })
     }
 
@@ -229,19 +230,4 @@ impl Planning<'_> {
 fn cost_by_size(indexed: &IndexedModule) -> Cost {
     let size = fs::metadata(&indexed.id).map_or(0, |found| found.len());
     Cost { own_instructions: size, imported_instructions: 0 }
-}
-
-/// The last `--thinlto-jobs=`, when it is a number.
-fn jobs_of(arguments: &[Argument]) -> Option<usize> {
-    let value = |name: &str| {
-        name.strip_prefix("thinlto-jobs=")
-            .or_else(|| name.strip_prefix("plugin-opt=jobs="))
-            .map(str::to_owned)
-    };
-    options(arguments)
-        .filter_map(|option| value(&option.name))
-        .next_back()?
-        .parse()
-        .ok()
-        .filter(|&jobs| jobs > 0)
 }

@@ -1,6 +1,7 @@
-//! The two link lines of a distributed link: the thin link's and the final link's.
+//! The two link lines of a distributed link, the thin link's and the final link's; and the one of a link whose backends
+//! the linker hands to a distributor.
 //!
-//! Pure. Both are the user's line with its inputs in another form and without the options that belong to the other
+//! Pure. Each is the user's line with its inputs in another form and without the options that belong to another
 //! step. Members of unpacked archives stand between `--start-lib` and `--end-lib`, which keeps archive semantics.
 //! In the final link a native object takes the place of each loaded module.
 
@@ -92,10 +93,21 @@ impl Line {
 
 /// The thin link's words: the inputs, and the options that decide what is loaded and imported.
 pub fn thin_words(inputs: &Inputs) -> Vec<String> {
+    bitcode_words(inputs, |option| is_final_only(option) || is_replaced(option))
+}
+
+/// The words of a link that runs its backends itself or through a distributor: the user's line without its output, and
+/// with members in the places of their archives, so that a module id names a file.
+pub fn whole_words(inputs: &Inputs) -> Vec<String> {
+    bitcode_words(inputs, |option| option.name == "output")
+}
+
+/// The line with its modules, without some of its options.
+fn bitcode_words(inputs: &Inputs, left_out: impl Fn(&LinkOption) -> bool) -> Vec<String> {
     let mut line = Line::default();
     for slot in &inputs.slots {
         match slot {
-            Slot::Option(option) if is_grouping(option) || is_final_only(option) || is_replaced(option) => {}
+            Slot::Option(option) if is_grouping(option) || left_out(option) => {}
             Slot::Option(option) => line.words.extend_from_slice(&option.words),
             Slot::Other { words, lazy } => line.input(words, *lazy),
             Slot::Module { input, lazy } => line.path(&input.id, *lazy),
@@ -281,6 +293,15 @@ mod tests {
         assert_eq!(
             thin_words(&inputs).join(" "),
             "crt.o m1.o --start-lib x.a/1.o x.a/n.o x.a/2.o --end-lib -ly --start-lib m2.o n.o --end-lib"
+        );
+    }
+
+    #[test]
+    fn a_whole_link_keeps_every_option_but_the_output() {
+        let inputs = inputs("-o out m1.o --start-group x.a --end-group --thinlto-jobs=3 -Map m.map -lc");
+        assert_eq!(
+            whole_words(&inputs).join(" "),
+            "m1.o --start-lib x.a/1.o x.a/n.o x.a/2.o --thinlto-jobs=3 -Map m.map --end-lib -lc"
         );
     }
 

@@ -65,7 +65,7 @@ fn report(finished: &ToolOutput, thin_warnings: &[u8]) {
 }
 
 /// A dependency file names the output, which the linker knew by its temporary name.
-fn mend_dependency_file(command: &[String], staged: &str, output: &str) -> Result<(), IoError> {
+pub(super) fn mend_dependency_file(command: &[String], staged: &str, output: &str) -> Result<(), IoError> {
     let mut words = command.iter();
     while let Some(word) = words.next() {
         let path = match word.strip_prefix("--dependency-file=") {
