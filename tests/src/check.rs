@@ -38,18 +38,27 @@ pub fn check(case: &Case, toolchain: Toolchain) -> Result<Compared> {
     }
     let said = outcome(case, &folder, Way::Distlto)?;
     ensure!(said == oracle, "the program says\n{said}\nand the in-process one\n{oracle}");
-    same_symbols(&folder)?;
+    same_symbols(&folder, Way::Distlto)?;
     let mut compared = Compared::default();
     let output = Way::Distlto.output(&folder);
     compared.compiled = objects(&objects_dir(&output))?.len();
     if dtlto {
-        compared.identical = same_objects(&folder)?;
+        compared.identical = same_objects(&folder, Way::Dtlto)?;
     }
     if let Some(modules) = case.modules {
         let found = compared.compiled;
         ensure!(found == modules, "{found} native objects were compiled, expected {modules}");
     }
     unchanged_by_relink(case, &folder)?;
+    if toolchain.has_dtlto() && case.without_front.is_none() {
+        let said = outcome(case, &folder, Way::Front)?;
+        ensure!(
+            said == oracle,
+            "the program of `link --dtlto` says\n{said}\nand the in-process one\n{oracle}"
+        );
+        same_symbols(&folder, Way::Front)?;
+        same_objects(&folder, Way::Front)?;
+    }
     Ok(compared)
 }
 
@@ -78,9 +87,9 @@ fn outcome(case: &Case, folder: &Folder, way: Way) -> Result<String> {
 }
 
 /// Every way defines the same symbols.
-fn same_symbols(folder: &Folder) -> Result<()> {
+fn same_symbols(folder: &Folder, way: Way) -> Result<()> {
     let expected = symbols(&Way::InProcess.output(folder))?;
-    let found = symbols(&Way::Distlto.output(folder))?;
+    let found = symbols(&way.output(folder))?;
     let missing: Vec<_> = expected.difference(&found).take(10).collect();
     let extra: Vec<_> = found.difference(&expected).take(10).collect();
     ensure!(
@@ -90,11 +99,11 @@ fn same_symbols(folder: &Folder) -> Result<()> {
     Ok(())
 }
 
-/// The objects of `distlto link` are those of DTLTO, byte for byte. Gives their number.
+/// The objects of `distlto link` are those that a distributor made, byte for byte. Gives their number.
 ///
 /// Compared as multisets: module ids differ where archives are unpacked in different places.
-fn same_objects(folder: &Folder) -> Result<usize> {
-    let kept = Way::Dtlto.kept(folder);
+fn same_objects(folder: &Folder, way: Way) -> Result<usize> {
+    let kept = way.kept(folder);
     let mut expected = objects(&kept)?;
     let found = objects(&objects_dir(&Way::Distlto.output(folder)))?;
     let all = found.len();

@@ -51,6 +51,13 @@ pub fn link() -> Result<Command> {
     Ok(command)
 }
 
+/// The same, with the linker in charge and a distributor for its backends.
+pub fn link_by_dtlto() -> Result<Command> {
+    let mut command = Command::new(binary()?);
+    command.args(["link", "--dtlto", "--"]);
+    Ok(command)
+}
+
 /// Where the state of a link of `output` lies.
 pub fn state_dir(output: &Path) -> PathBuf {
     let mut name = output.as_os_str().to_owned();

@@ -1,4 +1,5 @@
-//! The three ways of linking a case: in-process ThinLTO, lld's DTLTO with the simplest distributor, `distlto link`.
+//! The ways of linking a case: in-process ThinLTO, lld's DTLTO with the simplest distributor, `distlto link`, and
+//! `distlto link --dtlto` with that distributor.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,6 +20,8 @@ pub enum Way {
     Dtlto,
     /// The program under test.
     Distlto,
+    /// The program under test in front of the linker, which hands backends to a distributor.
+    Front,
 }
 
 impl Way {
@@ -28,6 +31,7 @@ impl Way {
             Self::InProcess => "by-linker",
             Self::Dtlto => "by-dtlto",
             Self::Distlto => "by-distlto",
+            Self::Front => "by-distlto-and-dtlto",
         }
     }
 
@@ -51,9 +55,11 @@ impl Way {
         let words = self.words(case, folder)?;
         let mut command = match self {
             Self::Distlto => distlto::link()?,
-            _ => Command::new(&words[0]),
+            Self::Front => distlto::link_by_dtlto()?,
+            Self::InProcess | Self::Dtlto => Command::new(&words[0]),
         };
-        command.args(if self == Self::Distlto { &words[..] } else { &words[1..] });
+        let wrapped = matches!(self, Self::Distlto | Self::Front);
+        command.args(if wrapped { &words[..] } else { &words[1..] });
         command.current_dir(&folder.path);
         Ok(command)
     }
@@ -67,21 +73,30 @@ impl Way {
                 folder.words(&format!("{clang} -O2 -flto=thin -fuse-ld=lld -o %out"), dir)?
             }
         };
-        if self == Self::Dtlto {
+        if matches!(self, Self::Dtlto | Self::Front) {
             let helper = toolchain::helper("distlto-test-distributor")?;
             let helper = helper.to_str().context("the target directory's name is UTF-8")?;
             let kept = format!("{dir}/kept");
-            if words[0].contains("ld.lld") {
-                let clang = folder.expand("%clang", dir)?;
-                words.push(format!("--thinlto-distributor={helper}"));
-                words.push(format!("--thinlto-distributor-arg={kept}"));
-                words.push(format!("--thinlto-remote-compiler={clang}"));
-                words.extend(case.remote.iter().map(|flag| format!("--thinlto-remote-compiler-arg={flag}")));
-            } else {
-                words.push(format!("-fthinlto-distributor={helper}"));
-                words.push(format!("-Xthinlto-distributor={kept}"));
-                let remote = |flag| format!("-Wl,--thinlto-remote-compiler-arg={flag}");
-                words.extend(case.remote.iter().map(remote));
+            let direct = words[0].contains("ld.lld");
+            let linker = |option: &str, value: &str| {
+                let prefix = if direct { "" } else { "-Wl," };
+                format!("{prefix}--thinlto-{option}={value}")
+            };
+            match self {
+                Self::Dtlto if !direct => {
+                    words.push(format!("-fthinlto-distributor={helper}"));
+                    words.push(format!("-Xthinlto-distributor={kept}"));
+                }
+                _ => {
+                    words.push(linker("distributor", helper));
+                    words.push(linker("distributor-arg", &kept));
+                }
+            }
+            if self == Self::Dtlto {
+                if direct {
+                    words.push(linker("remote-compiler", &folder.expand("%clang", dir)?));
+                }
+                words.extend(case.remote.iter().map(|flag| linker("remote-compiler-arg", flag)));
             }
         }
         words.extend(folder.words(case.link.as_deref().unwrap_or("%objects"), dir)?);
