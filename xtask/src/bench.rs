@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: what distlto costs beside its peers, as ratios of the same run. One module for each thing measured.
 
 pub mod buck2;
+pub mod dtlto;
 pub mod floor;
 pub mod link;
 mod measure;

@@ -113,11 +113,16 @@ impl Libgit2 {
 }
 
 fn unpacked() -> Result<PathBuf> {
+    Ok(sources_of("libgit2-sys")?.join("libgit2"))
+}
+
+/// The unpacked sources of a crate that `tests/third-party` names.
+pub fn sources_of(name: &str) -> Result<PathBuf> {
     let metadata = MetadataCommand::new()
         .manifest_path(root().join("tests/third-party/Cargo.toml"))
         .other_options(vec!["--locked".to_owned()])
         .exec()?;
-    let package = metadata.packages.iter().find(|package| *package.name == "libgit2-sys");
-    let manifest = &package.context("tests/third-party names no libgit2-sys")?.manifest_path;
-    Ok(manifest.parent().context("a manifest has a directory")?.join("libgit2").into_std_path_buf())
+    let package = metadata.packages.iter().find(|package| *package.name == name);
+    let manifest = &package.with_context(|| format!("tests/third-party names no {name}"))?.manifest_path;
+    Ok(manifest.parent().context("a manifest has a directory")?.as_std_path().to_owned())
 }

@@ -60,6 +60,14 @@ enum Command {
     /// A DTLTO distributor that runs JOBS jobs at a time, for `bench`.
     #[command(hide = true)]
     Distribute { jobs: usize, file: PathBuf },
+    /// A compiler that copies objects that are made already, for `bench`: the work of a distributor without a compiler's.
+    #[command(hide = true)]
+    Pretend {
+        /// The directory of the objects.
+        made: PathBuf,
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// File operations and nothing else, for `bench`.
     #[command(hide = true)]
     Floor {
@@ -82,6 +90,15 @@ enum Bench {
         #[arg(long, default_value_t = 5)]
         runs: usize,
         /// Jobs at a time, for every way of linking; the number of processors where absent.
+        #[arg(long, short)]
+        jobs: Option<usize>,
+    },
+    /// lld's DTLTO by a serial script, a simple parallel one, and distlto-distribute; and what a job costs besides clang.
+    Dtlto {
+        /// How often everything is measured; medians are shown.
+        #[arg(long, default_value_t = 3)]
+        runs: usize,
+        /// Jobs at a time, for every parallel way; the number of processors where absent.
         #[arg(long, short)]
         jobs: Option<usize>,
     },
@@ -116,6 +133,10 @@ fn main() -> ExitCode {
             let request = bench::buck2::Request { baseline, runs, objects, imports, directory };
             bench::buck2::buck2(&request).map(|()| true)
         }
+        Command::Bench { what: Bench::Dtlto { runs, jobs } } => {
+            bench::dtlto::dtlto(runs, jobs).map(|()| true)
+        }
+        Command::Pretend { made, words } => bench::dtlto::pretend(&made, &words),
         Command::Floor { of: Floor::Planner { objects, imports } } => {
             bench::floor::planner(objects, imports).map(|()| true)
         }

@@ -1,0 +1,237 @@
+//! `cargo xtask bench dtlto`: lld's DTLTO with three distributors, and what a job costs besides its compiler.
+//!
+//! Two programs: libgit2's, of many small modules, and zstd's library, a few modules of which take most of the time and
+//! come last on the link line. The ways take turns within each run; ratios are against the serial script of the same run.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::available_parallelism;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::machine;
+use super::measure::{Cost, measure, median};
+use crate::libgit2::{Libgit2, sources_of};
+use crate::{setup, shell};
+
+/// Measures `runs` times and prints the tables.
+pub fn dtlto(runs: usize, jobs: Option<usize>) -> Result<()> {
+    setup::setup(&[])?;
+    let runs = runs.max(1);
+    let jobs = jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
+    let tools = Tools { distlto: shell::distlto()?, own: env::current_exe()?, jobs };
+    let programs = [libgit2()?, zstd()?];
+    println!("links by DTLTO, {jobs} jobs, medians of {runs} runs, {}", machine());
+    for program in &programs {
+        links(program, &tools, runs)?;
+    }
+    overhead(&programs[0], &tools, runs)
+}
+
+/// A link to measure: the words of a clang that links, without an output.
+struct Program {
+    name: String,
+    dir: PathBuf,
+    words: Vec<String>,
+}
+
+struct Tools {
+    distlto: PathBuf,
+    own: PathBuf,
+    jobs: usize,
+}
+
+fn libgit2() -> Result<Program> {
+    let program = Libgit2::copy_to(&shell::target().join("bench"))?;
+    program.restore()?;
+    program.configure(&[])?;
+    program.compile()?;
+    let mut words = program.link_words()?;
+    let output = words.iter().position(|word| word == "-o").context("the link names its output")?;
+    words.drain(output..output + 2);
+    Ok(Program { name: "libgit2's git2".to_owned(), dir: program.build.clone(), words })
+}
+
+/// zstd as a shared library, its modules sorted by size with the largest last.
+fn zstd() -> Result<Program> {
+    let sources = sources_of("zstd-sys")?.join("zstd/lib");
+    let dir = shell::target().join("bench/zstd");
+    fs::create_dir_all(&dir)?;
+    let mut objects = Vec::new();
+    for part in ["common", "compress", "decompress", "dictBuilder"] {
+        let pattern = sources.join(part).join("*.c");
+        for source in glob::glob(pattern.to_str().context("the registry's path is UTF-8")?)? {
+            let source = source?;
+            let stem = source.file_stem().context("a source has a name")?.to_string_lossy().into_owned();
+            let object = format!("{part}-{stem}.o");
+            if !dir.join(&object).is_file() {
+                let mut clang = Command::new("clang-22");
+                clang.args(["-O2", "-fPIC", "-flto=thin", "-DZSTD_DISABLE_ASM", "-w", "-c"]);
+                shell::quietly(clang.arg(&source).args(["-o", &object]).current_dir(&dir))?;
+            }
+            objects.push((fs::metadata(dir.join(&object))?.len(), object));
+        }
+    }
+    objects.sort();
+    let mut words: Vec<String> =
+        ["clang-22", "-O2", "-flto=thin", "-fuse-ld=lld", "-shared"].map(str::to_owned).to_vec();
+    words.extend(objects.into_iter().map(|(_, object)| object));
+    Ok(Program { name: "zstd's library, the largest module last".to_owned(), dir, words })
+}
+
+/// What a way is called and what it cost.
+type Row = (&'static str, Vec<(Cost, Cost)>);
+
+fn links(program: &Program, tools: &Tools, runs: usize) -> Result<()> {
+    let jobs = tools.jobs.to_string();
+    let distribute = tools.distlto.with_file_name("distlto-distribute");
+    let ours = format!("-j{jobs}");
+    let handed = |distributor: &Path, arguments: &str, output: &str| {
+        let mut command = link(program, &program.words[0], output);
+        command.arg(format!("-fthinlto-distributor={}", distributor.display()));
+        command.arg(format!("-Xthinlto-distributor={arguments}"));
+        command
+    };
+    let in_front = |options: &[&str], output: &str| {
+        let mut command = Command::new(&tools.distlto);
+        command.args(["link", "-j", &jobs]).args(options).arg("--").args(&program.words);
+        command.args(["-o", output]).current_dir(&program.dir);
+        command
+    };
+    let mut ways = [
+        ("serial script", handed(&tools.own, "distribute,1", "by-serial")),
+        ("simple parallel script", handed(&tools.own, &format!("distribute,{jobs}"), "by-parallel")),
+        ("distlto-distribute", handed(&distribute, &ours, "by-distribute")),
+        ("distlto link --dtlto", in_front(&["--dtlto"], "by-front")),
+        ("distlto link", in_front(&[], "by-link")),
+        ("in-process ThinLTO", {
+            let mut command = link(program, &program.words[0], "by-linker");
+            command.arg(format!("-Wl,--thinlto-jobs={jobs}"));
+            command
+        }),
+    ];
+    let mut rows: Vec<Row> = ways.iter().map(|(name, _)| (*name, Vec::new())).collect();
+    for run in 0..runs {
+        eprintln!("{}: run {} of {runs}", program.name, run + 1);
+        let mut costs = vec![Cost::default(); ways.len()];
+        for place in 0..ways.len() {
+            // Whoever comes first finds the machine busy with what was before, so the first place goes round.
+            let way = (place + run) % ways.len();
+            shell::remove(&program.dir.join("by-link.distlto"))?;
+            costs[way] = measure(&mut ways[way].1)?;
+        }
+        for (row, cost) in rows.iter_mut().zip(&costs) {
+            row.1.push((*cost, cost.relative_to(costs[0])));
+        }
+    }
+    println!("\n{:44} {:>9} {:>9} {:>8} {:>8}", program.name, "wall s", "cpu s", "wall x", "cpu x");
+    for (name, costs) in rows {
+        let (costs, ratios): (Vec<_>, Vec<_>) = costs.into_iter().unzip();
+        let (cost, ratio) = (median(&costs), median(&ratios));
+        println!("{name:44} {:9.3} {:9.2} {:8.3} {:8.3}", cost.wall, cost.cpu, ratio.wall, ratio.cpu);
+    }
+    Ok(())
+}
+
+fn link(program: &Program, driver: &str, output: &str) -> Command {
+    let mut command = Command::new(driver);
+    command.args(&program.words[1..]).args(["-o", output]).current_dir(&program.dir);
+    command
+}
+
+/// The jobs of one link alone, one at a time: by the serial script and by distlto-distribute, with clang and with a
+/// compiler that does nothing.
+fn overhead(program: &Program, tools: &Tools, runs: usize) -> Result<()> {
+    let saved = Saved::new(program, tools)?;
+    let distribute = tools.distlto.with_file_name("distlto-distribute");
+    let script = |file: &Path| {
+        let mut command = Command::new(&tools.own);
+        command.args(["distribute", "1"]).arg(file).current_dir(&program.dir);
+        command
+    };
+    let ours = |file: &Path, forkserver: &str| {
+        let mut command = Command::new(&distribute);
+        command.arg("-j1").arg(file).current_dir(&program.dir).env("DISTLTO_FORKSERVER", forkserver);
+        command
+    };
+    let mut ways = [
+        ("clang: serial script", script(&saved.file), None),
+        ("clang: distlto-distribute -j1", ours(&saved.file, ""), Some(0)),
+        ("clang: distlto-distribute -j1, no fork server", ours(&saved.file, "off"), Some(0)),
+        ("copying: serial script", script(&saved.pretended), None),
+        ("copying: distlto-distribute -j1", ours(&saved.pretended, "off"), Some(3)),
+    ];
+    // An empty variable would be one that says something.
+    ways[1].1.env_remove("DISTLTO_FORKSERVER");
+    let mut rows = vec![Vec::new(); ways.len()];
+    for run in 0..runs {
+        eprintln!("jobs of {}: run {} of {runs}", program.name, run + 1);
+        for ((_, command, _), costs) in ways.iter_mut().zip(&mut rows) {
+            costs.push(measure(command)?);
+        }
+    }
+    let jobs = saved.jobs as f64;
+    println!(
+        "\n{:44} {:>9} {:>9} {:>14}",
+        format!("its {jobs} jobs one by one"),
+        "wall s",
+        "ms a job",
+        "over its script"
+    );
+    for ((name, _, base), costs) in ways.iter().zip(&rows) {
+        let each = median(costs).wall / jobs * 1000.0;
+        let over = base.map(|base: usize| each - median(&rows[base]).wall / jobs * 1000.0);
+        let over = over.map_or_else(String::new, |over| format!("{over:+.2} ms"));
+        println!("{name:44} {:9.3} {each:9.2} {over:>14}", median(costs).wall);
+    }
+    println!("aim: less than 2 ms a job over the script");
+    Ok(())
+}
+
+/// The job file of a link with its shards, and the same with a compiler that copies the objects of that link.
+struct Saved {
+    file: PathBuf,
+    pretended: PathBuf,
+    jobs: usize,
+}
+
+impl Saved {
+    fn new(program: &Program, tools: &Tools) -> Result<Self> {
+        let dir = program.dir.join("jobs");
+        shell::remove(&dir)?;
+        fs::create_dir(&dir)?;
+        let mut command = link(program, &program.words[0], "jobs/program");
+        command.arg(format!("-fthinlto-distributor={}", tools.own.display()));
+        command.arg(format!("-Xthinlto-distributor=distribute,{}", tools.jobs)).arg("-Wl,--save-temps");
+        shell::quietly(&mut command)?;
+        let pattern = dir.join("*.dist-file.json");
+        let found = glob::glob(pattern.to_str().context("the target directory's path is UTF-8")?)?.next();
+        let file = found.context("lld kept no job file")??;
+        let mut text: Value = serde_json::from_slice(&fs::read(&file)?)?;
+        let (made, pretended) = (dir.join("made"), dir.join("pretended.json"));
+        fs::create_dir(&made)?;
+        let jobs = text["jobs"].as_array().context("no jobs")?;
+        for job in jobs {
+            let object = Path::new(job["outputs"][0].as_str().context("no output")?);
+            fs::copy(program.dir.join(object), made.join(object.file_name().context("no name")?))?;
+        }
+        let jobs = jobs.len();
+        let arguments = text["common"]["args"].as_array_mut().context("no arguments")?;
+        let own = [&tools.own, Path::new("pretend"), &made].map(|word| Value::from(word.to_string_lossy()));
+        arguments.splice(..1, own);
+        fs::write(&pretended, serde_json::to_vec(&text)?)?;
+        Ok(Self { file, pretended, jobs })
+    }
+}
+
+/// Writes the object that a compiler has made before, by its name.
+pub fn pretend(made: &Path, words: &[String]) -> Result<bool> {
+    let Some(at) = words.iter().position(|word| word == "-o") else { return Ok(false) };
+    let output = Path::new(words.get(at + 1).context("-o without an output")?);
+    ensure!(!words.iter().any(|word| word == "-###"), "this compiler has nothing to tell");
+    fs::copy(made.join(output.file_name().context("no name")?), output)?;
+    Ok(true)
+}
