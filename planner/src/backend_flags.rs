@@ -333,6 +333,7 @@ mod tests {
         for (line, option) in [
             ("--lto-newpm-passes=default<O1>", "--lto-newpm-passes=default<O1>"),
             ("-mllvm -exception-model=sjlj", "-mllvm -exception-model=sjlj"),
+            ("-mllvm -fp-contract=fast", "-mllvm -fp-contract=fast"),
             ("--lto-CGO1", "--lto-CGO1 with --lto-O2"),
             ("-plugin-opt=merge-functions", "-plugin-opt=merge-functions"),
             ("-mllvm -relocation-model=ropi", "-mllvm -relocation-model=ropi"),

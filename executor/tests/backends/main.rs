@@ -1,6 +1,8 @@
 //! Backend compilations by real compilers, and by scripts that misbehave as compilers do.
 
+mod attributes;
 mod buck2;
+mod buck2_darwin;
 mod cancelled;
 mod command_line;
 mod common;

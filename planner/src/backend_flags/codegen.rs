@@ -88,7 +88,9 @@ pub fn translate(option: &str) -> Codegen {
         "vector-library" => one(format!("-fveclib={value}")),
         "tls-size" => one(format!("-mtls-size={value}")),
         "float-abi" => one(format!("-mfloat-abi={value}")),
-        "fp-contract" => one(format!("-ffp-contract={value}")),
+        // Clang takes its own option for source files alone. What lld does without one is `on`.
+        "fp-contract" if value == "on" => Codegen::Arguments(Vec::new()),
+        "fp-contract" => Codegen::Untranslatable,
         "basic-block-sections" => one(format!("-fbasic-block-sections={value}")),
         "basic-block-address-map" => flag("-fbasic-block-address-map", "-fno-basic-block-address-map"),
         // The bitcode's own function attributes say this; the flag only fills in for functions without one.
