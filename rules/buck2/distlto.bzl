@@ -112,7 +112,9 @@ def distlto_programs(name: str, distlto = "distlto", visibility = []) -> dict[st
         elif distlto.startswith(":") or "//" in distlto:
             distlto_tool(name = target, src = distlto, command = [subcommand], visibility = visibility)
         else:
-            distlto_tool(name = target, command = [distlto, subcommand], visibility = visibility)
+            # Buck2 prefers what has a bare name in the project's root, be it a directory, to a program of PATH.
+            found = [distlto] if "/" in distlto else ["/usr/bin/env", distlto]
+            distlto_tool(name = target, command = found + [subcommand], visibility = visibility)
         programs[tool] = ":" + target
     return programs
 

@@ -3,9 +3,10 @@
 //! Needs nothing but the executable `buck2`: its prelude is bundled. Works in a copy and with a daemon of its own, which
 //! is stopped at the end. What ran is Buck2's own account.
 
-use std::fs;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{env, fs, iter};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -49,7 +50,8 @@ pub fn test(release: bool) -> Result<()> {
 struct Project {
     buck2: PathBuf,
     dir: PathBuf,
-    distlto: PathBuf,
+    /// With this distlto in it; the daemon keeps the one that it was started with.
+    path: OsString,
 }
 
 impl Project {
@@ -70,29 +72,28 @@ impl Project {
         copy(&shell::root().join("examples/buck2"), &dir)?;
         shell::remove(&dir.join("distlto"))?;
         copy(&shell::root().join("rules/buck2"), &dir.join("distlto"))?;
-        Ok(Self { buck2, dir, distlto: shell::target().join(profile).join("distlto") })
+        let built = shell::target().join(profile);
+        let path = env::join_paths(
+            iter::once(built).chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())),
+        )?;
+        Ok(Self { buck2, dir, path })
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.buck2);
-        command.args(["--isolation-dir", "distlto-test"]).args(arguments).current_dir(&self.dir);
+        command.args(["--isolation-dir", "distlto-test"]).args(arguments);
+        command.current_dir(&self.dir).env("PATH", &self.path);
         command
     }
 
     fn build(&self, program: &str) -> Result<()> {
-        run(&mut self.configured("build", program))
-    }
-
-    fn configured(&self, what: &str, program: &str) -> Command {
-        let mut command = self.command(&[what, "--console", "simple", "-c"]);
-        command.arg(format!("distlto.program={}", self.distlto.display())).arg(format!("//:{program}"));
-        command
+        run(&mut self.command(&["build", "--console", "simple", &format!("//:{program}")]))
     }
 
     /// Builds and runs the programs, which all say the same.
     fn expect(&self, text: &str) -> Result<()> {
         for program in PROGRAMS {
-            let mut command = self.configured("run", program);
+            let mut command = self.command(&["run", "--console", "simple", &format!("//:{program}")]);
             eprintln!("$ {}", shown(&command));
             let said = output(&mut command)?;
             ensure!(said == text, "{program} says {said:?} and not {text:?}");
