@@ -4,6 +4,8 @@
 mod hostile;
 #[path = "shard/oracle.rs"]
 mod oracle;
+#[path = "shard/rename.rs"]
+mod rename;
 #[path = "shard/toolchain.rs"]
 mod toolchain;
 

@@ -24,7 +24,7 @@ const BLOCKINFO: u64 = 0;
 const SETBID: u64 = 1;
 
 /// What the whole walk of a file shares: the abbreviations that a BLOCKINFO block gives to others.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Walk {
     abbreviations: HashMap<u64, Vec<Rc<Abbreviation>>>,
 }
@@ -54,6 +54,19 @@ impl<'a> SubBlock<'a> {
     pub fn open(self, walk: &Walk) -> Block<'a> {
         let abbreviations = walk.abbreviations.get(&self.id).cloned().unwrap_or_default();
         Block { cursor: self.cursor, width: self.width, top: false, abbreviations, pending: Pending::Nothing }
+    }
+
+    /// Where the block's body lies, in bytes from the beginning of all bytes. The four bytes before it are its length
+    /// in words of 32 bits.
+    pub fn body(&self) -> std::ops::Range<usize> {
+        // The cursor lies within the bytes, which are in memory, and at a word's boundary.
+        let start = (self.cursor.bit() / 8) as usize;
+        start..start + (self.cursor.left() / 8) as usize
+    }
+
+    /// How many bits the numbers of abbreviations have in it.
+    pub fn width(&self) -> u32 {
+        self.width
     }
 
     /// An error at the block's beginning.

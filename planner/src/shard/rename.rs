@@ -1,0 +1,161 @@
+//! A shard with other module paths: for modules that are moved, or whose names hold a process number.
+//!
+//! The module path table is one block of 32-bit words, so a new one is spliced into its place and the lengths of the
+//! blocks around it are corrected; all else stays as the thin link wrote it. The format is that of LLVM's document
+//! "LLVM Bitcode File Format".
+
+use super::{MODULE_ENTRY, MODULE_HASH, REMEDY, Shard, read};
+use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
+use crate::module::{hash, number};
+
+const END_BLOCK: u64 = 0;
+const UNABBREVIATED: u64 = 3;
+/// Bits of a chunk in records that no abbreviation describes.
+const CHUNK: u32 = 6;
+
+/// The shard with `path(old)` in place of every module path `old` for which there is one.
+///
+/// Fails where [`read`] does, and on a path table with records that are not known. What is returned was read back and
+/// holds what the shard held.
+pub fn rename(bytes: &[u8], path: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Result<Vec<u8>, BitcodeError> {
+    let mut expected = read(bytes)?;
+    let mut renamed = false;
+    for module in &mut expected.modules {
+        if let Some(new) = path(&module.path).filter(|new| *new != module.path) {
+            module.path = new;
+            renamed = true;
+        }
+    }
+    if !renamed {
+        return Ok(bytes.to_vec());
+    }
+    let found = splice(bytes, path).map_err(|error| BitcodeError { remedy: REMEDY, ..error })?;
+    check(&found, &expected)?;
+    Ok(found)
+}
+
+fn check(found: &[u8], expected: &Shard) -> Result<(), BitcodeError> {
+    match read(found) {
+        Ok(read) if read == *expected => Ok(()),
+        // Not reached for what any known linker writes.
+        _ => Err(BitcodeError {
+            bit: 0,
+            found: "a shard that cannot be rewritten".into(),
+            expected: "one whose paths can be replaced",
+            remedy: REMEDY,
+        }),
+    }
+}
+
+fn splice(bytes: &[u8], path: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Result<Vec<u8>, BitcodeError> {
+    let mut walk = Walk::default();
+    let mut top = bitcode::open(bytes)?;
+    let no_table = |top: &bitcode::Block<'_>| top.error("no module path table", "an index shard");
+    let index = loop {
+        match top.next(&mut walk)? {
+            Item::Block(block) if block.id == bitcode::MODULE_BLOCK => break block,
+            Item::Block(_) => {}
+            _ => return Err(no_table(&top)),
+        }
+    };
+    let mut inside = index.open(&walk);
+    let table = loop {
+        match inside.next(&mut walk)? {
+            Item::Block(block) if block.id == bitcode::MODULE_STRTAB_BLOCK => break block,
+            Item::End => return Err(no_table(&top)),
+            _ => {}
+        }
+    };
+    let new = new_table(table, &walk, path)?;
+    let (index, table) = (index.body(), table.body());
+    let words = |bytes: usize| {
+        u32::try_from(bytes / 4)
+            .map(u32::to_le_bytes)
+            .map_err(|_| top.error("too long a table", "4 GiB words"))
+    };
+    // The length of a block is the word before its body.
+    let mut out = bytes[..index.start - 4].to_vec();
+    out.extend(words(index.len() - table.len() + new.len())?);
+    out.extend(&bytes[index.start..table.start - 4]);
+    out.extend(words(new.len())?);
+    out.extend(&new);
+    out.extend(&bytes[table.end..]);
+    Ok(out)
+}
+
+/// The body of a path table block with other paths.
+fn new_table(
+    table: SubBlock<'_>,
+    walk: &Walk,
+    path: impl Fn(&[u8]) -> Option<Vec<u8>>,
+) -> Result<Vec<u8>, BitcodeError> {
+    let mut out = Writer::default();
+    let width = table.width();
+    let mut walk = walk.clone();
+    let mut block = table.open(&walk);
+    loop {
+        match block.next(&mut walk)? {
+            Item::Record(MODULE_ENTRY) => {
+                let number = number(&mut block)?;
+                let old = block.bytes()?;
+                let new = path(&old).unwrap_or(old);
+                let operands = [number].into_iter().chain(new.into_iter().map(u64::from));
+                out.record(width, MODULE_ENTRY, operands.collect());
+            }
+            Item::Record(MODULE_HASH) => {
+                let words = hash(&mut block)?;
+                out.record(width, MODULE_HASH, words.iter().copied().map(u64::from).collect());
+            }
+            Item::End => break,
+            Item::Record(_) | Item::Block(_) => {
+                return Err(block.error("a record that is not known", "a module's path or hash"));
+            }
+        }
+    }
+    out.fixed(END_BLOCK, width);
+    out.align();
+    Ok(out.bytes)
+}
+
+/// Bits into bytes, the lowest first.
+#[derive(Default)]
+struct Writer {
+    bytes: Vec<u8>,
+    /// How many bits of the last byte are taken; 0 for all.
+    taken: u32,
+}
+
+impl Writer {
+    fn record(&mut self, width: u32, code: u64, operands: Vec<u64>) {
+        self.fixed(UNABBREVIATED, width);
+        self.vbr(code);
+        self.vbr(operands.len() as u64);
+        operands.into_iter().for_each(|operand| self.vbr(operand));
+    }
+
+    fn vbr(&mut self, mut value: u64) {
+        let more = 1 << (CHUNK - 1);
+        while value >= more {
+            self.fixed(value & (more - 1) | more, CHUNK);
+            value >>= CHUNK - 1;
+        }
+        self.fixed(value, CHUNK);
+    }
+
+    fn fixed(&mut self, value: u64, width: u32) {
+        for bit in 0..width {
+            if self.taken == 0 {
+                self.bytes.push(0);
+            }
+            if let Some(last) = self.bytes.last_mut() {
+                *last |= u8::from(value >> bit & 1 == 1) << self.taken;
+            }
+            self.taken = (self.taken + 1) % 8;
+        }
+    }
+
+    fn align(&mut self) {
+        self.taken = 0;
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+}
