@@ -7,6 +7,7 @@
 pub mod linker;
 pub mod modules;
 pub mod run_directory;
+pub mod save;
 mod telling;
 pub mod temporaries;
 
@@ -41,6 +42,7 @@ use crate::tokens::jobserver_from_env;
 use linker::Linker;
 use modules::{Elsewhere, ModulesError, Placed};
 use run_directory::RunDirectory;
+use save::{SaveError, Saved};
 use telling::Telling;
 
 /// The variable that holds options, for linkers that cannot be given any.
@@ -68,6 +70,12 @@ pub struct DistributeArgs {
     /// Append what ran to this file, as JSON lines with times; several links may share one
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+    /// Save the jobs with all files that they read in this directory, before they run
+    ///
+    /// They can be run again there by replay.sh, on another machine too. Two equal links save the same. %o in the
+    /// directory's name stands for the name of what is linked.
+    #[arg(long, value_name = "DIR")]
+    pub save_job: Option<PathBuf>,
     /// Print the commands instead of running them
     #[arg(short = 'n', long)]
     pub dry_run: bool,
@@ -97,6 +105,10 @@ pub enum DistributeError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Modules(#[from] ModulesError),
+    /// The job cannot be saved.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Save(#[from] SaveError),
     /// A file cannot be read or written.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -127,9 +139,15 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
     }
     let base = std::env::current_dir().map_err(IoError::on("find", "the current directory"))?;
     let elsewhere = modules::find(&file, &base, &name)?;
+    let mut saved = None;
+    if let Some(directory) = &args.save_job {
+        let job = save::Job { file: &file, name: &args.job_file, base: &base, elsewhere: &elsewhere };
+        saved = save::save(job, directory, cancel)?;
+    }
     cost::set_costs(&mut file, None);
     let mut own = OwnDirectories::make(&file, &args.job_file, linker)?;
-    let result = Session { args, cancel, file: &file, base: &base, own: &own }.run(&elsewhere, jobserver);
+    let session = Session { args, cancel, file: &file, base: &base, own: &own, saved: saved.as_ref() };
+    let result = session.run(&elsewhere, jobserver);
     if cancel.is_cancelled() {
         own.clean_up_after_linker();
     }
@@ -150,6 +168,7 @@ struct Session<'a> {
     file: &'a JobFile,
     base: &'a Path,
     own: &'a OwnDirectories,
+    saved: Option<&'a Saved>,
 }
 
 impl Session<'_> {
@@ -161,9 +180,10 @@ impl Session<'_> {
         let telling = Telling::new(self.args.verbose, self.log()?);
         let placed = self.placed(elsewhere)?;
         let graph = placed.as_ref().map_or(&self.file.graph, |placed| &placed.graph);
-        let repeat = |job: ActionId| match &placed {
-            Some(placed) => placed.repeat(job),
-            None => modules::repeat(graph, self.base, job),
+        let repeat = |job: ActionId| match (self.saved, &placed) {
+            (Some(saved), _) => saved.repeat(job),
+            (None, Some(placed)) => placed.repeat(job),
+            (None, None) => modules::repeat(graph, self.base, job),
         };
         let directory = placed.as_ref().map_or_else(|| self.base.to_owned(), Placed::directory);
         let places = self.own.places(placed.is_some().then_some(self.base));
@@ -186,6 +206,9 @@ impl Session<'_> {
         let jobs = options.jobs;
         let report = self.run_all(graph, &options);
         telling.tell_summary(&self.program(), &report, jobs);
+        if report.failures().next().is_some() {
+            telling.tell_repeating(self.saved.map(Saved::directory), self.own.linker.is_some());
+        }
         Ok(report.exit_code())
     }
 

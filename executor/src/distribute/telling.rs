@@ -6,7 +6,10 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::time::Duration;
+
+use distlto_planner::words::shell_quote;
 
 use crate::progress::{JsonProgress, Plan, Progress, Step, Style, human, of_style};
 use crate::report::{Counts, Failure, Measured, Outcome, Report};
@@ -31,9 +34,24 @@ impl Telling {
     pub fn tell_summary(&self, program: &str, report: &Report, jobs: usize) {
         let small = report.wall < WORTH_A_LINE && !io::stderr().is_terminal();
         if self.verbose || !report.is_success() || !small {
-            let line = summary(program, report, jobs);
-            // A standard error that is gone is no reason to fail a link.
-            let _ = writeln!(io::stderr(), "{line}");
+            say(&summary(program, report, jobs));
+        }
+    }
+
+    /// After a failure, how its command can be repeated when the linker has removed the files.
+    pub fn tell_repeating(&self, saved: Option<&Path>, with_linker: bool) {
+        match saved {
+            Some(saved) => {
+                let script = saved.join("replay.sh");
+                say(&format!("  the jobs are saved: run {}", shell_quote(&script.to_string_lossy())));
+            }
+            None if with_linker => {
+                say(
+                    "  lld removes the files of these jobs: to repeat one, link with the option --save-job=DIR of \
+                     distlto-distribute",
+                );
+            }
+            None => {}
         }
     }
 }
@@ -66,6 +84,11 @@ impl Progress for Telling {
         }
         self.log.iter().for_each(|log| log.summary(counts, wall));
     }
+}
+
+/// A standard error that is gone is no reason to fail a link.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// `distlto-distribute: app: 168 backends in 3.9 s, 7.4 s of processor time, 1.9 of 2 jobs busy`.
