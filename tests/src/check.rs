@@ -63,9 +63,13 @@ pub fn check(case: &Case, toolchain: Toolchain) -> Result<Compared> {
 }
 
 /// Links in one way, runs the program, and gives what it said and how it ended.
-fn outcome(case: &Case, folder: &Folder, way: Way) -> Result<String> {
-    let mut link = way.command(case, folder)?;
-    succeed(&mut link)?;
+pub fn outcome(case: &Case, folder: &Folder, way: Way) -> Result<String> {
+    succeed(&mut way.command(case, folder)?)?;
+    outcome_of_linked(case, folder, way)
+}
+
+/// The same for a program that has been linked.
+pub fn outcome_of_linked(case: &Case, folder: &Folder, way: Way) -> Result<String> {
     for line in &case.after {
         succeed(&mut folder.command(line, way.dir())?)?;
     }

@@ -44,6 +44,21 @@ pub fn cargo_build(parts: &[&str]) -> Result<PathBuf> {
     Ok(dir)
 }
 
+/// The distributor under test, which lies beside [`binary`].
+pub fn distributor() -> Result<&'static Path> {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let build =
+        || match env::var_os("DISTLTO_TEST_BIN") {
+            Some(path) => Ok(PathBuf::from(path).with_file_name("distlto-distribute")),
+            None => Ok(cargo_build(&["--package", "distlto", "--bin", "distlto-distribute"])?
+                .join("distlto-distribute")),
+        };
+    match BUILT.get_or_init(|| build().map_err(|error: anyhow::Error| format!("{error:#}"))) {
+        Ok(path) => Ok(path),
+        Err(error) => bail!("{error}"),
+    }
+}
+
 /// `distlto link -- `, to be followed by a linker command.
 pub fn link() -> Result<Command> {
     let mut command = Command::new(binary()?);
