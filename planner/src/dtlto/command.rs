@@ -38,7 +38,7 @@ pub struct JobsArgs {
     #[arg(long, requires = "command", conflicts_with_all = ["file", "to"])]
     pub check_line: bool,
     /// With --check-line: the link command, a compiler driver or ld.lld with its arguments
-    #[arg(last = true, requires = "check_line", value_name = "LINKER")]
+    #[arg(last = true, conflicts_with = "file", value_name = "LINKER")]
     pub command: Vec<OsString>,
 }
 
@@ -116,19 +116,27 @@ fn print(path: &Utf8Path, form: Form) -> Result<(), JobsError> {
         cost::set_costs(&mut file, None);
     }
     let mut out = BufWriter::new(io::stdout().lock());
-    let written = match form {
-        Form::Graph => json::write(&file.graph, &mut out),
-        Form::Jobs => write::current(&file, &mut out).and_then(|()| out.write_all(b"\n")),
-        Form::Commands => {
-            file.jobs.iter().try_for_each(|&job| writeln!(out, "{}", shell_line(file.graph.command(job))))
-        }
-    };
+    let written = write_as(&file, form, &mut out);
     match written.and_then(|()| out.flush()) {
         // A reader that goes away early has seen enough.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(IoError::on("write", "standard output")(error).into())
         }
         _ => Ok(()),
+    }
+}
+
+/// Writes the jobs in a form.
+pub fn write_as(file: &JobFile, form: Form, out: &mut impl Write) -> io::Result<()> {
+    match form {
+        Form::Graph => json::write(&file.graph, out),
+        Form::Jobs => {
+            write::current(file, out)?;
+            out.write_all(b"\n")
+        }
+        Form::Commands => {
+            file.jobs.iter().try_for_each(|&job| writeln!(out, "{}", shell_line(file.graph.command(job))))
+        }
     }
 }
 

@@ -12,7 +12,8 @@ use super::JobFile;
 use crate::graph::ActionId;
 use crate::shard;
 
-/// Bytes of bitcode for each IR instruction, to compare a module's size with costs in instructions.
+/// Bytes of bitcode for each IR instruction, own or imported, to compare a module's size with costs in instructions.
+/// 11.7 for the 232 modules of libgit2 at -O3.
 const BYTES_PER_INSTRUCTION: u64 = 12;
 
 /// Sets the cost of every action: IR instructions, own and imported, as the job's shard has them, or as the size of
