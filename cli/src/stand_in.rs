@@ -23,6 +23,7 @@ const TOOLS: &[&str] = &[
     "prepare",
     "index",
     "plan",
+    "jobs",
     "opt",
     "distribute",
     "copy",
