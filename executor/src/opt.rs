@@ -9,7 +9,7 @@ mod darwin;
 pub mod gnu;
 pub mod processor;
 
-use std::io;
+use std::io::{self, Write};
 
 use camino::Utf8PathBuf;
 use clap::{ArgGroup, Args};
@@ -219,7 +219,8 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, Error> {
         outputs: plan.outputs.iter().map(|(path, role)| (path.as_path(), *role)).collect(),
     };
     if args.debug || args.print_command {
-        println!("{}", job.command_line(None));
+        // Who closes the pipe has seen enough.
+        let _ = writeln!(io::stdout(), "{}", job.command_line(None));
         return Ok(0);
     }
     if args.verbose {

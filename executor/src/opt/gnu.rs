@@ -7,6 +7,7 @@ use std::fs;
 
 use camino::Utf8Path;
 use clap::ValueEnum;
+use distlto_planner::backend_flags::driver_words::is_for_bitcode;
 use distlto_planner::backend_flags::link_flags::{self, LinkFlags};
 use distlto_planner::module;
 use distlto_prepare::kind::Native;
@@ -82,6 +83,8 @@ fn with_link_flags(
     let (mut named, mut arguments): (Vec<_>, Vec<_>) =
         arguments.into_iter().partition(|argument| processor::is_named_by(argument));
     named.extend(processor);
+    // A compiler that is always given `-flto=thin` would write bitcode again.
+    arguments.retain(|argument| is_for_bitcode(argument.as_bytes()));
     arguments.extend(backend.args);
     arguments.extend(processor::arguments(&named, &args.input, &args.index)?);
     arguments.extend(split_dwarf_arguments(args));

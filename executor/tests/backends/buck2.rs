@@ -140,6 +140,7 @@ fn wrappers_that_are_told_the_compiler_are_left_out() {
         &["env", "LANG=C", "clang-22"],
         &[wrapper.as_str(), "clang-22"],
         &["clang-22", "--target=x86_64-pc-linux-gnu"],
+        &["clang-22", "-flto=thin", "-fsplit-lto-unit", "-fwhole-program-vtables", "-nostdinc", "-O3"],
     ] {
         good(&link.distlto_opt(&words(&[], compiler)));
         assert!(link.read("out/a.opt.o") == bare, "{compiler:?}");

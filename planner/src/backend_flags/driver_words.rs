@@ -190,9 +190,14 @@ fn begins_as(names: &[&str], word: &[u8]) -> bool {
     names.iter().any(|name| word.starts_with(name.as_bytes()))
 }
 
+/// Whether a compilation of bitcode to an object takes an option that compilations of sources take.
+pub fn is_for_bitcode(word: &[u8]) -> bool {
+    !begins_as(NOT_FOR_BITCODE, word)
+}
+
 fn is_kept(word: &[u8]) -> bool {
     let of_mllvm = word.starts_with(b"-mllvm=");
-    let feature = word.starts_with(b"-f") && !begins_as(NOT_FOR_BITCODE, word);
+    let feature = word.starts_with(b"-f") && is_for_bitcode(word);
     of_mllvm || feature || begins_as(KEPT, word)
 }
 
