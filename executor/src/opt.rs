@@ -46,7 +46,8 @@ const BUCK2_DARWIN: &str = "As Buck2 calls it for linkers of type darwin";
 /// machine; otherwise an earlier one stays.
 #[derive(Debug, Clone, Args)]
 #[command(group = ArgGroup::new(DARWIN).multiple(true))]
-#[command(after_help = format!("{FORMS}\n{}", distlto_prepare::exit::help()))]
+#[command(after_help = distlto_prepare::exit::help())]
+#[command(after_long_help = format!("{FORMS}\n{}", distlto_prepare::exit::help()))]
 pub struct OptArgs {
     /// Write the native object here
     #[arg(long, value_name = "OBJECT")]
@@ -63,7 +64,7 @@ pub struct OptArgs {
     /// Check that each file of this list of imports is there
     #[arg(long, value_name = "FILE", conflicts_with = DARWIN)]
     pub imports: Option<Utf8PathBuf>,
-    /// Write split debug information here; unless --split-dwarf is given, the name ends in .dwo
+    /// Write split debug information here; without --split-dwarf, a name in .dwo
     #[arg(long, value_name = "FILE", conflicts_with = DARWIN)]
     pub dwo: Option<Utf8PathBuf>,
     /// Read the link's flags from this file, one a line, and compile as lld's LTO would
@@ -92,22 +93,22 @@ pub struct OptArgs {
     #[arg(long, value_name = "FILE", requires = "compiler", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub shared_args: Option<Utf8PathBuf>,
     /// Give the compiler this response file, too; it says what else to write
-    #[arg(long, value_name = "FILE", requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
+    #[arg(long, hide_short_help = true, value_name = "FILE", requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub extra_outputs_args: Option<Utf8PathBuf>,
     /// Print the command and do not run it
-    #[arg(long, requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
+    #[arg(long, hide_short_help = true, requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub print_command: bool,
     /// Put data for optimising code generation into the object
-    #[arg(long, requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
+    #[arg(long, hide_short_help = true, requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub generate_cgdata: bool,
     /// Use this merged data for optimising code generation
-    #[arg(long, value_name = "FILE", requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
+    #[arg(long, hide_short_help = true, value_name = "FILE", requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub read_cgdata: Option<Utf8PathBuf>,
     /// Write the optimised bitcode here, too; released clangs cannot
-    #[arg(long, value_name = "FILE", requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
+    #[arg(long, hide_short_help = true, value_name = "FILE", requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub save_precodegen_ir: Option<Utf8PathBuf>,
     /// Generate code for optimised bitcode, and do not optimise it again; released clangs cannot
-    #[arg(long, requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
+    #[arg(long, hide_short_help = true, requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub codegen_only: bool,
     /// The compiler and arguments for it; with --compiler, more arguments
     ///
