@@ -3,12 +3,12 @@
 //! case of `cases/` by `programs.rs`.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use std::{env, fs};
 
 use anyhow::{Context, Result, ensure};
 use distlto_tests::distlto;
@@ -16,7 +16,7 @@ use distlto_tests::folder::Folder;
 use distlto_tests::program::objects;
 use distlto_tests::project::{Misbehaviour, Project};
 use distlto_tests::run::{capture, fail, succeed, told};
-use distlto_tests::toolchain::Toolchain;
+use distlto_tests::toolchain::{NEWEST, Toolchain, repository};
 
 /// C++ with an archive of each kind, and one that is linked whole.
 const MIXED: [(&str, &str); 5] = [
@@ -66,13 +66,13 @@ fn link_mixed(folder: &Folder, options: &[&str], more: &[&str]) -> Result<Comman
 
 /// `distlto`, with `distlto-distribute` beside it.
 fn distlto_and_distributor() -> Result<PathBuf> {
-    distlto::cargo_build(&["--package", "distlto", "--bins"])?;
+    distlto::distributor()?;
     Ok(distlto::binary()?.to_owned())
 }
 
 /// A distributor that keeps the job file and all shards in `DIR` and then has another one run the jobs.
 fn keeping_distributor(folder: &Folder) -> Result<String> {
-    let distribute = distlto_and_distributor()?.with_file_name("distlto-distribute");
+    let distribute = distlto::distributor()?;
     let script = format!(
         "#!/bin/sh\nmkdir -p \"$1\"\nkept=$1; shift\nfor file; do :; done\ncp \"$file\" \"$kept\"\n\
          cp \"${{file%/*}}\"/*.thinlto.bc \"$kept\"\nexec '{}' \"$@\"\n",
@@ -141,6 +141,23 @@ fn two_links_hand_over_the_same_jobs_and_shards() -> Result<()> {
         kept(&folder.path.join("third"))? != kept(&folder.path.join("fourth"))?,
         "lld alone gives stable names to members: archives need not be unpacked any more"
     );
+    Ok(())
+}
+
+#[test]
+fn two_links_save_one_job_which_runs_elsewhere() -> Result<()> {
+    let folder = mixed("saved")?;
+    for number in ["first", "second"] {
+        let save = format!("-Wl,--thinlto-distributor-arg=--save-job={number}/%o");
+        succeed(&mut link_mixed(&folder, &["--dtlto"], &["-o", "program", &save])?)?;
+    }
+    succeed(&mut folder.command("diff -r first second", "")?)?;
+    fs::rename(folder.path.join("first"), folder.path.join("moved"))?;
+    let mut replay = Command::new(folder.path.join("moved/program/replay.sh"));
+    let distribute = distlto::distributor()?;
+    succeed(replay.args(["-v", "-j", "1"]).env("DISTLTO_DISTRIBUTE", distribute))?;
+    let replayed = objects(&folder.path.join("moved/program/program.distlto/dtlto"))?;
+    ensure!(replayed.len() == 6, "{} objects are made again", replayed.len());
     Ok(())
 }
 
@@ -345,5 +362,83 @@ fn a_missing_distributor_is_named() -> Result<()> {
     link.args(["link", "--dtlto", "--"]).arg(plain.get_program()).args(plain.get_args());
     let (code, said) = fail(link.current_dir(&project.folder.path))?;
     ensure!(code == 7 && said.contains("distlto-distribute"), "exit code {code}:\n{said}");
+    Ok(())
+}
+
+/// A block of the page, by the language after its fence.
+fn block(language: &str) -> Result<String> {
+    let page = fs::read_to_string(repository().join("docs/dtlto.md"))?;
+    let (_, rest) = page.split_once(&format!("```{language}\n")).with_context(|| format!("no {language}"))?;
+    Ok(rest.split("```").next().unwrap_or_default().to_owned())
+}
+
+/// Copies an example and gives a command in the copy, with distlto's programs in `PATH`.
+fn example(name: &str) -> Result<(PathBuf, impl Fn(&str, &[&str]) -> Command)> {
+    let folder = Folder::create(Toolchain { version: NEWEST }, &format!("link-dtlto/page-{name}"))?;
+    let dir = folder.path.join(name);
+    succeed(Command::new("cp").arg("-r").arg(repository().join("examples").join(name)).arg(&dir))?;
+    let tools = distlto_and_distributor()?;
+    let tools = tools.parent().context("a program has a directory")?.to_owned();
+    let search = env::var_os("PATH").context("PATH is set")?;
+    let path = env::join_paths([tools].into_iter().chain(env::split_paths(&search)))?;
+    let place = dir.clone();
+    let command = move |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&place).env("PATH", &path).env("MAKEFLAGS", "");
+        command.env("DISTLTO_DISTRIBUTE_OPTIONS", "-v");
+        command
+    };
+    Ok((dir, command))
+}
+
+#[test]
+fn the_pages_lines_for_cmake() -> Result<()> {
+    let (dir, run) = example("cmake")?;
+    let text = fs::read_to_string(dir.join("CMakeLists.txt"))?;
+    let project = "project(shapes CXX)\n";
+    ensure!(text.contains(project));
+    let text = text.replace(project, &format!("{project}{}", block("cmake")?));
+    // The page's lines stand by themselves.
+    let text = text.replace("target_link_options(shapes PRIVATE -fuse-ld=lld)\n", "");
+    fs::write(dir.join("CMakeLists.txt"), text)?;
+    let compiler = "-DCMAKE_CXX_COMPILER=clang++-22";
+    succeed(&mut run("cmake", &["-G", "Ninja", "-B", "build", compiler]))?;
+    let built = succeed(&mut run("cmake", &["--build", "build"]))?;
+    let said = String::from_utf8_lossy(&built.stdout);
+    ensure!(said.contains("shapes: 3 backends"), "{said}");
+    let ran = succeed(&mut Command::new(dir.join("build/shapes")))?;
+    ensure!(ran.stdout == b"2 shapes, area 21\n");
+    Ok(())
+}
+
+#[test]
+fn the_pages_lines_for_make() -> Result<()> {
+    let (dir, run) = example("make")?;
+    let head = "CC = clang-22\nAR = llvm-ar-22\nCFLAGS = -O2 -flto=thin\n\nall: program\n";
+    let tail = "\nlibparts.a: count.o table.o\n\t$(AR) rcs $@ $^\n";
+    fs::write(dir.join("Makefile"), format!("{head}{}{tail}", block("make")?))?;
+    let built = succeed(&mut run("make", &["-j3"]))?;
+    let said = String::from_utf8_lossy(&built.stderr);
+    ensure!(said.contains("program: 3 backends"), "{said}");
+    let ran = succeed(&mut Command::new(dir.join("program")))?;
+    ensure!(ran.stdout == b"10 words, \"be\" 2 times\n");
+    Ok(())
+}
+
+#[test]
+fn the_example_of_a_distributor_works() -> Result<()> {
+    let dir = distlto::cargo_build(&["--package", "distlto-executor", "--example", "distributor"])?;
+    let folder = mixed("example")?;
+    let launcher = folder.write("launcher", "#!/bin/sh\necho launched >> launches\nexec \"$@\"\n")?;
+    fs::set_permissions(&launcher, fs::Permissions::from_mode(0o755))?;
+    let mut plain = Command::new(folder.toolchain.tool("clang++")?);
+    plain.args(["-O2", "-flto=thin", "-fuse-ld=lld", "-o", "program"]).args(INPUTS);
+    plain.arg("-Wl,--no-whole-archive").current_dir(&folder.path);
+    plain.arg(format!("-fthinlto-distributor={}", dir.join("examples/distributor").display()));
+    plain.arg(format!("-Xthinlto-distributor=2,{}", launcher.display()));
+    succeed(&mut plain)?;
+    ensure!(says(&folder, "program")? == "12 102 1\n");
+    let launches = fs::read_to_string(folder.path.join("launches"))?.lines().count();
+    ensure!(launches >= 6, "{launches} launches of 6 backends");
     Ok(())
 }

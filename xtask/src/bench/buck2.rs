@@ -58,8 +58,8 @@ pub fn buck2(request: &Request) -> Result<()> {
     bench.opt()
 }
 
-/// This program as a release build, since the floor is to be as low as it can be.
-fn floor() -> Result<PathBuf> {
+/// This program as a release build, since what distlto is measured against is to be as fast as it can be.
+pub(super) fn floor() -> Result<PathBuf> {
     shell::run(shell::cargo().args(["build", "--quiet", "--release", "--package", "xtask"]))?;
     Ok(shell::target().join("release/xtask"))
 }

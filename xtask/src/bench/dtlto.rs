@@ -3,7 +3,6 @@
 //! Two programs: libgit2's, of many small modules, and zstd's library, a few modules of which take most of the time and
 //! come last on the link line. The ways take turns within each run; ratios are against the serial script of the same run.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,8 +11,8 @@ use std::thread::available_parallelism;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::machine;
 use super::measure::{Cost, measure, median};
+use super::{buck2, machine};
 use crate::libgit2::{Libgit2, sources_of};
 use crate::{setup, shell};
 
@@ -22,7 +21,7 @@ pub fn dtlto(runs: usize, jobs: Option<usize>) -> Result<()> {
     setup::setup(&[])?;
     let runs = runs.max(1);
     let jobs = jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
-    let tools = Tools { distlto: shell::distlto()?, own: env::current_exe()?, jobs };
+    let tools = Tools { distlto: shell::distlto()?, own: buck2::floor()?, jobs };
     let programs = [libgit2()?, zstd()?];
     println!("links by DTLTO, {jobs} jobs, medians of {runs} runs, {}", machine());
     for program in &programs {
@@ -40,6 +39,7 @@ struct Program {
 
 struct Tools {
     distlto: PathBuf,
+    /// A release build of this program, for its scripts.
     own: PathBuf,
     jobs: usize,
 }
