@@ -3,6 +3,7 @@
 //! case of `cases/` by `programs.rs`.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -372,56 +373,59 @@ fn block(language: &str) -> Result<String> {
     Ok(rest.split("```").next().unwrap_or_default().to_owned())
 }
 
-/// Copies an example and gives a command in the copy, with distlto's programs in `PATH`.
-fn example(name: &str) -> Result<(PathBuf, impl Fn(&str, &[&str]) -> Command)> {
-    let folder = Folder::create(Toolchain { version: NEWEST }, &format!("link-dtlto/page-{name}"))?;
-    let dir = folder.path.join(name);
-    succeed(Command::new("cp").arg("-r").arg(repository().join("examples").join(name)).arg(&dir))?;
-    let tools = distlto_and_distributor()?;
-    let tools = tools.parent().context("a program has a directory")?.to_owned();
-    let search = env::var_os("PATH").context("PATH is set")?;
-    let path = env::join_paths([tools].into_iter().chain(env::split_paths(&search)))?;
-    let place = dir.clone();
-    let command = move |program: &str, arguments: &[&str]| {
+/// A copy of an example, with distlto's programs in `PATH`.
+struct Example {
+    dir: PathBuf,
+    path: OsString,
+}
+
+impl Example {
+    fn copy(name: &str) -> Result<Self> {
+        let folder = Folder::create(Toolchain { version: NEWEST }, &format!("link-dtlto/page-{name}"))?;
+        let dir = folder.path.join(name);
+        succeed(Command::new("cp").arg("-r").arg(repository().join("examples").join(name)).arg(&dir))?;
+        let tools = distlto::distributor()?.parent().context("a program has a directory")?;
+        let search = env::var_os("PATH").context("PATH is set")?;
+        let path = env::join_paths([tools.to_owned()].into_iter().chain(env::split_paths(&search)))?;
+        Ok(Self { dir, path })
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> Result<String> {
+        // A relative path would be looked for in the test's own directory.
+        let program = if program.contains('/') { self.dir.join(program) } else { program.into() };
         let mut command = Command::new(program);
-        command.args(arguments).current_dir(&place).env("PATH", &path).env("MAKEFLAGS", "");
-        command.env("DISTLTO_DISTRIBUTE_OPTIONS", "-v");
-        command
-    };
-    Ok((dir, command))
+        command.args(arguments).current_dir(&self.dir).env("PATH", &self.path).env("MAKEFLAGS", "");
+        let output = succeed(command.env("DISTLTO_DISTRIBUTE_OPTIONS", "-v"))?;
+        Ok(String::from_utf8([output.stdout, output.stderr].concat())?)
+    }
 }
 
 #[test]
 fn the_pages_lines_for_cmake() -> Result<()> {
-    let (dir, run) = example("cmake")?;
-    let text = fs::read_to_string(dir.join("CMakeLists.txt"))?;
+    let example = Example::copy("cmake")?;
+    let file = example.dir.join("CMakeLists.txt");
+    let text = fs::read_to_string(&file)?;
     let project = "project(shapes CXX)\n";
     ensure!(text.contains(project));
     let text = text.replace(project, &format!("{project}{}", block("cmake")?));
     // The page's lines stand by themselves.
-    let text = text.replace("target_link_options(shapes PRIVATE -fuse-ld=lld)\n", "");
-    fs::write(dir.join("CMakeLists.txt"), text)?;
-    let compiler = "-DCMAKE_CXX_COMPILER=clang++-22";
-    succeed(&mut run("cmake", &["-G", "Ninja", "-B", "build", compiler]))?;
-    let built = succeed(&mut run("cmake", &["--build", "build"]))?;
-    let said = String::from_utf8_lossy(&built.stdout);
+    fs::write(&file, text.replace("target_link_options(shapes PRIVATE -fuse-ld=lld)\n", ""))?;
+    example.run("cmake", &["-G", "Ninja", "-B", "build", "-DCMAKE_CXX_COMPILER=clang++-22"])?;
+    let said = example.run("cmake", &["--build", "build"])?;
     ensure!(said.contains("shapes: 3 backends"), "{said}");
-    let ran = succeed(&mut Command::new(dir.join("build/shapes")))?;
-    ensure!(ran.stdout == b"2 shapes, area 21\n");
+    ensure!(example.run("build/shapes", &[])? == "2 shapes, area 21\n");
     Ok(())
 }
 
 #[test]
 fn the_pages_lines_for_make() -> Result<()> {
-    let (dir, run) = example("make")?;
+    let example = Example::copy("make")?;
     let head = "CC = clang-22\nAR = llvm-ar-22\nCFLAGS = -O2 -flto=thin\n\nall: program\n";
     let tail = "\nlibparts.a: count.o table.o\n\t$(AR) rcs $@ $^\n";
-    fs::write(dir.join("Makefile"), format!("{head}{}{tail}", block("make")?))?;
-    let built = succeed(&mut run("make", &["-j3"]))?;
-    let said = String::from_utf8_lossy(&built.stderr);
+    fs::write(example.dir.join("Makefile"), format!("{head}{}{tail}", block("make")?))?;
+    let said = example.run("make", &["-j3"])?;
     ensure!(said.contains("program: 3 backends"), "{said}");
-    let ran = succeed(&mut Command::new(dir.join("program")))?;
-    ensure!(ran.stdout == b"10 words, \"be\" 2 times\n");
+    ensure!(example.run("./program", &[])? == "10 words, \"be\" 2 times\n");
     Ok(())
 }
 
