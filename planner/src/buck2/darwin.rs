@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use distlto_prepare::write::IoError;
+use distlto_prepare::write::{IoError, remove, write_atomically};
 use serde::Deserialize;
 
 use super::error::{MetaError, PlanError};
@@ -128,6 +128,7 @@ impl DarwinLink<'_> {
     pub fn finish(&self) -> Result<Vec<String>, PlanError> {
         let listings = Listings::load(self.directory)?;
         let listing = Listing::read(&listings, self.directory, self.modules);
+        remove(Path::new(self.link_plan))?;
         let finished = self.plans(&listing);
         if finished.is_err() {
             outputs::withdraw(self.modules.plans().chain([self.link_plan]));
@@ -157,7 +158,7 @@ impl DarwinLink<'_> {
             text.extend_from_slice(b"\": 1");
         }
         text.extend_from_slice(b"}}");
-        outputs::write(self.link_plan, &text, &mut String::new())?;
+        write_atomically(Path::new(self.link_plan), &text)?;
         Ok(settled.unknown)
     }
 }
@@ -182,7 +183,7 @@ impl Form for DarwinForm<'_> {
         let state = match (merged, imports) {
             (Some(merged), Some(_)) => Some(merge_state(merged)?),
             (Some(merged), None) => {
-                outputs::write(merged, b"", &mut String::new())?;
+                outputs::write(merged, b"")?;
                 None
             }
             (None, _) => None,

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use distlto_prepare::write::{remove, write_atomically};
 use rayon::prelude::*;
 
 use super::error::PlanError;
@@ -64,6 +65,9 @@ impl GnuLink<'_> {
     pub fn finish(&self) -> Result<Vec<String>, PlanError> {
         let listings = Listings::load(self.directory)?;
         let listing = Listing::read(&listings, self.directory, self.modules);
+        for list in [self.final_list, self.link_plan] {
+            remove(Path::new(list))?;
+        }
         let finished = self.plans(&listing).and_then(|settled| {
             self.lists(&listing, &settled.native)?;
             Ok(settled.unknown)
@@ -87,14 +91,14 @@ impl GnuLink<'_> {
         for (slot, text) in &settled.members {
             said[*slot] = text;
         }
-        self.modules.archives.par_iter().try_for_each_init(String::new, |temporary, of| {
+        self.modules.archives.par_iter().try_for_each(|of| {
             // Another action of the rule writes the plan of an archive without members.
             if of.archive.members.is_none() && Path::new(&*of.archive.plan).exists() {
                 return Ok(());
             }
             let mut text = Vec::new();
             plan::of_archive(&mut text, of.archive.base(), of.members.iter().map(|&slot| said[slot]));
-            outputs::write(&of.archive.plan, &text, temporary).map_err(PlanError::from)
+            outputs::write(&of.archive.plan, &text).map_err(PlanError::from)
         })?;
         Ok(settled)
     }
@@ -115,8 +119,7 @@ impl GnuLink<'_> {
             search_paths: &search_paths,
             brought: self.brought,
         };
-        let mut temporary = String::new();
-        outputs::write(self.final_list, &list.text(), &mut temporary)?;
-        Ok(outputs::write(self.link_plan, &text, &mut temporary)?)
+        write_atomically(Path::new(self.final_list), &list.text())?;
+        Ok(write_atomically(Path::new(self.link_plan), &text)?)
     }
 }

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use distlto_prepare::write::IoError;
 
 use super::error::PlanError;
-use super::modules::{Modules, Origin};
+use super::modules::{Brief, Modules};
+use super::path_table::Lookup;
 
 /// What is left of the buffer when it grows.
 const SPARE: usize = 4 << 10;
@@ -21,6 +22,7 @@ pub struct ImportList {
     /// The list, and after it what is left of longer ones.
     buffer: Vec<u8>,
     length: usize,
+    lookup: Lookup,
     /// Indices of imported objects, in the list's order.
     pub objects: Vec<u64>,
     /// Indices of imported archives, each once, by first occurrence.
@@ -73,25 +75,19 @@ impl ImportList {
         self.named.resize(modules.archives.len(), 0);
         self.number += 1;
         let text = &self.buffer[..self.length];
-        let mut begin = 0;
-        for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
-            let line = &text[begin..end];
-            begin = end + 1;
-            let Some(slot) = modules.find(line) else {
-                if !line.is_empty() {
-                    let path = unlisted(importer, file, &text[..end])?;
-                    self.unknown.push(path);
-                }
-                continue;
+        modules.table().find_lines(text, &mut self.lookup, |end, slot| {
+            let Some(slot) = slot else {
+                self.unknown.push(unlisted(importer, file, &text[..end])?);
+                return Ok::<(), PlanError>(());
             };
             // Most are marked already, and a line of memory that is only read stays with every processor.
             if !imported[slot].load(Ordering::Relaxed) {
                 imported[slot].store(true, Ordering::Relaxed);
             }
-            let index = modules.index(slot);
-            match modules.slots[slot].origin {
-                Origin::Object(_) => self.objects.push(index),
-                Origin::Member(archive) => {
+            let Brief { index, archive } = modules.brief(slot);
+            match archive {
+                None => self.objects.push(index),
+                Some(archive) => {
                     if self.named[archive] != self.number {
                         self.named[archive] = self.number;
                         self.archives.push(index);
@@ -99,7 +95,8 @@ impl ImportList {
                     self.members.push((index, slot));
                 }
             }
-        }
+            Ok(())
+        })?;
         self.members.sort_by_key(|&(archive, _)| archive);
         Ok(())
     }

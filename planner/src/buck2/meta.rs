@@ -7,7 +7,6 @@ pub mod explain;
 pub mod values;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -128,7 +127,7 @@ pub(super) fn check_outputs(path: &Path, meta: &Meta<'_>) -> Result<(), MetaErro
             Linkable::Object(object) => Some(object),
             _ => None,
         });
-    let mut writers: HashMap<&str, &str> = HashMap::new();
+    let mut writers: hashbrown::HashMap<&str, &str> = hashbrown::HashMap::new();
     for object in objects {
         for output in [&object.output, &object.plan_output] {
             let other = writers.insert(output, &object.path).filter(|&other| other != object.path);

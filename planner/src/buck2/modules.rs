@@ -4,13 +4,13 @@
 //! lists mean, as in the stock tools, and the others get the same files at their own places.
 
 use std::borrow::Cow;
-use std::collections::HashMap as StdHashMap;
+use std::collections::{HashMap, HashSet};
 
 use distlto_prepare::names::escape_path;
-use hashbrown::{HashMap, HashSet};
 
 use super::index_directory::{SHARD, relative};
 use super::meta::{Archive, Linkable, Meta, Object};
+use super::path_table::PathTable;
 
 /// Below an archive's directory of shards, those whose base name is another member's too.
 const BY_PATH: &str = "by-path";
@@ -35,6 +35,15 @@ pub enum Origin<'m> {
     Member(usize),
 }
 
+/// What an import list needs to know of a slot.
+#[derive(Debug, Clone, Copy)]
+pub struct Brief {
+    /// What plans call it.
+    pub index: u64,
+    /// The archive that it is a member of.
+    pub archive: Option<usize>,
+}
+
 /// An archive with its members.
 #[derive(Debug)]
 pub struct ArchiveSlots<'m> {
@@ -53,10 +62,11 @@ pub struct Modules<'m> {
     pub archives: Vec<ArchiveSlots<'m>>,
     /// The slots that their path means.
     pub leaders: Vec<usize>,
-    by_path: HashMap<&'m [u8], usize>,
-    copies: StdHashMap<usize, Vec<usize>>,
+    by_path: PathTable<'m>,
+    brief: Vec<Brief>,
+    copies: HashMap<usize, Vec<usize>>,
     /// Shards that cannot have their base name alone.
-    longer_names: StdHashMap<usize, String>,
+    longer_names: HashMap<usize, String>,
 }
 
 impl<'m> Modules<'m> {
@@ -66,9 +76,10 @@ impl<'m> Modules<'m> {
             slots: Vec::new(),
             archives: Vec::new(),
             leaders: Vec::new(),
-            by_path: HashMap::new(),
-            copies: StdHashMap::new(),
-            longer_names: StdHashMap::new(),
+            by_path: PathTable::default(),
+            brief: Vec::new(),
+            copies: HashMap::new(),
+            longer_names: HashMap::new(),
         };
         for (entry, listed) in meta.entries.iter().enumerate() {
             for linkable in &listed.linkables {
@@ -81,9 +92,19 @@ impl<'m> Modules<'m> {
                 }
             }
         }
+        found.brief = found.slots.iter().map(|slot| found.brief_of(slot)).collect();
         found.look_up_paths();
         found.name_shards();
         found
+    }
+
+    fn brief_of(&self, slot: &Slot<'_>) -> Brief {
+        match slot.origin {
+            Origin::Object(object) => Brief { index: object.index, archive: None },
+            Origin::Member(archive) => {
+                Brief { index: self.archives[archive].archive.index, archive: Some(archive) }
+            }
+        }
     }
 
     fn add_archive(&mut self, archive: &'m Archive<'m>, entry: usize) {
@@ -97,7 +118,7 @@ impl<'m> Modules<'m> {
     }
 
     fn look_up_paths(&mut self) {
-        self.by_path.reserve(self.slots.len());
+        self.by_path = PathTable::with_room(self.slots.len());
         let mut repeated = false;
         for (at, slot) in self.slots.iter().enumerate() {
             repeated |= self.by_path.insert(slot.path.as_bytes(), at).is_some();
@@ -107,9 +128,9 @@ impl<'m> Modules<'m> {
             return;
         }
         for (at, slot) in self.slots.iter().enumerate() {
-            match self.by_path[slot.path.as_bytes()] {
-                leader if leader == at => self.leaders.push(at),
-                leader => self.copies.entry(leader).or_default().push(at),
+            match self.by_path.find(slot.path.as_bytes()) {
+                Some(leader) if leader != at => self.copies.entry(leader).or_default().push(at),
+                _ => self.leaders.push(at),
             }
         }
     }
@@ -136,12 +157,24 @@ impl<'m> Modules<'m> {
 
     /// The slot that a path means.
     pub fn find(&self, path: &[u8]) -> Option<usize> {
-        self.by_path.get(path).copied()
+        self.by_path.find(path)
+    }
+
+    /// All paths.
+    pub fn table(&self) -> &PathTable<'m> {
+        &self.by_path
+    }
+
+    /// What plans call a slot, and its archive, in few bytes: looked up for each import.
+    pub fn brief(&self, slot: usize) -> Brief {
+        self.brief[slot]
     }
 
     /// Lets another path mean a slot too, unless it means one already.
     pub fn also_called(&mut self, path: &'m str, slot: usize) {
-        self.by_path.entry(path.as_bytes()).or_insert(slot);
+        if self.find(path.as_bytes()).is_none() {
+            self.by_path.insert(path.as_bytes(), slot);
+        }
     }
 
     /// Where the plans of all objects go.
@@ -159,10 +192,7 @@ impl<'m> Modules<'m> {
 
     /// What plans call a slot.
     pub fn index(&self, slot: usize) -> u64 {
-        match self.slots[slot].origin {
-            Origin::Object(object) => object.index,
-            Origin::Member(archive) => self.archives[archive].archive.index,
-        }
+        self.brief[slot].index
     }
 
     /// Where a member's shard goes.

@@ -1,59 +1,28 @@
-//! Puts plans and shards into place, with as few calls to the kernel as whole files allow.
+//! Puts plans and shards into place, with as few calls to the kernel as it takes.
 //!
-//! Buck2 removes a declared output before it runs an action, so the usual case is a file that is not there: it is
-//! written beside its place and renamed to where nothing is (`RENAME_NOREPLACE`), without a look beforehand. What is
-//! there already goes through `write_if_changed`. `docs/buck2.md` has the reasons and what it costs.
+//! Buck2 removes a declared output before it runs an action and takes none of an action that failed, so a plan that is
+//! not there is created where it belongs: a rename would cost more than the plan. The lists that name the plans are
+//! removed before the first plan is written, and appear whole after the last. A file that is there already is replaced
+//! as a whole, if its content differs. `docs/buck2.md` has the reasons and what they save.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, remove, write_atomically, write_if_changed};
+use distlto_prepare::write::{IoError, remove, write_atomically, write_if_changed};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-/// Tells apart the temporaries of this process.
-static NUMBER: AtomicU64 = AtomicU64::new(0);
-
-/// Writes a file unless it holds this content already, making its directory where there is none.
-pub fn write(path: &str, bytes: &[u8], temporary: &mut String) -> Result<(), IoError> {
-    let directory = path.rfind('/').map_or("", |slash| &path[..=slash]);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    temporary.clear();
-    temporary.push_str(directory);
-    temporary.push_str(TEMPORARY_PREFIX);
-    for part in [u64::from(std::process::id()), number] {
-        push_hex(temporary, part);
-    }
-    let Ok(mut file) = create(temporary) else {
-        // No directory, most likely; if it is something else, the slow way says so.
+/// Writes a plan unless it holds this content already, making its directory where there is none.
+pub fn write(path: &str, bytes: &[u8]) -> Result<(), IoError> {
+    // Whatever is in the way, the slow way deals with it or says what it is.
+    let Ok(mut file) = OpenOptions::new().write(true).create_new(true).open(path) else {
         return write_if_changed(Path::new(path), bytes).map(drop);
     };
-    let written = file.write_all(bytes);
-    drop(file);
-    if written.is_ok() && renameat_with(CWD, &**temporary, CWD, path, RenameFlags::NOREPLACE).is_ok() {
-        return Ok(());
-    }
-    remove(Path::new(temporary))?;
-    written.map_err(IoError::on("write", path))?;
-    write_if_changed(Path::new(path), bytes).map(drop)
-}
-
-fn create(path: &str) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).open(path)
-}
-
-fn push_hex(text: &mut String, mut number: u64) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    text.push('-');
-    loop {
-        text.push(char::from(DIGITS[(number & 15) as usize]));
-        number >>= 4;
-        if number == 0 {
-            break;
-        }
-    }
+    file.write_all(bytes).map_err(|source| {
+        let _ = remove(Path::new(path));
+        IoError::on("write", path)(source)
+    })
 }
 
 /// Moves a file, unless the target has its content already. `false` where there is no such file.
@@ -134,18 +103,21 @@ mod tests {
     #[test]
     fn files_are_written_where_they_differ_and_nothing_is_left_beside() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let (path, mut temporary) = (at(&directory, "plan"), String::new());
-        write(&path, b"one", &mut temporary).expect("written");
-        let inode = fs::metadata(&path).expect("a file").ino();
-        write(&path, b"one", &mut temporary).expect("written");
-        assert_eq!(fs::metadata(&path).expect("a file").ino(), inode);
-        write(&path, b"two", &mut temporary).expect("written");
+        let path = at(&directory, "plan");
+        let inode = || fs::metadata(&path).expect("a file").ino();
+        write(&path, b"one").expect("written");
+        let first = inode();
+        write(&path, b"one").expect("written");
+        assert_eq!(inode(), first);
+        write(&path, b"two").expect("written");
+        // Replaced as a whole: whoever has the old one open reads that to its end.
+        assert_ne!(inode(), first);
         assert_eq!(fs::read(&path).expect("read"), b"two");
         assert_eq!(names(&directory), 1);
-        write(&at(&directory, "a/b/plan"), b"deep", &mut temporary).expect("written");
+        write(&at(&directory, "a/b/plan"), b"deep").expect("written");
         assert_eq!(fs::read(at(&directory, "a/b/plan")).expect("read"), b"deep");
         fs::create_dir(at(&directory, "taken")).expect("made");
-        assert!(write(&at(&directory, "taken"), b"x", &mut temporary).is_err());
+        assert!(write(&at(&directory, "taken"), b"x").is_err());
         assert_eq!(names(&directory), 3);
     }
 

@@ -69,7 +69,6 @@ struct Buffers {
     shard: String,
     list: String,
     text: Vec<u8>,
-    temporary: String,
 }
 
 impl Settling<'_> {
@@ -192,13 +191,13 @@ impl Settling<'_> {
         bitcode: bool,
         buffers: &mut Buffers,
     ) -> Result<(), PlanError> {
-        let Buffers { imports, shard, text, temporary, .. } = buffers;
+        let Buffers { imports, shard, text, .. } = buffers;
         if !bitcode {
-            outputs::write(&object.output, b"", temporary)?;
+            outputs::write(&object.output, b"")?;
         }
         text.clear();
         self.form.plan(text, slot, object, bitcode.then_some(&*imports), shard)?;
-        Ok(outputs::write(&object.plan_output, text, temporary)?)
+        Ok(outputs::write(&object.plan_output, text)?)
     }
 
     fn member_plan(&self, slot: usize, bitcode: bool, shard: &str, buffers: &mut Buffers) -> Vec<u8> {
