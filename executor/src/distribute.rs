@@ -83,8 +83,11 @@ pub struct DistributeArgs {
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
     /// Print each command and what it took
-    #[arg(short, long)]
+    #[arg(short, long, overrides_with = "quiet")]
     pub verbose: bool,
+    /// Print failures and the compilers' warnings, and nothing else
+    #[arg(short, long, overrides_with = "verbose")]
+    pub quiet: bool,
     /// The job file that lld wrote
     #[arg(value_name = "JOBFILE")]
     pub job_file: PathBuf,
@@ -137,6 +140,13 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
     if args.dry_run {
         return Ok(print_commands(&file)?);
     }
+    let spawner = ForkServer::new(LocalSpawner);
+    if file.jobs.len() > 1 {
+        spawner.prewarm(OsStr::new(file.compiler()), file.jobs.len());
+    }
+    if let Some(linker) = linker.as_ref().filter(|_| !args.quiet) {
+        linker.dropped().iter().for_each(|dropped| telling::warn(dropped));
+    }
     let base = std::env::current_dir().map_err(IoError::on("find", "the current directory"))?;
     let elsewhere = modules::find(&file, &base, &name)?;
     let mut saved = None;
@@ -146,7 +156,8 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
     }
     cost::set_costs(&mut file, None);
     let mut own = OwnDirectories::make(&file, &args.job_file, linker)?;
-    let session = Session { args, cancel, file: &file, base: &base, own: &own, saved: saved.as_ref() };
+    let (file, base, saved) = (&file, base.as_path(), saved.as_ref());
+    let session = Session { args, cancel, spawner: &spawner, file, base, own: &own, saved };
     let result = session.run(&elsewhere, jobserver);
     if cancel.is_cancelled() {
         own.clean_up_after_linker();
@@ -165,6 +176,7 @@ fn print_commands(file: &JobFile) -> Result<u8, IoError> {
 struct Session<'a> {
     args: &'a DistributeArgs,
     cancel: &'a Cancel,
+    spawner: &'a ForkServer<LocalSpawner>,
     file: &'a JobFile,
     base: &'a Path,
     own: &'a OwnDirectories,
@@ -177,7 +189,7 @@ impl Session<'_> {
         elsewhere: &Elsewhere,
         jobserver: Option<jobserver::Client>,
     ) -> Result<u8, DistributeError> {
-        let telling = Telling::new(self.args.verbose, self.log()?);
+        let telling = Telling::new(self.args.verbose, self.args.quiet, self.log()?);
         let placed = self.placed(elsewhere)?;
         let graph = placed.as_ref().map_or(&self.file.graph, |placed| &placed.graph);
         let repeat = |job: ActionId| match (self.saved, &placed) {
@@ -187,8 +199,7 @@ impl Session<'_> {
         };
         let directory = placed.as_ref().map_or_else(|| self.base.to_owned(), Placed::directory);
         let places = self.own.places(placed.is_some().then_some(self.base));
-        let spawner = ForkServer::new(LocalSpawner);
-        let mut options = run::Options::new(&spawner, self.cancel, &telling);
+        let mut options = run::Options::new(self.spawner, self.cancel, &telling);
         if let Some(jobs) = self.args.jobs {
             options.jobs = jobs.into();
         }
@@ -200,9 +211,6 @@ impl Session<'_> {
         options.grace = GRACE;
         options.places = Some(&places);
         options.repeat = Some(&repeat);
-        if self.file.jobs.len() > 1 {
-            spawner.prewarm(OsStr::new(self.file.compiler()), self.file.jobs.len());
-        }
         let jobs = options.jobs;
         let report = self.run_all(graph, &options);
         telling.tell_summary(&self.program(), &report, jobs);

@@ -3,6 +3,7 @@
 //! An error type names its class with `#[diagnostic(code(distlto::...))]`; the class decides the exit code.
 //! A linker or compiler that fails keeps its own exit code, which the caller passes on unchanged.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
@@ -48,7 +49,8 @@ pub fn print(error: &dyn Diagnostic) {
     if handler.render_report(&mut text, error).is_err() || text.trim().is_empty() {
         text = error.to_string();
     }
-    eprintln!("{}", text.trim_end());
+    // A reader that has gone away, as of a linker that was killed, is no reason to panic.
+    let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
 }
 
 /// Runs a program's body: prints what it returns as an error and gives the exit code of its class.

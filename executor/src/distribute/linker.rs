@@ -8,6 +8,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use distlto_planner::dtlto::dropped::{self, Dropped};
+use distlto_planner::invocation::{self, Program};
+use distlto_planner::response;
+use distlto_planner::words::{Word, lossy};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, getppid, pidfd_open};
 use serde::{Deserialize, Serialize};
@@ -59,9 +63,34 @@ impl Linker {
 
     /// Whether it was told to keep its temporaries.
     pub fn keeps_temporaries(&self) -> bool {
-        let arguments = fs::read(format!("/proc/{}/cmdline", self.process)).unwrap_or_default();
-        let keeps = |word: &[u8]| word.starts_with(b"--save-temps") || word.starts_with(b"-save-temps");
-        arguments.split(|&byte| byte == 0).any(keeps)
+        let keeps = |word: &Word| word.starts_with(b"--save-temps") || word.starts_with(b"-save-temps");
+        self.arguments().iter().any(keeps)
+    }
+
+    /// What its link line asks for and it does not tell the compilers, each with what mends it, in the spelling of the
+    /// program that started it. Nothing where its link line is not to be had.
+    pub fn dropped(&self) -> Vec<String> {
+        let by_driver = stat(self.process).and_then(|found| program_of(found.parent)).is_some_and(is_driver);
+        let arguments = self.arguments();
+        let Some((linker, words)) = arguments.split_first() else { return Vec::new() };
+        let first = words.first().map(Vec::as_slice);
+        if invocation::program(&lossy(linker), first) != Program::Lld {
+            return Vec::new();
+        }
+        let dropped = dropped::of_words(words).unwrap_or_default();
+        let text = |dropped: &Dropped| match by_driver {
+            true => dropped.for_driver().to_string(),
+            false => dropped.to_string(),
+        };
+        dropped.iter().map(text).collect()
+    }
+
+    /// Its name and arguments, response files expanded. The distributor runs where the linker does.
+    fn arguments(&self) -> Vec<Word> {
+        let line = fs::read(format!("/proc/{}/cmdline", self.process)).unwrap_or_default();
+        let line = line.strip_suffix(b"\0").unwrap_or(&line);
+        let words: Vec<Word> = line.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect();
+        response::expand(words.clone()).unwrap_or(words)
     }
 
     /// Has the run end when the linker does.
@@ -143,6 +172,17 @@ pub fn temporaries_among<'a>(
         (there && temporaries::is_temporary(name, linker.process)).then(|| name.to_owned())
     };
     files.filter_map(name).collect()
+}
+
+/// The name of a process's program.
+fn program_of(process: u32) -> Option<String> {
+    let path = fs::read_link(format!("/proc/{process}/exe")).ok()?;
+    Some(path.file_name()?.to_str()?.to_owned())
+}
+
+/// Whether a program is a compiler driver, or what gcc has between itself and the linker.
+fn is_driver(program: String) -> bool {
+    program == "collect2" || invocation::program(&program, None) == Program::Clang
 }
 
 /// What the system says of a process.

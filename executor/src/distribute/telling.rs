@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use distlto_planner::words::shell_quote;
 
-use crate::progress::{JsonProgress, Plan, Progress, Step, Style, human, of_style};
+use crate::progress::{JsonProgress, PlainProgress, Plan, Progress, Step, Style, human, of_style};
 use crate::report::{Counts, Failure, Measured, Outcome, Report};
 
 /// A run that is no longer than this is not worth a line in a build's output.
@@ -22,17 +22,22 @@ pub struct Telling {
     inner: Box<dyn Progress>,
     log: Option<JsonProgress<File>>,
     verbose: bool,
+    quiet: bool,
 }
 
 impl Telling {
-    /// With a line for each job if `verbose`.
-    pub fn new(verbose: bool, log: Option<JsonProgress<File>>) -> Self {
-        Self { inner: of_style(Style { json: false, verbose }), log, verbose }
+    /// With a line for each job if `verbose`; with failures and the compilers' warnings alone if `quiet`.
+    pub fn new(verbose: bool, quiet: bool, log: Option<JsonProgress<File>>) -> Self {
+        let inner: Box<dyn Progress> = match quiet {
+            true => Box::new(PlainProgress::new(io::stderr(), false)),
+            false => of_style(Style { json: false, verbose }),
+        };
+        Self { inner, log, verbose, quiet }
     }
 
     /// The line at the end. `jobs` is how many ran at once at most.
     pub fn tell_summary(&self, program: &str, report: &Report, jobs: usize) {
-        let small = report.wall < WORTH_A_LINE && !io::stderr().is_terminal();
+        let small = self.quiet || report.wall < WORTH_A_LINE && !io::stderr().is_terminal();
         if self.verbose || !report.is_success() || !small {
             say(&summary(program, report, jobs));
         }
@@ -84,6 +89,11 @@ impl Progress for Telling {
         }
         self.log.iter().for_each(|log| log.summary(counts, wall));
     }
+}
+
+/// Something that the linker did not tell the compilers.
+pub fn warn(dropped: &str) {
+    say(&format!("distlto-distribute: warning: {dropped}"));
 }
 
 /// A standard error that is gone is no reason to fail a link.

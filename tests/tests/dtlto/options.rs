@@ -73,6 +73,36 @@ fn an_untold_link_is_silent_and_a_verbose_one_is_not() -> Result<()> {
     Ok(())
 }
 
+/// What lld does not tell the compilers is said, with the option that mends it; with that option it is not.
+#[test]
+fn what_lld_leaves_out_is_said() -> Result<()> {
+    let small = Small::create("left-out")?;
+    let link = |arguments: &[&str]| -> Result<String> {
+        let output = succeed(small.link(&[])?.args(["-Wl,-mllvm,-inline-threshold=7"]).args(arguments))?;
+        Ok(String::from_utf8(output.stderr)?)
+    };
+    let said = link(&[])?;
+    let warning =
+        said.strip_prefix("distlto-distribute: warning: -mllvm").and_then(|rest| rest.split_once("; add "));
+    let (_, mending) = warning.with_context(|| format!("no remedy in\n{said}"))?;
+    let mending = shlex::split(mending.trim()).context("words for a shell")?;
+    ensure!(mending.iter().all(|word| word.starts_with("-Wl,")), "{mending:?} are no words for a driver");
+    let said = link(&mending.iter().map(String::as_str).collect::<Vec<_>>())?;
+    ensure!(said.is_empty(), "{said}");
+    let said = link(&["-Xthinlto-distributor=--quiet"])?;
+    ensure!(said.is_empty(), "{said}");
+    // lld itself, started by this test.
+    let distributor = distlto_tests::distlto::distributor()?.display();
+    let clang = small.folder.toolchain.tool("clang")?;
+    let line = format!("%lld --thinlto-distributor={distributor} -e main -shared -mllvm -inline-threshold=7");
+    let mut direct = small.folder.command(&line, "")?;
+    direct.arg(format!("--thinlto-remote-compiler={}", clang.display()));
+    let output = succeed(direct.args(["main.o", "liba.a", "-o", "out/program"]))?;
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(said.contains("; add --thinlto-remote-compiler-arg=-mllvm "), "{said}");
+    Ok(())
+}
+
 /// What a compiler warns of is passed on.
 #[test]
 fn warnings_are_passed_on() -> Result<()> {

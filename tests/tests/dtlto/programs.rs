@@ -96,6 +96,11 @@ fn names_with_quotes() -> Result<()> {
 }
 
 #[test]
+fn names_with_semicolons() -> Result<()> {
+    check("names/semicolon.c", 2)
+}
+
+#[test]
 fn names_above() -> Result<()> {
     check("names/above.c", 2)
 }
