@@ -6,14 +6,21 @@
 //! facts are those of Linux's `/proc/PID/stat` (proc(5)); where there is none, only the parent is known.
 
 use std::fs;
+#[cfg(target_os = "linux")]
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use distlto_planner::dtlto::dropped::{self, Dropped};
 use distlto_planner::invocation::{self, Program};
 use distlto_planner::response;
 use distlto_planner::words::{Word, lossy};
+#[cfg(target_os = "linux")]
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, getppid, pidfd_open};
+#[cfg(target_os = "linux")]
+use rustix::io::Errno;
+use rustix::process::getppid;
+#[cfg(target_os = "linux")]
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use serde::{Deserialize, Serialize};
 
 use super::temporaries;
@@ -70,7 +77,12 @@ impl Linker {
     /// What its link line asks for and it does not tell the compilers, each with what mends it, in the spelling of the
     /// program that started it. Nothing where its link line is not to be had.
     pub fn dropped(&self) -> Vec<String> {
-        let by_driver = stat(self.process).and_then(|found| program_of(found.parent)).is_some_and(is_driver);
+        let starter = stat(self.process).and_then(|found| program_of(found.parent)).unwrap_or_default();
+        // `distlto link --dtlto` has mended the line or said what it cannot mend.
+        if starter == "distlto" {
+            return Vec::new();
+        }
+        let by_driver = is_driver(&starter);
         let arguments = self.arguments();
         let Some((linker, words)) = arguments.split_first() else { return Vec::new() };
         let first = words.first().map(Vec::as_slice);
@@ -95,34 +107,38 @@ impl Linker {
 
     /// Has the run end when the linker does.
     pub fn watch(&self, cancel: &Cancel) {
-        let ended = || cancel.cancel(Some(libc::SIGTERM));
-        let is_parent = || getppid().is_some_and(|parent| parent.as_raw_pid().unsigned_abs() == self.process);
         #[cfg(target_os = "linux")]
-        if is_parent() && rustix::process::set_parent_process_death_signal(Some(Signal::TERM)).is_ok() {
-            // It may have ended before the line above.
-            if !is_parent() {
-                ended();
+        match self.descriptor() {
+            Ok(descriptor) => {
+                let cancel = cancel.clone();
+                // Without the thread the run goes on to its end, as without a linker.
+                let _ = std::thread::Builder::new().name("linker".to_owned()).spawn(move || {
+                    let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
+                    while poll(&mut descriptors, None) == Err(Errno::INTR) {}
+                    cancel.cancel(Some(libc::SIGTERM));
+                });
             }
-            return;
+            // A kernel before 5.3. The signal comes once for each thread of a parent that ends, so it is second choice:
+            // from the third one on, this process ends at once.
+            Err(Errno::NOSYS | Errno::PERM) if self.is_parent() => {
+                let _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
+            }
+            Err(_) => {}
         }
-        #[cfg(target_os = "linux")]
-        {
-            let pid = i32::try_from(self.process).ok().and_then(Pid::from_raw);
-            let Some(pid) = pid else { return };
-            let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else {
-                if !self.is_alive() {
-                    ended();
-                }
-                return;
-            };
-            let cancel = cancel.clone();
-            // Without the thread the run goes on to its end, as without a linker.
-            let _ = std::thread::Builder::new().name("linker".to_owned()).spawn(move || {
-                let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
-                while poll(&mut descriptors, None) == Err(rustix::io::Errno::INTR) {}
-                cancel.cancel(Some(libc::SIGTERM));
-            });
+        // It may have ended before it was watched.
+        if !self.is_alive() {
+            cancel.cancel(Some(libc::SIGTERM));
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn descriptor(&self) -> Result<OwnedFd, Errno> {
+        let pid = i32::try_from(self.process).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+        pidfd_open(pid, PidfdFlags::empty())
+    }
+
+    fn is_parent(&self) -> bool {
+        getppid().is_some_and(|parent| parent.as_raw_pid().unsigned_abs() == self.process)
     }
 
     /// Whether it still runs. A zombie, which has removed what it removes, does not.
@@ -130,7 +146,7 @@ impl Linker {
         match stat(self.process) {
             Some(found) => !found.ended && self.started.is_none_or(|started| started == found.started),
             None if Path::new("/proc/self/stat").exists() => false,
-            None => getppid().is_some_and(|parent| parent.as_raw_pid().unsigned_abs() == self.process),
+            None => self.is_parent(),
         }
     }
 
@@ -181,8 +197,8 @@ fn program_of(process: u32) -> Option<String> {
 }
 
 /// Whether a program is a compiler driver, or what gcc has between itself and the linker.
-fn is_driver(program: String) -> bool {
-    program == "collect2" || invocation::program(&program, None) == Program::Clang
+fn is_driver(program: &str) -> bool {
+    program == "collect2" || invocation::program(program, None) == Program::Clang
 }
 
 /// What the system says of a process.
