@@ -174,18 +174,19 @@ fn overhead(program: &Program, tools: &Tools, runs: usize) -> Result<()> {
         }
     }
     let jobs = saved.jobs as f64;
-    println!(
-        "\n{:44} {:>9} {:>9} {:>14}",
-        format!("its {jobs} jobs one by one"),
-        "wall s",
-        "ms a job",
-        "over its script"
-    );
+    let head = format!("its {jobs} jobs one by one, ms a job");
+    println!("\n{head:46} {:>8} {:>12} {:>8} {:>12}", "wall", "over script", "cpu", "over script");
+    let each = |costs: &[Cost]| {
+        let cost = median(costs);
+        (cost.wall / jobs * 1000.0, cost.cpu / jobs * 1000.0)
+    };
     for ((name, _, base), costs) in ways.iter().zip(&rows) {
-        let each = median(costs).wall / jobs * 1000.0;
-        let over = base.map(|base: usize| each - median(&rows[base]).wall / jobs * 1000.0);
-        let over = over.map_or_else(String::new, |over| format!("{over:+.2} ms"));
-        println!("{name:44} {:9.3} {each:9.2} {over:>14}", median(costs).wall);
+        let (wall, cpu) = each(costs);
+        let over = base.map(|base: usize| each(&rows[base])).map_or_else(Default::default, |script| {
+            [wall - script.0, cpu - script.1].map(|over| format!("{over:+.2}"))
+        });
+        let [over_wall, over_cpu] = over;
+        println!("{name:46} {wall:8.2} {over_wall:>12} {cpu:8.2} {over_cpu:>12}");
     }
     println!("aim: less than 2 ms a job over the script");
     Ok(())
