@@ -105,7 +105,7 @@ fn gnu(
         link_plan: request.link_plan,
         final_list,
         arguments: &link.arguments,
-        brought: &link.brings()?,
+        brought: &link.brings(meta.flags()),
     }
     .finish()?;
     warn(request, &unknown);

@@ -5,7 +5,7 @@
 //! lists it, when the entry changes. The order is the stock planner's; `docs/buck2.md` describes it.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::listing::{Listing, Loaded};
 use super::meta::{Entry, Linkable, Meta, Opaque};
@@ -23,7 +23,7 @@ pub struct FinalList<'a> {
     pub listing: &'a Listing<'a>,
     /// The lines of the link's argument file with search paths.
     pub search_paths: &'a [&'a [u8]],
-    /// Whether the final link's command brings a file by itself, one that the meta file does not list.
+    /// Whether the final link has a file without being told, one that the meta file does not list.
     pub brought: &'a dyn Fn(&[u8]) -> bool,
 }
 
@@ -37,14 +37,13 @@ impl FinalList<'_> {
         let leading = entries.iter().take_while(|entry| entry.linkables.is_empty()).count();
         (0..leading).for_each(|entry| writer.all_flags(entry));
         let opaque = self.opaque();
-        let named = self.named_by_flags();
         let mut last = None;
         for loaded in &self.listing.loaded {
             let known = match loaded.slot {
                 Some(slot) => Some(self.modules.slots[slot].entry),
                 None => opaque.get(loaded.line).map(|(entry, _)| *entry),
             };
-            if known.is_none() && (named.contains(loaded.line) || (self.brought)(loaded.line)) {
+            if known.is_none() && (self.brought)(loaded.line) {
                 continue;
             }
             if let Some(entry) = known {
@@ -101,18 +100,6 @@ impl FinalList<'_> {
             }
         }
         found
-    }
-
-    /// Files that flags name: the flags bring them, and a second time they would define their symbols twice.
-    fn named_by_flags(&self) -> HashSet<&[u8]> {
-        self.meta
-            .entries
-            .iter()
-            .flat_map(|entry| entry.pre_flags.iter().chain(&entry.post_flags))
-            .flat_map(|flag| flag.strip_prefix("-Wl,").unwrap_or(flag).split(','))
-            .filter(|word| !word.starts_with('-'))
-            .map(str::as_bytes)
-            .collect()
     }
 }
 

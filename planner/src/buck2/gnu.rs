@@ -33,7 +33,7 @@ pub struct GnuLink<'a> {
     pub final_list: &'a str,
     /// The content of the link's own argument file.
     pub arguments: &'a [u8],
-    /// Whether the final link's command brings a file by itself, one that the meta file does not list.
+    /// Whether the final link has a file without being told, one that the meta file does not list.
     pub brought: &'a dyn Fn(&[u8]) -> bool,
 }
 

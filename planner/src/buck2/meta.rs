@@ -24,6 +24,14 @@ pub struct Meta<'a> {
     pub entries: Vec<Entry<'a>>,
 }
 
+impl Meta<'_> {
+    /// All flags.
+    pub fn flags(&self) -> impl Iterator<Item = &str> {
+        let flags = self.entries.iter().flat_map(|entry| entry.pre_flags.iter().chain(&entry.post_flags));
+        flags.map(|flag| &**flag)
+    }
+}
+
 /// What one dependency gives to the link.
 #[derive(Debug, Default)]
 pub struct Entry<'a> {

@@ -9,7 +9,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-use distlto_prepare::write::{IoError, remove, write_atomically, write_if_changed};
+use distlto_prepare::write::{IoError, remove, write_if_changed};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
@@ -55,10 +55,10 @@ pub fn transfer(from: &str, to: &str) -> Result<bool, IoError> {
     }
 }
 
-/// Copies a file.
+/// Copies a file, unless the target has its content already.
 pub fn copy(from: &str, to: &str) -> Result<(), IoError> {
     let bytes = fs::read(from).map_err(IoError::on("read", from))?;
-    write_atomically(Path::new(to), &bytes)
+    write_if_changed(Path::new(to), &bytes).map(drop)
 }
 
 /// Makes a directory and those above it.

@@ -33,6 +33,8 @@ pub struct Place {
 #[derive(Debug, Default)]
 pub struct Places {
     found: HashMap<Word, Place>,
+    /// The words of the line that bring files, by their place on it.
+    words: HashMap<usize, Word>,
 }
 
 impl Places {
@@ -53,9 +55,15 @@ impl Places {
         };
         for (at, argument) in arguments.iter().enumerate() {
             match argument {
-                Argument::Input(word) => walk.file(word, at, given.contains(word)),
+                Argument::Input(word) => {
+                    walk.places.words.insert(at, word.clone());
+                    walk.file(word, at, given.contains(word));
+                }
                 Argument::Library(name) => {
-                    walk.library(name, at, given.contains(format!("-l{name}").as_bytes()), 0);
+                    let word = format!("-l{name}").into_bytes();
+                    let given = given.contains(&word);
+                    walk.places.words.insert(at, word);
+                    walk.library(name, at, given, 0);
                 }
                 Argument::Option(option) => match (option.name.as_str(), &option.value) {
                     ("Bstatic", _) => walk.only_static = true,
@@ -77,6 +85,14 @@ impl Places {
     /// Whether a name stands there.
     pub fn has(&self, name: &[u8]) -> bool {
         self.found.contains_key(name)
+    }
+
+    /// Whether the final link has a file without being told: what stands outside the argument file it is given again,
+    /// and flags too. `flags` are the words of all flags.
+    pub fn brings(&self, file: &[u8], flags: &HashSet<Word>) -> bool {
+        self.find(file).is_some_and(|(_, place)| {
+            !place.given || self.words.get(&place.at.0).is_some_and(|word| flags.contains(word))
+        })
     }
 
     /// The place of a file, or of the archive whose member is named; with the file that stands there.

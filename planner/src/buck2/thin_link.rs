@@ -3,6 +3,7 @@
 //! A linker without `--thinlto-full-index` gets the command without that option and with a trace of what it loads;
 //! whether it has the option it is asked. Knows nothing of plans.
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::fs;
 
@@ -97,16 +98,22 @@ impl<'a> ThinLink<'a> {
         Ok(Linked { output })
     }
 
-    /// Whether the final link's command brings a file that a private linker's list names: the driver's own additions,
-    /// and what stands beside the argument file.
-    pub fn brings(&self) -> Result<impl Fn(&[u8]) -> bool + Sync + use<>, PlanError> {
-        let places = match &self.linker {
-            Some(linker) if linker.has_full_index => {
-                Places::of(&linker.line, &self.given()?, &|name| !name.ends_with(b".o"))?
+    /// Whether the final link has a file that the meta file does not list without being told: what the driver adds and
+    /// what stands beside the argument file, since its command has them too, and what flags name, which it is given.
+    pub fn brings<'f>(&'f self, flags: impl IntoIterator<Item = &'f str>) -> impl Fn(&[u8]) -> bool + 'f {
+        let flags = linker_words(flags.into_iter().map(|flag| flag.as_bytes().to_vec()));
+        // Most links have no such file, and looking for libraries takes time.
+        let places = OnceCell::new();
+        move |file| match &self.linker {
+            Some(linker) => {
+                let find = || {
+                    let given = self.given()?;
+                    Places::of(&linker.line, &given, &|name| !name.ends_with(b".o")).map_err(PlanError::from)
+                };
+                places.get_or_init(|| find().unwrap_or_default()).brings(file, &flags)
             }
-            _ => Places::default(),
-        };
-        Ok(move |file: &[u8]| places.find(file).is_some_and(|(_, place)| !place.given))
+            None => flags.contains(file),
+        }
     }
 
     /// The words of the argument file, or of the whole command where it has none.

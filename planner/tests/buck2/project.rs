@@ -2,7 +2,8 @@
 //!
 //! The working directory belongs to the whole process, so cases take turns.
 
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{env, fs};
 
@@ -58,4 +59,20 @@ pub fn finish(meta_file: &str, index: &str, arguments: &[u8]) -> Result<Vec<Stri
         brought: &|_| false,
     }
     .finish()
+}
+
+/// Every file below a directory, with what tells whether it was written anew.
+pub fn files(directory: &str) -> Vec<(PathBuf, u64)> {
+    let mut found = Vec::new();
+    let Ok(entries) = fs::read_dir(directory) else { return found };
+    for entry in entries {
+        let path = entry.expect("listed").path();
+        if path.is_dir() {
+            found.extend(files(path.to_str().expect("UTF-8")));
+        } else {
+            found.push((path.clone(), fs::metadata(&path).expect("a file").ino()));
+        }
+    }
+    found.sort();
+    found
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use anyhow::{Result, ensure};
+use distlto_tests::run::succeed;
 
 use crate::rule::{INDEX, Rule, below};
 
@@ -179,19 +180,26 @@ fn a_linker_that_has_the_option_is_used_as_it_is() -> Result<()> {
 }
 
 #[test]
-fn what_the_command_brings_beside_the_argument_file_is_not_linked_twice() -> Result<()> {
+fn what_the_final_link_has_anyway_is_not_listed_for_it() -> Result<()> {
     let mut rule = Rule::create("beside")?;
     rule.object("main.o", MAIN, true)?;
-    rule.compile("f.o", "int f(void) { return 0; }", false)?;
+    rule.compile("f.o", "int w(void); int f(void) { return w(); }", false)?;
     rule.more.push("f.o".to_owned());
     rule.compile("flag.o", "int flag;", false)?;
-    rule.flags(&["flag.o"]);
+    rule.compile("w.o", "int w(void) { return 0; }", false)?;
+    rule.folder.write("lib/.keep", "")?;
+    rule.archive("lib/libw.a", &["w.o"])?;
+    let flags = ["flag.o", "-Llib", "-Wl,--whole-archive", "-lw", "-Wl,--no-whole-archive"];
+    rule.flags(&flags);
     rule.run()?;
-    ensure!(index_full(&rule)? == [below("main.o"), "flag.o".to_owned()], "{:?}", index_full(&rule)?);
-    ensure!(
-        rule.lines("out/final")? == ["", "out/0/main.o.opt.o", "flag.o"],
-        "{:?}",
-        rule.lines("out/final")?
-    );
-    Ok(())
+    let loaded = index_full(&rule)?;
+    ensure!(loaded == [below("main.o"), "flag.o".to_owned(), "lib/libw.a".to_owned()], "{loaded:?}");
+    let last = rule.lines("out/final")?;
+    ensure!(last[..2] == ["-Llib", "out/0/main.o.opt.o"] && last[2..] == flags, "{last:?}");
+    // Listed a second time, either would define its symbols twice.
+    rule.folder.write("out/0/main.o.opt.o", "")?;
+    rule.compile("out/0/main.o.opt.o", MAIN, false)?;
+    let mut link = std::process::Command::new(&rule.driver[0]);
+    link.args(&rule.driver[1..]).args(["@out/final", "f.o", "-o", "app"]).current_dir(&rule.folder.path);
+    succeed(&mut link).map(drop)
 }

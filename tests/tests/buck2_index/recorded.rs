@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use distlto_tests::distlto;
 use distlto_tests::folder::Folder;
 use distlto_tests::run::succeed;
-use distlto_tests::toolchain::{NEWEST, Toolchain, repository};
+use distlto_tests::toolchain::{Toolchain, repository};
 use serde_json::Value;
 
 const APP: &str = "buck-out/v2/art/root/a8ac7ec86a6bee54/__app__";
@@ -58,7 +58,7 @@ fn text<'v>(value: &'v Value, key: &str) -> Result<&'v str> {
 
 impl Run {
     fn create() -> Result<Self> {
-        let folder = Folder::create(Toolchain { version: NEWEST }, "buck2-index/recorded")?;
+        let folder = Folder::create(Toolchain::from_env()?, "buck2-index/recorded")?;
         let meta = fs::read(recorded("__action___3__/app.thinlto.meta.json"))?;
         folder.write(&format!("{APP}/__action___3__/app.thinlto.meta.json"), &meta)?;
         folder.write(

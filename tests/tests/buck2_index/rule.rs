@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use distlto_tests::distlto;
 use distlto_tests::folder::Folder;
 use distlto_tests::run::{capture, succeed};
-use distlto_tests::toolchain::{NEWEST, Toolchain};
+use distlto_tests::toolchain::Toolchain;
 use serde_json::{Value, json};
 
 /// Where the linker writes.
@@ -31,7 +31,7 @@ pub struct Rule {
 impl Rule {
     /// A link of nothing, with `--thinlto-full-index` where the rule has it.
     pub fn create(name: &str) -> Result<Self> {
-        let folder = Folder::create(Toolchain { version: NEWEST }, &format!("buck2-index/{name}"))?;
+        let folder = Folder::create(Toolchain::from_env()?, &format!("buck2-index/{name}"))?;
         let tool = |name| -> Result<String> { Ok(folder.toolchain.tool(name)?.display().to_string()) };
         let driver =
             vec![tool("clang++")?, "-fuse-ld=lld".to_owned(), format!("--ld-path={}", tool("ld.lld")?)];
