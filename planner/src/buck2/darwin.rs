@@ -81,13 +81,10 @@ pub fn read<'a>(path: &Path, text: &'a [u8], premerger: bool) -> Result<DarwinMe
 impl DarwinMeta<'_> {
     /// What it lists. A merged module means the object that it is made from.
     pub fn modules(&self) -> Modules<'_> {
-        let mut modules = Modules::of(&self.meta);
-        for (slot, merged) in self.merged.iter().enumerate() {
-            if let Some(merged) = merged {
-                modules.also_called(merged, slot);
-            }
-        }
-        modules
+        let merged = self.merged.iter().enumerate();
+        let names: Vec<(&str, usize)> =
+            merged.filter_map(|(slot, merged)| Some((merged.as_deref()?, slot))).collect();
+        Modules::with_names(&self.meta, &names)
     }
 
     /// For the linker: where the merged module of each object goes, as JSON.

@@ -80,6 +80,7 @@ impl ImportList {
                 self.unknown.push(unlisted(importer, file, &text[..end])?);
                 return Ok::<(), PlanError>(());
             };
+            let slot = slot as usize;
             // Most are marked already, and a line of memory that is only read stays with every processor.
             if !imported[slot].load(Ordering::Relaxed) {
                 imported[slot].store(true, Ordering::Relaxed);
@@ -88,6 +89,7 @@ impl ImportList {
             match archive {
                 None => self.objects.push(index),
                 Some(archive) => {
+                    let archive = archive as usize;
                     if self.named[archive] != self.number {
                         self.named[archive] = self.number;
                         self.archives.push(index);

@@ -41,7 +41,7 @@ pub struct Brief {
     /// What plans call it.
     pub index: u64,
     /// The archive that it is a member of.
-    pub archive: Option<usize>,
+    pub archive: Option<u32>,
 }
 
 /// An archive with its members.
@@ -62,7 +62,7 @@ pub struct Modules<'m> {
     pub archives: Vec<ArchiveSlots<'m>>,
     /// The slots that their path means.
     pub leaders: Vec<usize>,
-    by_path: PathTable<'m>,
+    by_path: PathTable,
     brief: Vec<Brief>,
     copies: HashMap<usize, Vec<usize>>,
     /// Shards that cannot have their base name alone.
@@ -72,6 +72,11 @@ pub struct Modules<'m> {
 impl<'m> Modules<'m> {
     /// Finds what a meta file lists.
     pub fn of(meta: &'m Meta<'m>) -> Self {
+        Self::with_names(meta, &[])
+    }
+
+    /// The same, with further names of slots; a slot's own path comes before them.
+    pub fn with_names(meta: &'m Meta<'m>, others: &[(&str, usize)]) -> Self {
         let mut found = Self {
             slots: Vec::new(),
             archives: Vec::new(),
@@ -93,7 +98,7 @@ impl<'m> Modules<'m> {
             }
         }
         found.brief = found.slots.iter().map(|slot| found.brief_of(slot)).collect();
-        found.look_up_paths();
+        found.look_up_paths(others);
         found.name_shards();
         found
     }
@@ -102,7 +107,8 @@ impl<'m> Modules<'m> {
         match slot.origin {
             Origin::Object(object) => Brief { index: object.index, archive: None },
             Origin::Member(archive) => {
-                Brief { index: self.archives[archive].archive.index, archive: Some(archive) }
+                let index = self.archives[archive].archive.index;
+                Brief { index, archive: u32::try_from(archive).ok() }
             }
         }
     }
@@ -117,18 +123,18 @@ impl<'m> Modules<'m> {
         self.archives.push(ArchiveSlots { archive, members: (first..self.slots.len()).collect() });
     }
 
-    fn look_up_paths(&mut self) {
-        self.by_path = PathTable::with_room(self.slots.len());
-        let mut repeated = false;
+    /// `others` are further names of slots, for what is not a slot's own path.
+    fn look_up_paths(&mut self, others: &[(&str, usize)]) {
+        let paths = self.slots.iter().enumerate().map(|(at, slot)| (slot.path, at));
+        let paths: Vec<(&[u8], u32)> = others
+            .iter()
+            .copied()
+            .chain(paths)
+            .map(|(path, slot)| (path.as_bytes(), u32::try_from(slot).unwrap_or(u32::MAX)))
+            .collect();
+        self.by_path = PathTable::of(&paths);
         for (at, slot) in self.slots.iter().enumerate() {
-            repeated |= self.by_path.insert(slot.path.as_bytes(), at).is_some();
-        }
-        if !repeated {
-            self.leaders = (0..self.slots.len()).collect();
-            return;
-        }
-        for (at, slot) in self.slots.iter().enumerate() {
-            match self.by_path.find(slot.path.as_bytes()) {
+            match self.find(slot.path.as_bytes()) {
                 Some(leader) if leader != at => self.copies.entry(leader).or_default().push(at),
                 _ => self.leaders.push(at),
             }
@@ -157,24 +163,17 @@ impl<'m> Modules<'m> {
 
     /// The slot that a path means.
     pub fn find(&self, path: &[u8]) -> Option<usize> {
-        self.by_path.find(path)
+        self.by_path.find(path).map(|slot| slot as usize)
     }
 
     /// All paths.
-    pub fn table(&self) -> &PathTable<'m> {
+    pub fn table(&self) -> &PathTable {
         &self.by_path
     }
 
     /// What plans call a slot, and its archive, in few bytes: looked up for each import.
     pub fn brief(&self, slot: usize) -> Brief {
         self.brief[slot]
-    }
-
-    /// Lets another path mean a slot too, unless it means one already.
-    pub fn also_called(&mut self, path: &'m str, slot: usize) {
-        if self.find(path.as_bytes()).is_none() {
-            self.by_path.insert(path.as_bytes(), slot);
-        }
     }
 
     /// Where the plans of all objects go.

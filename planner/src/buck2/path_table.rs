@@ -1,106 +1,110 @@
-//! Paths to numbers, for many look-ups at once: first all hashes, then all entries, then all comparisons.
+//! Paths to numbers, for tens of millions of look-ups: by hash and length alone, all hashes of a list first.
 //!
-//! A look-up waits for memory, not for the processor. Done one kind of step at a time, the waits of a whole list
-//! overlap. Knows nothing of what the numbers mean.
+//! A look-up waits for memory, not for the processor, and comparing a path waits longest. Paths in the table are told
+//! apart when it is made; another one is taken for one of them once in 2^64 times the table's size, and the seed differs
+//! from run to run. Then a plan names one import too many. Knows nothing of what the numbers mean.
 
 use std::hash::BuildHasher;
-use std::hint::black_box;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// What stands for "no number".
-const NONE: u32 = u32::MAX;
-
 /// A table of paths.
 #[derive(Debug, Default)]
-pub struct PathTable<'p> {
+pub struct PathTable {
     hasher: DefaultHashBuilder,
-    /// Upper half of a path's hash, and its number in `paths`.
-    entries: HashTable<(u32, u32)>,
-    paths: Vec<(&'p [u8], usize)>,
+    entries: HashTable<Entry>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    hash: u64,
+    length: u32,
+    value: u32,
 }
 
 /// Buffers for looking up one list after another.
 #[derive(Debug, Default)]
 pub struct Lookup {
-    lines: Vec<(usize, usize, u64)>,
-    found: Vec<u32>,
+    lines: Vec<Line>,
+    values: Vec<Option<u32>>,
 }
 
-impl<'p> PathTable<'p> {
-    /// An empty table with room.
-    pub fn with_room(paths: usize) -> Self {
-        Self { entries: HashTable::with_capacity(paths), paths: Vec::with_capacity(paths), ..Self::default() }
+#[derive(Debug)]
+struct Line {
+    hash: u64,
+    length: u32,
+    end: usize,
+}
+
+impl PathTable {
+    /// Makes a table of paths and their values; of several values of one path the last counts.
+    pub fn of(paths: &[(&[u8], u32)]) -> Self {
+        loop {
+            let table = Self { hasher: DefaultHashBuilder::default(), entries: HashTable::new() };
+            // Two paths of one hash: another seed tells them apart.
+            if let Some(table) = table.filled(paths) {
+                return table;
+            }
+        }
     }
 
-    /// Gives a path a value; returns the value it had.
-    pub fn insert(&mut self, path: &'p [u8], value: usize) -> Option<usize> {
-        let hash = self.hasher.hash_one(path);
-        let paths = &mut self.paths;
-        let same = |&(tag, at): &(u32, u32)| tag == tag_of(hash) && paths[at as usize].0 == path;
-        if let Some(&(_, at)) = self.entries.find(hash, same) {
-            return Some(std::mem::replace(&mut paths[at as usize].1, value));
+    /// `None` where two paths have one hash.
+    fn filled(mut self, paths: &[(&[u8], u32)]) -> Option<Self> {
+        self.entries.reserve(paths.len(), |entry| entry.hash);
+        // While the table is filled, an entry's value is where its path stands in `paths`.
+        for (at, &(path, _)) in (0_u32..).zip(paths) {
+            let hash = self.hasher.hash_one(path);
+            let entry = Entry { hash, length: length_of(path.len()), value: at };
+            match self.entries.find_mut(hash, |entry| entry.hash == hash) {
+                Some(earlier) if paths[earlier.value as usize].0 == path => *earlier = entry,
+                Some(_) => return None,
+                None => {
+                    self.entries.insert_unique(hash, entry, |entry| entry.hash);
+                }
+            }
         }
-        // Beyond that the table holds no path; such a link would need hundreds of gigabytes for its meta file.
-        let at = u32::try_from(paths.len()).ok().filter(|&at| at != NONE)?;
-        paths.push((path, value));
-        let hasher = &self.hasher;
-        self.entries
-            .insert_unique(hash, (tag_of(hash), at), |&(_, at)| hasher.hash_one(paths[at as usize].0));
-        None
+        for entry in self.entries.iter_mut() {
+            entry.value = paths[entry.value as usize].1;
+        }
+        Some(self)
     }
 
     /// The value of a path.
-    pub fn find(&self, path: &[u8]) -> Option<usize> {
-        let hash = self.hasher.hash_one(path);
-        let same = |&(tag, at): &(u32, u32)| tag == tag_of(hash) && self.paths[at as usize].0 == path;
-        self.entries.find(hash, same).map(|&(_, at)| self.paths[at as usize].1)
+    pub fn find(&self, path: &[u8]) -> Option<u32> {
+        self.value(self.hasher.hash_one(path), length_of(path.len()))
     }
 
-    /// Calls `each` with every line of a text that is not empty, where it ends, and the line's value.
+    fn value(&self, hash: u64, length: u32) -> Option<u32> {
+        let same = |entry: &Entry| entry.hash == hash && entry.length == length;
+        self.entries.find(hash, same).map(|entry| entry.value)
+    }
+
+    /// Calls `each` with every line of a text that is not empty: where it ends, and its value.
     pub fn find_lines<E>(
         &self,
         text: &[u8],
         lookup: &mut Lookup,
-        mut each: impl FnMut(usize, Option<usize>) -> Result<(), E>,
+        mut each: impl FnMut(usize, Option<u32>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Lookup { lines, found } = lookup;
+        let Lookup { lines, values } = lookup;
         lines.clear();
         let mut begin = 0;
         for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
             if end > begin {
-                lines.push((begin, end, self.hasher.hash_one(&text[begin..end])));
+                let hash = self.hasher.hash_one(&text[begin..end]);
+                lines.push(Line { hash, length: length_of(end - begin), end });
             }
             begin = end + 1;
         }
-        found.clear();
-        found.extend(lines.iter().map(|&(_, _, hash)| {
-            self.entries.find(hash, |&(tag, _)| tag == tag_of(hash)).map_or(NONE, |&(_, at)| at)
-        }));
-        // Comparing waits for one path after another; a look at each beforehand does not.
-        black_box(found.iter().fold(0, |seen, &at| seen ^ self.paths.get(at as usize).map_or(0, ends)));
-        for (&(begin, end, _), &at) in lines.iter().zip(&*found) {
-            let line = &text[begin..end];
-            let value = match self.paths.get(at as usize) {
-                Some(&(path, value)) if path == line => Some(value),
-                // Another path with half of the hash.
-                Some(_) => self.find(line),
-                None => None,
-            };
-            each(end, value)?;
-        }
-        Ok(())
+        values.clear();
+        values.extend(lines.iter().map(|line| self.value(line.hash, line.length)));
+        lines.iter().zip(&*values).try_for_each(|(line, &value)| each(line.end, value))
     }
 }
 
-/// Both ends of a path and its middle: with these, all of it has come from memory, for paths of usual length.
-fn ends(&(path, _): &(&[u8], usize)) -> u8 {
-    let at = |at: usize| path.get(at).copied().unwrap_or_default();
-    at(0) ^ at(path.len() / 2) ^ at(path.len().wrapping_sub(1))
-}
-
-fn tag_of(hash: u64) -> u32 {
-    (hash >> 32) as u32
+/// A length as it is compared: no path is longer than the 4 kilobytes that a system takes.
+fn length_of(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -111,33 +115,44 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_table_is_a_map(paths in prop::collection::vec("[ab/]{0,4}", 0..60), lines in prop::collection::vec("[ab/]{0,4}", 0..60)) {
-            let (mut table, mut map) = (PathTable::with_room(2), HashMap::new());
-            for (value, path) in paths.iter().enumerate() {
-                prop_assert_eq!(table.insert(path.as_bytes(), value), map.insert(path.as_str(), value));
-            }
+        fn the_table_is_a_map(
+            paths in prop::collection::vec("[ab/]{0,4}", 0..60),
+            lines in prop::collection::vec("[ab/]{0,4}", 0..60),
+        ) {
+            let pairs: Vec<(&[u8], u32)> = paths.iter().map(|path| path.as_bytes()).zip(7..).collect();
+            let table = PathTable::of(&pairs);
+            let map: HashMap<&[u8], u32> = pairs.iter().copied().collect();
             for line in &lines {
-                prop_assert_eq!(table.find(line.as_bytes()), map.get(line.as_str()).copied());
+                prop_assert_eq!(table.find(line.as_bytes()), map.get(line.as_bytes()).copied());
             }
             let text = lines.join("\n");
             let mut found = Vec::new();
-            table
-                .find_lines(text.as_bytes(), &mut Lookup::default(), |end, value| {
-                    found.push((end, value));
-                    Ok::<_, ()>(())
-                })
-                .expect("no error");
-            let mut end = 0;
-            let expected: Vec<_> = text
-                .split('\n')
-                .map(|line| {
-                    end += line.len() + 1;
-                    (end - 1, line)
-                })
-                .filter(|(_, line)| !line.is_empty())
-                .map(|(end, line)| (end, map.get(line).copied()))
-                .collect();
+            let each = |end, value| {
+                found.push((end, value));
+                Ok::<_, ()>(())
+            };
+            table.find_lines(text.as_bytes(), &mut Lookup::default(), each).expect("no error");
+            let mut begin = 0;
+            let mut expected = Vec::new();
+            for line in text.split('\n') {
+                if !line.is_empty() {
+                    expected.push((begin + line.len(), map.get(line.as_bytes()).copied()));
+                }
+                begin += line.len() + 1;
+            }
             prop_assert_eq!(found, expected);
         }
+    }
+
+    #[test]
+    fn paths_that_differ_in_one_byte_are_told_apart() {
+        let names: Vec<String> = (0..200_000).map(|number| format!("d/{number:07}/x.cpp.o")).collect();
+        let pairs: Vec<(&[u8], u32)> = names.iter().map(|name| name.as_bytes()).zip(0..).collect();
+        let table = PathTable::of(&pairs);
+        assert!(pairs.iter().all(|&(path, value)| table.find(path) == Some(value)));
+        assert!(
+            (200_000..400_000)
+                .all(|number| table.find(format!("d/{number:07}/x.cpp.o").as_bytes()).is_none())
+        );
     }
 }
