@@ -26,21 +26,23 @@ use tempfile::NamedTempFile;
 use crate::cancel::Cancel;
 use crate::link::{LinkError, show};
 
+/// Where `--help` lists these options.
+const HEADING: &str = "As Buck2's planner";
+
 /// Options of Buck2's planner.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "As Buck2's planner")]
 pub struct Buck2Args {
     /// Plan for Buck2: read this meta file and write the plans that it names
-    #[arg(long, value_name = "FILE", requires_all = ["index", "link_plan"], conflicts_with_all = ["compiler", "backend_args", "store"])]
+    #[arg(long, help_heading = HEADING, value_name = "FILE", requires_all = ["index", "link_plan"], conflicts_with_all = ["compiler", "backend_args", "store"])]
     pub meta: Option<PathBuf>,
     /// Write the plan of the final link to this file
-    #[arg(long, value_name = "FILE", requires = "meta")]
+    #[arg(long, help_heading = HEADING, value_name = "FILE", requires = "meta")]
     pub link_plan: Option<String>,
     /// Write the final link's argument file to this file; without it the meta file is that of a darwin link
-    #[arg(long, value_name = "FILE", requires = "meta")]
+    #[arg(long, help_heading = HEADING, value_name = "FILE", requires = "meta")]
     pub final_link_index: Option<String>,
     /// Have the linker merge modules beforehand (darwin, with a linker that can)
-    #[arg(long, requires = "meta", conflicts_with = "final_link_index")]
+    #[arg(long, help_heading = HEADING, requires = "meta", conflicts_with = "final_link_index")]
     pub enable_premerger: bool,
 }
 
