@@ -45,10 +45,14 @@ pub fn current(file: &JobFile, out: &mut impl Write) -> io::Result<()> {
 fn job<'a>(file: &'a JobFile, id: ActionId, common: &[FileId]) -> Job<'a> {
     let action = file.graph.action(id);
     let path = |&id: &FileId| file.graph.path(id).as_str();
+    // The common inputs end each job's; one that a job names itself is only there once.
+    let own = action.inputs.iter().filter(|input| !common.contains(input));
+    // The module in the command's spelling: the graph's is that of whoever named the file first.
+    let spelled =
+        |input: &'a FileId| if action.inputs.first() == Some(input) { &action.label } else { path(input) };
     Job {
         args: &action.args,
-        // The common inputs end each job's; one that a job names itself is only there once.
-        inputs: action.inputs.iter().filter(|input| !common.contains(input)).map(path).collect(),
+        inputs: own.map(spelled).collect(),
         outputs: action.outputs.iter().map(path).collect(),
     }
 }
