@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
 
 use super::error::Problem;
@@ -222,7 +224,7 @@ impl<'de> DeserializeSeed<'de> for Index<'_> {
     }
 }
 
-impl Visitor<'_> for Index<'_> {
+impl<'de> Visitor<'de> for Index<'_> {
     type Value = u64;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -240,6 +242,19 @@ impl Visitor<'_> for Index<'_> {
     fn visit_f64<E: Error>(self, number: f64) -> Result<u64, E> {
         Err(self.not_one(format_args!("{number:?}")))
     }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<u64, A::Error> {
+        Err(match number_in(map) {
+            Some(number) => self.not_one(format_args!("{number:?}")),
+            None => A::Error::invalid_type(Unexpected::Map, &self),
+        })
+    }
+}
+
+/// A number that is no 64-bit integer: built with its feature `arbitrary_precision`, as another crate of a build may ask,
+/// serde_json hands it over as a map.
+fn number_in<'de, A: MapAccess<'de>>(map: A) -> Option<f64> {
+    serde_json::Number::deserialize(MapAccessDeserializer::new(map)).ok()?.as_f64()
 }
 
 /// What an array holds where a string is allowed too.
@@ -312,5 +327,13 @@ impl<'de, T: Parts<'de>> Visitor<'de> for Either<'_, T> {
             Some(_) => Err(Index { at: self.at }.not_one(format_args!("{number:?}"))),
             None => Err(E::invalid_type(Unexpected::Float(number), &self)),
         }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        let number = T::number(0).and_then(|_| number_in(map));
+        Err(match number {
+            Some(number) => Index { at: self.at }.not_one(format_args!("{number:?}")),
+            None => A::Error::invalid_type(Unexpected::Map, &self),
+        })
     }
 }
