@@ -1,0 +1,79 @@
+//! The threads of a run that start processes and wait for them, one action at a time each.
+//!
+//! Both are on one thread, since the kernel ends a child when the thread that started it ends (see `process`).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, Scope, ScopedJoinHandle};
+
+use distlto_planner::graph::{ActionGraph, ActionId};
+
+use super::jobs;
+use super::runner::Event;
+use crate::job::{self, Attempt, Cause, Context};
+
+/// Threads that run actions; started when they are first needed.
+pub(super) struct Workers<'scope, 'env> {
+    pub(super) scope: &'scope Scope<'scope, 'env>,
+    pub(super) context: &'scope Context<'env>,
+    pub(super) graph: &'scope ActionGraph,
+    pub(super) sender: Sender<Event>,
+    pub(super) idle: Vec<usize>,
+    pub(super) all: Vec<(Sender<ActionId>, ScopedJoinHandle<'scope, ()>)>,
+}
+
+impl Workers<'_, '_> {
+    pub(super) fn give(&mut self, action: ActionId) {
+        match self.idle.pop().or_else(|| self.start()) {
+            // A worker ends only when this structure is dropped, so it takes what it is sent.
+            Some(worker) => drop(self.all[worker].0.send(action)),
+            // At the system's limit of threads, one action at a time is better than none.
+            None => drop(self.sender.send(ended(None, self.graph, action, self.context))),
+        }
+    }
+
+    /// Starts a worker, if the system lets us.
+    fn start(&mut self) -> Option<usize> {
+        let (give, take) = mpsc::channel();
+        let worker = self.all.len();
+        let (graph, context, sender) = (self.graph, self.context, self.sender.clone());
+        let work = move || {
+            for action in take {
+                // The receiver lives until every action has ended.
+                let _ = sender.send(ended(Some(worker), graph, action, context));
+            }
+        };
+        let handle = thread::Builder::new().spawn_scoped(self.scope, work).ok()?;
+        self.all.push((give, handle));
+        Some(worker)
+    }
+
+    /// Ends all workers and waits until the system has. A scope waits for closures only, and a library that is
+    /// unloaded after a run must not leave a thread that is still on its way out of it.
+    pub(super) fn end(self) {
+        let (senders, handles): (Vec<_>, Vec<_>) = self.all.into_iter().unzip();
+        drop(senders);
+        for handle in handles {
+            // A worker catches the panics of its actions.
+            let _ = handle.join();
+        }
+    }
+}
+
+/// Runs an action to its end.
+fn ended(worker: Option<usize>, graph: &ActionGraph, action: ActionId, context: &Context<'_>) -> Event {
+    let attempt = catch_unwind(AssertUnwindSafe(|| attempt(graph, action, context)));
+    let attempt = Box::new(attempt.unwrap_or_else(|_| internal(graph, action)));
+    Event::Ended { worker, action, attempt }
+}
+
+fn attempt(graph: &ActionGraph, action: ActionId, context: &Context<'_>) -> Attempt {
+    let others = jobs::others_of(graph, action);
+    job::run(&jobs::job_of(graph, action, &others), context)
+}
+
+/// A worker's panic ends its action, not the run, whose other objects are good.
+fn internal(graph: &ActionGraph, action: ActionId) -> Attempt {
+    let label = graph.action(action).label.clone();
+    Attempt { finished: None, result: Err(Cause::Internal { label }) }
+}
