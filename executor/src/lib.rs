@@ -4,6 +4,7 @@
 
 pub mod backend_error;
 pub mod buck2_index;
+pub mod cache;
 pub mod cancel;
 pub mod capture;
 pub mod command;

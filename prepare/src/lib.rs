@@ -6,6 +6,7 @@
 
 mod archive;
 pub mod archive_mapper;
+pub mod blobs;
 pub mod buck2;
 pub mod command;
 pub mod copy;
@@ -25,6 +26,7 @@ mod record;
 mod staged;
 pub mod stats;
 pub mod store;
+mod temporaries;
 mod universal;
 pub mod unpack;
 pub mod write;

@@ -69,7 +69,12 @@ pub(crate) fn holds(path: &Path, bytes: &[u8]) -> Result<bool, IoError> {
 
 /// Writes `bytes` to a temporary beside `path` and renames it into place, making parent directories.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), IoError> {
-    write_by_way_of(parent_of(path), path, bytes, 0o666)
+    write_with_mode(path, bytes, 0o666)
+}
+
+/// [`write_atomically`] with a file mode (which the umask restricts).
+pub(crate) fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<(), IoError> {
+    write_by_way_of(parent_of(path), path, bytes, mode)
 }
 
 /// Writes a file that is not there yet into an open directory, `at`, that has yet to be renamed into place: nobody

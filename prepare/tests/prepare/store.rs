@@ -149,14 +149,20 @@ fn a_store_that_cannot_be_written_only_costs_time() {
 }
 
 #[test]
-fn temporaries_of_the_dead_are_swept_when_nobody_else_is_there() {
+fn temporaries_of_the_dead_are_swept_while_others_are_there() {
     let case = case();
-    let left = case.path("store/v1/tmp/.distlto-tmp-dead");
+    let temporaries = case.path("store/v1/tmp");
+    let names = || -> Vec<_> {
+        fs::read_dir(&temporaries).expect("made").map(|entry| entry.expect("an entry").file_name()).collect()
+    };
     let first = case.store();
-    fs::write(&left, "half").expect("writable");
+    case.unpack(&first, &case.path("one"));
+    let living = names();
+    assert_eq!(living.len(), 1, "the first user's own");
+    fs::create_dir(temporaries.join(".distlto-tmp-dead")).expect("writable");
+    fs::write(temporaries.join(".distlto-tmp-dead/half"), "half").expect("writable");
     drop(case.store());
-    assert!(left.exists(), "the first user may be writing it");
+    assert_eq!(names(), living);
     drop(first);
-    drop(case.store());
-    assert!(!left.exists());
+    assert!(names().is_empty());
 }

@@ -1,0 +1,252 @@
+//! Results on disk: records by key, and the content of outputs by its SHA-256 digest.
+//!
+//! Knows keys, digests and files; what a key stands for is its user's. Layout: `results-v1/records/ab/cdef..` by key
+//! (see [`record`]), `results-v1/blobs/ab/cdef..` by content and `results-v1/tmp` (see [`distlto_prepare::blobs`]).
+//!
+//! Nothing in it is believed: a record's own digest and a blob's content are checked each time they are read, so that
+//! nothing is ever flushed with `fsync` and no lock is held. A record is written after its blobs. What is damaged is
+//! removed, is told of by [`Cache::troubles`], and is a miss; so is what others prune at this moment. A cache that
+//! cannot be written only costs time.
+
+mod frame;
+pub mod record;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, SystemTime};
+
+use distlto_prepare::blobs::{self, Blobs, Digest, Placed, Placing};
+use distlto_prepare::write::IoError;
+use sha2::Digest as _;
+
+use crate::report::Measured;
+use crate::verify::Role;
+pub use record::{Output, Record};
+
+/// Changes when the layout or the format of the records do.
+const LAYOUT: &str = "results-v1";
+
+/// How large a cache grows unless told otherwise: 10 GiB.
+pub const DEFAULT_SIZE: u64 = 10 << 30;
+
+/// What a result is found by: a SHA-256 digest of everything that it depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(pub Digest);
+
+/// When results are dropped again, the least recently used first. `None` sets no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes.
+    pub size: Option<u64>,
+    /// Time since the last use.
+    pub age: Option<Duration>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { size: Some(DEFAULT_SIZE), age: None }
+    }
+}
+
+/// A verified output that is to be kept.
+#[derive(Debug, Clone, Copy)]
+pub struct NewOutput<'a> {
+    /// What it has to be.
+    pub role: Role,
+    /// Its path as the command names it, for people.
+    pub name: &'a str,
+    /// Where it is at this moment.
+    pub file: &'a Path,
+}
+
+/// A verified result that is to be kept.
+#[derive(Debug, Clone, Copy)]
+pub struct NewResult<'a> {
+    /// The module id, for people.
+    pub module: &'a str,
+    /// In the order of the action.
+    pub outputs: &'a [NewOutput<'a>],
+    /// What the command printed on standard error.
+    pub stderr: &'a [u8],
+    /// What the run cost.
+    pub measured: Measured,
+}
+
+/// An open cache, for any number of threads.
+#[derive(Debug)]
+pub struct Cache {
+    directory: PathBuf,
+    blobs: Blobs,
+    #[expect(dead_code, reason = "eviction reads them")]
+    limits: Limits,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    /// Nothing is put any more, since it failed.
+    full: AtomicBool,
+    troubles: Mutex<Troubles>,
+}
+
+/// What went wrong, each thing once.
+#[derive(Debug, Default)]
+struct Troubles {
+    seen: BTreeSet<String>,
+    untold: Vec<String>,
+}
+
+/// The SHA-256 digest of some bytes.
+pub fn sha256(bytes: &[u8]) -> Digest {
+    sha2::Sha256::digest(bytes).into()
+}
+
+impl Cache {
+    /// Opens the cache in `directory`, making it if missing, and sweeps what killed processes left. One that can
+    /// only be read is fine.
+    pub fn open(directory: &Path, limits: Limits) -> Result<Self, IoError> {
+        let root = directory.join(LAYOUT);
+        if !root.is_dir() {
+            fs::create_dir_all(&root).map_err(IoError::on("create directory", &root))?;
+        }
+        let cache = Self {
+            directory: directory.to_owned(),
+            blobs: Blobs::new(&root, sha256),
+            limits,
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            full: AtomicBool::new(false),
+            troubles: Mutex::default(),
+        };
+        cache.blobs.sweep()?;
+        Ok(cache)
+    }
+
+    /// The directory that the cache was opened in.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What went wrong with the cache itself since this was asked last: which file, and what. Each thing is told
+    /// once. The results are right all the same.
+    pub fn troubles(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock_troubles().untold)
+    }
+
+    /// The record under a key. Says nothing of its outputs, which may be gone: see [`Cache::materialise`].
+    pub fn get(&self, key: &Key) -> Option<Record> {
+        let path = self.record(key);
+        let problem = match blobs::read(&path) {
+            Ok((bytes, found)) => match Record::decode(key, &bytes) {
+                Ok(record) => {
+                    blobs::used(&path, &found);
+                    return Some(record);
+                }
+                Err(problem) => problem,
+            },
+            Err(error) if blobs::is_nothing(&error) => return None,
+            Err(error) => error.to_string(),
+        };
+        let stays = blobs::remove(&path).err().map_or_else(String::new, |error| format!(" ({error})"));
+        self.damaged(&format!("{}: {problem}{stays}", path.display()));
+        None
+    }
+
+    /// Makes `path` a file with an output's content, and with ordinary permissions: its owner may write to it.
+    /// `false` if the cache does not have the content whole: then the record is worth nothing, and goes too with
+    /// [`Cache::forget`]. An error is one of `path`.
+    pub fn materialise(&self, output: &Output, path: &Path) -> Result<bool, IoError> {
+        match self.blobs.place(&output.digest, path, Placing::Own { executable: output.executable })? {
+            Placed::Yes => return Ok(true),
+            Placed::Absent => {}
+            Placed::Damaged(what) => self.damaged(&what),
+        }
+        Ok(false)
+    }
+
+    /// Drops the record under a key.
+    pub fn forget(&self, key: &Key) {
+        // Then it stays for the next one to find out.
+        let _ = blobs::remove(&self.record(key));
+    }
+
+    /// Keeps a result under each of the keys. One that cannot be kept costs time only, and is told of by
+    /// [`Cache::troubles`].
+    pub fn put(&self, keys: &[Key], result: &NewResult<'_>) -> Option<Record> {
+        if self.full.load(Ordering::Relaxed) {
+            return None;
+        }
+        let record = self.keep_outputs(result).and_then(|record| self.keep_record(keys, record));
+        record.map_err(|error| self.no_more(&error)).ok()
+    }
+
+    /// Keeps a record, whose blobs are there, under further keys.
+    pub fn put_record(&self, keys: &[Key], record: &Record) {
+        if self.full.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Err(error) = self.keep_record(keys, record.clone()) {
+            self.no_more(&error);
+        }
+    }
+
+    /// Counts a lookup that gave all outputs, or did not, in the statistics.
+    pub fn count(&self, hit: bool) {
+        if hit { &self.hits } else { &self.misses }.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn record(&self, key: &Key) -> PathBuf {
+        self.blobs.file("records", &key.0)
+    }
+
+    fn keep_outputs(&self, result: &NewResult<'_>) -> Result<Record, IoError> {
+        let mut outputs = Vec::with_capacity(result.outputs.len());
+        for output in result.outputs {
+            let (bytes, found) = blobs::read(output.file).map_err(IoError::on("read", output.file))?;
+            let digest = sha256(&bytes);
+            self.blobs.keep(&digest, &bytes)?;
+            outputs.push(Output {
+                role: output.role,
+                name: output.name.to_owned(),
+                digest,
+                size: bytes.len() as u64,
+                executable: found.permissions().mode() & 0o100 != 0,
+            });
+        }
+        Ok(Record {
+            module: result.module.to_owned(),
+            outputs,
+            stderr: result.stderr.to_vec(),
+            measured: result.measured,
+            created: SystemTime::now(),
+        })
+    }
+
+    fn keep_record(&self, keys: &[Key], record: Record) -> Result<Record, IoError> {
+        for key in keys {
+            self.blobs.write(&self.record(key), &record.encode(key))?;
+        }
+        Ok(record)
+    }
+
+    fn no_more(&self, error: &IoError) {
+        self.full.store(true, Ordering::Relaxed);
+        self.note(format!("nothing more is kept in the cache: {error}"));
+    }
+
+    fn damaged(&self, what: &str) {
+        self.note(format!("damaged cache entry removed: {what}"));
+    }
+
+    fn note(&self, what: String) {
+        let mut troubles = self.lock_troubles();
+        if troubles.seen.insert(what.clone()) {
+            troubles.untold.push(what);
+        }
+    }
+
+    fn lock_troubles(&self) -> MutexGuard<'_, Troubles> {
+        self.troubles.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}

@@ -1,0 +1,141 @@
+//! What is known of a result: its outputs by digest, what the command printed, and what it cost.
+//!
+//! It holds what REAPI's `ActionResult` does (output files with digest, size and executable bit, `stderr_raw`,
+//! execution metadata), so that either can be made from the other. The file's body is a line of JSON, then standard
+//! error as it was; see [`super::frame`] for what is around it. Knows nothing of where files are.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use distlto_prepare::blobs::{Digest, from_hex, hex};
+use serde::{Deserialize, Serialize};
+
+use super::{Key, frame};
+use crate::report::Measured;
+use crate::verify::Role;
+
+/// Another version is another header: a reader of this one takes it for no record.
+const HEADER: &str = "distlto result 1\n";
+
+/// A result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The module id, for people.
+    pub module: String,
+    /// In the order of the action.
+    pub outputs: Vec<Output>,
+    /// What the command printed on standard error.
+    pub stderr: Vec<u8>,
+    /// What the run cost that made the result.
+    pub measured: Measured,
+    /// When it was stored, to the second.
+    pub created: SystemTime,
+}
+
+/// One output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// What it has to be.
+    pub role: Role,
+    /// Its path as the command named it, for people.
+    pub name: String,
+    /// SHA-256 of its content.
+    pub digest: Digest,
+    /// In bytes.
+    pub size: u64,
+    /// Whether it may be executed.
+    pub executable: bool,
+}
+
+/// The line of JSON.
+#[derive(Serialize, Deserialize)]
+struct Line<'a> {
+    key: String,
+    module: std::borrow::Cow<'a, str>,
+    outputs: Vec<OutputLine<'a>>,
+    /// Nanoseconds.
+    wall: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cpu: Option<u64>,
+    /// Bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    peak_memory: Option<u64>,
+    /// Seconds since 1970.
+    created: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct OutputLine<'a> {
+    role: std::borrow::Cow<'a, str>,
+    name: std::borrow::Cow<'a, str>,
+    sha256: String,
+    size: u64,
+    #[serde(default, skip_serializing_if = "is_false")]
+    executable: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+const ROLES: [(Role, &str); 4] =
+    [(Role::Object, "object"), (Role::Dwo, "dwo"), (Role::DwoIfAny, "dwo-if-any"), (Role::File, "file")];
+
+impl Record {
+    /// The file's bytes.
+    pub(super) fn encode(&self, key: &Key) -> Vec<u8> {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let outputs = self.outputs.iter().map(|output| OutputLine {
+            role: ROLES.iter().find(|(role, _)| *role == output.role).map_or("file", |(_, name)| name).into(),
+            name: output.name.as_str().into(),
+            sha256: hex(&output.digest),
+            size: output.size,
+            executable: output.executable,
+        });
+        let line = Line {
+            key: hex(&key.0),
+            module: self.module.as_str().into(),
+            outputs: outputs.collect(),
+            wall: nanoseconds(self.measured.wall),
+            cpu: self.measured.cpu.map(nanoseconds),
+            peak_memory: self.measured.peak_memory,
+            created: self.created.duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs()),
+        };
+        let mut body = serde_json::to_vec(&line).expect("text and numbers have a JSON form");
+        body.push(b'\n');
+        body.extend(&self.stderr);
+        frame::encode(HEADER, &body)
+    }
+
+    /// The record that a file holds for a key, or what is wrong with the file.
+    pub(super) fn decode(key: &Key, bytes: &[u8]) -> Result<Self, String> {
+        let body = frame::decode(HEADER, bytes)?;
+        let end = memchr::memchr(b'\n', body).ok_or("its first line does not end")?;
+        let line: Line<'_> =
+            serde_json::from_slice(&body[..end]).map_err(|error| format!("its first line: {error}"))?;
+        if from_hex(&line.key) != Some(key.0) {
+            return Err(format!("it is the record of another key, {}", line.key));
+        }
+        let output = |output: OutputLine<'_>| {
+            let role = ROLES.iter().find(|(_, name)| *name == output.role);
+            Ok(Output {
+                role: role.ok_or_else(|| format!("unknown role `{}`", output.role))?.0,
+                name: output.name.into_owned(),
+                digest: from_hex(&output.sha256)
+                    .ok_or_else(|| format!("`{}` is no digest", output.sha256))?,
+                size: output.size,
+                executable: output.executable,
+            })
+        };
+        Ok(Self {
+            module: line.module.into_owned(),
+            outputs: line.outputs.into_iter().map(output).collect::<Result<_, String>>()?,
+            stderr: body[end + 1..].to_vec(),
+            measured: Measured {
+                wall: Duration::from_nanos(line.wall),
+                cpu: line.cpu.map(Duration::from_nanos),
+                peak_memory: line.peak_memory,
+            },
+            created: UNIX_EPOCH.checked_add(Duration::from_secs(line.created)).ok_or("it is from no time")?,
+        })
+    }
+}

@@ -1,0 +1,292 @@
+//! Files named by the digest of their content, and placed elsewhere only with exactly that content.
+//!
+//! Knows digests and bytes; which digest it is, and what the files are for, is its owner's. Layout: `blobs/ab/cdef..`
+//! and `tmp` below its owner's root.
+//!
+//! Nothing in it is believed: content is hashed each time it is placed, since files can be edited by root, and a power
+//! cut can leave zeros. So nothing is ever flushed to disk with `fsync`. Every process may be killed at any time, and
+//! any file may vanish: then it is absent, and its maker makes it again.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{AtFlags, CWD, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
+
+use crate::temporaries::Temporaries;
+use crate::write::{self, IoError};
+
+/// A digest of 256 bits.
+pub type Digest = [u8; 32];
+
+/// When a file was last used or written, whichever is later: seconds and nanoseconds since 1970.
+pub type Used = (i64, i64);
+
+/// How a blob becomes a file elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placing {
+    /// Sharing the blob's space wherever that is possible: as a reflink, else as a hard link, else as a copy.
+    /// Read-only, so that nobody edits the blob by its other name, and with the time of the latest placing.
+    Shared,
+    /// As a file of its own with ordinary permissions, which its owner may edit: a reflink, else a copy.
+    Own {
+        /// Whether it may be executed.
+        executable: bool,
+    },
+}
+
+/// What became of a placing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Placed {
+    /// The file is there with the blob's content.
+    Yes,
+    /// There is no such blob.
+    Absent,
+    /// There was one, with other content or not readable; it has been removed. Says what was wrong.
+    Damaged(String),
+}
+
+/// A directory of blobs, for any number of threads and processes.
+#[derive(Debug)]
+pub struct Blobs {
+    root: PathBuf,
+    hash: fn(&[u8]) -> Digest,
+    temporaries: Temporaries,
+    reflinks: AtomicBool,
+}
+
+impl Blobs {
+    /// The blobs below `root`, by this hash function. Touches nothing.
+    pub fn new(root: &Path, hash: fn(&[u8]) -> Digest) -> Self {
+        let temporaries = Temporaries::new(root.join("tmp"));
+        Self { root: root.to_owned(), hash, temporaries, reflinks: AtomicBool::new(true) }
+    }
+
+    /// The owner's directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Removes the temporaries of dead processes; returns how many files.
+    pub fn sweep(&self) -> Result<usize, IoError> {
+        self.temporaries.sweep()
+    }
+
+    /// Where the file of a digest is, in one of the owner's directories: 256 subdirectories keep each of them small.
+    pub fn file(&self, part: &str, digest: &Digest) -> PathBuf {
+        let mut path = self.root.join(part);
+        let hex = hex(digest);
+        path.push(&hex[..2]);
+        path.push(&hex[2..]);
+        path
+    }
+
+    /// Writes one of the owner's files: whole or not at all.
+    pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError> {
+        clear(path)?;
+        self.temporaries.write(path, bytes, 0o444)
+    }
+
+    /// Keeps `bytes`, whose digest the caller has computed. Returns whether they were not there yet.
+    pub fn keep(&self, digest: &Digest, bytes: &[u8]) -> Result<bool, IoError> {
+        let blob = self.file("blobs", digest);
+        // What is there may have been damaged since.
+        if fs::symlink_metadata(&blob).is_ok_and(|found| found.len() == bytes.len() as u64)
+            && read(&blob).is_ok_and(|(kept, _)| kept == bytes)
+        {
+            return Ok(false);
+        }
+        self.write(&blob, bytes)?;
+        Ok(true)
+    }
+
+    /// Makes `path` a file with the content of this digest. An error is one of `path`.
+    pub fn place(&self, digest: &Digest, path: &Path, how: Placing) -> Result<Placed, IoError> {
+        let blob = self.file("blobs", digest);
+        let found = match fs::symlink_metadata(&blob) {
+            Ok(found) => found,
+            Err(error) if is_nothing(&error) => return Ok(Placed::Absent),
+            Err(error) => return Ok(discard(&blob, &error)),
+        };
+        if !found.is_file() {
+            return Ok(discard(&blob, &not_a_file()));
+        }
+        if self.reflinks.load(Ordering::Relaxed) {
+            match self.place_by(digest, path, |to| reflink(&blob, to, how)) {
+                Ok(()) => {
+                    used(&blob, &found);
+                    return Ok(Placed::Yes);
+                }
+                Err(error) if is_nothing(&error.source) => return Ok(Placed::Absent),
+                Err(error) if is_damage(&error) => return Ok(discard(&blob, &error.source)),
+                // Most file systems have none.
+                Err(_) => self.reflinks.store(false, Ordering::Relaxed),
+            }
+        }
+        if how == Placing::Shared {
+            match self.place_by(digest, path, |to| fs::hard_link(&blob, to)) {
+                Ok(()) => return Ok(Placed::Yes),
+                Err(error) if is_nothing(&error.source) => return Ok(Placed::Absent),
+                Err(error) if is_damage(&error) => return Ok(discard(&blob, &error.source)),
+                // Another file system, too many links, or links forbidden: copy.
+                Err(_) => {}
+            }
+        }
+        match read(&blob) {
+            Ok((bytes, _)) if (self.hash)(&bytes) == *digest => {
+                used(&blob, &found);
+                write::write_with_mode(path, &bytes, mode(how))?;
+                Ok(Placed::Yes)
+            }
+            Ok(_) => Ok(discard(&blob, &damaged())),
+            Err(error) if is_nothing(&error) => Ok(Placed::Absent),
+            Err(error) => Ok(discard(&blob, &error)),
+        }
+    }
+
+    /// Lets `make` create a temporary from a blob, verifies what it holds, and renames it into place.
+    fn place_by(
+        &self,
+        digest: &Digest,
+        path: &Path,
+        make: impl Fn(&Path) -> io::Result<()>,
+    ) -> Result<(), IoError> {
+        write::place(path, |temporary| {
+            make(temporary)?;
+            let checked = read(temporary).and_then(|(bytes, _)| {
+                if (self.hash)(&bytes) == *digest { touch(temporary, UTIME_NOW) } else { Err(damaged()) }
+            });
+            if checked.is_err() {
+                write::remove(temporary).map_err(|error| error.source)?;
+            }
+            checked
+        })
+    }
+}
+
+/// The digest in hexadecimal.
+pub fn hex(digest: &Digest) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    digest
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|digit| char::from(DIGITS[usize::from(digit)]))
+        .collect()
+}
+
+/// The digest that 64 lower-case hexadecimal digits stand for.
+pub fn from_hex(text: &str) -> Option<Digest> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let mut digest = Digest::default();
+    if text.len() != 2 * digest.len() {
+        return None;
+    }
+    for (byte, digits) in digest.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = digit(digits[0])? << 4 | digit(digits[1])?;
+    }
+    Some(digest)
+}
+
+/// Reads a regular file that is no symbolic link. What is in its place may be anything, such as a pipe: it is never
+/// waited for.
+pub fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut file = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(not_a_file());
+    }
+    let mut bytes = Vec::new();
+    // A damaged file system may claim any size.
+    bytes.try_reserve_exact(usize::try_from(found.len()).unwrap_or(usize::MAX)).map_err(io::Error::other)?;
+    file.read_to_end(&mut bytes)?;
+    Ok((bytes, found))
+}
+
+/// When a file was last used.
+pub fn last_used(found: &Metadata) -> Used {
+    (found.atime(), found.atime_nsec()).max((found.mtime(), found.mtime_nsec()))
+}
+
+/// Notes for pruning that a file has been used, in its access time: mounts without `atime` keep explicit ones too.
+/// To the minute, since each note is a write.
+pub fn used(path: &Path, found: &Metadata) {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    if last_used(found).0.saturating_add(60) <= now.as_secs().cast_signed() {
+        // Age alone depends on it.
+        let _ = touch(path, UTIME_OMIT);
+    }
+}
+
+/// Notes the use at the present moment.
+pub fn used_now(path: &Path) {
+    let _ = touch(path, UTIME_OMIT);
+}
+
+/// Removes whatever is in the place of an owner's file.
+pub fn remove(path: &Path) -> Result<(), IoError> {
+    clear(path)?;
+    write::remove(path)
+}
+
+/// Removes a directory from the place of a file, since no rename replaces one.
+fn clear(path: &Path) -> Result<(), IoError> {
+    if fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
+        fs::remove_dir_all(path).map_err(IoError::on("remove", path))?;
+    }
+    Ok(())
+}
+
+/// Drops a damaged blob. One that cannot be removed is damaged all the same.
+fn discard(blob: &Path, why: &io::Error) -> Placed {
+    let stays = remove(blob).err().map_or_else(String::new, |error| format!(" ({error})"));
+    Placed::Damaged(format!("{}: {why}{stays}", blob.display()))
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "its content is not what its name says")
+}
+
+fn not_a_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file")
+}
+
+/// Whether there is no such file.
+pub fn is_nothing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn is_damage(error: &IoError) -> bool {
+    error.source.kind() == io::ErrorKind::InvalidData
+}
+
+/// The mode of a copy, which the umask restricts.
+fn mode(how: Placing) -> u32 {
+    if how == (Placing::Own { executable: true }) { 0o777 } else { 0o666 }
+}
+
+fn reflink(blob: &Path, to: &Path, how: Placing) -> io::Result<()> {
+    match how {
+        Placing::Shared => reflink_copy::reflink(blob, to),
+        // With a mode that the umask has restricted, which only opening does.
+        Placing::Own { .. } => {
+            let own = File::options().write(true).create_new(true).mode(mode(how)).open(to)?;
+            reflink_copy::reflink_file(&File::open(blob)?, &own).inspect_err(|_| {
+                let _ = fs::remove_file(to);
+            })
+        }
+    }
+}
+
+/// Sets the access time to the present, and the modification time as told.
+fn touch(path: &Path, modification: i64) -> io::Result<()> {
+    let time = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
+    let times = Timestamps { last_access: time(UTIME_NOW), last_modification: time(modification) };
+    Ok(utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+}
