@@ -8,7 +8,7 @@ use distlto_executor::distribute::DistributeArgs;
 use distlto_executor::index_command::IndexArgs;
 use distlto_executor::link::Options;
 use distlto_executor::opt::OptArgs;
-use distlto_executor::progress::Style;
+use distlto_executor::run_args::RunArgs;
 use distlto_planner::dtlto::command::JobsArgs;
 use distlto_planner::plan_command::PlanArgs;
 use distlto_planner::words::{Word, word_of};
@@ -54,20 +54,9 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = exit::help())]
 pub struct LinkArgs {
-    /// Run at most N backends at once [default: the link line's --thinlto-jobs, or one per processor]
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub jobs: Option<u16>,
-    /// Compile the rest after a failure
-    ///
-    /// Without it no backend is started after the first failure. The final link runs in neither case.
-    #[arg(short, long)]
-    pub keep_going: bool,
-    /// Print each command and what it took
-    #[arg(short, long)]
-    pub verbose: bool,
-    /// Print events as JSON lines on standard output
-    #[arg(long)]
-    pub json: bool,
+    /// How the backends are run.
+    #[command(flatten)]
+    pub run: RunArgs,
     /// Write the action graph as JSON to this file
     #[arg(long, value_name = "FILE")]
     pub save_plan: Option<PathBuf>,
@@ -99,9 +88,7 @@ impl LinkArgs {
     /// How to link.
     pub fn options(&self) -> Options {
         Options {
-            jobs: self.jobs.map(usize::from),
-            keep_going: self.keep_going,
-            style: Style { json: self.json, verbose: self.verbose },
+            run: self.run.clone(),
             save_plan: self.save_plan.clone(),
             compiler: self.compiler.clone(),
             backend_args: self.backend_args.clone(),

@@ -50,7 +50,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     // The costliest job begins first; without costs they run in the order of the link line.
     cost::set_costs(&mut file, None);
 
-    let progress = of_style(Style { json: false, verbose: false });
+    let progress = of_style(Style::default());
     let mut options = run::Options::new(&launcher, &cancel, progress.as_ref());
     options.jobs = jobs;
     let report = run::run(&file.graph, &file.jobs, &options, &NoHooks);

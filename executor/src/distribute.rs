@@ -37,7 +37,7 @@ use crate::local::LocalSpawner;
 use crate::progress::JsonProgress;
 use crate::report::Report;
 use crate::run::{self, NoHooks};
-use crate::schedule::Policy;
+use crate::run_args::RunArgs;
 use crate::tokens::jobserver_from_env;
 use linker::Linker;
 use modules::{Elsewhere, ModulesError, Placed};
@@ -61,12 +61,9 @@ const LINKER_ENDS: Duration = Duration::from_millis(300);
 #[derive(Debug, Clone, Args)]
 #[command(after_help = distlto_prepare::exit::help(), args_override_self = true)]
 pub struct DistributeArgs {
-    /// Run at most N jobs at once [default: one per processor]
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub jobs: Option<u16>,
-    /// Run the rest after a failure
-    #[arg(short, long)]
-    pub keep_going: bool,
+    /// How the backends are run.
+    #[command(flatten)]
+    pub run: RunArgs,
     /// Append what ran to this file, as JSON lines with times; several links may share one
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
@@ -82,12 +79,6 @@ pub struct DistributeArgs {
     /// Keep archive members that have to be unpacked in this store, and take them from there
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
-    /// Print each command and what it took
-    #[arg(short, long, overrides_with = "quiet")]
-    pub verbose: bool,
-    /// Print failures and the compilers' warnings, and nothing else
-    #[arg(short, long, overrides_with = "verbose")]
-    pub quiet: bool,
     /// The job file that lld wrote
     #[arg(value_name = "JOBFILE")]
     pub job_file: PathBuf,
@@ -144,7 +135,7 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
     if file.jobs.len() > 1 {
         spawner.prewarm(OsStr::new(file.compiler()), file.jobs.len());
     }
-    if let Some(linker) = linker.as_ref().filter(|_| !args.quiet) {
+    if let Some(linker) = linker.as_ref().filter(|_| !args.run.quiet) {
         linker.dropped().iter().for_each(|dropped| telling::warn(dropped));
     }
     let base = std::env::current_dir().map_err(IoError::on("find", "the current directory"))?;
@@ -189,7 +180,7 @@ impl Session<'_> {
         elsewhere: &Elsewhere,
         jobserver: Option<jobserver::Client>,
     ) -> Result<u8, DistributeError> {
-        let telling = Telling::new(self.args.verbose, self.args.quiet, self.log()?);
+        let telling = Telling::new(&self.args.run, self.log()?);
         let placed = self.placed(elsewhere)?;
         let graph = placed.as_ref().map_or(&self.file.graph, |placed| &placed.graph);
         let repeat = |job: ActionId| match (self.saved, &placed) {
@@ -200,12 +191,7 @@ impl Session<'_> {
         let directory = placed.as_ref().map_or_else(|| self.base.to_owned(), Placed::directory);
         let places = self.own.places(placed.is_some().then_some(self.base));
         let mut options = run::Options::new(self.spawner, self.cancel, &telling);
-        if let Some(jobs) = self.args.jobs {
-            options.jobs = jobs.into();
-        }
-        if self.args.keep_going {
-            options.policy = Policy::KeepGoing;
-        }
+        self.args.run.apply(&mut options, None);
         options.directory = Some(&directory);
         options.jobserver = jobserver.as_ref();
         options.grace = GRACE;

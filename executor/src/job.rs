@@ -6,7 +6,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 use distlto_planner::words::{Word, shell_line};
@@ -18,6 +18,7 @@ use thiserror::Error;
 use crate::cancel::Cancel;
 use crate::frontend::{Frontends, Names};
 use crate::process::{self, Command, Finished, Spawner};
+use crate::report::{Origin, Phases, Span};
 use crate::response_file;
 use crate::staging::{NoPlace, Places, Staging};
 use crate::verify::{Backend, Modules, Refusal, Refused, Role, Written, check_result};
@@ -128,23 +129,30 @@ impl Cause {
 pub struct Attempt {
     /// What the command printed and how it ended; `None` when it never ran.
     pub finished: Option<Finished>,
+    /// Where its outputs are from.
+    pub origin: Origin,
+    /// When it did what.
+    pub phases: Phases,
     /// Success, or why not.
     pub result: Result<(), Cause>,
 }
 
 /// Runs one job. Whatever happens, no temporary is left, and an earlier output is intact unless the job succeeded.
 pub fn run(job: &Job<'_>, context: &Context<'_>) -> Attempt {
-    let mut finished = None;
-    let result = attempt(job, context, &mut finished);
-    Attempt { finished, result }
+    let mut told = Attempt { finished: None, origin: Origin::Ran, phases: Phases::default(), result: Ok(()) };
+    told.result = attempt(job, context, &mut told);
+    told
 }
 
-fn attempt(job: &Job<'_>, context: &Context<'_>, finished: &mut Option<Finished>) -> Result<(), Cause> {
+fn attempt(job: &Job<'_>, context: &Context<'_>, told: &mut Attempt) -> Result<(), Cause> {
     let io = |source| Cause::Io { label: job.label.to_owned(), source };
     if context.cancel.is_cancelled() {
         return Err(Cause::Interrupted { label: job.label.to_owned() });
     }
-    let native = job.backend.map(|backend| context.modules.check(backend)).transpose()?.flatten();
+    let begun = Instant::now();
+    let native = job.backend.map(|backend| context.modules.check(backend)).transpose();
+    told.phases.verify = Some(Span::since(begun));
+    let native = native?.flatten();
     let staged: Vec<_> = match job.backend {
         Some(_) => job.outputs.iter().map(|&(path, _)| path).collect(),
         None => Vec::new(),
@@ -161,11 +169,28 @@ fn attempt(job: &Job<'_>, context: &Context<'_>, finished: &mut Option<Finished>
     };
     let command = Command::of_words(&fitting.words, context.directory)
         .ok_or_else(|| start(io::Error::new(io::ErrorKind::InvalidInput, "the command has no words")))?;
-    let ran = process::run(&command, context.spawner, context.cancel, context.grace).map_err(start)?;
-    let ran = finished.insert(ran);
+    let begun = Instant::now();
+    let ran = process::run(&command, context.spawner, context.cancel, context.grace);
+    told.phases.command = Some(Span::since(begun));
+    let ran = told.finished.insert(ran.map_err(start)?);
     if ran.cancelled {
         return Err(Cause::Interrupted { label: job.label.to_owned() });
     }
+    let begun = Instant::now();
+    let result = check_and_commit(job, context, staging, ran, native);
+    told.phases.commit = Some(Span::since(begun));
+    result
+}
+
+/// Checks what the command wrote, and puts it into place.
+fn check_and_commit(
+    job: &Job<'_>,
+    context: &Context<'_>,
+    staging: Staging,
+    ran: &Finished,
+    native: Option<Native>,
+) -> Result<(), Cause> {
+    let io = |source| Cause::Io { label: job.label.to_owned(), source };
     let files: Vec<(PathBuf, PathBuf, Role)> = job
         .outputs
         .iter()

@@ -22,6 +22,7 @@ pub mod progress;
 pub mod report;
 pub mod response_file;
 pub mod run;
+pub mod run_args;
 pub mod schedule;
 pub mod staging;
 pub mod tokens;

@@ -37,10 +37,10 @@ use thiserror::Error;
 use crate::cancel::Cancel;
 use crate::forkserver::ForkServer;
 use crate::local::LocalSpawner;
-use crate::progress::{Plan, Progress, Style, of_style};
+use crate::progress::{Plan, Progress};
 use crate::report::{Counts, Failure, Measured};
 use crate::run::{self, Hooks};
-use crate::schedule::Policy;
+use crate::run_args::RunArgs;
 use crate::tokens::jobserver_from_env;
 use crate::tool::ToolRunner;
 
@@ -49,12 +49,8 @@ pub use lock::Busy;
 /// How to link.
 #[derive(Debug, Default)]
 pub struct Options {
-    /// The most backends at once; the link line's `--thinlto-jobs`, or as many as processors, when `None`.
-    pub jobs: Option<usize>,
-    /// Whether the rest runs on after a failure.
-    pub keep_going: bool,
-    /// What is told while it runs.
-    pub style: Style,
+    /// How backends are run and what is told of them.
+    pub run: RunArgs,
     /// Where the action graph is written as JSON, besides.
     pub save_plan: Option<PathBuf>,
     /// The clang for the backends, instead of the one that the command names or implies.
@@ -135,7 +131,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
     let started = SystemTime::now();
     let spawner = ForkServer::new(LocalSpawner);
     let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
-    let progress = of_style(options.style);
+    let progress = options.run.progress();
     let expanded = response::expand(command.to_vec())?;
     let key = state::key(&expanded, options);
     let guess = state::guess_output(&expanded).map(|output| state::directory(&output));
@@ -146,7 +142,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         && unchanged::is_unchanged(state.directory(), &key)
     {
         nothing_to_do(options, progress.as_ref(), started);
-        if options.style.verbose && !options.style.json {
+        if options.run.verbose && !options.run.json {
             eprintln!("distlto: {}: nothing to do", state.directory().trim_end_matches(".distlto"));
         }
         return Ok(0);
@@ -313,16 +309,12 @@ impl Session<'_> {
             nothing_to_do(self.options, self.progress, self.started);
             return Ok(0);
         }
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let jobs = self.options.jobs.or(planned.jobs).unwrap_or(processors).max(1);
         if let Some(compiler) = planned.plan.backend.first().filter(|_| wanted.len() > 1) {
             self.spawner.prewarm(OsStr::new(compiler), wanted.len());
         }
         let jobserver = jobserver_from_env();
         let mut run_options = run::Options::new(self.spawner, self.cancel, self.progress);
-        run_options.jobs = jobs;
-        run_options.policy =
-            if self.options.keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
+        self.options.run.apply(&mut run_options, planned.jobs);
         run_options.jobserver = jobserver.as_ref();
         let hooks = Recording { graph, log, digests, error: std::cell::RefCell::new(None) };
         let report = run::run(graph, wanted, &run_options, &hooks);
@@ -334,7 +326,7 @@ impl Session<'_> {
 
     /// For people who asked: what the link consisted of, and what had to run.
     fn summarise(&self, planned: &PlannedLink, ran: usize) {
-        if !self.options.style.verbose || self.options.style.json {
+        if !self.options.run.verbose || self.options.run.json {
             return;
         }
         let modules = planned.plan.modules.len();
@@ -365,7 +357,7 @@ pub(crate) fn tool_failure(error: LinkError, cancel: &Cancel) -> Result<u8, Link
 
 /// Readers of events are told of a run without actions; people are not.
 fn nothing_to_do(options: &Options, progress: &dyn Progress, started: SystemTime) {
-    if options.style.json {
+    if options.run.json {
         progress.plan(Plan { actions: 0, cost: 0, jobs: 0 });
         progress.summary(Counts::default(), started.elapsed().unwrap_or_default());
     }

@@ -7,7 +7,7 @@ mod plain;
 mod terminal;
 
 use std::io::{self, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use distlto_planner::graph::ActionKind;
 
@@ -29,6 +29,31 @@ pub trait Progress {
     fn fail(&self, step: Step<'_>, failure: &Failure);
     /// A run ended.
     fn summary(&self, counts: Counts, wall: Duration);
+    /// A part of the link outside of the graph's run begins, or has ended. Phases may be told before the plan, after the
+    /// summary, and while actions run.
+    fn phase(&self, _phase: Phase) {}
+    /// How much memory the running actions take changed.
+    fn memory(&self, _memory: Memory) {}
+}
+
+/// A part of a link that is no action of the run: its names are `thin link`, `prepare`, `plan`, `final link` and the like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Phase {
+    /// What a person calls it. A name belongs to one span at a time.
+    pub name: &'static str,
+    /// When it began.
+    pub start: Instant,
+    /// When it ended; `None` while it lasts.
+    pub end: Option<Instant>,
+}
+
+/// The memory of the running actions, in bytes, by estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// What the running actions take.
+    pub in_use: u64,
+    /// What they may take together, where there is a limit.
+    pub budget: Option<u64>,
 }
 
 /// What a run is about to do.
@@ -53,6 +78,8 @@ pub struct Step<'a> {
     pub label: &'a str,
     /// Its part of [`Plan::cost`], at least 1.
     pub cost: u64,
+    /// The number of the worker that runs it, from 0. No two actions have one worker at a time.
+    pub lane: usize,
     /// Its command; only when it starts.
     pub command: &'a str,
 }
@@ -76,16 +103,18 @@ pub struct Style {
     pub json: bool,
     /// A line for every action.
     pub verbose: bool,
+    /// Failures and warnings alone.
+    pub quiet: bool,
 }
 
 /// The backend for this process: JSON if asked for, a bar on a terminal, lines elsewhere.
 pub fn of_style(style: Style) -> Box<dyn Progress> {
     if style.json {
         Box::new(JsonProgress::new(io::stdout()))
-    } else if !style.verbose && io::IsTerminal::is_terminal(&io::stderr()) {
+    } else if !style.verbose && !style.quiet && io::IsTerminal::is_terminal(&io::stderr()) {
         Box::new(TerminalProgress::new())
     } else {
-        Box::new(PlainProgress::new(io::stderr(), style.verbose))
+        Box::new(PlainProgress::new(io::stderr(), style.verbose && !style.quiet))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a run did: the outcome of every wanted action, and failures in a form that a person can act on.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use distlto_planner::graph::ActionId;
 
@@ -40,12 +40,68 @@ pub struct Measured {
     pub cpu: Option<Duration>,
     /// The most memory held at once, in bytes, where the system tells.
     pub peak_memory: Option<u64>,
+    /// Where its outputs are from.
+    pub origin: Origin,
+    /// When it did what.
+    pub phases: Phases,
+}
+
+/// Where an action's outputs are from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// Its command ran.
+    #[default]
+    Ran,
+    /// A cache had them.
+    Cache,
+}
+
+/// What an action did when, on its worker; `None` for what it did not come to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Phases {
+    /// Its inputs were verified.
+    pub verify: Option<Span>,
+    /// The cache was asked.
+    pub lookup: Option<Span>,
+    /// Its command ran.
+    pub command: Option<Span>,
+    /// Its outputs were checked, stored and put into place.
+    pub commit: Option<Span>,
+}
+
+/// From one moment to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Its beginning.
+    pub start: Instant,
+    /// Its end.
+    pub end: Instant,
+}
+
+impl Span {
+    /// From a moment until this call.
+    pub fn since(start: Instant) -> Self {
+        Self { start, end: Instant::now() }
+    }
+}
+
+impl Phases {
+    /// The phases that there were, in order, each with its name.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, Span)> + use<> {
+        let all = [
+            ("verify", self.verify),
+            ("cache lookup", self.lookup),
+            ("command", self.command),
+            ("commit", self.commit),
+        ];
+        all.into_iter().filter_map(|(name, span)| Some((name, span?)))
+    }
 }
 
 impl Measured {
     /// From what is known of a process that ended.
     pub fn new(wall: Duration, ended: Ended) -> Self {
-        Self { wall, cpu: ended.cpu, peak_memory: ended.peak_memory }
+        Self { wall, cpu: ended.cpu, peak_memory: ended.peak_memory, ..Self::default() }
     }
 }
 
@@ -56,6 +112,8 @@ pub struct Failure {
     pub cause: Cause,
     /// The command to repeat it, for a POSIX shell.
     pub command: String,
+    /// What it cost until then.
+    pub measured: Measured,
     /// What the command printed on standard error, within bounds; empty when it never ran.
     pub stderr: String,
 }

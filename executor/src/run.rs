@@ -120,7 +120,16 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     let (schedule, mut ended) = thread::scope(|scope| {
         let tokens = Tokens::new(options.jobserver, sender.clone(), Event::Token);
         let workers = Workers { scope, context: &context, graph, sender, idle: Vec::new(), all: Vec::new() };
-        let mut runner = Runner { graph, options, hooks, schedule, workers, tokens, ended: BTreeMap::new() };
+        let mut runner = Runner {
+            graph,
+            options,
+            hooks,
+            schedule,
+            workers,
+            tokens,
+            ended: BTreeMap::new(),
+            lanes: BTreeMap::new(),
+        };
         runner.drive(&events);
         runner.workers.end();
         (runner.schedule, runner.ended)

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use distlto_planner::words::shell_quote;
 
-use crate::progress::{JsonProgress, PlainProgress, Plan, Progress, Step, Style, human, of_style};
+use crate::progress::{JsonProgress, Memory, Phase, Plan, Progress, Step, human};
 use crate::report::{Counts, Failure, Measured, Outcome, Report};
+use crate::run_args::RunArgs;
 
 /// A run that is no longer than this is not worth a line in a build's output.
 const WORTH_A_LINE: Duration = Duration::from_secs(1);
@@ -26,13 +27,9 @@ pub struct Telling {
 }
 
 impl Telling {
-    /// With a line for each job if `verbose`; with failures and the compilers' warnings alone if `quiet`.
-    pub fn new(verbose: bool, quiet: bool, log: Option<JsonProgress<File>>) -> Self {
-        let inner: Box<dyn Progress> = match quiet {
-            true => Box::new(PlainProgress::new(io::stderr(), false)),
-            false => of_style(Style { json: false, verbose }),
-        };
-        Self { inner, log, verbose, quiet }
+    /// As the options say, and into a log.
+    pub fn new(args: &RunArgs, log: Option<JsonProgress<File>>) -> Self {
+        Self { inner: args.progress(), log, verbose: args.verbose, quiet: args.quiet || args.json }
     }
 
     /// The line at the end. `jobs` is how many ran at once at most.
@@ -88,6 +85,16 @@ impl Progress for Telling {
             self.inner.summary(Counts { done: counts.done, ..Counts::default() }, wall);
         }
         self.log.iter().for_each(|log| log.summary(counts, wall));
+    }
+
+    fn phase(&self, phase: Phase) {
+        self.inner.phase(phase);
+        self.log.iter().for_each(|log| log.phase(phase));
+    }
+
+    fn memory(&self, memory: Memory) {
+        self.inner.memory(memory);
+        self.log.iter().for_each(|log| log.memory(memory));
     }
 }
 

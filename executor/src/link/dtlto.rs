@@ -48,7 +48,7 @@ pub(super) fn run(session: &Session<'_>) -> Result<Option<u8>, LinkError> {
     words.extend(whole_words(&prepared.inputs));
     words.extend(asked);
     words.extend(["-o".to_owned(), place.staged.clone()]);
-    if session.options.style.verbose {
+    if session.options.run.verbose {
         eprintln!("distlto: {}", shell_line(words.iter().map(String::as_str)));
     }
     let code = run_linker(session, &words)?;
@@ -117,10 +117,11 @@ fn is_ours(prepared: &Prepared) -> bool {
 
 /// What our own distributor is told of our options.
 fn own_arguments(options: &Options) -> impl Iterator<Item = String> {
-    let jobs = options.jobs.map(|jobs| format!("-j{jobs}"));
-    let keep_going = options.keep_going.then(|| "--keep-going".to_owned());
-    let verbose = options.style.verbose.then(|| "-v".to_owned());
-    [jobs, keep_going, verbose].into_iter().flatten()
+    let jobs = options.run.jobs.map(|jobs| format!("-j{jobs}"));
+    let keep_going = options.run.keep_going.then(|| "--keep-going".to_owned());
+    let verbose = options.run.verbose.then(|| "-v".to_owned());
+    let quiet = options.run.quiet.then(|| "-q".to_owned());
+    [jobs, keep_going, verbose, quiet].into_iter().flatten()
 }
 
 fn own_distributor() -> Result<PathBuf, LinkError> {

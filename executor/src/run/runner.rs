@@ -38,6 +38,8 @@ pub(super) struct Runner<'scope, 'env, 'g> {
     pub(super) workers: Workers<'scope, 'env>,
     pub(super) tokens: Tokens,
     pub(super) ended: BTreeMap<ActionId, Outcome>,
+    /// The worker of each running action.
+    pub(super) lanes: BTreeMap<ActionId, usize>,
 }
 
 impl Runner<'_, '_, '_> {
@@ -68,8 +70,11 @@ impl Runner<'_, '_, '_> {
             let Some(action) = self.schedule.take() else { break };
             let command = self.command_line(action);
             self.hooks.before(action);
+            let worker = self.workers.take();
+            // An action that this thread runs itself has no worker's number.
+            self.lanes.insert(action, worker.unwrap_or(self.workers.all.len()));
             self.options.progress.start(self.step(action, &command));
-            self.workers.give(action);
+            self.workers.give(worker, action);
         }
         if self.schedule.has_ready() && self.schedule.running() < jobs {
             self.tokens.ask();
@@ -79,10 +84,12 @@ impl Runner<'_, '_, '_> {
     }
 
     fn end(&mut self, action: ActionId, attempt: Attempt) {
-        let measured = attempt
+        let mut measured = attempt
             .finished
             .as_ref()
             .map_or_else(Measured::default, |finished| Measured::new(finished.wall, finished.ended));
+        measured.phases = attempt.phases;
+        measured.origin = attempt.origin;
         let stderr = attempt.finished.as_ref().map_or_else(String::new, |finished| finished.stderr.text());
         let outcome = match attempt.result {
             Ok(()) => {
@@ -94,7 +101,7 @@ impl Runner<'_, '_, '_> {
             Err(cause) => {
                 self.schedule.failed(action);
                 let command = self.command_line(action);
-                let failure = Box::new(Failure { cause, command, stderr });
+                let failure = Box::new(Failure { cause, command, measured, stderr });
                 if !matches!(failure.cause, Cause::Interrupted { .. }) {
                     self.hooks.failed(action, &failure);
                     self.options.progress.fail(self.step(action, ""), &failure);
@@ -102,6 +109,7 @@ impl Runner<'_, '_, '_> {
                 Outcome::Failed(failure)
             }
         };
+        self.lanes.remove(&action);
         self.ended.insert(action, outcome);
     }
 
@@ -114,6 +122,14 @@ impl Runner<'_, '_, '_> {
 
     fn step<'s>(&'s self, id: ActionId, command: &'s str) -> Step<'s> {
         let action = self.graph.action(id);
-        Step { id: id.index(), kind: action.kind, label: &action.label, cost: action.cost.max(1), command }
+        let lane = self.lanes.get(&id).copied().unwrap_or_default();
+        Step {
+            id: id.index(),
+            kind: action.kind,
+            label: &action.label,
+            cost: action.cost.max(1),
+            lane,
+            command,
+        }
     }
 }

@@ -11,6 +11,7 @@ use distlto_planner::graph::{ActionGraph, ActionId};
 use super::jobs;
 use super::runner::Event;
 use crate::job::{self, Attempt, Cause, Context};
+use crate::report::{Origin, Phases};
 
 /// Threads that run actions; started when they are first needed.
 pub(super) struct Workers<'scope, 'env> {
@@ -23,8 +24,14 @@ pub(super) struct Workers<'scope, 'env> {
 }
 
 impl Workers<'_, '_> {
-    pub(super) fn give(&mut self, action: ActionId) {
-        match self.idle.pop().or_else(|| self.start()) {
+    /// The number of a worker that has nothing to do; `None` at the system's limit of threads.
+    pub(super) fn take(&mut self) -> Option<usize> {
+        self.idle.pop().or_else(|| self.start())
+    }
+
+    /// Has a worker that was taken run an action.
+    pub(super) fn give(&mut self, worker: Option<usize>, action: ActionId) {
+        match worker {
             // A worker ends only when this structure is dropped, so it takes what it is sent.
             Some(worker) => drop(self.all[worker].0.send(action)),
             // At the system's limit of threads, one action at a time is better than none.
@@ -75,5 +82,10 @@ fn attempt(graph: &ActionGraph, action: ActionId, context: &Context<'_>) -> Atte
 /// A worker's panic ends its action, not the run, whose other objects are good.
 fn internal(graph: &ActionGraph, action: ActionId) -> Attempt {
     let label = graph.action(action).label.clone();
-    Attempt { finished: None, result: Err(Cause::Internal { label }) }
+    Attempt {
+        finished: None,
+        origin: Origin::default(),
+        phases: Phases::default(),
+        result: Err(Cause::Internal { label }),
+    }
 }

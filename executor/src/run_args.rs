@@ -1,0 +1,53 @@
+//! Options of every command that runs an action graph: `distlto link`, `distlto run`, `distlto distribute`.
+//!
+//! One definition, so that an option is spelled and explained alike everywhere. Knows nothing of what is run.
+
+use clap::Args;
+
+use crate::progress::{Progress, Style, of_style};
+use crate::run;
+use crate::schedule::Policy;
+
+/// How actions are run and what is told of them.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RunArgs {
+    /// Run at most N jobs at once [default: one per processor]
+    ///
+    /// A link line's --thinlto-jobs says so too.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// Run the rest after a failure
+    ///
+    /// Without it nothing is started after the first failure. The final link runs in neither case.
+    #[arg(short, long)]
+    pub keep_going: bool,
+    /// Print each command and what it took
+    #[arg(short, long, overrides_with = "quiet")]
+    pub verbose: bool,
+    /// Print failures and the compilers' warnings, and nothing else
+    #[arg(short, long, overrides_with = "verbose")]
+    pub quiet: bool,
+    /// Print events as JSON lines on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl RunArgs {
+    /// Says how to run. `implied` is a number of jobs that something else asks for, such as the link line.
+    pub fn apply(&self, options: &mut run::Options<'_>, implied: Option<usize>) {
+        if let Some(jobs) = self.jobs.map(usize::from).or(implied) {
+            options.jobs = jobs.max(1);
+        }
+        options.policy = if self.keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
+    }
+
+    /// What is told while it runs.
+    pub fn style(&self) -> Style {
+        Style { json: self.json, verbose: self.verbose, quiet: self.quiet }
+    }
+
+    /// Tells it.
+    pub fn progress(&self) -> Box<dyn Progress> {
+        of_style(self.style())
+    }
+}
