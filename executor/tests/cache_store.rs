@@ -21,7 +21,12 @@ fn put(cache: &Cache, scratch: &Path, number: u8, content: &[u8]) -> Record {
         NewOutput { role: Role::Object, name: "out/m.o", file: &object },
         NewOutput { role: Role::DwoIfAny, name: "out/m.dwo", file: &dwo },
     ];
-    let measured = Measured { wall: Duration::from_millis(12), cpu: None, peak_memory: Some(1 << 20) };
+    let measured = Measured {
+        wall: Duration::from_millis(12),
+        cpu: None,
+        peak_memory: Some(1 << 20),
+        ..Default::default()
+    };
     let result = NewResult { module: "m.bc", outputs: &outputs, stderr: b"warning: \xff\n", measured };
     cache.put(&[Key([number; 32])], &result).expect("kept")
 }

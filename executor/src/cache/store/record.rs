@@ -134,6 +134,7 @@ impl Record {
                 wall: Duration::from_nanos(line.wall),
                 cpu: line.cpu.map(Duration::from_nanos),
                 peak_memory: line.peak_memory,
+                ..Measured::default()
             },
             created: UNIX_EPOCH.checked_add(Duration::from_secs(line.created)).ok_or("it is from no time")?,
         })
