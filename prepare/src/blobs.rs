@@ -69,6 +69,11 @@ impl Blobs {
         &self.root
     }
 
+    /// The digest of some bytes.
+    pub fn hash(&self, bytes: &[u8]) -> Digest {
+        (self.hash)(bytes)
+    }
+
     /// Removes the temporaries of dead processes; returns how many files.
     pub fn sweep(&self) -> Result<usize, IoError> {
         self.temporaries.sweep()
@@ -249,8 +254,11 @@ fn discard(blob: &Path, why: &io::Error) -> Placed {
     Placed::Damaged(format!("{}: {why}{stays}", blob.display()))
 }
 
+/// What is wrong with a blob that holds anything else.
+pub(crate) const NOT_ITS_NAME: &str = "its content is not what its name says";
+
 fn damaged() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "its content is not what its name says")
+    io::Error::new(io::ErrorKind::InvalidData, NOT_ITS_NAME)
 }
 
 fn not_a_file() -> io::Error {

@@ -162,6 +162,33 @@ pub enum Error {
         file: String,
     },
 
+    /// What is to be looked after is not what it was said to be.
+    #[error("{} is no {what}", directory.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("name the directory that the runs were given; one that no run has used yet holds nothing")
+    )]
+    NotKept {
+        /// The directory.
+        directory: PathBuf,
+        /// What it was said to be.
+        what: &'static str,
+    },
+
+    /// A later version of distlto has written it.
+    #[error("{} is a {what} of version {found}, and this distlto knows versions up to {known}", directory.display())]
+    #[diagnostic(code(distlto::bad_input), help("use the distlto that wrote it, or remove the directory"))]
+    NewerLayout {
+        /// The directory.
+        directory: PathBuf,
+        /// What it is.
+        what: &'static str,
+        /// Its version.
+        found: u32,
+        /// The latest version that is known.
+        known: u32,
+    },
+
     /// JSON holds text in UTF-8.
     #[error("{} is not UTF-8, so that no manifest can hold it", path.display())]
     #[diagnostic(code(distlto::usage), help("choose another objects directory"))]

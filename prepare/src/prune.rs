@@ -1,21 +1,29 @@
-//! Keeping a store small: what has not been used for long goes, then what has not been used for longest.
+//! What is kept, by age and size; and keeping it small: what has not been used for long goes, then what has not been
+//! used for longest.
 //!
-//! Needs no agreement with processes that use the store at the same time (see [`crate::store`]).
+//! Needs no agreement with processes that use the files at the same time (see [`crate::blobs`]). Knows nothing of
+//! what the files hold.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::fs::Metadata;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::error::Error;
-use crate::store::Store;
-use crate::write::{self, IoError};
+use rayon::prelude::*;
 
-/// What [`Store::prune`] did. Sizes are those of the files; a blob that is hard-linked into an objects directory
-/// takes its space until it goes there too.
+use crate::blobs::{self, Blobs, Digest};
+use crate::error::Error;
+use crate::store::{self, Store};
+use crate::write::IoError;
+
+/// File systems give space in blocks, most of them of this many bytes.
+const BLOCK: u64 = 4096;
+
+/// What pruning did. Sizes are in whole blocks of 4 KiB; a blob that is hard-linked into an objects directory takes its
+/// space until it goes there too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PruneReport {
-    /// Files removed, blobs and manifests.
+    /// Files removed, of every kind.
     pub removed_files: usize,
     /// Their sizes, in bytes.
     pub removed_bytes: u64,
@@ -27,60 +35,170 @@ pub struct PruneReport {
     pub temporaries: usize,
 }
 
-struct Kept {
-    /// Seconds and nanoseconds since 1970.
-    used: (i64, i64),
-    size: u64,
-    path: PathBuf,
+/// A kept file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// When it was last used, in nanoseconds since 1970.
+    pub used: i64,
+    /// In which of the listed directories it is.
+    pub part: usize,
+    /// Bytes.
+    pub size: u64,
+    /// Its name.
+    pub digest: Digest,
+}
+
+impl Kept {
+    /// The bytes that it takes on a disk.
+    pub fn space(&self) -> u64 {
+        space(self.size)
+    }
+}
+
+/// The bytes that a file of this size takes on a disk.
+pub fn space(size: u64) -> u64 {
+    size.checked_next_multiple_of(BLOCK).unwrap_or(u64::MAX)
+}
+
+/// What is kept.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// In no order.
+    pub files: Vec<Kept>,
+    /// What has a name that nothing kept has.
+    pub strangers: Vec<PathBuf>,
+    /// Directories that cannot be listed.
+    pub unreadable: Vec<IoError>,
+}
+
+impl Blobs {
+    /// Everything in some of the owner's directories. One that is missing is empty.
+    pub fn list(&self, parts: &[&str]) -> Listing {
+        let shards = parts.iter().enumerate().flat_map(|(part, name)| {
+            let directory = self.root().join(name);
+            (0..=u8::MAX).map(move |first| (part, first, directory.join(format!("{first:02x}"))))
+        });
+        let shards: Vec<_> = shards.collect();
+        let mut listings: Vec<_> =
+            shards.par_iter().map(|(part, first, directory)| list(*part, *first, directory)).collect();
+        listings.extend(parts.iter().map(|name| strangers(&self.root().join(name))));
+        let mut all = Listing::default();
+        for listing in listings {
+            all.files.extend(listing.files);
+            all.strangers.extend(listing.strangers);
+            all.unreadable.extend(listing.unreadable);
+        }
+        all
+    }
+
+    /// Removes files not used for `max_age`, then those not used for longest until at most `max_bytes` are left; among
+    /// files of one time those of earlier directories first. `None` sets no limit; asked before each file, `go_on` may
+    /// end it.
+    pub fn prune(
+        &self,
+        parts: &[&str],
+        max_bytes: Option<u64>,
+        max_age: Option<Duration>,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<PruneReport, IoError> {
+        let mut report = PruneReport { temporaries: self.sweep()?, ..PruneReport::default() };
+        let Listing { mut files, unreadable, .. } = self.list(parts);
+        if let Some(error) = unreadable.into_iter().next() {
+            return Err(error);
+        }
+        report.kept_files = files.len();
+        report.kept_bytes = files.iter().map(Kept::space).sum();
+        let oldest = max_age.map_or(i64::MIN, |age| now().saturating_sub(nanoseconds(age)));
+        files.sort_unstable_by_key(|file| (file.used, file.part, file.digest));
+        for file in files {
+            let too_much = max_bytes.is_some_and(|most| report.kept_bytes > most);
+            if !too_much && file.used >= oldest || !go_on() {
+                break;
+            }
+            blobs::remove(&self.file(parts[file.part], &file.digest))?;
+            report.removed_files += 1;
+            report.removed_bytes += file.space();
+            report.kept_files -= 1;
+            report.kept_bytes -= file.space();
+        }
+        Ok(report)
+    }
 }
 
 impl Store {
     /// Removes files not used for `max_age`, then those not used for longest until at most `max_bytes` are left.
     /// `None` sets no limit.
     pub fn prune(&self, max_bytes: Option<u64>, max_age: Option<Duration>) -> Result<PruneReport, Error> {
-        let mut report = PruneReport { temporaries: self.sweep()?, ..PruneReport::default() };
-        let mut files = list(self.root())?;
-        files.sort_by(|a, b| (a.used, &a.path).cmp(&(b.used, &b.path)));
-        report.kept_files = files.len();
-        report.kept_bytes = files.iter().map(|file| file.size).sum();
-        let oldest = max_age.and_then(|age| SystemTime::now().checked_sub(age)).map_or((0, 0), |oldest| {
-            let passed = oldest.duration_since(UNIX_EPOCH).unwrap_or_default();
-            (passed.as_secs() as i64, i64::from(passed.subsec_nanos()))
-        });
-        for file in files {
-            let too_much = max_bytes.is_some_and(|most| report.kept_bytes > most);
-            if !too_much && file.used >= oldest {
+        Ok(self.blobs().prune(&store::PARTS, max_bytes, max_age, &|| true)?)
+    }
+}
+
+/// The files of one subdirectory, whose name is the first byte of their digests.
+fn list(part: usize, first: u8, directory: &Path) -> Listing {
+    let mut listing = Listing::default();
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if blobs::is_nothing(&error) => return listing,
+        Err(error) => {
+            listing.unreadable.push(IoError::on("list", directory)(error));
+            return listing;
+        }
+    };
+    for entry in entries {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                listing.unreadable.push(IoError::on("list", directory)(error));
                 break;
             }
-            write::remove(&file.path)?;
-            report.removed_files += 1;
-            report.removed_bytes += file.size;
-            report.kept_files -= 1;
-            report.kept_bytes -= file.size;
-        }
-        Ok(report)
-    }
-}
-
-fn list(root: &Path) -> Result<Vec<Kept>, Error> {
-    let mut files = Vec::new();
-    for part in ["blobs", "archives"] {
-        for shard in entries(&root.join(part))? {
-            for path in entries(&shard)? {
-                // Gone in the meantime: another process prunes.
-                let Ok(found) = fs::symlink_metadata(&path) else { continue };
-                let used = (found.atime(), found.atime_nsec()).max((found.mtime(), found.mtime_nsec()));
-                files.push(Kept { used, size: found.len(), path });
+        };
+        let digest =
+            entry.file_name().to_str().and_then(|rest| blobs::from_hex(&format!("{first:02x}{rest}")));
+        // Gone in the meantime: another process prunes.
+        let (digest, found) = match (digest, entry.metadata()) {
+            (Some(digest), Ok(found)) => (digest, found),
+            (None, _) => {
+                listing.strangers.push(entry.path());
+                continue;
             }
-        }
+            (_, Err(_)) => continue,
+        };
+        listing.files.push(Kept { used: used(&found), part, size: found.len(), digest });
     }
-    Ok(files)
+    listing
 }
 
-fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
-    let listed = match fs::read_dir(directory) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        listed => listed.map_err(IoError::on("list", directory))?,
-    };
-    listed.map(|entry| Ok(entry.map_err(IoError::on("list", directory))?.path())).collect()
+/// What is beside the 256 subdirectories.
+fn strangers(directory: &Path) -> Listing {
+    let mut listing = Listing::default();
+    match std::fs::read_dir(directory) {
+        Ok(entries) => {
+            let name_of_shard = |name: &std::ffi::OsStr| {
+                name.len() == 2
+                    && name.as_encoded_bytes().iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            };
+            listing.strangers.extend(entries.filter_map(Result::ok).filter_map(|entry| {
+                let is_shard =
+                    name_of_shard(&entry.file_name()) && entry.file_type().is_ok_and(|kind| kind.is_dir());
+                (!is_shard).then(|| entry.path())
+            }));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => listing.unreadable.push(IoError::on("list", directory)(error)),
+    }
+    listing
+}
+
+fn used(found: &Metadata) -> i64 {
+    let (seconds, rest) = blobs::last_used(found);
+    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
+}
+
+/// The present, in nanoseconds since 1970.
+fn now() -> i64 {
+    nanoseconds(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+fn nanoseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }

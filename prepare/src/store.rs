@@ -15,12 +15,16 @@ use blake3::Hash;
 
 use crate::blobs::{self, Blobs, Placed, Placing};
 use crate::error::Error;
+use crate::layout::Layout;
 use crate::manifest::Manifest;
 use crate::names;
 use crate::write::{self, IoError};
 
 /// Changes when the layout, the manifests or the rule for file names do.
-const LAYOUT: &str = "v1";
+const LAYOUT: Layout = Layout { prefix: "v", version: 1 };
+
+/// Its directories: what refers to others, then those.
+pub(crate) const PARTS: [&str; 2] = ["archives", "blobs"];
 
 /// An open store, for any number of threads.
 #[derive(Debug)]
@@ -32,12 +36,21 @@ pub struct Store {
 impl Store {
     /// Opens the store in `directory`, making it if missing, and sweeps what killed processes left.
     pub fn open(directory: &Path) -> Result<Self, Error> {
-        let root = directory.join(LAYOUT);
+        let root = LAYOUT.root(directory);
         fs::create_dir_all(&root).map_err(IoError::on("create directory", &root))?;
-        let blobs = Blobs::new(&root, |bytes| *blake3::hash(bytes).as_bytes());
-        let store = Self { blobs, trouble: Mutex::new(None) };
-        store.sweep()?;
+        let store = Self::at(&root);
+        store.blobs.sweep()?;
         Ok(store)
+    }
+
+    /// Opens the store in `directory`, which must be one.
+    pub fn open_existing(directory: &Path) -> Result<Self, Error> {
+        Ok(Self::at(&LAYOUT.existing(directory, "store of unpacked archive members")?))
+    }
+
+    fn at(root: &Path) -> Self {
+        let blobs = Blobs::new(root, |bytes| *blake3::hash(bytes).as_bytes());
+        Self { blobs, trouble: Mutex::new(None) }
     }
 
     /// The first thing that went wrong with the store itself. The results are right all the same.
@@ -45,18 +58,17 @@ impl Store {
         self.trouble.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
-    /// Removes the temporaries of dead processes; returns how many.
-    pub(crate) fn sweep(&self) -> Result<usize, Error> {
-        Ok(self.blobs.sweep()?)
-    }
-
     /// The directory that the store was opened in.
     pub fn directory(&self) -> &Path {
         self.root().parent().unwrap_or(self.root())
     }
 
-    pub(crate) fn root(&self) -> &Path {
+    fn root(&self) -> &Path {
         self.blobs.root()
+    }
+
+    pub(crate) fn blobs(&self) -> &Blobs {
+        &self.blobs
     }
 
     fn note(&self, what: String) {

@@ -8,49 +8,46 @@
 //! removed, is told of by [`Cache::troubles`], and is a miss; so is what others prune at this moment. A cache that
 //! cannot be written only costs time.
 
+mod evict;
 mod frame;
+pub mod inspect;
+pub mod limits;
 pub mod record;
+pub mod usage;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::SystemTime;
 
 use distlto_prepare::blobs::{self, Blobs, Digest, Placed, Placing};
+use distlto_prepare::layout::Layout;
+use distlto_prepare::prune::space;
 use distlto_prepare::write::IoError;
 use sha2::Digest as _;
 
 use crate::report::Measured;
 use crate::verify::Role;
+use evict::Keeper;
+pub use limits::Limits;
 pub use record::{Output, Record};
 
 /// Changes when the layout or the format of the records do.
-const LAYOUT: &str = "results-v1";
+const LAYOUT: Layout = Layout { prefix: "results-v", version: 1 };
+const RECORDS: &str = "records";
+const BLOBS: &str = "blobs";
+/// The directories: records refer to blobs, and go before them.
+const PARTS: [&str; 2] = [RECORDS, BLOBS];
 
-/// How large a cache grows unless told otherwise: 10 GiB.
-pub const DEFAULT_SIZE: u64 = 10 << 30;
+/// Putting ends for a process after so many failures: a full disk stays full.
+const FAILURES: usize = 8;
 
 /// What a result is found by: a SHA-256 digest of everything that it depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub Digest);
-
-/// When results are dropped again, the least recently used first. `None` sets no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes.
-    pub size: Option<u64>,
-    /// Time since the last use.
-    pub age: Option<Duration>,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { size: Some(DEFAULT_SIZE), age: None }
-    }
-}
 
 /// A verified output that is to be kept.
 #[derive(Debug, Clone, Copy)]
@@ -80,13 +77,10 @@ pub struct NewResult<'a> {
 #[derive(Debug)]
 pub struct Cache {
     directory: PathBuf,
-    blobs: Blobs,
-    #[expect(dead_code, reason = "eviction reads them")]
-    limits: Limits,
-    hits: AtomicU64,
-    misses: AtomicU64,
-    /// Nothing is put any more, since it failed.
-    full: AtomicBool,
+    blobs: Arc<Blobs>,
+    keeper: Keeper,
+    /// How often putting failed.
+    failures: AtomicUsize,
     troubles: Mutex<Troubles>,
 }
 
@@ -106,21 +100,23 @@ impl Cache {
     /// Opens the cache in `directory`, making it if missing, and sweeps what killed processes left. One that can
     /// only be read is fine.
     pub fn open(directory: &Path, limits: Limits) -> Result<Self, IoError> {
-        let root = directory.join(LAYOUT);
+        let root = LAYOUT.root(directory);
         if !root.is_dir() {
             fs::create_dir_all(&root).map_err(IoError::on("create directory", &root))?;
         }
-        let cache = Self {
-            directory: directory.to_owned(),
-            blobs: Blobs::new(&root, sha256),
-            limits,
-            hits: AtomicU64::new(0),
-            misses: AtomicU64::new(0),
-            full: AtomicBool::new(false),
-            troubles: Mutex::default(),
-        };
+        let cache = Self::at(directory, limits);
         cache.blobs.sweep()?;
         Ok(cache)
+    }
+
+    fn at(directory: &Path, limits: Limits) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            blobs: Arc::new(Blobs::new(&LAYOUT.root(directory), sha256)),
+            keeper: Keeper::new(limits),
+            failures: AtomicUsize::new(0),
+            troubles: Mutex::default(),
+        }
     }
 
     /// The directory that the cache was opened in.
@@ -174,65 +170,95 @@ impl Cache {
     /// Keeps a result under each of the keys. One that cannot be kept costs time only, and is told of by
     /// [`Cache::troubles`].
     pub fn put(&self, keys: &[Key], result: &NewResult<'_>) -> Option<Record> {
-        if self.full.load(Ordering::Relaxed) {
-            return None;
-        }
-        let record = self.keep_outputs(result).and_then(|record| self.keep_record(keys, record));
-        record.map_err(|error| self.no_more(&error)).ok()
+        self.putting(|| {
+            let (record, bytes) = self.keep_outputs(result)?;
+            let bytes = bytes + self.keep_record(keys, &record)?;
+            // After the record: what was used longer ago goes first, and a record should go before its blobs.
+            record.outputs.iter().for_each(|output| blobs::used_now(&self.blobs.file(BLOBS, &output.digest)));
+            Ok((record, bytes))
+        })
     }
 
     /// Keeps a record, whose blobs are there, under further keys.
     pub fn put_record(&self, keys: &[Key], record: &Record) {
-        if self.full.load(Ordering::Relaxed) {
-            return;
+        self.putting(|| Ok(((), self.keep_record(keys, record)?)));
+    }
+
+    fn putting<T>(&self, put: impl FnOnce() -> Result<(T, u64), IoError>) -> Option<T> {
+        if self.failures.load(Ordering::Relaxed) >= FAILURES {
+            return None;
         }
-        if let Err(error) = self.keep_record(keys, record.clone()) {
-            self.no_more(&error);
+        match put() {
+            Ok((value, bytes)) => {
+                self.keeper.put(&self.blobs, bytes);
+                Some(value)
+            }
+            Err(error) => {
+                let failures = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
+                if failures == 1 && evict::is_full(&error) {
+                    self.keeper.make_room(&self.blobs);
+                }
+                match failures {
+                    1 => self.note(format!("a result could not be kept in the cache: {error}")),
+                    FAILURES => self.note(format!("nothing more is kept in the cache: {error}")),
+                    _ => {}
+                }
+                None
+            }
         }
     }
 
     /// Counts a lookup that gave all outputs, or did not, in the statistics.
     pub fn count(&self, hit: bool) {
-        if hit { &self.hits } else { &self.misses }.fetch_add(1, Ordering::Relaxed);
+        if hit { &self.keeper.hits } else { &self.keeper.misses }.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// For a run that is to end at once: closing the cache waits for nothing.
+    pub fn hurry(&self) {
+        self.keeper.hurry();
     }
 
     fn record(&self, key: &Key) -> PathBuf {
-        self.blobs.file("records", &key.0)
+        self.blobs.file(RECORDS, &key.0)
     }
 
-    fn keep_outputs(&self, result: &NewResult<'_>) -> Result<Record, IoError> {
+    /// The record of a result whose outputs have been kept, and how many bytes that took.
+    fn keep_outputs(&self, result: &NewResult<'_>) -> Result<(Record, u64), IoError> {
         let mut outputs = Vec::with_capacity(result.outputs.len());
+        let mut taken = 0;
         for output in result.outputs {
             let (bytes, found) = blobs::read(output.file).map_err(IoError::on("read", output.file))?;
-            let digest = sha256(&bytes);
-            self.blobs.keep(&digest, &bytes)?;
+            let (digest, size) = (sha256(&bytes), bytes.len() as u64);
+            if self.blobs.keep(&digest, &bytes)? {
+                taken += space(size);
+            }
+            let executable = found.permissions().mode() & 0o100 != 0;
             outputs.push(Output {
                 role: output.role,
                 name: output.name.to_owned(),
                 digest,
-                size: bytes.len() as u64,
-                executable: found.permissions().mode() & 0o100 != 0,
+                size,
+                executable,
             });
         }
-        Ok(Record {
+        let record = Record {
             module: result.module.to_owned(),
             outputs,
             stderr: result.stderr.to_vec(),
             measured: result.measured,
             created: SystemTime::now(),
-        })
+        };
+        Ok((record, taken))
     }
 
-    fn keep_record(&self, keys: &[Key], record: Record) -> Result<Record, IoError> {
+    fn keep_record(&self, keys: &[Key], record: &Record) -> Result<u64, IoError> {
+        let mut taken = 0;
         for key in keys {
-            self.blobs.write(&self.record(key), &record.encode(key))?;
+            let bytes = record.encode(key);
+            self.blobs.write(&self.record(key), &bytes)?;
+            taken += space(bytes.len() as u64);
         }
-        Ok(record)
-    }
-
-    fn no_more(&self, error: &IoError) {
-        self.full.store(true, Ordering::Relaxed);
-        self.note(format!("nothing more is kept in the cache: {error}"));
+        Ok(taken)
     }
 
     fn damaged(&self, what: &str) {
@@ -248,5 +274,11 @@ impl Cache {
 
     fn lock_troubles(&self) -> MutexGuard<'_, Troubles> {
         self.troubles.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        self.keeper.end(&self.blobs);
     }
 }

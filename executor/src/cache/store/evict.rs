@@ -1,0 +1,183 @@
+//! Keeping to the limits while a cache is in use, without looking at everything each time something is put.
+//!
+//! Each process adds what it puts to a sum that all share (see [`super::usage`]), a few times per second at most. Who
+//! brings the sum over the limit looks at everything once, in a thread of its own, and removes what was not used for
+//! longest until a tenth of the limit is free; so looking costs one look for each tenth of the limit that is put. Once
+//! a day, or as often as the age limit needs, somebody looks in any case.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use distlto_prepare::blobs::Blobs;
+use distlto_prepare::prune::PruneReport;
+use distlto_prepare::write::IoError;
+use rustix::fs::{FlockOperation, flock};
+
+use super::limits::Limits;
+use super::usage::{self, Usage};
+use super::{PARTS, RECORDS};
+
+/// What this process has done and not noted yet, at most so much of it.
+const UNNOTED_PUTS: u64 = 256;
+const UNNOTED_BYTES: u64 = 16 << 20;
+/// How often everything is counted, whatever was noted.
+const COUNT_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What one process notes of its use.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    limits: Limits,
+    bytes: AtomicU64,
+    stored: AtomicU64,
+    pub hits: AtomicU64,
+    pub misses: AtomicU64,
+    state: Arc<State>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    running: AtomicBool,
+    hurry: AtomicBool,
+}
+
+impl Keeper {
+    pub fn new(limits: Limits) -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            limits,
+            bytes: zero(),
+            stored: zero(),
+            hits: zero(),
+            misses: zero(),
+            state: Arc::default(),
+            thread: Mutex::default(),
+        }
+    }
+
+    /// A result was put that takes so many bytes more.
+    pub fn put(&self, blobs: &Arc<Blobs>, bytes: u64) {
+        let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let stored = self.stored.fetch_add(1, Ordering::Relaxed) + 1;
+        let most = self.limits.size.map_or(UNNOTED_BYTES, |size| UNNOTED_BYTES.min(size / 64));
+        if bytes >= most || stored >= UNNOTED_PUTS {
+            self.note(blobs);
+        }
+    }
+
+    /// Adds to the shared sum, and begins to prune if it is time.
+    fn note(&self, blobs: &Arc<Blobs>) {
+        let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
+        let (bytes, stored) = (take(&self.bytes), take(&self.stored));
+        let (hits, misses) = (take(&self.hits), take(&self.misses));
+        if bytes == 0 && stored == 0 && hits == 0 && misses == 0 {
+            return;
+        }
+        let noted = usage::update(blobs, |usage| {
+            usage.bytes = usage.bytes.saturating_add(bytes);
+            usage.stored = usage.stored.saturating_add(stored);
+            usage.hits = usage.hits.saturating_add(hits);
+            usage.misses = usage.misses.saturating_add(misses);
+        });
+        match noted {
+            Some(usage) if self.is_due(&usage) => self.prune(blobs, self.limits),
+            Some(_) => {}
+            None => {
+                for (count, value) in
+                    [(&self.bytes, bytes), (&self.stored, stored), (&self.hits, hits), (&self.misses, misses)]
+                {
+                    count.fetch_add(value, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    fn is_due(&self, usage: &Usage) -> bool {
+        let often = self.limits.age.map_or(COUNT_EVERY, |age| COUNT_EVERY.min(age / 8));
+        self.limits.size.is_some_and(|size| usage.bytes > size)
+            || usage::now().saturating_sub(usage.counted) >= often.as_secs().max(1)
+    }
+
+    /// Makes room where the disk has none, whatever the limit is.
+    pub fn make_room(&self, blobs: &Arc<Blobs>) {
+        let held = usage::read(blobs).ok().flatten().map_or(0, |usage| usage.bytes);
+        let size = self.limits.size.map_or(held, |size| size.min(held));
+        self.prune(blobs, Limits { size: Some(size), ..self.limits });
+    }
+
+    /// Prunes in a thread, unless one does so already. A failure shows when the cache is looked after by hand.
+    fn prune(&self, blobs: &Arc<Blobs>, limits: Limits) {
+        if self.state.running.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (state, blobs) = (Arc::clone(&self.state), Arc::clone(blobs));
+        let pruning = std::thread::Builder::new().name("distlto-prune".to_owned()).spawn(move || {
+            if let Some(_alone) = alone(&blobs) {
+                let _ = prune(&blobs, with_room(limits), &|| !state.hurry.load(Ordering::Relaxed));
+            }
+            state.running.store(false, Ordering::Release);
+        });
+        match pruning {
+            Ok(thread) => *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread),
+            Err(_) => self.state.running.store(false, Ordering::Release),
+        }
+    }
+
+    /// Gives up pruning, for a run that is to end at once.
+    pub fn hurry(&self) {
+        self.state.hurry.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes what is left to note, and waits for pruning.
+    pub fn end(&self, blobs: &Arc<Blobs>) {
+        self.note(blobs);
+        if self.wait() && usage::read(blobs).ok().flatten().is_some_and(|usage| self.is_due(&usage)) {
+            // What was put while it ran.
+            self.prune(blobs, self.limits);
+            self.wait();
+        }
+    }
+
+    /// Waits for pruning, if there is any.
+    fn wait(&self) -> bool {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        thread.is_some_and(|thread| thread.join().is_ok())
+    }
+}
+
+/// A tenth below the limit.
+fn with_room(limits: Limits) -> Limits {
+    Limits { size: limits.size.map(|size| size - size / 10), ..limits }
+}
+
+/// Holds a lock as long as it lives; `None` while another process does what one is enough for.
+fn alone(blobs: &Blobs) -> Option<std::fs::File> {
+    let lock = std::fs::File::open(blobs.root().join(RECORDS)).ok()?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Err(rustix::io::Errno::WOULDBLOCK) => None,
+        // Without locks two prune at once, which harms nobody.
+        _ => Some(lock),
+    }
+}
+
+/// Prunes to the limits and notes what is left.
+pub(super) fn prune(blobs: &Blobs, limits: Limits, go_on: &dyn Fn() -> bool) -> Result<PruneReport, IoError> {
+    let before = usage::read(blobs).ok().flatten().unwrap_or_default().bytes;
+    let report = blobs.prune(&PARTS, limits.size, limits.age, go_on)?;
+    usage::update(blobs, |usage| {
+        let meanwhile = usage.bytes.saturating_sub(before);
+        usage.bytes = report.kept_bytes.saturating_add(meanwhile);
+        usage.counted = usage::now();
+        usage.removed = usage.removed.saturating_add(report.removed_files as u64);
+    });
+    Ok(report)
+}
+
+/// Whether a disk or a quota has no room.
+pub(super) fn is_full(error: &IoError) -> bool {
+    matches!(error.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}

@@ -1,0 +1,91 @@
+//! How much a cache holds and how it was used, in a file that all its users add to.
+//!
+//! The lock on it is held for the time of reading and writing a small file, and nobody waits for it long: what cannot
+//! be added is added with the next. What killed processes did not add is found when everything is counted again. See
+//! [`super::frame`] for the file's form; its body is JSON. Knows nothing of what is kept.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use distlto_prepare::blobs::{self, Blobs};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::frame;
+
+const HEADER: &str = "distlto cache usage 1\n";
+
+/// What is known without looking.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Bytes on disk, about.
+    pub bytes: u64,
+    /// When everything was counted last, in seconds since 1970; 0 for never.
+    pub counted: u64,
+    /// Since when the following are counted, in seconds since 1970.
+    pub since: u64,
+    /// Lookups that gave a result.
+    pub hits: u64,
+    /// Lookups that gave none.
+    pub misses: u64,
+    /// Results stored.
+    pub stored: u64,
+    /// Files removed because of a limit.
+    pub removed: u64,
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs())
+}
+
+fn path(root: &Path) -> PathBuf {
+    root.join("usage")
+}
+
+/// What has been noted; `None` if that cannot be read.
+pub(super) fn read(blobs: &Blobs) -> Result<Option<Usage>, String> {
+    let path = path(blobs.root());
+    let bytes = match blobs::read(&path) {
+        Ok((bytes, _)) => bytes,
+        Err(error) if blobs::is_nothing(&error) => return Ok(None),
+        Err(error) => return Err(format!("{}: {error}", path.display())),
+    };
+    let usage = frame::decode(HEADER, &bytes)
+        .and_then(|body| serde_json::from_slice(body).map_err(|error| error.to_string()));
+    usage.map(Some).map_err(|problem| format!("{}: {problem}", path.display()))
+}
+
+/// Changes what is noted; gives what is noted then, or `None` if that cannot be done at the moment.
+pub(super) fn update(blobs: &Blobs, change: impl FnOnce(&mut Usage)) -> Option<Usage> {
+    let lock = File::open(blobs.root()).ok()?;
+    for attempt in 0.. {
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => break,
+            // Whoever has it needs less than a millisecond, unless it was stopped.
+            Err(rustix::io::Errno::WOULDBLOCK) if attempt < 20 => {
+                std::thread::sleep(Duration::from_millis(1))
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => return None,
+            // Without locks something may go uncounted, until all is counted again.
+            Err(_) => break,
+        }
+    }
+    let begun = Usage { since: now(), ..Usage::default() };
+    let mut usage = read(blobs).ok().flatten().unwrap_or(begun);
+    change(&mut usage);
+    let body = serde_json::to_vec(&usage).expect("numbers have a JSON form");
+    blobs.write(&path(blobs.root()), &frame::encode(HEADER, &body)).ok()?;
+    Some(usage)
+}
+
+/// Removes a damaged note; says what was wrong with it.
+pub(super) fn check(blobs: &Blobs, keep: bool) -> Option<String> {
+    let problem = read(blobs).err()?;
+    if !keep {
+        // What stays is never believed.
+        let _ = blobs::remove(&path(blobs.root()));
+    }
+    Some(problem)
+}

@@ -1,0 +1,129 @@
+//! Reading everything that is kept, and telling what is wrong with it.
+//!
+//! Knows that a blob's name is the digest of its content; what other files hold is judged by their owner.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use crate::blobs::{self, Blobs};
+use crate::manifest::Manifest;
+use crate::prune::{Kept, Listing};
+use crate::store::{self, Store};
+use crate::write::IoError;
+
+/// A file that is not what it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bad {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// What checking found.
+#[derive(Debug, Default)]
+pub struct CheckReport {
+    /// Files read.
+    pub files: usize,
+    /// Their content, in bytes.
+    pub bytes: u64,
+    /// What is not as it should be, sorted by path.
+    pub bad: Vec<Bad>,
+    /// Of these, how many have been removed.
+    pub removed: usize,
+    /// Records whose files have been pruned: nobody finds them, and nothing is wrong. They have been removed.
+    pub incomplete: usize,
+    /// Temporaries of killed processes removed.
+    pub temporaries: usize,
+}
+
+/// What an owner says of one of its files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is whole.
+    Good,
+    /// Files that it needs are gone.
+    Incomplete,
+    /// What is wrong with it.
+    Bad(String),
+}
+
+impl Blobs {
+    /// Reads every file in some of the owner's directories, the last of which holds the blobs. Files of others are
+    /// judged by `judge`, with their directory, name and content, after all blobs. Removes what is wrong unless told to
+    /// `keep` it.
+    pub fn check(
+        &self,
+        parts: &[&str],
+        keep: bool,
+        judge: impl Fn(&Kept, &Path, &[u8]) -> Verdict + Sync,
+    ) -> Result<CheckReport, IoError> {
+        let mut report = CheckReport { temporaries: self.sweep()?, ..CheckReport::default() };
+        let Listing { files, strangers, unreadable } = self.list(parts);
+        let blobs_part = parts.len().saturating_sub(1);
+        let (blobs, others): (Vec<Kept>, Vec<Kept>) =
+            files.into_iter().partition(|file| file.part == blobs_part);
+        for files in [blobs, others] {
+            let checked: Vec<_> = files
+                .par_iter()
+                .filter_map(|file| {
+                    let path = self.file(parts[file.part], &file.digest);
+                    let verdict = match blobs::read(&path) {
+                        // Gone in the meantime: another process prunes.
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+                        Err(error) => Verdict::Bad(error.to_string()),
+                        Ok((bytes, _)) if file.part == blobs_part => match self.hash(&bytes) == file.digest {
+                            true => Verdict::Good,
+                            false => Verdict::Bad(blobs::NOT_ITS_NAME.to_owned()),
+                        },
+                        Ok((bytes, _)) => judge(file, &path, &bytes),
+                    };
+                    Some((path, file.size, verdict))
+                })
+                .collect();
+            for (path, size, verdict) in checked {
+                report.files += 1;
+                report.bytes += size;
+                match verdict {
+                    Verdict::Good => {}
+                    Verdict::Incomplete if keep || blobs::remove(&path).is_ok() => report.incomplete += 1,
+                    Verdict::Incomplete => report.incomplete += 1,
+                    Verdict::Bad(problem) => report.found(path, problem, keep),
+                }
+            }
+        }
+        for path in strangers {
+            report.found(path, "nothing that is kept has such a name".to_owned(), keep);
+        }
+        for error in unreadable {
+            // A file in the place of a directory is in nobody's way once it is gone.
+            report.bad.push(Bad { path: error.path, problem: error.source.to_string() });
+        }
+        report.bad.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(report)
+    }
+}
+
+impl CheckReport {
+    fn found(&mut self, path: PathBuf, mut problem: String, keep: bool) {
+        if !keep {
+            match blobs::remove(&path) {
+                Ok(()) => self.removed += 1,
+                Err(error) => problem = format!("{problem} ({error})"),
+            }
+        }
+        self.bad.push(Bad { path, problem });
+    }
+}
+
+impl Store {
+    /// Reads everything and tells what is damaged, which is removed unless told to `keep` it.
+    pub fn check(&self, keep: bool) -> Result<CheckReport, IoError> {
+        self.blobs().check(&store::PARTS, keep, |_, path, json| match Manifest::from_json(path, json) {
+            Ok(_) => Verdict::Good,
+            Err(error) => Verdict::Bad(error.to_string()),
+        })
+    }
+}

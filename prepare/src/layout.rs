@@ -1,0 +1,42 @@
+//! Versions of what is kept on disk: each has a directory of its own, so that several versions of distlto can share
+//! what they were told to use.
+//!
+//! Knows names of directories, nothing of what is in them.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::write::IoError;
+
+/// A version of one kind of kept files.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    /// What the directory's name begins with.
+    pub prefix: &'static str,
+    /// What it ends with. Changes when files of another version could be misread.
+    pub version: u32,
+}
+
+impl Layout {
+    /// The directory of this version.
+    pub fn root(&self, directory: &Path) -> PathBuf {
+        directory.join(format!("{}{}", self.prefix, self.version))
+    }
+
+    /// The same, which must exist. `what` says what the directory is to be.
+    pub fn existing(&self, directory: &Path, what: &'static str) -> Result<PathBuf, Error> {
+        let entries = std::fs::read_dir(directory).map_err(IoError::on("list", directory))?;
+        let root = self.root(directory);
+        if root.is_dir() {
+            return Ok(root);
+        }
+        let version = |name: &str| name.strip_prefix(self.prefix)?.parse::<u32>().ok();
+        let versions = entries.filter_map(|entry| version(entry.ok()?.file_name().to_str()?));
+        match versions.max() {
+            Some(found) if found > self.version => {
+                Err(Error::NewerLayout { directory: directory.to_owned(), what, found, known: self.version })
+            }
+            _ => Err(Error::NotKept { directory: directory.to_owned(), what }),
+        }
+    }
+}
