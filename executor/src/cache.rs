@@ -3,3 +3,28 @@
 //! Knows keys and files. How keys come from commands and inputs is not decided by what keeps the results.
 
 pub mod store;
+
+use std::path::Path;
+
+use distlto_prepare::write::IoError;
+
+use crate::job::{Context, Job};
+use crate::verify::Role;
+use store::{Key, NewResult, Record};
+
+/// What a job asks before its command runs and tells after.
+///
+/// A cache is no reason for a job to fail: what is wrong with the cache itself is a miss, and is for the owner of the
+/// cache to tell.
+pub trait ResultCache: Sync {
+    /// The keys under which the result of a job is kept, the most exact one first; none for a job whose result is not
+    /// kept. The job's inputs have been verified.
+    fn keys(&self, job: &Job<'_>, context: &Context<'_>) -> Vec<Key>;
+
+    /// The result under the first of the keys that has one whose outputs have these roles; they are then in these
+    /// files. What is in the files otherwise is of no meaning.
+    fn find(&self, keys: &[Key], outputs: &[(Role, &Path)]) -> Result<Option<Record>, IoError>;
+
+    /// Keeps a verified result under all of the keys.
+    fn keep(&self, keys: &[Key], result: &NewResult<'_>);
+}

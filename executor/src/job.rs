@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
+use distlto_planner::digests::FileDigests;
 use distlto_planner::words::{Word, shell_line};
 use distlto_prepare::kind::Native;
 use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 
+use crate::cache::ResultCache;
 use crate::cancel::Cancel;
 use crate::frontend::{Frontends, Names};
 use crate::process::{self, Command, Finished, Spawner};
@@ -54,6 +56,10 @@ pub struct Context<'a> {
     pub frontends: Option<&'a Frontends>,
     /// Where temporaries lie that are not to lie beside their outputs.
     pub places: Option<&'a Places>,
+    /// What the jobs' inputs hold. An input that differs after the command from what it was before fails the job.
+    pub digests: &'a FileDigests,
+    /// Where a result is looked for before the command runs, and kept.
+    pub cache: Option<&'a dyn ResultCache>,
 }
 
 /// Why an action failed.

@@ -10,10 +10,12 @@ pub mod gnu;
 pub mod processor;
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use camino::Utf8PathBuf;
 use clap::{ArgGroup, Args};
 use distlto_planner::backend_flags::link_flags::LinkFlagError;
+use distlto_planner::digests::FileDigests;
 use distlto_planner::response::ResponseError;
 use distlto_prepare::kind::Native;
 use distlto_prepare::write::IoError;
@@ -237,6 +239,8 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, Error> {
         grace: GRACE,
         frontends: None,
         places: None,
+        digests: &FileDigests::new(Path::new("")),
+        cache: None,
     };
     let attempt = job::run(&job, &context);
     if let Some(finished) = &attempt.finished {

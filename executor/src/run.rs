@@ -14,10 +14,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use distlto_planner::digests::FileDigests;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_prepare::kind::Native;
 use jobserver::Client;
 
+use crate::cache::ResultCache;
 use crate::cancel::Cancel;
 use crate::frontend::{self, Frontends};
 use crate::job::Context;
@@ -55,6 +57,10 @@ pub struct Options<'a> {
     pub places: Option<&'a Places>,
     /// What a person runs to repeat an action; its command in `directory` when `None`.
     pub repeat: Option<&'a dyn Fn(ActionId) -> String>,
+    /// What files hold, as far as the caller has looked; nothing so far when `None`.
+    pub digests: Option<&'a FileDigests>,
+    /// Where results are looked for before commands run, and kept.
+    pub cache: Option<&'a dyn ResultCache>,
 }
 
 impl<'a> Options<'a> {
@@ -72,6 +78,8 @@ impl<'a> Options<'a> {
             grace: GRACE,
             places: None,
             repeat: None,
+            digests: None,
+            cache: None,
         }
     }
 }
@@ -99,6 +107,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     let start = Instant::now();
     let schedule = Schedule::new(graph, wanted, options.policy);
     let modules = Modules::new(options.directory);
+    let digests = FileDigests::new(options.directory.unwrap_or(Path::new("")));
     let frontends = Frontends::default();
     let backends = wanted.iter().filter(|&&id| graph.action(id).kind == ActionKind::Opt).count();
     let context = Context {
@@ -110,6 +119,8 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         grace: options.grace,
         frontends: (backends >= frontend::MANY).then_some(&frontends),
         places: options.places,
+        digests: options.digests.unwrap_or(&digests),
+        cache: options.cache,
     };
     let (sender, events) = mpsc::channel();
     options.progress.plan(Plan {
