@@ -245,7 +245,7 @@ fn least_recently_used_goes_first_and_a_record_goes_before_its_blobs() {
     age(&directory, 1000);
     let cache = case.open();
     assert!(case.run(&cache, &KEY), "a use, which the record and the blob of the object remember");
-    let stats = cache.stats().expect("listed");
+    let stats = cache.holdings().expect("listed");
     assert_eq!((stats.records, stats.blobs, stats.bytes), (2, 3, 20), "the empty file is shared: {stats:?}");
     assert_eq!(stats.disk, 4 * 4096);
     let pruned = cache.prune(Limits { size: Some(3 * 4096), age: None }).expect("pruned");
@@ -267,12 +267,12 @@ fn a_cache_keeps_to_its_limit_by_itself() {
             put(&cache, case.scratch.path(), number, format!("{round} {number}").as_bytes());
         }
         drop(cache);
-        let stats = case.open().stats().expect("listed");
+        let stats = case.open().holdings().expect("listed");
         assert!(stats.disk <= limit, "{stats:?}");
         assert!(stats.disk > limit / 2, "no more than needed: {stats:?}");
     }
-    let stats = case.open().stats().expect("listed");
-    let usage = stats.usage.expect("noted");
+    let stats = case.open().holdings().expect("listed");
+    let usage = case.open().usage().expect("noted");
     assert_eq!((usage.stored, usage.bytes >= stats.disk), (242, true), "{usage:?}");
     assert!(usage.removed > 100, "{usage:?}");
     let aged =
@@ -281,7 +281,7 @@ fn a_cache_keeps_to_its_limit_by_itself() {
     std::thread::sleep(Duration::from_millis(1100));
     case.run(&aged, &KEY);
     drop(aged);
-    assert_eq!(case.open().stats().expect("listed").records, 1);
+    assert_eq!(case.open().holdings().expect("listed").records, 1);
 }
 
 /// Does something as a user whom permissions concern, in a thread: root's file system user is a thread's own.
@@ -345,7 +345,7 @@ fn a_file_that_cannot_be_read_is_replaced() {
         let case = Case::new();
         permit(case.scratch.path(), 0o777);
         let file = if part == "record" { case.record(&KEY) } else { case.blob() };
-        fs::set_permissions(&file, fs::Permissions::from_mode(0)).expect("own file");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).expect("own file");
         as_nobody(|| {
             let cache = case.open();
             assert!(!case.run(&cache, &KEY), "{part}");

@@ -20,6 +20,9 @@ pub const CLASSES: &[(&str, u8, &str)] = &[
     ("distlto::interrupted", 130, "interrupted; by another signal than SIGINT, 128 plus its number"),
 ];
 
+/// The exit code of `distlto::bad_input`, for what names bad files without an error.
+pub const BAD_INPUT: u8 = 3;
+
 /// Whose exit code a run ends with when a tool that it started failed.
 pub const PASSED_ON: &str = "A linker or compiler that fails keeps its own exit code.";
 

@@ -71,7 +71,51 @@ pub struct Listing {
     pub unreadable: Vec<IoError>,
 }
 
+/// How much is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Holdings {
+    /// Files that refer to blobs: manifests, or records.
+    pub records: u64,
+    /// Files of content.
+    pub blobs: u64,
+    /// The size of all content.
+    pub bytes: u64,
+    /// What all files take on disk, in whole blocks of 4 KiB.
+    pub disk: u64,
+    /// When the least recently used file was used.
+    pub oldest: Option<SystemTime>,
+    /// When the most recently used file was used.
+    pub newest: Option<SystemTime>,
+}
+
 impl Blobs {
+    /// How much is in some of the owner's directories, the last of which holds the blobs.
+    pub fn holdings(&self, parts: &[&str]) -> Result<Holdings, IoError> {
+        let listing = self.list(parts);
+        if let Some(error) = listing.unreadable.into_iter().next() {
+            return Err(error);
+        }
+        let mut holdings = Holdings::default();
+        for file in &listing.files {
+            if file.part + 1 == parts.len() {
+                holdings.blobs += 1;
+                holdings.bytes = holdings.bytes.saturating_add(file.size);
+            } else {
+                holdings.records += 1;
+            }
+            holdings.disk = holdings.disk.saturating_add(file.space());
+        }
+        let time = |nanoseconds: i64| {
+            u64::try_from(nanoseconds)
+                .ok()
+                .and_then(|time| UNIX_EPOCH.checked_add(Duration::from_nanos(time)))
+        };
+        let used = || listing.files.iter().map(|file| file.used);
+        holdings.oldest = used().min().and_then(time);
+        holdings.newest = used().max().and_then(time);
+        Ok(holdings)
+    }
+
     /// Everything in some of the owner's directories. One that is missing is empty.
     pub fn list(&self, parts: &[&str]) -> Listing {
         let shards = parts.iter().enumerate().flat_map(|(part, name)| {
@@ -126,6 +170,11 @@ impl Blobs {
 }
 
 impl Store {
+    /// How much is kept.
+    pub fn holdings(&self) -> Result<Holdings, IoError> {
+        self.blobs().holdings(&store::PARTS)
+    }
+
     /// Removes files not used for `max_age`, then those not used for longest until at most `max_bytes` are left.
     /// `None` sets no limit.
     pub fn prune(&self, max_bytes: Option<u64>, max_age: Option<Duration>) -> Result<PruneReport, Error> {

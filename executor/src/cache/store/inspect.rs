@@ -3,35 +3,15 @@
 //! For commands; runs need none of it.
 
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use distlto_prepare::blobs;
 use distlto_prepare::check::{Bad, CheckReport, Verdict};
 use distlto_prepare::error::Error;
-use distlto_prepare::prune::{Kept, PruneReport};
+use distlto_prepare::prune::{Holdings, Kept, PruneReport};
 use distlto_prepare::write::IoError;
 
 use super::usage::{self, Usage};
 use super::{BLOBS, Cache, Key, LAYOUT, Limits, PARTS, Record, evict};
-
-/// What a cache holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stats {
-    /// Records; a result that is found by two keys has two.
-    pub records: u64,
-    /// Files of content.
-    pub blobs: u64,
-    /// The size of all content.
-    pub bytes: u64,
-    /// What all files take on disk, in whole blocks of 4 KiB.
-    pub disk: u64,
-    /// When the least recently used file was used.
-    pub oldest: Option<SystemTime>,
-    /// When the most recently used file was used.
-    pub newest: Option<SystemTime>,
-    /// What its users have counted, if they could.
-    pub usage: Option<Usage>,
-}
 
 impl Cache {
     /// Opens the cache in `directory`, which must be one.
@@ -40,31 +20,14 @@ impl Cache {
         Ok(Self::at(directory, limits))
     }
 
-    /// Looks at every file's status.
-    pub fn stats(&self) -> Result<Stats, IoError> {
-        let listing = self.blobs.list(&PARTS);
-        if let Some(error) = listing.unreadable.into_iter().next() {
-            return Err(error);
-        }
-        let mut stats = Stats { usage: usage::read(&self.blobs).ok().flatten(), ..Stats::default() };
-        for file in &listing.files {
-            if PARTS[file.part] == BLOBS {
-                stats.blobs += 1;
-                stats.bytes = stats.bytes.saturating_add(file.size);
-            } else {
-                stats.records += 1;
-            }
-            stats.disk = stats.disk.saturating_add(file.space());
-        }
-        let time = |nanoseconds: i64| {
-            u64::try_from(nanoseconds)
-                .ok()
-                .and_then(|time| UNIX_EPOCH.checked_add(Duration::from_nanos(time)))
-        };
-        let used = || listing.files.iter().map(|file| file.used);
-        stats.oldest = used().min().and_then(time);
-        stats.newest = used().max().and_then(time);
-        Ok(stats)
+    /// How much is kept: looks at every file's status.
+    pub fn holdings(&self) -> Result<Holdings, IoError> {
+        self.blobs.holdings(&PARTS)
+    }
+
+    /// What its users have counted, if they could.
+    pub fn usage(&self) -> Option<Usage> {
+        usage::read(&self.blobs).ok().flatten()
     }
 
     /// Removes what the limits do not allow, the least recently used first.
