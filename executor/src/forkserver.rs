@@ -131,6 +131,10 @@ impl<S: Spawner> Spawner for ForkServer<S> {
             None => self.otherwise.spawn(command, stdout, stderr),
         }
     }
+
+    fn is_warm(&self) -> bool {
+        self.library.is_some()
+    }
 }
 
 impl State {

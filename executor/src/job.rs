@@ -19,6 +19,7 @@ use thiserror::Error;
 use crate::cache::ResultCache;
 use crate::cancel::Cancel;
 use crate::frontend::{Frontends, Names};
+use crate::memory::Killer;
 use crate::process::{self, Command, Finished, Spawner};
 use crate::report::{Origin, Phases, Span};
 use crate::response_file;
@@ -103,6 +104,20 @@ pub enum Cause {
         /// The action.
         label: String,
     },
+    /// It was killed for want of memory, and again when nothing else ran.
+    #[error("{refused}{}", twice(*killer))]
+    #[diagnostic(
+        code(distlto::failed),
+        help(
+            "this compilation alone needs more memory than there is: raise the limit of the container or control group, free memory, or lower the optimization for this module"
+        )
+    )]
+    KilledTwice {
+        /// The second time.
+        refused: Refused,
+        /// Who killed it, as far as the system tells.
+        killer: Killer,
+    },
     /// A mistake in distlto.
     #[error("{label}: distlto failed inside")]
     #[diagnostic(code(distlto::failed), help("this is a mistake in distlto: please report the text above"))]
@@ -112,11 +127,22 @@ pub enum Cause {
     },
 }
 
+fn twice(killer: Killer) -> &'static str {
+    match killer {
+        Killer::System => {
+            "; the system killed it for want of memory, the second time with no other job running"
+        }
+        Killer::Somebody | Killer::Unknown => {
+            "; this happened twice, the second time with no other job running"
+        }
+    }
+}
+
 impl Cause {
     /// The exit code that a program running just this action passes on, if the command gave one.
     pub fn exit_code(&self) -> Option<u8> {
         match self {
-            Self::Refused(refused) => refused.refusal.exit_code(),
+            Self::Refused(refused) | Self::KilledTwice { refused, .. } => refused.refusal.exit_code(),
             _ => None,
         }
     }
@@ -124,8 +150,16 @@ impl Cause {
     /// What was refused, if that is the cause.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
-            Self::Refused(refused) => Some(&refused.refusal),
+            Self::Refused(refused) | Self::KilledTwice { refused, .. } => Some(&refused.refusal),
             _ => None,
+        }
+    }
+
+    /// The cause when the command was killed for want of memory although nothing else ran.
+    pub fn twice(self, killer: Killer) -> Self {
+        match self {
+            Self::Refused(refused) => Self::KilledTwice { refused, killer },
+            other => other,
         }
     }
 }

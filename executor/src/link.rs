@@ -314,6 +314,8 @@ impl Session<'_> {
         }
         let jobserver = jobserver_from_env();
         let mut run_options = run::Options::new(self.spawner, self.cancel, self.progress);
+        let history = state::history(self.directory);
+        run_options.history = Some(&history);
         self.options.run.apply(&mut run_options, planned.jobs);
         run_options.jobserver = jobserver.as_ref();
         let hooks = Recording { graph, log, digests, error: std::cell::RefCell::new(None) };

@@ -43,6 +43,11 @@ pub trait Spawner: Send + Sync {
     ///
     /// The child leads a process group of its own and ends when the calling thread or this process does.
     fn spawn(&self, command: &Command, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Box<dyn Child>>;
+
+    /// Whether children share most of what they have loaded, which then is not counted as their memory.
+    fn is_warm(&self) -> bool {
+        false
+    }
 }
 
 /// A child that runs or has ended.

@@ -5,10 +5,11 @@
 //! `process` for why both are on one thread). Knows nothing of why an action is wanted.
 
 mod jobs;
+mod killed;
 mod runner;
 mod workers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
@@ -21,8 +22,11 @@ use jobserver::Client;
 
 use crate::cache::ResultCache;
 use crate::cancel::Cancel;
+use crate::estimate::Estimates;
 use crate::frontend::{self, Frontends};
+use crate::history::History;
 use crate::job::Context;
+use crate::memory::{Limit, Memory, System};
 use crate::process::{GRACE, Spawner};
 use crate::progress::{Plan, Progress};
 use crate::report::{Failure, Measured, Outcome, Report};
@@ -55,6 +59,10 @@ pub struct Options<'a> {
     pub grace: Duration,
     /// Where temporaries lie that are not to lie beside their outputs.
     pub places: Option<&'a Places>,
+    /// How much memory all jobs may take together, by estimate.
+    pub memory: Limit,
+    /// Where it is kept what actions took, for the estimates of the next run; nowhere when `None`.
+    pub history: Option<&'a Path>,
     /// What a person runs to repeat an action; its command in `directory` when `None`.
     pub repeat: Option<&'a dyn Fn(ActionId) -> String>,
     /// What files hold, as far as the caller has looked; nothing so far when `None`.
@@ -77,6 +85,8 @@ impl<'a> Options<'a> {
             progress,
             grace: GRACE,
             places: None,
+            memory: Limit::default(),
+            history: None,
             repeat: None,
             digests: None,
             cache: None,
@@ -86,8 +96,8 @@ impl<'a> Options<'a> {
 
 /// What the caller does as actions start and end. Called on the thread that called [`run`].
 pub trait Hooks {
-    /// An action is about to start.
-    fn before(&self, _action: ActionId) {}
+    /// An action has been given to a worker. What ended before it has been told.
+    fn started(&self, _action: ActionId) {}
     /// An action succeeded and its outputs are in place: the moment to record it, since the run may be killed.
     fn finished(&self, _action: ActionId, _measured: Measured) {}
     /// An action failed; its earlier outputs are intact.
@@ -105,7 +115,10 @@ impl Hooks for NoHooks {}
 /// Returns when nothing runs any more. The caller prints the report's failures only if its progress does not.
 pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hooks: &dyn Hooks) -> Report {
     let start = Instant::now();
-    let schedule = Schedule::new(graph, wanted, options.policy);
+    let history = History::load(options.history);
+    let estimates = Estimates::new(graph, wanted, history, options.directory, options.spawner.is_warm());
+    let schedule = Schedule::new(graph, wanted, options.policy, |id| estimates.weight(id));
+    let memory = Memory::new(options.memory, System::real(), start);
     let modules = Modules::new(options.directory);
     let digests = FileDigests::new(options.directory.unwrap_or(Path::new("")));
     let frontends = Frontends::default();
@@ -128,7 +141,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         cost: schedule.cost_left(),
         jobs: options.jobs.max(1),
     });
-    let (schedule, mut ended) = thread::scope(|scope| {
+    let (schedule, mut ended, estimates) = thread::scope(|scope| {
         let tokens = Tokens::new(options.jobserver, sender.clone(), Event::Token);
         let workers = Workers { scope, context: &context, graph, sender, idle: Vec::new(), all: Vec::new() };
         let mut runner = Runner {
@@ -140,10 +153,14 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
             tokens,
             ended: BTreeMap::new(),
             lanes: BTreeMap::new(),
+            memory,
+            estimates,
+            again: BTreeSet::new(),
+            told: None,
         };
         runner.drive(&events);
         runner.workers.end();
-        (runner.schedule, runner.ended)
+        (runner.schedule, runner.ended, runner.estimates)
     });
     let outcome = |(id, state)| {
         let outcome = ended.remove(&id).unwrap_or(match state {
@@ -157,6 +174,10 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         wall: start.elapsed(),
         cancelled: options.cancel.is_cancelled().then(|| options.cancel.exit_code()),
     };
+    if let Err(error) = estimates.history().save() {
+        // The next run's estimates are worse, and nothing else.
+        eprintln!("distlto: note: {error}");
+    }
     options.progress.summary(report.counts(), report.wall);
     report
 }

@@ -2,8 +2,12 @@
 //!
 //! One definition, so that an option is spelled and explained alike everywhere. Knows nothing of what is run.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
+use crate::cache::store::limits::parse_size;
+use crate::memory::Limit;
 use crate::progress::{Progress, Style, of_style};
 use crate::run;
 use crate::schedule::Policy;
@@ -21,6 +25,15 @@ pub struct RunArgs {
     /// Without it nothing is started after the first failure. The final link runs in neither case.
     #[arg(short, long)]
     pub keep_going: bool,
+    /// Start a job only if all together take at most so many bytes; K, M, G and T stand for powers of 1024
+    ///
+    /// What a job takes is estimated from its size and from what earlier runs measured. One job may always run. Without
+    /// this option the jobs take what is available, within the limits of control groups.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub memory: Option<u64>,
+    /// Keep what jobs took in this file, for the estimates of the next run
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
     /// Print each command and what it took
     #[arg(short, long, overrides_with = "quiet")]
     pub verbose: bool,
@@ -34,9 +47,15 @@ pub struct RunArgs {
 
 impl RunArgs {
     /// Says how to run. `implied` is a number of jobs that something else asks for, such as the link line.
-    pub fn apply(&self, options: &mut run::Options<'_>, implied: Option<usize>) {
+    pub fn apply<'a>(&'a self, options: &mut run::Options<'a>, implied: Option<usize>) {
         if let Some(jobs) = self.jobs.map(usize::from).or(implied) {
             options.jobs = jobs.max(1);
+        }
+        if let Some(bytes) = self.memory {
+            options.memory = Limit::Bytes(bytes);
+        }
+        if let Some(history) = &self.history {
+            options.history = Some(history);
         }
         options.policy = if self.keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
     }

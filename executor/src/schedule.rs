@@ -1,4 +1,4 @@
-//! What may run next: the ready queue over an action graph.
+//! What may run next: the ready queue over an action graph, with weights of time and memory.
 //!
 //! # How it works
 //!
@@ -10,11 +10,18 @@
 //!
 //! # Which one first
 //!
-//! The one with the costliest chain of wanted actions from it to the end (its critical path, itself included):
-//! what is started late and takes long is what the whole link waits for. All backend compilations of a link
-//! lead to the same final link, so among them the order is largest first, which on recorded builds needs
-//! about three quarters of the time that command-line order takes. Ties go to the action that was added first, so that
-//! a run with one worker is reproducible.
+//! The one with the longest chain of wanted actions from it to the end (its critical path, itself included), in
+//! estimated time: what is started late and takes long is what the whole link waits for. All backend compilations
+//! of a link lead to the same final link, so among them the order is longest first, which on recorded builds needs
+//! about three quarters of the time that command-line order takes. Ties go to the action that was added first, so
+//! that a run with one worker is reproducible.
+//!
+//! # Memory
+//!
+//! An action starts only if its estimated memory and that of all that run fit the budget. One action may always
+//! run, alone, however large it is. When the first in the order does not fit, memory is *reserved* for it: a later
+//! one may overtake it, but only if it fits beside both what runs and the one that is overtaken, so that a large
+//! action waits for those only that ran when it was first passed over, and never for one that overtook it.
 //!
 //! # When an action fails
 //!
@@ -23,14 +30,18 @@
 //! With [`Policy::StopAtFirstFailure`] nothing more starts, but what runs is left to finish, as make and ninja
 //! do: those compilations are paid for, and their objects need not be compiled again in the next run.
 //! Cancellation is another thing: it ends what runs (see `process`), and the schedule is told with
-//! [`Schedule::stop`].
+//! [`Schedule::stop`]. An action that the system killed for want of memory is given back with
+//! [`Schedule::again_alone`].
 //!
 //! Pure: knows nothing of processes, workers, files and time.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use distlto_planner::graph::{ActionGraph, ActionId};
+
+/// An estimate is taken for no more than this, so that sums of estimates do not overflow: 256 TiB.
+const MOST_MEMORY: u64 = 1 << 48;
 
 /// What a failure means for the actions that do not need the failed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,6 +51,16 @@ pub enum Policy {
     StopAtFirstFailure,
     /// They run.
     KeepGoing,
+}
+
+/// What an action takes, by estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Weight {
+    /// Time, in a unit that is the same for all actions. 0 counts as 1, so that a chain of actions of unknown
+    /// weight still counts by its length.
+    pub time: u64,
+    /// The most memory that it holds at once, in bytes.
+    pub memory: u64,
 }
 
 /// Where a wanted action stands.
@@ -66,52 +87,106 @@ pub enum State {
 pub struct Schedule<'g> {
     graph: &'g ActionGraph,
     policy: Policy,
-    states: BTreeMap<ActionId, State>,
-    priorities: BTreeMap<ActionId, u64>,
-    ready: BinaryHeap<(u64, Reverse<ActionId>)>,
+    entries: BTreeMap<ActionId, Entry>,
+    /// By priority.
+    ready: BTreeSet<(Reverse<u64>, ActionId)>,
+    /// The same by memory.
+    sizes: BTreeSet<(u64, ActionId)>,
+    reserved: Option<Reserved>,
     running: usize,
+    /// Whether what runs must run alone.
+    alone: bool,
+    used: u64,
     left: u64,
     stopped: bool,
 }
 
+#[derive(Debug)]
+struct Entry {
+    state: State,
+    weight: Weight,
+    /// The time of the longest chain from here to the end.
+    priority: u64,
+    alone: bool,
+}
+
+/// Memory is kept free for this action, which these overtook and run.
+#[derive(Debug)]
+struct Reserved {
+    action: ActionId,
+    overtaking: BTreeSet<ActionId>,
+}
+
 impl<'g> Schedule<'g> {
     /// A schedule of these actions; an action named twice runs once.
-    pub fn new(graph: &'g ActionGraph, wanted: &[ActionId], policy: Policy) -> Self {
-        let mut states: BTreeMap<_, _> = wanted.iter().map(|&id| (id, State::Ready)).collect();
-        let mut priorities = BTreeMap::new();
-        let wanted: Vec<_> = states.keys().copied().collect();
+    pub fn new(
+        graph: &'g ActionGraph,
+        wanted: &[ActionId],
+        policy: Policy,
+        weigh: impl Fn(ActionId) -> Weight,
+    ) -> Self {
+        let entry = |id| {
+            let Weight { time, memory } = weigh(id);
+            let weight = Weight { time: time.max(1), memory: memory.min(MOST_MEMORY) };
+            (id, Entry { state: State::Ready, weight, priority: 0, alone: false })
+        };
+        let mut entries: BTreeMap<_, _> = wanted.iter().map(|&id| entry(id)).collect();
+        let wanted: Vec<_> = entries.keys().copied().collect();
         // Actions are added after what they need, so backwards every dependent comes before its dependency.
         for &id in wanted.iter().rev() {
-            let after = graph.dependents(id).iter().filter_map(|next| priorities.get(next)).copied().max();
-            priorities.insert(id, weight(graph, id).saturating_add(after.unwrap_or(0)));
-        }
-        for &id in &wanted {
-            let count = graph.dependencies(id).iter().filter(|&needed| states.contains_key(needed)).count();
-            if count > 0 {
-                states.insert(id, State::Waiting(count));
+            let after =
+                graph.dependents(id).iter().filter_map(|next| Some(entries.get(next)?.priority)).max();
+            let count = graph.dependencies(id).iter().filter(|&needed| entries.contains_key(needed)).count();
+            if let Some(entry) = entries.get_mut(&id) {
+                entry.priority = entry.weight.time.saturating_add(after.unwrap_or(0));
+                if count > 0 {
+                    entry.state = State::Waiting(count);
+                }
             }
         }
-        let ready = wanted
-            .iter()
-            .filter(|id| states[id] == State::Ready)
-            .map(|&id| (priorities[&id], Reverse(id)))
-            .collect();
-        let left = wanted.iter().fold(0_u64, |sum, &id| sum.saturating_add(weight(graph, id)));
-        Self { graph, policy, states, priorities, ready, running: 0, left, stopped: false }
+        let left = entries.values().fold(0_u64, |sum, entry| sum.saturating_add(entry.weight.time));
+        let mut schedule = Self {
+            graph,
+            policy,
+            entries,
+            ready: BTreeSet::new(),
+            sizes: BTreeSet::new(),
+            reserved: None,
+            running: 0,
+            alone: false,
+            used: 0,
+            left,
+            stopped: false,
+        };
+        for &id in &wanted {
+            if schedule.entries[&id].state == State::Ready {
+                schedule.enqueue(id);
+            }
+        }
+        schedule
     }
 
-    /// The ready action to start next, which runs from here on; `None` when none may start at the moment.
-    pub fn take(&mut self) -> Option<ActionId> {
+    /// The ready action to start next within a budget of memory in bytes, which runs from here on; `None` when
+    /// none may start at the moment.
+    pub fn take(&mut self, budget: u64) -> Option<ActionId> {
         if self.stopped {
             return None;
         }
-        let (_, Reverse(id)) = self.ready.pop()?;
-        self.states.insert(id, State::Running);
+        let &(_, first) = self.ready.first()?;
+        let id = if self.fits(first, budget) { first } else { self.overtaking(first, budget)? };
+        self.dequeue(id);
+        if self.reserved.as_ref().is_some_and(|reserved| reserved.action == id) {
+            self.reserved = None;
+        }
+        let entry = self.entries.get_mut(&id)?;
+        entry.state = State::Running;
+        self.alone = entry.alone;
+        self.used = self.used.saturating_add(entry.weight.memory);
         self.running += 1;
         Some(id)
     }
 
-    /// Whether [`Schedule::take`] would give an action.
+    /// Whether an action is ready that would start if there were room for it.
     pub fn has_ready(&self) -> bool {
         !self.stopped && !self.ready.is_empty()
     }
@@ -121,14 +196,35 @@ impl<'g> Schedule<'g> {
         self.running
     }
 
+    /// The estimated memory of all that run, in bytes.
+    pub fn memory_used(&self) -> u64 {
+        self.used
+    }
+
     /// Whether nothing runs and nothing will.
     pub fn is_finished(&self) -> bool {
         self.running == 0 && !self.has_ready()
     }
 
-    /// The sum of the costs of all actions that have not ended, for an estimate of the time left.
+    /// The sum of the times of all actions that have not ended, for an estimate of the time left.
     pub fn cost_left(&self) -> u64 {
         self.left
+    }
+
+    /// The estimated time of an action, which is its part of [`Schedule::cost_left`]; 1 for one not wanted.
+    pub fn cost(&self, id: ActionId) -> u64 {
+        self.entries.get(&id).map_or(1, |entry| entry.weight.time)
+    }
+
+    /// Estimates the memory of all that have not started anew. What runs keeps its estimate until it ends.
+    pub fn set_memory(&mut self, memory: impl Fn(ActionId) -> u64) {
+        for (&id, entry) in &mut self.entries {
+            if matches!(entry.state, State::Waiting(_) | State::Ready) {
+                entry.weight.memory = memory(id).min(MOST_MEMORY);
+            }
+        }
+        let entries = &self.entries;
+        self.sizes = self.ready.iter().map(|&(_, id)| (entries[&id].weight.memory, id)).collect();
     }
 
     /// A running action succeeded; what waited for it alone becomes ready.
@@ -137,14 +233,13 @@ impl<'g> Schedule<'g> {
             return;
         }
         for next in self.graph.dependents(id) {
-            match self.states.get(&next) {
-                Some(&State::Waiting(1)) => {
-                    self.states.insert(next, State::Ready);
-                    self.ready.push((self.priorities[&next], Reverse(next)));
+            let Some(entry) = self.entries.get_mut(&next) else { continue };
+            match entry.state {
+                State::Waiting(1) => {
+                    entry.state = State::Ready;
+                    self.enqueue(next);
                 }
-                Some(&State::Waiting(count)) => {
-                    self.states.insert(next, State::Waiting(count - 1));
-                }
+                State::Waiting(count) => entry.state = State::Waiting(count - 1),
                 _ => {}
             }
         }
@@ -159,17 +254,34 @@ impl<'g> Schedule<'g> {
         let mut skipped = Vec::new();
         let mut reached = self.graph.dependents(id);
         while let Some(next) = reached.pop() {
-            if let Some(state @ State::Waiting(_)) = self.states.get_mut(&next) {
-                *state = State::Skipped(id);
+            let Some(entry) = self.entries.get_mut(&next) else { continue };
+            if let State::Waiting(_) = entry.state {
+                entry.state = State::Skipped(id);
+                self.left = self.left.saturating_sub(entry.weight.time);
                 skipped.push(next);
                 reached.extend(self.graph.dependents(next));
             }
         }
         skipped.sort_unstable();
-        for &id in &skipped {
-            self.left = self.left.saturating_sub(weight(self.graph, id));
-        }
         skipped
+    }
+
+    /// A running action ended without a result and is to run once more, before all others and with nothing else
+    /// beside it. False, and nothing changes, when it has run alone before or nothing more starts.
+    pub fn again_alone(&mut self, id: ActionId) -> bool {
+        if self.stopped || self.entries.get(&id).is_none_or(|entry| entry.alone) {
+            return false;
+        }
+        if !self.end(id, State::Ready) {
+            return false;
+        }
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.alone = true;
+            entry.priority = u64::MAX;
+            self.left = self.left.saturating_add(entry.weight.time);
+        }
+        self.enqueue(id);
+        true
     }
 
     /// Nothing more starts.
@@ -181,25 +293,69 @@ impl<'g> Schedule<'g> {
     /// became ready or was never taken is [`State::NotStarted`].
     pub fn states(&self) -> impl Iterator<Item = (ActionId, State)> + '_ {
         let finished = self.is_finished();
-        self.states.iter().map(move |(&id, &state)| match state {
+        self.entries.iter().map(move |(&id, entry)| match entry.state {
             State::Waiting(_) | State::Ready if finished => (id, State::NotStarted),
             state => (id, state),
         })
     }
 
+    /// Whether an action may start beside what runs.
+    fn fits(&self, id: ActionId, budget: u64) -> bool {
+        let entry = &self.entries[&id];
+        let room = || self.used.checked_add(entry.weight.memory).is_some_and(|sum| sum <= budget);
+        self.running == 0 || (!entry.alone && !self.alone && room())
+    }
+
+    /// The first action that may overtake this one.
+    fn overtaking(&mut self, first: ActionId, budget: u64) -> Option<ActionId> {
+        let entry = &self.entries[&first];
+        if entry.alone || self.alone {
+            return None;
+        }
+        let mut reserved = self
+            .reserved
+            .take()
+            .filter(|reserved| reserved.action == first)
+            .unwrap_or_else(|| Reserved { action: first, overtaking: BTreeSet::new() });
+        let overtaking = reserved.overtaking.iter().map(|id| self.entries[id].weight.memory);
+        let taken = overtaking.fold(entry.weight.memory, u64::saturating_add);
+        let found = budget.checked_sub(taken).and_then(|beside| {
+            let most = beside.min(budget.checked_sub(self.used)?);
+            self.sizes.first().filter(|(smallest, _)| *smallest <= most)?;
+            let fits = |id: &ActionId| self.entries[id].weight.memory <= most;
+            self.ready.iter().map(|&(_, id)| id).skip(1).find(fits)
+        });
+        reserved.overtaking.extend(found);
+        self.reserved = Some(reserved);
+        found
+    }
+
+    fn enqueue(&mut self, id: ActionId) {
+        let entry = &self.entries[&id];
+        self.ready.insert((Reverse(entry.priority), id));
+        self.sizes.insert((entry.weight.memory, id));
+    }
+
+    fn dequeue(&mut self, id: ActionId) {
+        let entry = &self.entries[&id];
+        self.ready.remove(&(Reverse(entry.priority), id));
+        self.sizes.remove(&(entry.weight.memory, id));
+    }
+
     /// Ends a running action; false when it does not run, which a caller's mistake alone can bring about.
     fn end(&mut self, id: ActionId, state: State) -> bool {
-        match self.states.get_mut(&id) {
-            Some(old @ State::Running) => *old = state,
-            _ => return false,
-        }
+        let Some(entry) = self.entries.get_mut(&id).filter(|entry| entry.state == State::Running) else {
+            return false;
+        };
+        entry.state = state;
+        let weight = entry.weight;
         self.running -= 1;
-        self.left = self.left.saturating_sub(weight(self.graph, id));
+        self.alone = false;
+        self.used = self.used.saturating_sub(weight.memory);
+        self.left = self.left.saturating_sub(weight.time);
+        if let Some(reserved) = &mut self.reserved {
+            reserved.overtaking.remove(&id);
+        }
         true
     }
-}
-
-/// An action's cost; at least 1, so that a chain of actions of unknown cost still counts by its length.
-fn weight(graph: &ActionGraph, id: ActionId) -> u64 {
-    graph.action(id).cost.max(1)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use distlto_executor::schedule::{Policy, Schedule, State};
+use distlto_executor::schedule::{Policy, Schedule, State, Weight};
 use distlto_planner::graph::{Action, ActionGraph, ActionId, ActionKind};
 use proptest::prelude::*;
 
@@ -21,6 +21,27 @@ fn add(graph: &mut ActionGraph, name: &str, cost: u64, needs: &[ActionId]) -> Ac
     })
 }
 
+/// Time is the action's cost; memory plays no part.
+fn plain<'g>(graph: &'g ActionGraph, wanted: &[ActionId], policy: Policy) -> Schedule<'g> {
+    Schedule::new(graph, wanted, policy, |id| Weight { time: graph.action(id).cost, memory: 0 })
+}
+
+/// Actions that need nothing, of these times and amounts of memory.
+fn sized(weights: &[(u64, u64)]) -> (ActionGraph, Vec<ActionId>) {
+    let mut graph = ActionGraph::new();
+    let ids = weights.iter().enumerate().map(|(at, &(time, _))| add(&mut graph, &at.to_string(), time, &[]));
+    let ids = ids.collect();
+    (graph, ids)
+}
+
+fn weighed<'g>(graph: &'g ActionGraph, ids: &[ActionId], weights: &[(u64, u64)]) -> Schedule<'g> {
+    let weigh = |id: ActionId| {
+        let (time, memory) = weights[ids.iter().position(|&known| known == id).unwrap()];
+        Weight { time, memory }
+    };
+    Schedule::new(graph, ids, Policy::KeepGoing, weigh)
+}
+
 fn states(schedule: &Schedule<'_>) -> BTreeMap<ActionId, State> {
     schedule.states().collect()
 }
@@ -32,13 +53,13 @@ fn the_costliest_chain_starts_first_not_the_costliest_action() {
     let head = add(&mut graph, "head", 10, &[]);
     let tail = add(&mut graph, "tail", 200, &[head]);
     let small = add(&mut graph, "small", 1, &[]);
-    let mut schedule = Schedule::new(&graph, &[big, head, tail, small], Policy::KeepGoing);
-    assert_eq!(schedule.take(), Some(head));
-    assert_eq!(schedule.take(), Some(big));
-    assert_eq!(schedule.take(), Some(small));
-    assert_eq!(schedule.take(), None, "tail waits for head");
+    let mut schedule = plain(&graph, &[big, head, tail, small], Policy::KeepGoing);
+    assert_eq!(schedule.take(u64::MAX), Some(head));
+    assert_eq!(schedule.take(u64::MAX), Some(big));
+    assert_eq!(schedule.take(u64::MAX), Some(small));
+    assert_eq!(schedule.take(u64::MAX), None, "tail waits for head");
     schedule.done(head);
-    assert_eq!(schedule.take(), Some(tail));
+    assert_eq!(schedule.take(u64::MAX), Some(tail));
 }
 
 #[test]
@@ -47,8 +68,8 @@ fn equal_costs_keep_the_graphs_order() {
     let all: Vec<_> = (0..5).map(|n| add(&mut graph, &n.to_string(), 0, &[])).collect();
     let mut backwards = all.clone();
     backwards.reverse();
-    let mut schedule = Schedule::new(&graph, &backwards, Policy::KeepGoing);
-    let taken: Vec<_> = std::iter::from_fn(|| schedule.take()).collect();
+    let mut schedule = plain(&graph, &backwards, Policy::KeepGoing);
+    let taken: Vec<_> = std::iter::from_fn(|| schedule.take(u64::MAX)).collect();
     assert_eq!(taken, all);
 }
 
@@ -57,8 +78,8 @@ fn nobody_waits_for_an_action_that_is_not_wanted() {
     let mut graph = ActionGraph::new();
     let shard = add(&mut graph, "shard", 1, &[]);
     let object = add(&mut graph, "object", 1, &[shard]);
-    let mut schedule = Schedule::new(&graph, &[object], Policy::default());
-    assert_eq!(schedule.take(), Some(object));
+    let mut schedule = plain(&graph, &[object], Policy::default());
+    assert_eq!(schedule.take(u64::MAX), Some(object));
 }
 
 #[test]
@@ -71,10 +92,10 @@ fn a_failure_skips_what_needs_it_and_stops_the_rest() {
     let strip = add(&mut graph, "strip", 1, &[link]);
     let wanted = [a, b, c, link, strip];
 
-    let mut schedule = Schedule::new(&graph, &wanted, Policy::StopAtFirstFailure);
-    assert_eq!((schedule.take(), schedule.take()), (Some(a), Some(b)));
+    let mut schedule = plain(&graph, &wanted, Policy::StopAtFirstFailure);
+    assert_eq!((schedule.take(u64::MAX), schedule.take(u64::MAX)), (Some(a), Some(b)));
     assert_eq!(schedule.failed(a), [link, strip]);
-    assert_eq!(schedule.take(), None);
+    assert_eq!(schedule.take(u64::MAX), None);
     assert!(!schedule.is_finished(), "b still runs");
     schedule.done(b);
     assert!(schedule.is_finished());
@@ -82,15 +103,85 @@ fn a_failure_skips_what_needs_it_and_stops_the_rest() {
     assert_eq!((end[&b], end[&c]), (State::Done, State::NotStarted));
     assert_eq!((end[&link], end[&strip]), (State::Skipped(a), State::Skipped(a)));
 
-    let mut schedule = Schedule::new(&graph, &wanted, Policy::KeepGoing);
-    schedule.take();
+    let mut schedule = plain(&graph, &wanted, Policy::KeepGoing);
+    schedule.take(u64::MAX);
     schedule.failed(a);
-    assert_eq!((schedule.take(), schedule.take(), schedule.take()), (Some(b), Some(c), None));
+    assert_eq!(
+        (schedule.take(u64::MAX), schedule.take(u64::MAX), schedule.take(u64::MAX)),
+        (Some(b), Some(c), None)
+    );
     schedule.done(b);
     schedule.done(c);
     assert_eq!(states(&schedule)[&link], State::Skipped(a));
     assert!(schedule.is_finished());
     assert_eq!(schedule.cost_left(), 0);
+}
+
+#[test]
+fn a_smaller_action_overtakes_only_beside_the_one_that_does_not_fit() {
+    let weights = [(100, 6), (90, 8), (80, 5), (70, 2), (60, 2)];
+    let (graph, ids) = sized(&weights);
+    let [first, large, middle, small, last] = ids[..] else { unreachable!() };
+    let mut schedule = weighed(&graph, &ids, &weights);
+    assert_eq!(schedule.take(10), Some(first));
+    // 4 are left, 8 are wanted: `middle` does not fit, `small` does beside `large`, then `last` would not.
+    assert_eq!(schedule.take(10), Some(small));
+    assert_eq!(schedule.take(10), None);
+    assert_eq!(schedule.memory_used(), 8);
+    schedule.done(first);
+    assert_eq!(schedule.take(10), Some(large), "although `middle` would have fitted for longer");
+    assert_eq!(schedule.take(10), None);
+    schedule.done(large);
+    assert_eq!((schedule.take(10), schedule.take(10)), (Some(middle), Some(last)));
+}
+
+#[test]
+fn an_action_beyond_the_budget_runs_alone() {
+    let weights = [(100, 3), (90, 50), (80, 0), (70, 3)];
+    let (graph, ids) = sized(&weights);
+    let mut schedule = weighed(&graph, &ids, &weights);
+    assert_eq!(schedule.take(10), Some(ids[0]));
+    assert_eq!(schedule.take(10), None, "not even one that takes nothing overtakes it");
+    schedule.done(ids[0]);
+    assert_eq!(schedule.take(10), Some(ids[1]));
+    assert_eq!(schedule.take(10), None);
+    schedule.done(ids[1]);
+    assert_eq!((schedule.take(10), schedule.take(10)), (Some(ids[2]), Some(ids[3])));
+}
+
+#[test]
+fn what_was_killed_runs_again_alone_and_first_but_once() {
+    let (graph, ids) = sized(&[(100, 1), (90, 1), (80, 1), (70, 1)]);
+    let mut schedule = plain(&graph, &ids, Policy::KeepGoing);
+    assert_eq!((schedule.take(u64::MAX), schedule.take(u64::MAX)), (Some(ids[0]), Some(ids[1])));
+    assert!(schedule.again_alone(ids[1]));
+    assert!(!schedule.again_alone(ids[2]), "it does not run");
+    assert_eq!(schedule.take(u64::MAX), None, "0 still runs");
+    schedule.done(ids[0]);
+    assert_eq!(schedule.take(u64::MAX), Some(ids[1]));
+    assert_eq!(schedule.take(u64::MAX), None, "nothing beside it");
+    assert!(!schedule.again_alone(ids[1]), "once");
+    schedule.failed(ids[1]);
+    assert_eq!((schedule.take(u64::MAX), schedule.take(u64::MAX)), (Some(ids[2]), Some(ids[3])));
+    schedule.stop();
+    assert!(!schedule.again_alone(ids[2]), "nothing more starts");
+    schedule.failed(ids[2]);
+    schedule.done(ids[3]);
+    assert!(schedule.is_finished());
+    assert_eq!(schedule.cost_left(), 0);
+}
+
+#[test]
+fn estimates_that_change_count_for_what_has_not_started() {
+    let weights = [(100, 5), (90, 5), (80, 5), (70, 5)];
+    let (graph, ids) = sized(&weights);
+    let mut schedule = weighed(&graph, &ids, &weights);
+    assert_eq!((schedule.take(10), schedule.take(10), schedule.take(10)), (Some(ids[0]), Some(ids[1]), None));
+    schedule.set_memory(|_| 2);
+    assert_eq!(schedule.memory_used(), 10);
+    schedule.done(ids[0]);
+    assert_eq!((schedule.take(10), schedule.take(10)), (Some(ids[2]), Some(ids[3])));
+    assert_eq!(schedule.memory_used(), 9);
 }
 
 /// A random graph: for each action its cost and, by index, what it needs among those before it.
@@ -127,12 +218,12 @@ proptest! {
         }
         let wanted: Vec<_> = (0..ids.len()).filter(|n| !unwanted.contains(n)).map(|n| ids[n]).collect();
         let policy = if keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
-        let mut schedule = Schedule::new(&graph, &wanted, policy);
+        let mut schedule = plain(&graph, &wanted, policy);
         let (mut running, mut done, mut failed) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         let mut started = BTreeSet::new();
         let mut ends = order.iter();
         loop {
-            while running.len() < workers && let Some(id) = schedule.take() {
+            while running.len() < workers && let Some(id) = schedule.take(u64::MAX) {
                 prop_assert!(started.insert(id), "started twice");
                 prop_assert!(wanted.contains(&id));
                 for needed in graph.dependencies(id) {
@@ -167,5 +258,54 @@ proptest! {
             prop_assert_eq!(done.len(), wanted.len());
             prop_assert_eq!(schedule.cost_left(), 0);
         }
+    }
+    /// With random memory and a budget: estimates never exceed it but of one action alone; every action runs; and the
+    /// first in the order, once passed over, waits for none but those that ran at that moment.
+    #[test]
+    fn the_budget_holds_and_nothing_starves(
+        weights in prop::collection::vec((1_u64..20, 0_u64..30), 1..40),
+        budget in 1_u64..40,
+        workers in 1_usize..6,
+        order in prop::collection::vec(any::<prop::sample::Index>(), 40),
+    ) {
+        let (graph, ids) = sized(&weights);
+        let memory = |id: ActionId| weights[ids.iter().position(|&known| known == id).unwrap()].1;
+        let mut schedule = weighed(&graph, &ids, &weights);
+        let mut running: Vec<ActionId> = Vec::new();
+        let mut waiting: Vec<_> = ids.clone();
+        waiting.sort_by_key(|&id| (std::cmp::Reverse(graph.action(id).cost), id));
+        // The first in the order, and those that ran when it was first passed over and still run.
+        let mut passed: Option<(ActionId, BTreeSet<ActionId>)> = None;
+        let mut ends = order.iter();
+        while !waiting.is_empty() || !running.is_empty() {
+            while running.len() < workers {
+                let first = waiting.first().copied();
+                let taken = schedule.take(budget);
+                if taken == first {
+                    passed = None;
+                } else if let Some(first) = first {
+                    match &passed {
+                        Some((known, before)) if *known == first => {
+                            prop_assert!(!before.is_empty(), "{first:?} waits for one that overtook it");
+                        }
+                        _ => passed = Some((first, running.iter().copied().collect())),
+                    }
+                }
+                let Some(id) = taken else { break };
+                waiting.retain(|&other| other != id);
+                running.push(id);
+                let used: u64 = running.iter().map(|&id| memory(id)).sum();
+                prop_assert_eq!(used, schedule.memory_used());
+                prop_assert!(used <= budget || running.len() == 1, "{} of {}", used, budget);
+            }
+            prop_assert!(!running.is_empty(), "nothing runs and nothing starts");
+            let id = running.swap_remove(ends.next().map_or(0, |at| at.index(running.len())));
+            schedule.done(id);
+            if let Some((_, before)) = &mut passed {
+                before.remove(&id);
+            }
+        }
+        prop_assert!(schedule.is_finished());
+        prop_assert!(schedule.states().all(|(_, state)| state == State::Done));
     }
 }

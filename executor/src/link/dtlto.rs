@@ -17,7 +17,7 @@ use distlto_planner::words::{Word, lossy, shell_line};
 use distlto_prepare::store::Store;
 use distlto_prepare::write::IoError;
 
-use super::{LinkError, Options, Session, final_link, line_cache};
+use super::{LinkError, Options, Session, final_link, line_cache, state};
 use crate::local::LocalSpawner;
 use crate::process::{self, Command, GRACE};
 use crate::response_file;
@@ -43,7 +43,7 @@ pub(super) fn run(session: &Session<'_>) -> Result<Option<u8>, LinkError> {
     let output = last_value(&prepared.arguments, "output").unwrap_or("a.out");
     let place = Place::new(session.directory, output, keeps_temporaries(&prepared.arguments))?;
     let mut words: Vec<String> = session.link.linker.iter().map(|word| lossy(word)).collect();
-    let asked = asked_words(&prepared, session.options);
+    let asked = asked_words(&prepared, session.options, session.directory);
     words.extend(implied_words(&prepared, &asked)?);
     words.extend(whole_words(&prepared.inputs));
     words.extend(asked);
@@ -97,14 +97,16 @@ fn implied_words(prepared: &Prepared, asked: &[String]) -> Result<Vec<String>, L
 }
 
 /// Options that the user gives to us; they win over those of the line.
-fn asked_words(prepared: &Prepared, options: &Options) -> Vec<String> {
+fn asked_words(prepared: &Prepared, options: &Options, directory: &str) -> Vec<String> {
     let mut words = Vec::new();
     if options.compiler.is_some() || last_value(&prepared.arguments, "thinlto-remote-compiler").is_none() {
         words.push(format!("--thinlto-remote-compiler={}", prepared.compiler));
     }
     words.extend(options.backend_args.iter().map(|word| format!("--thinlto-remote-compiler-arg={word}")));
     if is_ours(prepared) {
-        words.extend(own_arguments(options).map(|word| format!("--thinlto-distributor-arg={word}")));
+        words.extend(
+            own_arguments(options, directory).map(|word| format!("--thinlto-distributor-arg={word}")),
+        );
     }
     words
 }
@@ -116,12 +118,16 @@ fn is_ours(prepared: &Prepared) -> bool {
 }
 
 /// What our own distributor is told of our options.
-fn own_arguments(options: &Options) -> impl Iterator<Item = String> {
+fn own_arguments(options: &Options, directory: &str) -> impl Iterator<Item = String> {
     let jobs = options.run.jobs.map(|jobs| format!("-j{jobs}"));
     let keep_going = options.run.keep_going.then(|| "--keep-going".to_owned());
     let verbose = options.run.verbose.then(|| "-v".to_owned());
     let quiet = options.run.quiet.then(|| "-q".to_owned());
-    [jobs, keep_going, verbose, quiet].into_iter().flatten()
+    let memory = options.run.memory.map(|bytes| format!("--memory={bytes}"));
+    // A path of another encoding has no spelling among a linker's options; there is no history then.
+    let history = options.run.history.clone().unwrap_or_else(|| state::history(directory));
+    let history = history.to_str().map(|history| format!("--history={history}"));
+    [jobs, keep_going, verbose, quiet, memory, history].into_iter().flatten()
 }
 
 fn own_distributor() -> Result<PathBuf, LinkError> {

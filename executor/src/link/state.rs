@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use distlto_planner::digests::Digest;
 use distlto_planner::words::{Word, path_of};
@@ -73,6 +73,11 @@ pub fn directory(output: &str) -> String {
     let slash = if name.len() == output.len() { "" } else { "/" };
     let name = if name.is_ascii() { name.to_owned() } else { escape_path(name.as_bytes()) };
     format!("{parent}{slash}{name}.distlto")
+}
+
+/// What modules took when they last ran.
+pub fn history(directory: &str) -> PathBuf {
+    Path::new(directory).join("history")
 }
 
 /// Whether an output is a device or a directory, which no link can be kept beside.

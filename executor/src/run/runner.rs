@@ -2,19 +2,22 @@
 //!
 //! Knows nothing of how an action runs (see `workers`) and of why it is wanted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use distlto_planner::graph::{ActionGraph, ActionId};
 use jobserver::Acquired;
 
 use super::workers::Workers;
-use super::{Hooks, Options, jobs};
+use super::{Hooks, Options, jobs, killed};
 use crate::capture::whole_lines;
+use crate::estimate::Estimates;
 use crate::job::{Attempt, Cause};
-use crate::progress::Step;
-use crate::report::{Failure, Measured, Outcome};
+use crate::memory::{self, Limit, Memory};
+use crate::progress::{self, Step};
+use crate::report::{Failure, Measured, Origin, Outcome};
 use crate::schedule::Schedule;
 use crate::tokens::Tokens;
 
@@ -40,50 +43,116 @@ pub(super) struct Runner<'scope, 'env, 'g> {
     pub(super) ended: BTreeMap<ActionId, Outcome>,
     /// The worker of each running action.
     pub(super) lanes: BTreeMap<ActionId, usize>,
+    pub(super) memory: Memory,
+    pub(super) estimates: Estimates<'g>,
+    /// Those that were killed once.
+    pub(super) again: BTreeSet<ActionId>,
+    /// What was said last of memory.
+    pub(super) told: Option<progress::Memory>,
+}
+
+/// What has just been given to workers.
+#[derive(Default)]
+struct Started {
+    actions: Vec<ActionId>,
+    /// When more may start without an action ending.
+    look_again: Option<Duration>,
 }
 
 impl Runner<'_, '_, '_> {
     pub(super) fn drive(&mut self, events: &Receiver<Event>) {
+        let mut ended = None;
         loop {
-            self.start_what_may();
+            // Whoever waits for work gets it before anybody is told what has ended and what starts.
+            let Started { actions, look_again } = self.start_what_may();
+            if let Some((action, attempt)) = ended.take() {
+                self.tell_end(action, attempt);
+            }
+            for &action in &actions {
+                let command = self.command_line(action);
+                self.hooks.started(action);
+                self.options.progress.start(self.step(action, &command));
+            }
+            self.tell_memory();
             if self.schedule.is_finished() {
                 return;
             }
-            match events.recv() {
+            let event = match look_again {
+                Some(after) => events.recv_timeout(after),
+                None => events.recv().map_err(RecvTimeoutError::from),
+            };
+            match event {
                 Ok(Event::Ended { worker, action, attempt }) => {
                     self.workers.idle.extend(worker);
-                    self.end(action, *attempt);
+                    ended = self.settle(action, *attempt).map(|attempt| (action, attempt));
                 }
                 Ok(Event::Token(answer)) => self.tokens.take(answer),
+                Err(RecvTimeoutError::Timeout) => {}
                 // Not reached: this thread holds a sender itself.
-                Err(mpsc::RecvError) => return,
+                Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
-    fn start_what_may(&mut self) {
+    /// Starts what slots, tokens, memory and pressure let start.
+    fn start_what_may(&mut self) -> Started {
         if self.options.cancel.is_cancelled() {
             self.schedule.stop();
         }
+        let mut started = Started::default();
         let jobs = self.options.jobs.max(1);
-        while self.schedule.running() < jobs.min(self.tokens.allowed()) {
-            let Some(action) = self.schedule.take() else { break };
-            let command = self.command_line(action);
-            self.hooks.before(action);
+        let mut has_room = true;
+        while self.schedule.has_ready() && self.schedule.running() < jobs.min(self.tokens.allowed()) {
+            let now = Instant::now();
+            let (running, used) = (self.schedule.running(), self.schedule.memory_used());
+            if running > 0 && self.memory.is_pressed(now) {
+                started.look_again = Some(memory::LOOK_AGAIN);
+                has_room = false;
+                break;
+            }
+            let budget = self.memory.budget(now, used);
+            let Some(action) = self.schedule.take(budget.unwrap_or(u64::MAX)) else {
+                // What others free shows without one of ours ending.
+                started.look_again = (self.options.memory == Limit::Available).then_some(memory::LOOK);
+                has_room = false;
+                break;
+            };
             let worker = self.workers.take();
             // An action that this thread runs itself has no worker's number.
             self.lanes.insert(action, worker.unwrap_or(self.workers.all.len()));
-            self.options.progress.start(self.step(action, &command));
             self.workers.give(worker, action);
+            started.actions.push(action);
         }
-        if self.schedule.has_ready() && self.schedule.running() < jobs {
+        // A token for an action that has no room would be kept from others.
+        if has_room && self.schedule.has_ready() && self.schedule.running() < jobs {
             self.tokens.ask();
         } else {
             self.tokens.give_back(self.schedule.running());
         }
+        started
     }
 
-    fn end(&mut self, action: ActionId, attempt: Attempt) {
+    /// Takes in how an action ended, as far as others wait for it. `None` when it is to run once more.
+    fn settle(&mut self, action: ActionId, mut attempt: Attempt) -> Option<Attempt> {
+        if killed::for_want_of_memory(&attempt) {
+            let killer = self.memory.killed(self.schedule.memory_used());
+            if self.schedule.again_alone(action) {
+                self.again.insert(action);
+                return None;
+            }
+            if self.again.contains(&action) {
+                attempt.result = attempt.result.map_err(|cause| cause.twice(killer));
+            }
+        }
+        match &attempt.result {
+            Ok(()) => self.schedule.done(action),
+            Err(_) => drop(self.schedule.failed(action)),
+        }
+        Some(attempt)
+    }
+
+    /// Tells hooks and progress how an action ended.
+    fn tell_end(&mut self, action: ActionId, attempt: Attempt) {
         let mut measured = attempt
             .finished
             .as_ref()
@@ -93,13 +162,15 @@ impl Runner<'_, '_, '_> {
         let stderr = attempt.finished.as_ref().map_or_else(String::new, |finished| finished.stderr.text());
         let outcome = match attempt.result {
             Ok(()) => {
-                self.schedule.done(action);
+                if measured.origin == Origin::Ran && self.estimates.measured(action, measured) {
+                    let estimates = &self.estimates;
+                    self.schedule.set_memory(|id| estimates.weight(id).memory);
+                }
                 self.hooks.finished(action, measured);
                 self.options.progress.finish(self.step(action, ""), measured, &whole_lines(&stderr));
                 Outcome::Done(measured)
             }
             Err(cause) => {
-                self.schedule.failed(action);
                 let command = self.command_line(action);
                 let failure = Box::new(Failure { cause, command, measured, stderr });
                 if !matches!(failure.cause, Cause::Interrupted { .. }) {
@@ -111,6 +182,16 @@ impl Runner<'_, '_, '_> {
         };
         self.lanes.remove(&action);
         self.ended.insert(action, outcome);
+    }
+
+    /// Tells what is in use, when that or the budget has changed.
+    fn tell_memory(&mut self) {
+        let budget = self.memory.last();
+        let memory = progress::Memory { in_use: self.schedule.memory_used(), budget };
+        if self.told != Some(memory) {
+            self.told = Some(memory);
+            self.options.progress.memory(memory);
+        }
     }
 
     fn command_line(&self, action: ActionId) -> String {
@@ -127,7 +208,7 @@ impl Runner<'_, '_, '_> {
             id: id.index(),
             kind: action.kind,
             label: &action.label,
-            cost: action.cost.max(1),
+            cost: self.schedule.cost(id),
             lane,
             command,
         }

@@ -23,7 +23,7 @@ struct Count {
 }
 
 impl Hooks for Count {
-    fn before(&self, _: ActionId) {
+    fn started(&self, _: ActionId) {
         self.running.set(self.running.get() + 1);
         self.most.set(self.most.get().max(self.running.get()));
     }

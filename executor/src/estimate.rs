@@ -1,0 +1,243 @@
+//! What each action of a run will take: time and memory, by a model of instructions that measurements correct.
+//!
+//! # Without measurements
+//!
+//! A backend compilation takes `start + cost * each`, in time and in memory, with the cost in IR instructions, own and
+//! imported. The constants are those of the 232 modules of libgit2 at -O3 under clang 22, where processor time
+//! correlates with the cost by 0.94 and memory by 0.71: 47 microseconds and 1.8 KB for each instruction, beside 9 ms and
+//! 86 MiB, most of which are the pages of LLVM's libraries. A module without a known cost gets one from its size.
+//!
+//! # With measurements
+//!
+//! A module that history knows, compiled in the same way, is expected to take what it took, and by the model more or
+//! less as its cost has changed since. All others follow the model, whose constants are fitted to what history and
+//! this run itself have measured of the same way of compiling: once there are [`ENOUGH`], and again each time their
+//! number has doubled. Memory is fitted so that nine of ten modules stay below, time to the middle.
+//!
+//! A *way of compiling* is the part of the command that modules share (compiler and flags), and whether compilers
+//! are forked warm, whose resident memory is without the libraries they share.
+//!
+//! Memory is what the system calls resident: pages that several processes share count for each of them, which errs
+//! towards fewer processes. Knows nothing of budgets and of what runs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use distlto_planner::digests::Digest;
+use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
+
+use crate::history::{History, Kind, Record};
+use crate::report::Measured;
+use crate::schedule::Weight;
+
+/// From this many measurements on, they decide.
+pub const ENOUGH: usize = 8;
+
+/// Bytes of bitcode for an instruction: 11.7 for libgit2's modules at -O3.
+const BYTES_PER_INSTRUCTION: u64 = 12;
+
+/// What another step than a compilation is taken to hold beside its inputs, in bytes.
+const OTHER_STEP: u64 = 64 << 20;
+
+/// What a compilation takes by its cost. Times are microseconds, memory is bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Model {
+    time: Line,
+    memory: Line,
+}
+
+/// `start + cost * each`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Line {
+    start: f64,
+    each: f64,
+}
+
+const MIB: f64 = 1_048_576.0;
+
+const DEFAULT: Model = Model {
+    time: Line { start: 9_300.0, each: 47.0 },
+    // The largest distance of a module above the fitted line is 9 MiB.
+    memory: Line { start: 95.0 * MIB, each: 1_800.0 },
+};
+
+/// How far the fitted rise for an instruction may be from [`DEFAULT`]'s: an unoptimised build, sanitizers and
+/// debug information lie between.
+const RANGE: f64 = 10.0;
+
+impl Line {
+    fn at(self, cost: u64) -> u64 {
+        // A float that does not fit saturates; not a number is 0.
+        (self.start + self.each * cost as f64) as u64
+    }
+
+    /// Fitted to points so that `share` of them do not lie above; near `like`, whose rise stays where there is none to see.
+    fn fitted(points: &[(u64, f64)], share: f64, like: Self) -> Self {
+        let count = points.len() as f64;
+        let mean_cost = points.iter().map(|&(cost, _)| cost as f64).sum::<f64>() / count;
+        let mean = points.iter().map(|&(_, value)| value).sum::<f64>() / count;
+        let spread = points.iter().map(|&(cost, _)| (cost as f64 - mean_cost).powi(2)).sum::<f64>();
+        let together =
+            points.iter().map(|&(cost, value)| (cost as f64 - mean_cost) * (value - mean)).sum::<f64>();
+        let each = if spread > 0.0 { together / spread } else { like.each };
+        let each = each.clamp(like.each / RANGE, like.each * RANGE);
+        let mut starts: Vec<_> = points.iter().map(|&(cost, value)| value - each * cost as f64).collect();
+        starts.sort_unstable_by(f64::total_cmp);
+        // Within bounds, since there are points and the share is at most 1.
+        let at = ((starts.len() - 1) as f64 * share).ceil() as usize;
+        Self { start: starts[at].max(0.0), each }
+    }
+}
+
+/// Measurements of one way of compiling, and the model that they make.
+#[derive(Debug)]
+struct Way {
+    times: Vec<(u64, f64)>,
+    memory: Vec<(u64, f64)>,
+    model: Model,
+    /// The model is made anew when there are this many measurements.
+    next: usize,
+}
+
+impl Way {
+    fn new<'r>(records: impl Iterator<Item = &'r Record>) -> Self {
+        let mut way = Self { times: Vec::new(), memory: Vec::new(), model: DEFAULT, next: ENOUGH };
+        for record in records {
+            way.push(record.cost, record.cpu, record.memory);
+        }
+        way.fit();
+        way
+    }
+
+    fn push(&mut self, cost: u64, time: Duration, memory: Option<u64>) {
+        self.times.push((cost, time.as_secs_f64() * 1e6));
+        self.memory.extend(memory.map(|memory| (cost, memory as f64)));
+    }
+
+    /// Makes the model anew if there is enough to make it of; whether it did.
+    fn fit(&mut self) -> bool {
+        if self.times.len() < self.next {
+            return false;
+        }
+        self.next = self.times.len().saturating_mul(2);
+        self.model.time = Line::fitted(&self.times, 0.5, DEFAULT.time);
+        if self.memory.len() >= ENOUGH {
+            self.model.memory = Line::fitted(&self.memory, 0.9, DEFAULT.memory);
+        }
+        true
+    }
+}
+
+/// The estimates of one run.
+#[derive(Debug)]
+pub struct Estimates<'g> {
+    graph: &'g ActionGraph,
+    history: History,
+    ways: BTreeMap<Kind, Way>,
+    /// Way and cost of every wanted action.
+    actions: BTreeMap<ActionId, (Kind, u64)>,
+    directory: Option<&'g Path>,
+}
+
+impl<'g> Estimates<'g> {
+    /// For these actions. Paths of the graph are relative to `directory`; `warm` says whether compilers are forked
+    /// from one that is loaded.
+    pub fn new(
+        graph: &'g ActionGraph,
+        wanted: &[ActionId],
+        history: History,
+        directory: Option<&'g Path>,
+        warm: bool,
+    ) -> Self {
+        let mut kinds = BTreeMap::new();
+        let mut actions = BTreeMap::new();
+        for &id in wanted {
+            let action = graph.action(id);
+            let kind = *kinds.entry((action.kind, action.prefix)).or_insert_with(|| kind_of(graph, id, warm));
+            let cost = match (action.cost, action.kind) {
+                (0, ActionKind::Opt) => {
+                    sizes(graph, &action.inputs[..action.inputs.len().min(1)], directory)
+                        / BYTES_PER_INSTRUCTION
+                }
+                (cost, _) => cost,
+            };
+            actions.insert(id, (kind, cost));
+        }
+        let ways = kinds.values().map(|&kind| (kind, Way::new(history.of_kind(kind)))).collect();
+        Self { graph, history, ways, actions, directory }
+    }
+
+    /// What an action will take: microseconds and bytes.
+    pub fn weight(&self, id: ActionId) -> Weight {
+        let Some(&(kind, cost)) = self.actions.get(&id) else { return Weight::default() };
+        let action = self.graph.action(id);
+        let record = self.history.get(kind, &action.label);
+        if action.kind != ActionKind::Opt {
+            let time = record.map_or(1, |record| microseconds(record.cpu));
+            let memory = record.and_then(|record| record.memory);
+            let guess = || OTHER_STEP.saturating_add(sizes(self.graph, &action.inputs, self.directory));
+            return Weight { time, memory: memory.unwrap_or_else(guess) };
+        }
+        let model = self.ways.get(&kind).map_or(DEFAULT, |way| way.model);
+        let changed = |known: u64, line: Line, then: u64| {
+            (known.saturating_add(line.at(cost))).saturating_sub(line.at(then)).max(known / 4)
+        };
+        Weight {
+            time: record.map_or_else(
+                || model.time.at(cost),
+                |record| changed(microseconds(record.cpu), model.time, record.cost),
+            ),
+            memory: record
+                .and_then(|record| Some(changed(record.memory?, model.memory, record.cost)))
+                .unwrap_or_else(|| model.memory.at(cost)),
+        }
+    }
+
+    /// Takes in what an action took; whether estimates of others have changed.
+    pub fn measured(&mut self, id: ActionId, measured: Measured) -> bool {
+        let Some(&(kind, cost)) = self.actions.get(&id) else { return false };
+        let action = self.graph.action(id);
+        self.history.add(kind, &action.label, cost, measured);
+        match self.ways.get_mut(&kind).filter(|_| action.kind == ActionKind::Opt) {
+            Some(way) => {
+                way.push(cost, measured.cpu.unwrap_or(measured.wall), measured.peak_memory);
+                way.fit()
+            }
+            None => false,
+        }
+    }
+
+    /// The history with what this run has added.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+}
+
+/// Names a way of compiling: the first eight bytes of the digest of what it consists of.
+fn kind_of(graph: &ActionGraph, id: ActionId, warm: bool) -> Kind {
+    let action = graph.action(id);
+    let mut text = format!("{}\0{}\0", action.kind.name(), if warm { "warm" } else { "" });
+    let words: &[String] = match action.prefix {
+        Some(prefix) => graph.prefix_words(prefix),
+        None => action.args.get(..1).unwrap_or_default(),
+    };
+    for word in words {
+        text.push_str(word);
+        text.push('\0');
+    }
+    let digest = Digest::of(text.as_bytes()).to_string();
+    digest.get(..16).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0)
+}
+
+/// Bytes of those files that are there.
+fn sizes(graph: &ActionGraph, files: &[distlto_planner::graph::FileId], directory: Option<&Path>) -> u64 {
+    let place =
+        |path: &camino::Utf8Path| directory.map_or_else(|| path.into(), |directory| directory.join(path));
+    let size = |&file| std::fs::metadata(place(graph.path(file))).map_or(0, |found| found.len());
+    files.iter().map(size).fold(0, u64::saturating_add)
+}
+
+fn microseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

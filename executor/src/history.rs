@@ -1,0 +1,187 @@
+//! What compilations took when they last ran: a small file that makes the next run's estimates better.
+//!
+//! The format is distlto's own. A first line names it and its version; every other line is one module as a JSON
+//! array: `[run, kind, cost, cpu, wall, memory, label]` with times in microseconds and memory in bytes, -1 where it is
+//! not known. Nothing of it is believed beyond what makes sense, a damaged line costs its module's record only, and a
+//! file that cannot be used is none: history never fails a run. Knows nothing of how estimates are made.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use distlto_prepare::write::{IoError, write_if_changed};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::report::Measured;
+
+const HEADER: &str = "distlto history 1\n";
+
+/// More modules than this are not kept; those that ran longest ago go first.
+pub const MODULES: usize = 50_000;
+/// A file beyond this size is not read further, in bytes: [`MODULES`] lines with paths of ordinary length fit.
+const SIZE: u64 = 32 << 20;
+/// Times and sizes beyond these are a damaged file's: a month, and 16 TiB.
+const MOST_MICROSECONDS: u64 = 31 * 24 * 3600 * 1_000_000;
+const MOST_BYTES: u64 = 1 << 44;
+/// How long another run that writes the same file is waited for.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// What one module took when it last ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Number of the run that measured it; later runs have greater numbers.
+    pub run: u64,
+    /// The action's cost at the time, in instructions.
+    pub cost: u64,
+    /// Processor time; the time on the clock where the system does not tell.
+    pub cpu: Duration,
+    /// Time on the clock, from start to end.
+    pub wall: Duration,
+    /// The most memory held at once, in bytes.
+    pub memory: Option<u64>,
+}
+
+/// What tells one way of compiling from another: see [`crate::estimate`].
+pub type Kind = u64;
+
+/// A module compiled in one way.
+type Key = (Kind, String);
+
+/// The records of one file, and those that this run adds.
+#[derive(Debug, Default)]
+pub struct History {
+    path: Option<PathBuf>,
+    known: BTreeMap<Key, Record>,
+    added: BTreeMap<Key, Record>,
+    run: u64,
+}
+
+/// One line.
+#[derive(Serialize, Deserialize)]
+struct Line<'a>(u64, u64, u64, u64, u64, i64, std::borrow::Cow<'a, str>);
+
+impl History {
+    /// What a file holds, as far as it can be used; nothing without a file.
+    pub fn load(path: Option<&Path>) -> Self {
+        let known = path.map(read).unwrap_or_default();
+        let run = next_run(&known);
+        Self { path: path.map(Path::to_owned), known, added: BTreeMap::new(), run }
+    }
+
+    /// What is known of a module that is compiled in this way.
+    pub fn get(&self, kind: Kind, label: &str) -> Option<&Record> {
+        // One key type for both maps; labels are short.
+        self.known.get(&(kind, label.to_owned()))
+    }
+
+    /// All records of one way of compiling.
+    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Record> {
+        self.known
+            .range((kind, String::new())..)
+            .take_while(move |((k, _), _)| *k == kind)
+            .map(|(_, record)| record)
+    }
+
+    /// Adds what a module took. Of memory the greater part of what was known stays, since what runs beside a
+    /// compilation changes what it takes, and too little is the worse estimate.
+    pub fn add(&mut self, kind: Kind, label: &str, cost: u64, measured: Measured) {
+        let key = (kind, label.to_owned());
+        let before =
+            self.known.get(&key).filter(|before| before.cost == cost).and_then(|before| before.memory);
+        let memory = measured.peak_memory.map(|memory| match before {
+            Some(before) if before > memory => memory + (before - memory) / 2,
+            _ => memory,
+        });
+        let cpu = measured.cpu.unwrap_or(measured.wall);
+        self.added.insert(key, Record { run: self.run, cost, cpu, wall: measured.wall, memory });
+    }
+
+    /// Writes what was added to what the file holds by now, atomically. Without a file, or with nothing to add,
+    /// nothing is done. Of two runs that save at the same moment, both are kept.
+    pub fn save(&self) -> Result<(), IoError> {
+        let Some(path) = self.path.as_deref().filter(|_| !self.added.is_empty()) else { return Ok(()) };
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        std::fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
+        let _lock = lock(parent);
+        let mut records = read(path);
+        let run = next_run(&records);
+        records.extend(self.added.iter().map(|(key, record)| (key.clone(), Record { run, ..*record })));
+        write_if_changed(path, &encode(records)).map(drop)
+    }
+}
+
+/// Waits a little for another run to have written. Without a lock one of two runs' records may be lost, no more.
+fn lock(directory: &Path) -> Option<File> {
+    let directory = File::open(directory).ok()?;
+    let start = std::time::Instant::now();
+    loop {
+        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Some(directory),
+            Err(rustix::io::Errno::WOULDBLOCK) if start.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(_) => return None,
+        }
+    }
+}
+
+fn next_run(records: &BTreeMap<Key, Record>) -> u64 {
+    records.values().map(|record| record.run).max().map_or(0, |run| run.saturating_add(1))
+}
+
+fn read(path: &Path) -> BTreeMap<Key, Record> {
+    let mut bytes = Vec::new();
+    let opened: io::Result<_> = File::open(path).and_then(|file| file.take(SIZE).read_to_end(&mut bytes));
+    if opened.is_err() { BTreeMap::new() } else { decode(&bytes) }
+}
+
+fn decode(bytes: &[u8]) -> BTreeMap<Key, Record> {
+    let Some(body) = bytes.strip_prefix(HEADER.as_bytes()) else { return BTreeMap::new() };
+    body.split(|&byte| byte == b'\n').filter_map(decode_line).collect()
+}
+
+fn decode_line(line: &[u8]) -> Option<(Key, Record)> {
+    let Line(run, kind, cost, cpu, wall, memory, label) = serde_json::from_slice(line).ok()?;
+    let memory = u64::try_from(memory).ok();
+    let plausible = run < u64::MAX / 2
+        && cpu.max(wall) <= MOST_MICROSECONDS
+        && memory.is_none_or(|memory| (1..=MOST_BYTES).contains(&memory));
+    let (cpu, wall) = (Duration::from_micros(cpu), Duration::from_micros(wall));
+    plausible.then(|| ((kind, label.into_owned()), Record { run, cost, cpu, wall, memory }))
+}
+
+fn encode(mut records: BTreeMap<Key, Record>) -> Vec<u8> {
+    if records.len() > MODULES {
+        let mut runs: Vec<_> = records.values().map(|record| record.run).collect();
+        runs.sort_unstable();
+        let oldest_kept = runs[runs.len() - MODULES];
+        let mut surplus = records.len() - MODULES;
+        records.retain(|_, record| {
+            let drop = surplus > 0 && record.run <= oldest_kept;
+            surplus -= usize::from(drop);
+            !drop
+        });
+    }
+    let mut text = HEADER.as_bytes().to_vec();
+    for ((kind, label), record) in &records {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let memory = record.memory.and_then(|memory| i64::try_from(memory).ok()).unwrap_or(-1);
+        let line = Line(
+            record.run,
+            *kind,
+            record.cost,
+            micros(record.cpu),
+            micros(record.wall),
+            memory,
+            label.as_str().into(),
+        );
+        // Numbers and text always have a spelling in JSON.
+        if let Ok(line) = serde_json::to_string(&line) {
+            text.extend(line.bytes().chain([b'\n']));
+        }
+    }
+    text
+}

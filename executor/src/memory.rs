@@ -1,0 +1,204 @@
+//! How much memory the actions of a run may take together, and whether the system is short of it at the moment.
+//!
+//! # The budget
+//!
+//! What the system has available and the limits of our control groups leave, less a tenth for what nobody foresees;
+//! or what the user says. While actions run, what is available falls since they use it, so it cannot be compared as
+//! it is. By estimate they hold `used` in the end, and hold anything up to that at the moment. So of a budget for all
+//! of them together it is certain that it is at least what is available, and at most that plus `used`: the budget
+//! that was found last is moved into that range, and stays where it is within it. It follows others that take or
+//! free memory, and not the ups and downs of our own children. When nothing runs it is what is available.
+//!
+//! A compilation that the system killed has shown that the budget is too large: it shrinks to three quarters of what
+//! was estimated at that moment, and does not grow beyond that again.
+//!
+//! # Pressure
+//!
+//! Estimates may be wrong, and others may want memory too. The kernel counts the time in which somebody had to wait
+//! for memory. Above a share of [`PRESSED`] nothing more starts until it falls below half of that; one action always
+//! runs. Where the kernel does not count, nothing is slowed down.
+//!
+//! Knows nothing of actions. The files of the system are read by `memory::system`.
+
+pub mod system;
+
+use std::time::{Duration, Instant};
+
+pub use system::System;
+
+/// The share of time that is waited for memory, in percent, above which nothing more starts.
+pub const PRESSED: u64 = 20;
+
+/// How often it is looked at what is available.
+pub const LOOK: Duration = Duration::from_millis(250);
+
+/// While nothing starts because of pressure, it is looked at again after this time.
+pub const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// How much memory may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Limit {
+    /// What is available, and is looked at while running.
+    #[default]
+    Available,
+    /// This many bytes, whatever is available.
+    Bytes(u64),
+}
+
+/// The budget of one run.
+#[derive(Debug)]
+pub struct Memory {
+    system: System,
+    limit: Limit,
+    budget: Option<u64>,
+    /// What a killed compilation has shown to be too much.
+    most: u64,
+    looked: Option<Instant>,
+    pressure: Pressure,
+    kills: Option<u64>,
+}
+
+impl Memory {
+    /// As the limit says; asks the system.
+    pub fn new(limit: Limit, system: System, now: Instant) -> Self {
+        let kills = system.kills();
+        let mut memory = Self {
+            system,
+            limit,
+            budget: None,
+            most: u64::MAX,
+            looked: None,
+            pressure: Pressure::default(),
+            kills,
+        };
+        memory.look(now, 0);
+        memory
+    }
+
+    /// The bytes that all actions may take together; `None` where there is no limit. `used` is the estimate of those
+    /// that run.
+    pub fn budget(&mut self, now: Instant, used: u64) -> Option<u64> {
+        if self.looked.is_none_or(|looked| now.saturating_duration_since(looked) >= LOOK) {
+            self.look(now, used);
+        }
+        self.last()
+    }
+
+    /// The budget as it was found last.
+    pub fn last(&self) -> Option<u64> {
+        match self.budget {
+            Some(budget) => Some(budget.min(self.most)),
+            None => (self.most < u64::MAX).then_some(self.most),
+        }
+    }
+
+    /// Whether the system is so short of memory that nothing more is to start.
+    pub fn is_pressed(&mut self, now: Instant) -> bool {
+        match self.system.stalled() {
+            Some(stalled) => self.pressure.observe(now, stalled),
+            None => false,
+        }
+    }
+
+    /// An action was killed while this much was in use, by estimate. Returns what is known of it.
+    pub fn killed(&mut self, used: u64) -> Killer {
+        let kills = self.system.kills();
+        let killer = match (self.kills, kills) {
+            (Some(before), Some(after)) if after > before => Killer::System,
+            (Some(_), Some(_)) => Killer::Somebody,
+            _ => Killer::Unknown,
+        };
+        self.kills = kills;
+        if killer != Killer::Somebody {
+            self.most = self.most.min(used - used / 4);
+        }
+        killer
+    }
+
+    fn look(&mut self, now: Instant, used: u64) {
+        self.looked = Some(now);
+        self.budget = match self.limit {
+            Limit::Bytes(bytes) => Some(bytes),
+            Limit::Available => {
+                self.system.available().map(|bytes| refreshed(self.budget, bytes - bytes / 10, used))
+            }
+        };
+    }
+}
+
+/// Who ended a process with SIGKILL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Killer {
+    /// The system, for want of memory: its counter of such ends has risen.
+    System,
+    /// Another process: the counter has not risen.
+    Somebody,
+    /// The system does not tell.
+    Unknown,
+}
+
+/// The budget after a look at what is available while running actions take anything up to `used`.
+fn refreshed(before: Option<u64>, available: u64, used: u64) -> u64 {
+    let most = available.saturating_add(used);
+    before.map_or(most, |before| before.clamp(available, most))
+}
+
+/// How much of the time is waited for memory, by looks at a counter.
+#[derive(Debug, Default)]
+struct Pressure {
+    last: Option<(Instant, Duration)>,
+    high: bool,
+}
+
+impl Pressure {
+    /// Takes in what the counter says. Shares of less than [`LOOK_AGAIN`] say nothing.
+    fn observe(&mut self, now: Instant, stalled: Duration) -> bool {
+        let Some((then, before)) = self.last else {
+            self.last = Some((now, stalled));
+            return self.high;
+        };
+        let passed = now.saturating_duration_since(then);
+        if passed >= LOOK_AGAIN {
+            let percent = stalled.saturating_sub(before).as_micros() * 100 / passed.as_micros().max(1);
+            let limit = if self.high { PRESSED / 2 } else { PRESSED };
+            self.high = percent > u128::from(limit);
+            self.last = Some((now, stalled));
+        }
+        self.high
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budget_moves_only_as_far_as_is_certain() {
+        // Nothing runs: what is available.
+        assert_eq!(refreshed(None, 1000, 0), 1000);
+        assert_eq!(refreshed(Some(400), 1000, 0), 1000);
+        // Our own children take 600 of an estimated 700: nothing is known to have changed.
+        assert_eq!(refreshed(Some(1000), 400, 700), 1000);
+        // Even if ours have taken all they may, others have taken 200.
+        assert_eq!(refreshed(Some(1000), 100, 700), 800);
+        // Others have freed memory while ours run.
+        assert_eq!(refreshed(Some(1000), 1500, 700), 1500);
+        assert_eq!(refreshed(Some(u64::MAX), u64::MAX, 1), u64::MAX);
+    }
+
+    #[test]
+    fn pressure_is_the_share_of_time_since_the_last_look() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut pressure = Pressure::default();
+        let mut observe = |ms, stalled| pressure.observe(at(ms), Duration::from_millis(stalled));
+        assert!(!observe(0, 5_000), "what was before does not count");
+        assert!(!observe(50, 5_050), "too short to say");
+        assert!(observe(200, 5_050), "a quarter");
+        assert!(observe(400, 5_080), "15 percent is still more than half of the limit");
+        assert!(!observe(600, 5_090), "5 percent");
+        assert!(!observe(800, 5_120), "15 percent again");
+        assert!(!observe(800, 9_000), "no time has passed");
+        assert!(!observe(1000, 4_000), "a counter that falls says nothing");
+    }
+}
