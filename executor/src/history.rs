@@ -27,7 +27,7 @@ const SIZE: u64 = 32 << 20;
 const MOST_MICROSECONDS: u64 = 31 * 24 * 3600 * 1_000_000;
 const MOST_BYTES: u64 = 1 << 44;
 /// How long another run that writes the same file is waited for.
-const PATIENCE: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What one module took when it last ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,6 +27,8 @@ pub trait Progress {
     fn finish(&self, step: Step<'_>, measured: Measured, warnings: &str);
     /// An action failed.
     fn fail(&self, step: Step<'_>, failure: &Failure);
+    /// An action that started was killed, as `cause` says, and is to start once more, alone.
+    fn again(&self, _step: Step<'_>, _cause: &str) {}
     /// A run ended.
     fn summary(&self, counts: Counts, wall: Duration);
     /// A part of the link outside of the graph's run begins, or has ended. Phases may be told before the plan, after the
@@ -129,6 +131,11 @@ fn failure_text(failure: &Failure) -> String {
         text.push_str(&format!("  repeat: {}\n", failure.command));
     }
     text
+}
+
+/// Why an action starts again, as a line for a person.
+fn again_text(cause: &str) -> String {
+    format!("note: {}; it is tried again with no other job running\n", one_line(cause))
 }
 
 /// Odd names must not break lines apart.

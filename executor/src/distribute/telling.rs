@@ -87,6 +87,11 @@ impl Progress for Telling {
         self.log.iter().for_each(|log| log.summary(counts, wall));
     }
 
+    fn again(&self, step: Step<'_>, cause: &str) {
+        self.inner.again(step, cause);
+        self.log.iter().for_each(|log| log.again(step, cause));
+    }
+
     fn phase(&self, phase: Phase) {
         self.inner.phase(phase);
         self.log.iter().for_each(|log| log.phase(phase));

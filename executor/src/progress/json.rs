@@ -7,6 +7,7 @@
 //! | `plan` | `actions`, `cost`, `jobs` |
 //! | `start` | `id`, `kind` (`prepare`, `thin-link`, `opt`, `link`), `label`, `command` (for a POSIX shell) |
 //! | `finish` | `id`, `kind`, `label`, `wall_ms`, `cpu_ms`, `peak_memory`, `warnings` |
+//! | `again` | `id`, `kind`, `label`, `cause`: it was killed and starts once more, alone |
 //! | `fail` | `id`, `kind`, `label`, `class`, `cause`, `help`, `command`, `stderr` |
 //! | `summary` | `done`, `failed`, `skipped`, `not_started`, `wall_ms` |
 //!
@@ -80,6 +81,11 @@ impl<W: Write> Progress for JsonProgress<W> {
             "peak_memory": measured.peak_memory, "warnings": warnings,
         });
         self.put("finish", members);
+    }
+
+    fn again(&self, step: Step<'_>, cause: &str) {
+        let members = json!({ "id": step.id, "kind": kind(step.kind), "label": step.label, "cause": cause });
+        self.put("again", members);
     }
 
     fn fail(&self, step: Step<'_>, failure: &Failure) {

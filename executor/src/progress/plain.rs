@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::time::Duration;
 
-use super::{Plan, Progress, Step, failure_text, human, one_line, put, verb};
+use super::{Plan, Progress, Step, again_text, failure_text, human, one_line, put, verb};
 use crate::report::{Counts, Failure, Measured};
 
 /// Writes lines.
@@ -53,6 +53,10 @@ impl<W: Write> Progress for PlainProgress<W> {
     fn fail(&self, _: Step<'_>, failure: &Failure) {
         self.ended.set(self.ended.get() + 1);
         self.put(&failure_text(failure));
+    }
+
+    fn again(&self, _: Step<'_>, cause: &str) {
+        self.put(&again_text(cause));
     }
 
     fn summary(&self, counts: Counts, wall: Duration) {

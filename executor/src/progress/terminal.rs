@@ -6,7 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::plain::summary_text;
-use super::{Plan, Progress, Step, failure_text, human, one_line, verb};
+use super::{Plan, Progress, Step, again_text, failure_text, human, one_line, verb};
 use crate::report::{Counts, Failure, Measured};
 
 /// A bar on standard error. It moves by cost, so that the estimate knows large modules from small ones.
@@ -77,6 +77,11 @@ impl Progress for TerminalProgress {
     fn finish(&self, step: Step<'_>, _: Measured, warnings: &str) {
         self.update(step, true);
         self.print(warnings);
+    }
+
+    fn again(&self, step: Step<'_>, cause: &str) {
+        self.state.borrow_mut().running.retain(|(id, _)| *id != step.id);
+        self.print(&again_text(cause));
     }
 
     fn fail(&self, step: Step<'_>, failure: &Failure) {

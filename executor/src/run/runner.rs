@@ -138,6 +138,9 @@ impl Runner<'_, '_, '_> {
             let killer = self.memory.killed(self.schedule.memory_used());
             if self.schedule.again_alone(action) {
                 self.again.insert(action);
+                if let Err(cause) = &attempt.result {
+                    self.options.progress.again(self.step(action, ""), &cause.to_string());
+                }
                 return None;
             }
             if self.again.contains(&action) {
