@@ -1,15 +1,17 @@
-//! Content digests of files, with a cache of them by path, size, times and inode.
+//! Content digests of files, with a cache of them by path, size, times, inode and device.
 //!
-//! A file is read once per run, and not at all when a trusted cache entry still fits its status. Knows
-//! nothing of what the files are for. The cache's format is distlto's own: a header line, entries, and a
-//! digest of both, so that a damaged cache is noticed and left unused.
+//! A file is read once per run, and not at all when a trusted cache entry still fits its status. Digests are those of
+//! the Remote Execution API, so that what runs again, the local cache and a remote one share each of them. Knows
+//! nothing of what the files are for. The cache's format is distlto's own: a header line, entries, and a digest of
+//! both, so that a damaged cache is noticed and left unused.
 
 mod cache;
+mod digest;
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::hash::{BuildHasher, RandomState};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,26 +21,14 @@ use camino::{Utf8Path, Utf8PathBuf};
 use distlto_prepare::write::{IoError, write_if_changed};
 use rayon::prelude::*;
 
-/// A file's content: its BLAKE3 hash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Digest(pub [u8; 32]);
-
-impl Digest {
-    /// The digest of some bytes.
-    pub fn of(bytes: &[u8]) -> Self {
-        Self(*blake3::hash(bytes).as_bytes())
-    }
-}
-
-impl std::fmt::Display for Digest {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(&blake3::Hash::from(self.0).to_hex())
-    }
-}
+pub use digest::{Digest, Hasher};
 
 /// How long before a file is hashed it must have come to rest, for its status to stand for its content:
 /// a file can change twice within one tick of a file system's clock. Nanoseconds.
 const REST: i64 = 50_000_000;
+
+/// The most that is read at once, in bytes.
+const READ: u64 = 256 << 10;
 
 /// Runs that an entry is kept for without being asked for.
 const RUNS_KEPT: u8 = 8;
@@ -84,9 +74,26 @@ struct Entry {
     unused: u8,
 }
 
+/// What a file's status was when this run first looked.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    /// `None` for what has no status to compare: something that is not a file, or times that do not fit.
+    status: Option<Status>,
+    /// Whether any later change shows in the status.
+    rested: bool,
+}
+
+impl Look {
+    fn of(metadata: &Metadata, time: i64) -> Self {
+        let status = Status::of(metadata).filter(|_| metadata.is_file());
+        Self { status, rested: status.is_none_or(|status| status.rests_at(time)) }
+    }
+}
+
 /// One path's entry.
 #[derive(Debug, Default)]
 struct Slot {
+    look: Option<Look>,
     entry: Option<Entry>,
     /// Whether the entry was compared with the file in this run.
     settled: bool,
@@ -131,7 +138,7 @@ impl FileDigests {
             Ok(entries) => {
                 digests.loaded = entries.len();
                 entries.into_par_iter().with_min_len(64).for_each(|(path, entry)| {
-                    let slot = Slot { entry: Some(entry), settled: false, saved: true };
+                    let slot = Slot { look: None, entry: Some(entry), settled: false, saved: true };
                     lock(digests.shard(&path)).insert(path, Arc::new(Mutex::new(slot)));
                 });
                 (digests, None)
@@ -167,18 +174,51 @@ impl FileDigests {
 
     /// The digest of a file's content. A directory is an error; a device stands for its number.
     pub fn digest(&self, path: &Utf8Path) -> Result<Digest, IoError> {
-        let found = lock(self.shard(path)).get(path).cloned();
-        // The path is copied only for a file that is not known yet.
-        let slot =
-            found.unwrap_or_else(|| Arc::clone(lock(self.shard(path)).entry(path.to_owned()).or_default()));
+        let slot = self.slot(path);
         let mut slot = lock(&slot);
         if let (true, Some(entry)) = (slot.settled, slot.entry) {
             return Ok(entry.digest);
         }
-        let entry = self.settle(path, slot.entry)?;
+        let (entry, look) = self.settle(path, slot.entry)?;
         let saved = slot.saved && slot.entry == Some(entry);
-        *slot = Slot { entry: Some(entry), settled: true, saved };
+        *slot = Slot { look: Some(slot.look.unwrap_or(look)), entry: Some(entry), settled: true, saved };
         Ok(entry.digest)
+    }
+
+    /// Looks at a file's status, if this run has not yet, for [`is_unchanged`](Self::is_unchanged).
+    pub fn watch(&self, path: &Utf8Path) -> Result<(), IoError> {
+        let slot = self.slot(path);
+        let mut slot = lock(&slot);
+        if slot.look.is_none() {
+            let full = self.root.join(path);
+            let metadata = std::fs::metadata(&full).map_err(IoError::on("read", &full))?;
+            slot.look = Some(Look::of(&metadata, now()));
+        }
+        Ok(())
+    }
+
+    /// Whether a file is what it was when this run first looked; what was never looked at is. A file that has its
+    /// digest and had changed just before the look is read again, since its status may hide another change.
+    pub fn is_unchanged(&self, path: &Utf8Path) -> Result<bool, IoError> {
+        let slot = self.slot(path);
+        let mut slot = lock(&slot);
+        let Some(look) = slot.look else { return Ok(true) };
+        let full = self.root.join(path);
+        let metadata = match std::fs::metadata(&full) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(IoError::on("read", &full)(error)),
+        };
+        if look.status != Look::of(&metadata, now()).status {
+            return Ok(false);
+        }
+        let Some(entry) = slot.entry.filter(|_| slot.settled && !look.rested) else { return Ok(true) };
+        let (found, look) = hash(&full).map_err(IoError::on("read", &full))?;
+        if found.digest != entry.digest {
+            return Ok(false);
+        }
+        *slot = Slot { look: Some(look), entry: Some(found), settled: true, saved: false };
+        Ok(true)
     }
 
     /// The digests of many files, in their order, found on all threads of the current rayon pool.
@@ -191,13 +231,22 @@ impl FileDigests {
         lock(self.shard(path)).remove(path);
     }
 
-    /// An entry that fits the file as it is.
-    fn settle(&self, path: &Utf8Path, entry: Option<Entry>) -> Result<Entry, IoError> {
+    fn slot(&self, path: &Utf8Path) -> Arc<Mutex<Slot>> {
+        let mut shard = lock(self.shard(path));
+        // The path is copied only for a file that is not known yet.
+        match shard.get(path) {
+            Some(slot) => Arc::clone(slot),
+            None => Arc::clone(shard.entry(path.to_owned()).or_default()),
+        }
+    }
+
+    /// An entry that fits the file as it is, and its status.
+    fn settle(&self, path: &Utf8Path, entry: Option<Entry>) -> Result<(Entry, Look), IoError> {
         let full = self.root.join(path);
         if let Some(known) = entry.filter(|entry| entry.status.is_some()) {
             let metadata = std::fs::metadata(&full).map_err(IoError::on("read", &full))?;
             if Status::of(&metadata) == known.status {
-                return Ok(known);
+                return Ok((known, Look { status: known.status, rested: true }));
             }
         }
         hash(&full).map_err(IoError::on("read", &full))
@@ -213,7 +262,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn hash(path: &Path) -> io::Result<Entry> {
+fn hash(path: &Path) -> io::Result<(Entry, Look)> {
     // Opening a pipe could wait for ever, so the kind is looked at first.
     let metadata = std::fs::metadata(path)?;
     if metadata.is_dir() {
@@ -221,16 +270,26 @@ fn hash(path: &Path) -> io::Result<Entry> {
     }
     if !metadata.is_file() {
         let digest = Digest::of(format!("device {}", metadata.rdev()).as_bytes());
-        return Ok(Entry { status: None, digest, unused: 0 });
+        let entry = Entry { status: None, digest, unused: 0 };
+        return Ok((entry, Look { status: None, rested: true }));
     }
     let started = now();
-    let file = File::open(path)?;
-    let before = Status::of(&file.metadata()?);
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(&file)?;
-    let after = Status::of(&file.metadata()?);
-    let status = before.filter(|status| before == after && status.rests_at(started));
-    Ok(Entry { status, digest: Digest(*hasher.finalize().as_bytes()), unused: 0 })
+    let mut file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let look = Look::of(&metadata, started);
+    let mut hasher = Hasher::default();
+    let mut buffer = vec![0; metadata.len().clamp(1, READ) as usize];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => hasher.update(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let after = Look::of(&file.metadata()?, started);
+    let status = look.status.filter(|_| look.rested && look.status == after.status);
+    Ok((Entry { status, digest: hasher.finish(), unused: 0 }, look))
 }
 
 /// Nanoseconds since 1970; 0 on a clock set before, which then trusts nothing.

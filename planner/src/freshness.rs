@@ -13,7 +13,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use distlto_prepare::write::IoError;
 use rayon::prelude::*;
 
-use crate::digests::{Digest, FileDigests};
+use crate::digests::{Digest, FileDigests, Hasher};
 use crate::graph::{Action, ActionGraph, ActionId, FileId};
 
 pub use log::{ActionLog, Record};
@@ -294,15 +294,15 @@ fn with_dependencies(graph: &ActionGraph, wanted: &[ActionId]) -> Vec<ActionId> 
 
 /// The state of a command's digest after its shared words: they are hashed once for all actions, and the
 /// digest does not depend on how many words are shared.
-fn prefix_hasher(words: &[String]) -> blake3::Hasher {
-    let mut hasher = blake3::Hasher::new();
+fn prefix_hasher(words: &[String]) -> Hasher {
+    let mut hasher = Hasher::default();
     hasher.update(&framed(words));
     hasher
 }
 
-fn command_digest(mut hasher: blake3::Hasher, action: &Action) -> Digest {
+fn command_digest(mut hasher: Hasher, action: &Action) -> Digest {
     hasher.update(&framed(&action.args));
-    Digest(*hasher.finalize().as_bytes())
+    hasher.finish()
 }
 
 /// Words, each after its length, so that no two lists of words are the same bytes.

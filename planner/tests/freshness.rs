@@ -258,7 +258,7 @@ proptest! {
     fn random_bytes_are_no_log(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("log");
-        let lines = [b"distlto action log 1\n", &bytes[..]].concat();
+        let lines = [b"distlto action log 2\n", &bytes[..]].concat();
         for bytes in [&bytes, &lines] {
             fs::write(&path, bytes).expect("a file");
             let (log, _) = ActionLog::load(&path).expect("the log can be read");
@@ -289,7 +289,7 @@ fn damage_and_other_versions_are_reported() {
     assert_eq!(notes, [format!("{}: line 5 is damaged; its action runs again", path.display())]);
     assert_eq!(fresh(dir, &graph, &log), [false, true, true, true]);
 
-    fs::write(&path, text.replacen("log 1", "log 2", 1)).expect("a file");
+    fs::write(&path, text.replacen("log 2", "log 1", 1)).expect("a file");
     let (log, notes) = ActionLog::load(&path).expect("the log can be read");
     assert_eq!(notes, [format!("{}: of another version, or no action log; starting afresh", path.display())]);
     assert_eq!(fresh(dir, &graph, &log), [false; 4]);

@@ -1,17 +1,17 @@
 //! The bytes of the digest cache.
 //!
 //! A header line; then for each file its path's length (u32), path, size, modification and change time,
-//! inode, device (u64 each), digest (32 bytes) and age (1 byte), little-endian; then the BLAKE3 hash of all
+//! inode, device (u64 each), SHA-256 (32 bytes), length of what was hashed (u64) and age (1 byte), little-endian; then the BLAKE3 hash of all
 //! before it. Knows nothing of files.
 
 use camino::Utf8PathBuf;
 
 use super::{Digest, Entry, Status};
 
-const HEADER: &[u8] = b"distlto digests 1\n";
+const HEADER: &[u8] = b"distlto digests 2\n";
 
 /// Bytes of an entry beside its path.
-const FIXED: usize = 4 + 5 * 8 + 32 + 1;
+const FIXED: usize = 4 + 6 * 8 + 32 + 1;
 
 /// The bytes of the entries that have a status; the others are left out.
 pub fn encode(entries: &[(Utf8PathBuf, Entry)]) -> Vec<u8> {
@@ -26,7 +26,8 @@ pub fn encode(entries: &[(Utf8PathBuf, Entry)]) -> Vec<u8> {
         bytes.extend(status.changed.to_le_bytes());
         bytes.extend(status.inode.to_le_bytes());
         bytes.extend(status.device.to_le_bytes());
-        bytes.extend(entry.digest.0);
+        bytes.extend(entry.digest.hash);
+        bytes.extend(entry.digest.size.to_le_bytes());
         bytes.push(entry.unused);
     }
     let check = blake3::hash(&bytes);
@@ -62,7 +63,7 @@ fn entry(bytes: &mut &[u8]) -> Option<(Utf8PathBuf, Entry)> {
         inode: u64::from_le_bytes(take(bytes)?),
         device: u64::from_le_bytes(take(bytes)?),
     };
-    let digest = Digest(take(bytes)?);
+    let digest = Digest { hash: take(bytes)?, size: u64::from_le_bytes(take(bytes)?) };
     let [unused] = take(bytes)?;
     let path = Utf8PathBuf::from(std::str::from_utf8(path).ok()?);
     Some((path, Entry { status: Some(status), digest, unused }))

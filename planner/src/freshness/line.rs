@@ -94,15 +94,15 @@ pub fn read(line: &[u8]) -> Option<Line<'_>> {
         let (digest, path) = content.split_once(' ')?;
         return Some(Line::File {
             number: number.parse().ok()?,
-            digest: read_digest(digest)?,
+            digest: Digest::parse(digest)?,
             path: unescape(path)?,
         });
     }
     let content = content.strip_prefix("A ")?;
-    let (command, content) = content.split_at_checked(64)?;
+    let (command, content) = content.split_at(content.find(' ')?);
     let (inputs, outputs) = content.split_once(" >")?;
     Some(Line::Action {
-        command: read_digest(command)?,
+        command: Digest::parse(command)?,
         inputs: numbers(inputs)?,
         outputs: numbers(outputs)?,
     })
@@ -113,10 +113,6 @@ fn numbers(text: &str) -> Option<Vec<u32>> {
         return text.is_empty().then(Vec::new);
     };
     text.split(' ').map(|number| number.parse().ok()).collect()
-}
-
-fn read_digest(text: &str) -> Option<Digest> {
-    blake3::Hash::from_hex(text).ok().map(|hash| Digest(*hash.as_bytes()))
 }
 
 fn unescape(path: &str) -> Option<Cow<'_, str>> {

@@ -19,7 +19,7 @@ use super::line::{self, Line};
 use crate::digests::Digest;
 use crate::graph::{ActionGraph, ActionId};
 
-const HEADER: &str = "distlto action log 1\n";
+const HEADER: &str = "distlto action log 2\n";
 
 /// Lines out of date beyond the live ones that are kept, so that small logs are not rewritten all the time.
 const SLACK: usize = 1024;

@@ -1,0 +1,108 @@
+//! A content's digest as the Remote Execution API has it: SHA-256 and the size.
+//!
+//! Knows bytes only. The shape is that of `Digest` in `remote_execution.proto` (bazelbuild/remote-apis).
+
+use std::fmt::{self, Write};
+
+use sha2::{Digest as _, Sha256};
+
+/// The digest of some content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest {
+    /// SHA-256.
+    pub hash: [u8; 32],
+    /// In bytes.
+    pub size: u64,
+}
+
+impl Digest {
+    /// The digest of some bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self { hash: Sha256::digest(bytes).into(), size: bytes.len() as u64 }
+    }
+
+    /// The hash as 64 hexadecimal digits.
+    pub fn hex(&self) -> String {
+        let mut text = String::with_capacity(64);
+        for byte in self.hash {
+            for digit in [byte >> 4, byte & 15] {
+                text.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
+            }
+        }
+        text
+    }
+
+    /// The digest that [`Display`](fmt::Display) shows so.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (hex, size) = text.split_once('/')?;
+        let digit = |byte: u8| match byte {
+            b'0'..=b'9' => Some(byte - b'0'),
+            b'a'..=b'f' => Some(byte - b'a' + 10),
+            _ => None,
+        };
+        let hex: &[u8; 64] = hex.as_bytes().try_into().ok()?;
+        let mut hash = [0; 32];
+        for (byte, [high, low]) in hash.iter_mut().zip(hex.as_chunks::<2>().0) {
+            *byte = digit(*high)? << 4 | digit(*low)?;
+        }
+        // One content has one text.
+        let plain = size == "0" || size.starts_with(|first: char| matches!(first, '1'..='9'));
+        Some(Self { hash, size: size.parse().ok().filter(|_| plain)? })
+    }
+}
+
+/// `HASH/SIZE`, as tools for the Remote Execution API show it.
+impl fmt::Display for Digest {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.hex())?;
+        out.write_char('/')?;
+        self.size.fmt(out)
+    }
+}
+
+/// Makes the digest of content that comes in pieces.
+#[derive(Debug, Clone, Default)]
+pub struct Hasher {
+    hash: Sha256,
+    size: u64,
+}
+
+impl Hasher {
+    /// Takes the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.hash.update(bytes);
+        self.size += bytes.len() as u64;
+    }
+
+    /// The digest of all bytes so far.
+    pub fn finish(self) -> Digest {
+        Digest { hash: self.hash.finalize().into(), size: self.size }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_those_of_sha256sum() {
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855/0";
+        assert_eq!(Digest::of(b"").to_string(), empty);
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad/3";
+        let mut hasher = Hasher::default();
+        hasher.update(b"a");
+        hasher.update(b"bc");
+        assert_eq!(hasher.finish().to_string(), abc);
+        assert_eq!(Digest::parse(abc), Some(Digest::of(b"abc")));
+    }
+
+    #[test]
+    fn one_digest_has_one_text() {
+        let hex = Digest::of(b"").hex();
+        for text in ["", "/", "00/0", &hex, &format!("{hex}/"), &format!("{hex}/+0"), &format!("{hex}/00")] {
+            assert_eq!(Digest::parse(text), None, "{text}");
+        }
+        assert_eq!(Digest::parse(&format!("{}/0", hex.to_uppercase())), None);
+        assert_eq!(Digest::parse(&format!("{hex}0/0")), None);
+    }
+}
