@@ -6,6 +6,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
@@ -17,11 +18,13 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::cache::ResultCache;
+use crate::cache::store::{Key, NewOutput, NewResult};
 use crate::cancel::Cancel;
+use crate::capture::Captured;
 use crate::frontend::{Frontends, Names};
 use crate::memory::Killer;
 use crate::process::{self, Command, Finished, Spawner};
-use crate::report::{Origin, Phases, Span};
+use crate::report::{Measured, Origin, Phases, Span};
 use crate::response_file;
 use crate::staging::{NoPlace, Places, Staging};
 use crate::verify::{Backend, Modules, Refusal, Refused, Role, Written, check_result};
@@ -169,6 +172,8 @@ impl Cause {
 pub struct Attempt {
     /// What the command printed and how it ended; `None` when it never ran.
     pub finished: Option<Finished>,
+    /// What the command printed on standard error, within bounds, be it when the result was made.
+    pub stderr: String,
     /// Where its outputs are from.
     pub origin: Origin,
     /// When it did what.
@@ -179,7 +184,13 @@ pub struct Attempt {
 
 /// Runs one job. Whatever happens, no temporary is left, and an earlier output is intact unless the job succeeded.
 pub fn run(job: &Job<'_>, context: &Context<'_>) -> Attempt {
-    let mut told = Attempt { finished: None, origin: Origin::Ran, phases: Phases::default(), result: Ok(()) };
+    let mut told = Attempt {
+        finished: None,
+        stderr: String::new(),
+        origin: Origin::Ran,
+        phases: Phases::default(),
+        result: Ok(()),
+    };
     told.result = attempt(job, context, &mut told);
     told
 }
@@ -190,6 +201,8 @@ fn attempt(job: &Job<'_>, context: &Context<'_>, told: &mut Attempt) -> Result<(
         return Err(Cause::Interrupted { label: job.label.to_owned() });
     }
     let begun = Instant::now();
+    // What cannot be looked at is refused in clearer words.
+    let _ = inputs(job).try_for_each(|input| context.digests.watch(input));
     let native = job.backend.map(|backend| context.modules.check(backend)).transpose();
     told.phases.verify = Some(Span::since(begun));
     let native = native?.flatten();
@@ -198,6 +211,19 @@ fn attempt(job: &Job<'_>, context: &Context<'_>, told: &mut Attempt) -> Result<(
         None => Vec::new(),
     };
     let staging = Staging::new(context.directory, &staged, context.places).map_err(io)?;
+    let outputs = outputs(job, &staging);
+    let begun = Instant::now();
+    let keys = context.cache.map_or_else(Vec::new, |cache| cache.keys(job, context));
+    let kept = find(job, context, &keys, &outputs, native).map_err(io)?;
+    told.phases.lookup = context.cache.map(|_| Span::since(begun));
+    if let Some(kept) = kept {
+        told.origin = Origin::Cache;
+        told.stderr = kept;
+        let begun = Instant::now();
+        let result = staging.commit().map_err(io);
+        told.phases.commit = Some(Span::since(begun));
+        return result;
+    }
     let words = staging.redirect(job.label, &job.words)?;
     let words: Vec<_> = words.into_iter().map(String::into_bytes).collect();
     let words = without_driver(job, context, &staging, &words).unwrap_or(words);
@@ -216,39 +242,105 @@ fn attempt(job: &Job<'_>, context: &Context<'_>, told: &mut Attempt) -> Result<(
     if ran.cancelled {
         return Err(Cause::Interrupted { label: job.label.to_owned() });
     }
+    told.stderr = ran.stderr.text();
     let begun = Instant::now();
-    let result = check_and_commit(job, context, staging, ran, native);
+    let result = check_and_keep(job, context, &outputs, ran, native, &keys);
+    let result = result.and_then(|()| staging.commit().map_err(io));
     told.phases.commit = Some(Span::since(begun));
     result
 }
 
-/// Checks what the command wrote, and puts it into place.
-fn check_and_commit(
+/// What a backend compilation reads, as far as the caller knows.
+fn inputs<'a>(job: &Job<'a>) -> impl Iterator<Item = &'a Utf8Path> + use<'a> {
+    let backend = job.backend.into_iter();
+    backend
+        .flat_map(|backend| [backend.module, backend.shard].into_iter().chain(backend.others.iter().copied()))
+        .map(Utf8Path::new)
+}
+
+/// An output of a job.
+struct Output<'a> {
+    name: &'a Utf8Path,
+    role: Role,
+    /// Its place.
+    place: PathBuf,
+    /// Where it is before it is accepted.
+    file: PathBuf,
+}
+
+fn outputs<'a>(job: &Job<'a>, staging: &Staging) -> Vec<Output<'a>> {
+    let outputs = job.outputs.iter().enumerate().map(|(at, &(name, role))| {
+        let place = staging.file(name);
+        let file = staging.staged().get(at).map_or(place.clone(), |staged| staging.file(&staged.temporary));
+        Output { name, role, place, file }
+    });
+    outputs.collect()
+}
+
+fn written<'a>(outputs: &'a [Output<'_>]) -> Vec<Written<'a>> {
+    let written =
+        |output: &'a Output<'_>| Written { output: &output.place, file: &output.file, role: output.role };
+    outputs.iter().map(written).collect()
+}
+
+/// A kept result, as what its command printed. Its outputs are where the command would have written them, and are as
+/// good as if it had.
+fn find(
     job: &Job<'_>,
     context: &Context<'_>,
-    staging: Staging,
+    keys: &[Key],
+    outputs: &[Output<'_>],
+    native: Option<Native>,
+) -> Result<Option<String>, IoError> {
+    let Some(cache) = context.cache.filter(|_| !keys.is_empty()) else { return Ok(None) };
+    let files: Vec<_> = outputs.iter().map(|output| (output.role, output.file.as_path())).collect();
+    if let Some(kept) = cache.find(keys, &files)? {
+        let stderr = Captured::from(kept.stderr.as_slice());
+        let expected = context.expected.or(native);
+        if check_result(job.label, ExitStatus::default(), &stderr, &written(outputs), expected).is_ok() {
+            return Ok(Some(stderr.text()));
+        }
+    }
+    // Else they could pass for what a command wrote that writes nothing.
+    files.iter().for_each(|(_, file)| drop(fs::remove_file(file)));
+    Ok(None)
+}
+
+/// Checks what the command wrote, and has it kept if there is a cache.
+fn check_and_keep(
+    job: &Job<'_>,
+    context: &Context<'_>,
+    outputs: &[Output<'_>],
     ran: &Finished,
     native: Option<Native>,
+    keys: &[Key],
 ) -> Result<(), Cause> {
     let io = |source| Cause::Io { label: job.label.to_owned(), source };
-    let files: Vec<(PathBuf, PathBuf, Role)> = job
-        .outputs
-        .iter()
-        .enumerate()
-        .map(|(at, &(output, role))| {
-            let place = staging.file(output);
-            let file =
-                staging.staged().get(at).map_or(place.clone(), |staged| staging.file(&staged.temporary));
-            (place, file, role)
-        })
-        .collect();
-    let written: Vec<_> =
-        files.iter().map(|(output, file, role)| Written { output, file, role: *role }).collect();
-    check_result(job.label, ran.ended.status, &ran.stderr, &written, context.expected.or(native))?;
-    for (_, file, _) in files.iter().filter(|(_, file, role)| *role == Role::DwoIfAny && !file.exists()) {
+    // Comes first: a compiler that saw half of a change says nothing that helps.
+    for input in inputs(job) {
+        if !context.digests.is_unchanged(input).map_err(io)? {
+            let changed = Refusal::InputChanged { path: input.to_string() };
+            return Err(Refused::about(job.label)(changed).into());
+        }
+    }
+    let expected = context.expected.or(native);
+    check_result(job.label, ran.ended.status, &ran.stderr, &written(outputs), expected)?;
+    for Output { file, .. } in
+        outputs.iter().filter(|output| output.role == Role::DwoIfAny && !output.file.exists())
+    {
         fs::write(file, "").map_err(|error| io(IoError::on("write", file)(error)))?;
     }
-    staging.commit().map_err(io)
+    if let Some(cache) = context.cache.filter(|_| !keys.is_empty()) {
+        let outputs: Vec<_> = outputs
+            .iter()
+            .map(|output| NewOutput { role: output.role, name: output.name.as_str(), file: &output.file })
+            .collect();
+        let stderr = ran.stderr.text();
+        let measured = Measured::new(ran.wall, ran.ended);
+        let result = NewResult { module: job.label, outputs: &outputs, stderr: stderr.as_bytes(), measured };
+        cache.keep(keys, &result);
+    }
+    Ok(())
 }
 
 /// The compiler's own command of a backend compilation, where that is known and worth it.

@@ -162,7 +162,7 @@ impl Runner<'_, '_, '_> {
             .map_or_else(Measured::default, |finished| Measured::new(finished.wall, finished.ended));
         measured.phases = attempt.phases;
         measured.origin = attempt.origin;
-        let stderr = attempt.finished.as_ref().map_or_else(String::new, |finished| finished.stderr.text());
+        let stderr = attempt.stderr;
         let outcome = match attempt.result {
             Ok(()) => {
                 if measured.origin == Origin::Ran && self.estimates.measured(action, measured) {

@@ -84,6 +84,7 @@ fn internal(graph: &ActionGraph, action: ActionId) -> Attempt {
     let label = graph.action(action).label.clone();
     Attempt {
         finished: None,
+        stderr: String::new(),
         origin: Origin::default(),
         phases: Phases::default(),
         result: Err(Cause::Internal { label }),

@@ -102,6 +102,16 @@ pub enum Refusal {
     #[diagnostic(transparent)]
     Hashes(#[from] HashMismatch<IoError>),
 
+    /// A file that the compilation reads is not what it was before.
+    #[error("the input {path} changed while the command ran")]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("no output was replaced; find out what writes to the file during the link, and link again")
+    )]
+    InputChanged {
+        /// The file, as the command names it.
+        path: String,
+    },
     /// The compiler said that it failed.
     #[error("the command failed with exit code {code}{}", first(errors))]
     #[diagnostic(code(distlto::failed), help("{REPEAT}"))]

@@ -81,6 +81,17 @@ fn writes_a_directory_in_place_of_an_object() {
 }
 
 #[test]
+fn changes_its_inputs() {
+    let good = "clang-22 -c a.c -o \"$out\"";
+    let changed = "a.o changed while the command ran";
+    refused(changed, &format!("{good}; cp a.o x.o; mv x.o a.o"));
+    refused(changed, &format!("{good}; cp -p a.o x.o; cp -p b.o a.o; touch -r x.o a.o"));
+    refused("a.o.thinlto.bc changed while", &format!("{good}; cp b.o.thinlto.bc a.o.thinlto.bc"));
+    // A failure may have come from the change, so that is told.
+    refused(changed, "rm a.o; exit 1");
+}
+
+#[test]
 fn prints_a_backend_error_and_exits_0() {
     let good = "clang-22 -c a.c -o \"$out\"";
     refused(
