@@ -9,6 +9,7 @@ use distlto_executor::index_command::IndexArgs;
 use distlto_executor::link::Options;
 use distlto_executor::opt::OptArgs;
 use distlto_executor::run_args::RunArgs;
+use distlto_executor::run_command::RunCommandArgs;
 use distlto_planner::dtlto::command::JobsArgs;
 use distlto_planner::plan_command::PlanArgs;
 use distlto_planner::words::{Word, word_of};
@@ -30,6 +31,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Link(LinkArgs),
+    Run(RunCommandArgs),
     Prepare(distlto_prepare::command::Args),
     Index(IndexArgs),
     Plan(PlanArgs),

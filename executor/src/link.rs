@@ -18,8 +18,6 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use distlto_planner::compile_jobs::CompileError;
-use distlto_planner::digests::FileDigests;
-use distlto_planner::freshness::{self, ActionLog};
 use distlto_planner::front::{self, FrontError, LinkCommand, Resolved};
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_planner::index::{self, IndexError, Planned, PlannedLink};
@@ -31,18 +29,18 @@ use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::store::Store;
 use distlto_prepare::write::IoError;
 use miette::Diagnostic;
-use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::cancel::Cancel;
 use crate::forkserver::ForkServer;
 use crate::local::LocalSpawner;
 use crate::progress::{Plan, Progress};
-use crate::report::{Counts, Failure, Measured};
-use crate::run::{self, Hooks};
+use crate::report::Counts;
+use crate::run;
 use crate::run_args::RunArgs;
 use crate::tokens::jobserver_from_env;
 use crate::tool::ToolRunner;
+use crate::up_to_date::{Recording, Records};
 
 pub use lock::Busy;
 
@@ -252,31 +250,18 @@ impl Session<'_> {
     }
 
     fn compile_and_link(&self, planned: &PlannedLink, graph: &ActionGraph) -> Result<u8, LinkError> {
-        let log_path = PathBuf::from(format!("{}/actions.log", self.directory));
-        let (log, notes) = ActionLog::load(&log_path)?;
-        notes.iter().for_each(|note| eprintln!("distlto: note: {note}"));
-        let digests_path = PathBuf::from(format!("{}/digests", self.directory));
-        // A damaged cache costs time only.
-        let (digests, _) = FileDigests::load(&digests_path, Path::new(""));
+        let records = Records::open(Path::new(self.directory))?;
         let of_kind = |kind| graph.actions().filter(move |(_, action)| action.kind == kind).map(|(id, _)| id);
         let backends: Vec<ActionId> = of_kind(ActionKind::Opt).collect();
         // What they depend on has just run, so each is asked about by itself.
-        let wanted: Vec<ActionId> = backends
-            .par_iter()
-            .with_min_len(16)
-            .filter_map(|&id| match freshness::check_action(graph, id, &log, &digests) {
-                Ok(None) => None,
-                Ok(Some(_)) => Some(Ok(id)),
-                Err(error) => Some(Err(error)),
-            })
-            .collect::<Result<_, _>>()?;
+        let wanted = records.out_of_date(graph, &backends)?;
         let result = std::thread::scope(|scope| {
-            let recording = scope.spawn(|| record_planning(graph, &log, &digests));
-            let result = self.compile(planned, graph, &wanted, &log, &digests);
+            let recording = scope.spawn(|| record_planning(graph, &records));
+            let result = self.compile(planned, graph, &wanted, &records);
             let recorded = recording.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             result.and_then(|code| recorded.map(|()| code).map_err(LinkError::from))
         });
-        digests.save(&digests_path)?;
+        records.save()?;
         let code = result?;
         if code != 0 {
             return Ok(code);
@@ -284,15 +269,15 @@ impl Session<'_> {
         self.summarise(planned, wanted.len());
         for id in of_kind(ActionKind::Link) {
             let output_exists = planned.plan.output.exists();
-            if output_exists && freshness::check_action(graph, id, &log, &digests)?.is_none() {
+            if output_exists && records.out_of_date(graph, &[id])?.is_empty() {
                 continue;
             }
             let code = final_link::run(planned, self.directory, self.runner, &planned.warnings)?;
             if code != 0 {
                 return Ok(code);
             }
-            freshness::finished(graph, id, &log, &digests)?;
-            digests.save(&digests_path)?;
+            records.finished(graph, id)?;
+            records.save()?;
         }
         Ok(0)
     }
@@ -302,8 +287,7 @@ impl Session<'_> {
         planned: &PlannedLink,
         graph: &ActionGraph,
         wanted: &[ActionId],
-        log: &ActionLog,
-        digests: &FileDigests,
+        records: &Records,
     ) -> Result<u8, LinkError> {
         if wanted.is_empty() {
             nothing_to_do(self.options, self.progress, self.started);
@@ -318,11 +302,9 @@ impl Session<'_> {
         run_options.history = Some(&history);
         self.options.run.apply(&mut run_options, planned.jobs);
         run_options.jobserver = jobserver.as_ref();
-        let hooks = Recording { graph, log, digests, error: std::cell::RefCell::new(None) };
+        let hooks = Recording::new(graph, records);
         let report = run::run(graph, wanted, &run_options, &hooks);
-        if let Some(error) = hooks.error.into_inner() {
-            return Err(error.into());
-        }
+        hooks.result()?;
         Ok(report.exit_code())
     }
 
@@ -371,30 +353,12 @@ pub(crate) fn show(text: &[u8]) {
 }
 
 /// Records the steps that planning has taken, for whoever asks later what would run.
-fn record_planning(graph: &ActionGraph, log: &ActionLog, digests: &FileDigests) -> Result<(), IoError> {
+fn record_planning(graph: &ActionGraph, records: &Records) -> Result<(), IoError> {
     let taken = |kind| matches!(kind, ActionKind::Prepare | ActionKind::ThinLink);
     for (id, _) in graph.actions().filter(|(_, action)| taken(action.kind)) {
-        if freshness::check_action(graph, id, log, digests)?.is_some() {
-            freshness::finished(graph, id, log, digests)?;
+        for id in records.out_of_date(graph, &[id])? {
+            records.finished(graph, id)?;
         }
     }
     Ok(())
-}
-
-/// Records each backend as it finishes, so that a killed run repeats only what was running.
-struct Recording<'a> {
-    graph: &'a ActionGraph,
-    log: &'a ActionLog,
-    digests: &'a FileDigests,
-    error: std::cell::RefCell<Option<IoError>>,
-}
-
-impl Hooks for Recording<'_> {
-    fn finished(&self, action: ActionId, _: Measured) {
-        if let Err(error) = freshness::finished(self.graph, action, self.log, self.digests) {
-            self.error.borrow_mut().get_or_insert(error);
-        }
-    }
-
-    fn failed(&self, _: ActionId, _: &Failure) {}
 }

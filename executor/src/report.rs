@@ -54,6 +54,8 @@ pub enum Origin {
     Ran,
     /// A cache had them.
     Cache,
+    /// They were there, and what the action reads turned out to be what it read before.
+    UpToDate,
 }
 
 /// What an action did when, on its worker; `None` for what it did not come to.

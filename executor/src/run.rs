@@ -94,8 +94,27 @@ impl<'a> Options<'a> {
     }
 }
 
+/// What the caller says of an action whose dependencies have run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// It has to run.
+    Run,
+    /// What its dependencies wrote is what it read before: it counts as done.
+    UpToDate,
+    /// The run makes no sense any more: nothing is started, this action neither.
+    Stop,
+}
+
 /// What the caller does as actions start and end. Called on the thread that called [`run`].
 pub trait Hooks {
+    /// Whether [`Hooks::need`] is to be asked. What has ended is then told before anything starts.
+    fn asks(&self) -> bool {
+        false
+    }
+    /// Asked when everything that a wanted action needs is done and a worker is free.
+    fn need(&self, _action: ActionId) -> Need {
+        Need::Run
+    }
     /// An action has been given to a worker. What ended before it has been told.
     fn started(&self, _action: ActionId) {}
     /// An action succeeded and its outputs are in place: the moment to record it, since the run may be killed.

@@ -142,6 +142,11 @@ impl ActionGraph {
         self.actions[id].cost = cost;
     }
 
+    /// Gives an action's command other words after its prefix, where a program is elsewhere than the graph says.
+    pub fn set_args(&mut self, id: ActionId, args: Vec<String>) {
+        self.actions[id].args = args;
+    }
+
     /// All actions in the order in which they were added, which is an order they can run in.
     pub fn actions(&self) -> impl ExactSizeIterator<Item = (ActionId, &Action)> {
         self.actions.node_indices().map(|id| (id, &self.actions[id]))

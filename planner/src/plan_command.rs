@@ -167,13 +167,15 @@ pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
 }
 
 /// The file that a graph is read from.
-struct Input {
+#[derive(Debug, Clone)]
+pub struct Input {
     path: Utf8PathBuf,
     is_plan: bool,
 }
 
 impl Input {
-    fn find(given: &Utf8Path) -> Result<Self, PlanCommandError> {
+    /// A file is a graph in JSON; a directory has a plan or a graph under its usual name.
+    pub fn find(given: &Utf8Path) -> Result<Self, PlanCommandError> {
         match fs::metadata(given) {
             Ok(found) if found.is_dir() => {
                 let files =
@@ -191,12 +193,18 @@ impl Input {
         }
     }
 
+    /// The file.
+    pub fn path(&self) -> &Utf8Path {
+        &self.path
+    }
+
     /// The directory that holds the file and the state of earlier runs.
     fn directory(&self) -> Option<&Utf8Path> {
         self.path.parent()
     }
 
-    fn read(&self) -> Result<ActionGraph, PlanCommandError> {
+    /// The graph that it holds at the moment.
+    pub fn read(&self) -> Result<ActionGraph, PlanCommandError> {
         let bytes = fs::read(&self.path).map_err(IoError::on("read", &self.path))?;
         if self.is_plan {
             let plan = LinkPlan::read(&bytes).and_then(|plan| plan.to_graph());

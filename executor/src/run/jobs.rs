@@ -21,6 +21,7 @@ pub(super) fn job_of<'a>(graph: &'a ActionGraph, id: ActionId, others: &'a [&'a 
         _ => None,
     };
     let role = |path: &camino::Utf8Path| match backend {
+        None if action.kind == ActionKind::ThinLink || action.kind == ActionKind::Prepare => Role::Any,
         None => Role::File,
         Some(_) if path.extension() == Some("dwo") => Role::Dwo,
         Some(_) => Role::Object,

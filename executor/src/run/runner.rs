@@ -11,7 +11,7 @@ use distlto_planner::graph::{ActionGraph, ActionId};
 use jobserver::Acquired;
 
 use super::workers::Workers;
-use super::{Hooks, Options, jobs, killed};
+use super::{Hooks, Need, Options, jobs, killed};
 use crate::capture::whole_lines;
 use crate::estimate::Estimates;
 use crate::job::{Attempt, Cause};
@@ -63,6 +63,11 @@ impl Runner<'_, '_, '_> {
     pub(super) fn drive(&mut self, events: &Receiver<Event>) {
         let mut ended = None;
         loop {
+            if self.hooks.asks()
+                && let Some((action, attempt)) = ended.take()
+            {
+                self.tell_end(action, attempt);
+            }
             // Whoever waits for work gets it before anybody is told what has ended and what starts.
             let Started { actions, look_again } = self.start_what_may();
             if let Some((action, attempt)) = ended.take() {
@@ -117,6 +122,19 @@ impl Runner<'_, '_, '_> {
                 has_room = false;
                 break;
             };
+            match if self.hooks.asks() { self.hooks.need(action) } else { Need::Run } {
+                Need::Run => {}
+                Need::UpToDate => {
+                    self.was_up_to_date(action);
+                    continue;
+                }
+                Need::Stop => {
+                    self.schedule.stop();
+                    self.schedule.done(action);
+                    self.ended.insert(action, Outcome::NotStarted);
+                    break;
+                }
+            }
             let worker = self.workers.take();
             // An action that this thread runs itself has no worker's number.
             self.lanes.insert(action, worker.unwrap_or(self.workers.all.len()));
@@ -130,6 +148,13 @@ impl Runner<'_, '_, '_> {
             self.tokens.give_back(self.schedule.running());
         }
         started
+    }
+
+    fn was_up_to_date(&mut self, action: ActionId) {
+        let measured = Measured { origin: Origin::UpToDate, ..Measured::default() };
+        self.schedule.done(action);
+        self.options.progress.finish(self.step(action, ""), measured, "");
+        self.ended.insert(action, Outcome::Done(measured));
     }
 
     /// Takes in how an action ended, as far as others wait for it. `None` when it is to run once more.

@@ -77,8 +77,13 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-const ROLES: [(Role, &str); 4] =
-    [(Role::Object, "object"), (Role::Dwo, "dwo"), (Role::DwoIfAny, "dwo-if-any"), (Role::File, "file")];
+const ROLES: [(Role, &str); 5] = [
+    (Role::Object, "object"),
+    (Role::Dwo, "dwo"),
+    (Role::DwoIfAny, "dwo-if-any"),
+    (Role::File, "file"),
+    (Role::Any, "any"),
+];
 
 impl Record {
     /// The file's bytes.

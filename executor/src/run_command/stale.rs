@@ -1,0 +1,74 @@
+//! Whether a graph still says what its own thin link decided.
+//!
+//! A thin link that runs again may import otherwise, and members of archives may have come or gone. A graph that it wrote
+//! again itself is read again; another one is compared with the plan that the thin link wrote, `link-plan.json` among its
+//! outputs. Without a plan nothing is known, and what each shard says is checked by each backend.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
+use distlto_planner::link_plan::LinkPlan;
+use distlto_planner::plan_command::{Input, LINK_PLAN};
+use distlto_prepare::write::IoError;
+
+use super::RunError;
+
+/// The graph to go on with, if its file differs; an error if the thin link's plan does.
+pub(super) fn look(
+    graph: &ActionGraph,
+    thin_link: ActionId,
+    input: &Input,
+) -> Result<Option<ActionGraph>, RunError> {
+    let newer = input.read()?;
+    if newer != *graph {
+        return Ok(Some(newer));
+    }
+    let outputs = graph.action(thin_link).outputs.iter().map(|&output| graph.path(output));
+    for path in outputs.filter(|path| path.file_name() == Some(LINK_PLAN)) {
+        let bytes = fs::read(path).map_err(IoError::on("read", path))?;
+        // A plan of another version is none that can be compared.
+        let Ok(planned) = LinkPlan::read(&bytes).and_then(|plan| plan.to_graph()) else { continue };
+        if let Some(difference) = difference(graph, &planned) {
+            let index = path.parent().filter(|parent| !parent.as_str().is_empty());
+            let index = index.unwrap_or(Utf8Path::new(".")).to_owned();
+            return Err(RunError::Stale { graph: input.path().to_owned(), index, difference });
+        }
+    }
+    Ok(None)
+}
+
+/// What a backend reads and writes.
+type Files<'a> = (Vec<&'a Utf8Path>, Vec<&'a Utf8Path>);
+
+fn backends(graph: &ActionGraph) -> BTreeMap<&str, Files<'_>> {
+    let paths = |ids: &[_]| {
+        let mut paths: Vec<_> = ids.iter().map(|&id| graph.path(id)).collect();
+        paths.sort_unstable();
+        paths
+    };
+    let backends = graph.actions().filter(|(_, action)| action.kind == ActionKind::Opt);
+    let files = backends.map(|(_, action)| (action, (paths(&action.inputs), paths(&action.outputs))));
+    files.map(|(action, files)| (action.label.as_str(), files)).collect()
+}
+
+/// The first thing that the thin link's plan says otherwise. What the graph says besides is its own business.
+fn difference(graph: &ActionGraph, planned: &ActionGraph) -> Option<String> {
+    let (ours, theirs) = (backends(graph), backends(planned));
+    let first = |new: &[&Utf8Path], old: &[&Utf8Path]| -> Option<Utf8PathBuf> {
+        new.iter().find(|path| !old.contains(path)).map(|&path| path.to_owned())
+    };
+    for (module, (inputs, outputs)) in &theirs {
+        let Some((own_inputs, own_outputs)) = ours.get(module) else {
+            return Some(format!("{module} is linked too, and it has no action for that module"));
+        };
+        if let Some(input) = first(inputs, own_inputs) {
+            return Some(format!("{module} also reads {input}"));
+        }
+        if let Some(output) = first(outputs, own_outputs) {
+            return Some(format!("{module} is compiled to {output}"));
+        }
+    }
+    None
+}
