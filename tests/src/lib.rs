@@ -12,6 +12,7 @@ pub mod plugin;
 pub mod program;
 pub mod project;
 pub mod run;
+pub mod small_disk;
 pub mod third_party;
 pub mod toolchain;
 pub mod way;
