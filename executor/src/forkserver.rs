@@ -18,9 +18,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
-use crate::process::{Child, Command, Ended, Spawner};
+use crate::process::{Child, Command, Ended, Lost, Spawner};
 use protocol::{Hello, Reply};
 
 #[path = "../../forkserver/src/protocol.rs"]
@@ -36,14 +36,27 @@ pub const MANY: usize = 64;
 
 /// How long a server may take to load. A program that is no server is known by its end, long before.
 const LOADING: Duration = Duration::from_secs(5);
-/// How long a server may take to end.
+/// How long a server may take to start a child. One that is stopped takes for ever.
+const STARTING: Duration = Duration::from_secs(30);
+/// Servers of one program that may die before it is run without.
+const DEATHS: u32 = 3;
+/// How long a server may take to end, and a job that was lost with one.
 const ENDING: Duration = Duration::from_secs(1);
 
 /// Starts children through one server per program, or through another spawner where there can be none.
 pub struct ForkServer<S> {
     library: Option<PathBuf>,
     otherwise: S,
-    servers: Mutex<HashMap<OsString, Arc<Mutex<State>>>>,
+    servers: Mutex<HashMap<OsString, Arc<Mutex<Slot>>>>,
+    patience: Duration,
+}
+
+/// The server of one program.
+#[derive(Default)]
+struct Slot {
+    state: State,
+    /// Servers of it that were killed or hung.
+    deaths: u32,
 }
 
 #[derive(Default)]
@@ -65,7 +78,12 @@ impl<S: Spawner> ForkServer<S> {
     /// Servers with this library; with `None` every child is started by `otherwise`.
     pub fn with_library(library: Option<PathBuf>, otherwise: S) -> Self {
         let library = library.filter(|_| cfg!(all(target_os = "linux", target_env = "gnu")));
-        Self { library, otherwise, servers: Mutex::default() }
+        Self { library, otherwise, servers: Mutex::default(), patience: STARTING }
+    }
+
+    /// The same, but a server that takes longer than this to start a child is replaced.
+    pub fn patient_for(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Starts loading a program before its first job is known. `jobs` is how many are expected at most.
@@ -75,25 +93,23 @@ impl<S: Spawner> ForkServer<S> {
     pub fn prewarm(&self, program: &OsStr, jobs: usize) {
         let Some(library) = &self.library else { return };
         let Some(key) = key(program, None) else { return };
-        let state = self.state(&key);
-        let mut state = lock(&state);
-        if matches!(*state, State::Absent) {
-            *state = Server::start(&key, library).map_or(State::Unable, State::Loading);
-        }
-        if let State::Loading(server) | State::Ready(server) = &mut *state {
+        let slot = self.slot(&key);
+        let mut slot = lock(&slot);
+        slot.state.begin(&key, library);
+        if let State::Loading(server) | State::Ready(server) = &mut slot.state {
             server.expect_jobs(jobs);
         }
     }
 
     /// The process id of a program's server, where one runs.
     pub fn server_of(&self, program: &OsStr) -> Option<u32> {
-        match &*lock(&self.state(&key(program, None)?)) {
+        match &lock(&self.slot(&key(program, None)?)).state {
             State::Ready(server) => Some(server.process.id()),
             _ => None,
         }
     }
 
-    fn state(&self, key: &OsStr) -> Arc<Mutex<State>> {
+    fn slot(&self, key: &OsStr) -> Arc<Mutex<Slot>> {
         Arc::clone(lock(&self.servers).entry(key.to_owned()).or_default())
     }
 
@@ -102,25 +118,19 @@ impl<S: Spawner> ForkServer<S> {
         let library = self.library.as_deref()?;
         let request = request(command)?;
         let key = key(&command.program, command.directory.as_deref())?;
-        let state = self.state(&key);
-        // A server may have been killed since its last job; a second one that fails is no accident.
-        for _ in 0..2 {
-            let job = {
-                let mut state = lock(&state);
-                let server = state.ready(&key, library)?;
-                let job = server.send(descriptors);
-                if job.is_err() {
-                    *state = State::Absent;
-                }
-                job
+        let slot = self.slot(&key);
+        // A server may have been killed since its last job.
+        loop {
+            let (server, control) = {
+                let mut slot = lock(&slot);
+                let server = slot.state.ready(&key, library)?;
+                (server.process.id(), server.send(descriptors))
             };
-            match job.and_then(|control| begin(control, &request, &key)) {
-                Err(error) if is_gone(&error) => forget_dead(&state),
+            match control.and_then(|control| begin(control, &request, self.patience)) {
+                Err(error) if is_gone(&error) => lock(&slot).forget(server),
                 result => return Some(result),
             }
         }
-        *lock(&state) = State::Unable;
-        None
     }
 }
 
@@ -135,14 +145,37 @@ impl<S: Spawner> Spawner for ForkServer<S> {
     fn is_warm(&self) -> bool {
         self.library.is_some()
     }
+
+    fn plain(&self) -> Option<&dyn Spawner> {
+        Some(&self.otherwise)
+    }
+}
+
+impl Slot {
+    /// Ends a server that does not answer; one that another thread has started since stays.
+    fn forget(&mut self, server: u32) {
+        if let State::Ready(found) = &mut self.state
+            && found.process.id() == server
+        {
+            // A stopped process would not notice that its socket closes.
+            let _ = found.process.kill();
+            self.deaths += 1;
+            self.state = if self.deaths < DEATHS { State::Absent } else { State::Unable };
+        }
+    }
 }
 
 impl State {
-    /// The server, once it is loaded; `None` when there is to be none.
-    fn ready(&mut self, key: &OsStr, library: &Path) -> Option<&mut Server> {
+    /// Starts the server, if that was not tried yet.
+    fn begin(&mut self, key: &OsStr, library: &Path) {
         if matches!(self, Self::Absent) {
             *self = Server::start(key, library).map_or(Self::Unable, Self::Loading);
         }
+    }
+
+    /// The server, once it is loaded; `None` when there is to be none.
+    fn ready(&mut self, key: &OsStr, library: &Path) -> Option<&mut Server> {
+        self.begin(key, library);
         if let Self::Loading(server) = self {
             let greeted = server.await_hello();
             *self = match std::mem::take(self) {
@@ -154,16 +187,6 @@ impl State {
             Self::Ready(server) => Some(server),
             _ => None,
         }
-    }
-}
-
-/// Forgets a server that has ended; one that another thread has started since stays.
-fn forget_dead(state: &Mutex<State>) {
-    let mut state = lock(state);
-    if let State::Ready(server) = &mut *state
-        && server.has_ended()
-    {
-        *state = State::Absent;
     }
 }
 
@@ -245,7 +268,7 @@ impl Drop for Server {
 }
 
 /// Sends the request and waits until the child is there.
-fn begin(mut control: UnixStream, request: &[u8], program: &OsStr) -> io::Result<ServedChild> {
+fn begin(mut control: UnixStream, request: &[u8], patience: Duration) -> io::Result<ServedChild> {
     let mut rest = request;
     while !rest.is_empty() {
         // Not `write`: a server that is gone must not end us with SIGPIPE.
@@ -256,9 +279,10 @@ fn begin(mut control: UnixStream, request: &[u8], program: &OsStr) -> io::Result
         }
     }
     let mut bytes = [0; Reply::SIZE];
+    control.set_read_timeout(Some(patience))?;
     control.read_exact(&mut bytes)?;
     match Reply::from_bytes(bytes) {
-        Some(Reply::Started(_)) => Ok(ServedChild { control, program: program.to_owned(), ended: None }),
+        Some(Reply::Started(pid)) => Ok(ServedChild { control, group: Pid::from_raw(pid), ended: None }),
         Some(Reply::Refused(errno)) => Err(io::Error::from_raw_os_error(errno)),
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
@@ -267,8 +291,21 @@ fn begin(mut control: UnixStream, request: &[u8], program: &OsStr) -> io::Result
 /// A child of a server.
 struct ServedChild {
     control: UnixStream,
-    program: OsString,
+    /// Its process id and process group.
+    group: Option<Pid>,
     ended: Option<Ended>,
+}
+
+impl ServedChild {
+    /// Ends the group of a child whose server is gone, and waits until it has: whoever runs the job again must be the
+    /// only one who writes its outputs. The number is still the group's: the system gives out all others first.
+    fn end_group(&self) {
+        let Some(group) = self.group else { return };
+        let end = Instant::now() + ENDING;
+        while rustix::process::kill_process_group(group, Signal::KILL).is_ok() && Instant::now() < end {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
 }
 
 impl Child for ServedChild {
@@ -296,12 +333,15 @@ impl Child for ServedChild {
                 });
                 Ok(self.ended)
             }
-            _ => Err(io::Error::other(format!(
-                "the fork server of {} was killed while it ran this job, which ended with it; run it again, or set \
-                 {VARIABLE}=off to do without fork servers",
-                Path::new(&self.program).display()
-            ))),
+            _ => {
+                self.end_group();
+                Err(Lost.into())
+            }
         }
+    }
+
+    fn is_served(&self) -> bool {
+        true
     }
 
     fn signal_group(&self, signal: Signal) {
@@ -319,7 +359,9 @@ impl Drop for ServedChild {
             let _ = self.control.shutdown(std::net::Shutdown::Write);
             // The server kills the group and reports; how the child ended no longer matters.
             let _ = self.control.set_read_timeout(Some(ENDING));
-            let _ = self.control.read(&mut [0; Reply::SIZE]);
+            if matches!(self.control.read(&mut [0; Reply::SIZE]), Ok(0)) {
+                self.end_group();
+            }
         }
     }
 }
@@ -371,10 +413,10 @@ fn joined(first: &OsStr, rest: Option<OsString>) -> OsString {
     list
 }
 
-/// Whether an error says that the other end of a socket has closed.
+/// Whether an error says that the other end of a socket has closed or does not answer.
 fn is_gone(error: &io::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
-    matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, TimedOut, UnexpectedEof, WouldBlock};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof | WouldBlock | TimedOut)
 }
 
 /// A panic elsewhere leaves the map of servers as good as it was.

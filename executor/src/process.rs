@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of compilers and actions. Linux tells a child of its parent's death (`PR_SET_PDEATHSIG`)
 //! when the *thread* that started it ends, so [`run`] starts a child and waits for it on one thread.
-//! Starting is behind [`Spawner`], so that a fork server can do it.
+//! Starting is behind [`Spawner`], so that a fork server can do it; what goes wrong there costs a second run.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,6 +16,7 @@ use distlto_planner::words::{Word, path_of};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::PipeFlags;
 use rustix::process::Signal;
+use thiserror::Error;
 
 use crate::cancel::{Cancel, Urgency};
 use crate::capture::{Captured, HEAD};
@@ -48,16 +49,36 @@ pub trait Spawner: Send + Sync {
     fn is_warm(&self) -> bool {
         false
     }
+
+    /// What starts a command as a process of its own, where [`Spawner::spawn`] may do otherwise.
+    fn plain(&self) -> Option<&dyn Spawner> {
+        None
+    }
 }
 
 /// A child that runs or has ended.
 pub trait Child {
     /// A descriptor that is ready to be read from once the child has ended, where the system has one.
     fn ended(&self) -> Option<BorrowedFd<'_>>;
-    /// How the child ended, or `None` while it runs. Does not block.
+    /// How the child ended, or `None` while it runs. Does not block. The error is [`Lost`] when nobody can tell.
     fn try_wait(&mut self) -> io::Result<Option<Ended>>;
+    /// Whether another process is its parent, so that its end may be that process's fault.
+    fn is_served(&self) -> bool {
+        false
+    }
     /// Sends a signal to the child's whole process group. Nothing happens when the group is gone.
     fn signal_group(&self, signal: Signal);
+}
+
+/// A child ended with the server that forked it. Nothing of its process group is left.
+#[derive(Debug, Error)]
+#[error("the fork server of this job was killed")]
+pub struct Lost;
+
+impl From<Lost> for io::Error {
+    fn from(lost: Lost) -> Self {
+        Self::other(lost)
+    }
 }
 
 /// How a child ended.
@@ -84,12 +105,15 @@ pub struct Finished {
     pub wall: Duration,
     /// Whether it was told to end because the run was cancelled.
     pub cancelled: bool,
+    /// Runs before this one that a fork server lost or that crashed in it.
+    pub repeated: u32,
 }
 
 /// Runs a command to its end, or until `cancel` ends it: `SIGTERM` to its group, `SIGKILL` after `grace`.
 ///
-/// Fails only when the command cannot be started or waited for. No process of the group is left after a
-/// cancelled run.
+/// A command whose server is killed runs again, the third time as a process of its own, and so does one that
+/// crashes in a server. Fails only when the command cannot be started or waited for. No process of the group is
+/// left after a cancelled run.
 pub fn run(
     command: &Command,
     spawner: &dyn Spawner,
@@ -107,16 +131,17 @@ pub fn run_keeping(
     grace: Duration,
     keep: usize,
 ) -> io::Result<Finished> {
-    let start = Instant::now();
-    let (out_reader, out_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-    let (err_reader, err_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-    for reader in [&out_reader, &err_reader] {
-        rustix::io::ioctl_fionbio(reader, true)?;
-    }
-    let child = spawner.spawn(command, out_writer, err_writer)?;
-    let stdout = Stream { reader: Some(out_reader), captured: Captured::keeping(keep) };
-    let stderr = Stream { reader: Some(err_reader), captured: Captured::keeping(keep) };
-    attend(child, stdout, stderr, cancel, grace, start)
+    repeat(spawner, cancel, |spawner| {
+        let (out_reader, out_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (err_reader, err_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        for reader in [&out_reader, &err_reader] {
+            rustix::io::ioctl_fionbio(reader, true)?;
+        }
+        let child = spawner.spawn(command, out_writer, err_writer)?;
+        let stdout = Stream { reader: Some(out_reader), captured: Captured::keeping(keep) };
+        let stderr = Stream { reader: Some(err_reader), captured: Captured::keeping(keep) };
+        attend(child, stdout, stderr, cancel, grace)
+    })
 }
 
 /// [`run`], with this process's standard output and standard error as the command's own.
@@ -126,11 +151,55 @@ pub fn run_through(
     cancel: &Cancel,
     grace: Duration,
 ) -> io::Result<Finished> {
+    repeat(spawner, cancel, |spawner| {
+        let own = |stream: BorrowedFd<'_>| stream.try_clone_to_owned();
+        let child = spawner.spawn(command, own(io::stdout().as_fd())?, own(io::stderr().as_fd())?)?;
+        let nothing = || Stream { reader: None, captured: Captured::keeping(0) };
+        attend(child, nothing(), nothing(), cancel, grace)
+    })
+}
+
+/// Runs until the outcome is the command's own doing.
+fn repeat(
+    spawner: &dyn Spawner,
+    cancel: &Cancel,
+    once: impl Fn(&dyn Spawner) -> io::Result<Attended>,
+) -> io::Result<Finished> {
     let start = Instant::now();
-    let own = |stream: BorrowedFd<'_>| stream.try_clone_to_owned();
-    let child = spawner.spawn(command, own(io::stdout().as_fd())?, own(io::stderr().as_fd())?)?;
-    let nothing = || Stream { reader: None, captured: Captured::keeping(0) };
-    attend(child, nothing(), nothing(), cancel, grace, start)
+    let mut current = spawner;
+    for repeated in 0.. {
+        let Attended { mut finished, served, lost } = once(current)?;
+        finished.repeated = repeated;
+        finished.wall = start.elapsed();
+        let crashed = served && has_crashed(finished.ended.status);
+        if cancel.is_cancelled() {
+            finished.cancelled |= lost;
+            return Ok(finished);
+        }
+        // A server may be killed by accident once; a crash that is not its fault happens without it too.
+        match current.plain() {
+            _ if !lost && !crashed => return Ok(finished),
+            _ if lost && repeated == 0 => {}
+            Some(plain) => current = plain,
+            None => break,
+        }
+    }
+    Err(Lost.into())
+}
+
+/// Whether a compiler ended as it does on a mistake of its own: by a signal, which a driver reports as 128 and more.
+/// `SIGKILL` is none: that is what the system sends when memory runs out.
+fn has_crashed(status: ExitStatus) -> bool {
+    use signal_hook::consts::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
+    let signal = status.signal().or_else(|| status.code()?.checked_sub(128));
+    signal.is_some_and(|signal| [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP].contains(&signal))
+}
+
+/// One run of a command.
+struct Attended {
+    finished: Finished,
+    served: bool,
+    lost: bool,
 }
 
 /// Reads what a child writes until it ends, or ends it.
@@ -140,8 +209,7 @@ fn attend(
     mut stderr: Stream,
     cancel: &Cancel,
     grace: Duration,
-    start: Instant,
-) -> io::Result<Finished> {
+) -> io::Result<Attended> {
     let mut ending = Ending::default();
     let ended = loop {
         wait_for_news(&stdout, &stderr, child.as_ref(), cancel, &ending)?;
@@ -152,19 +220,28 @@ fn attend(
             // The leader is a zombie, so its group's number cannot belong to anyone else: kill what it left.
             child.signal_group(Signal::KILL);
         }
-        if let Some(ended) = child.try_wait()? {
-            break ended;
+        match child.try_wait() {
+            Ok(None) => {}
+            Ok(Some(ended)) => break Some(ended),
+            Err(error) if error.get_ref().is_some_and(|inner| inner.is::<Lost>()) => break None,
+            Err(error) => return Err(error),
         }
     };
     // What the child wrote before it ended is in the pipes. A process it left behind may hold them open.
     stdout.drain()?;
     stderr.drain()?;
-    Ok(Finished {
-        ended,
-        stdout: stdout.captured,
-        stderr: stderr.captured,
-        wall: start.elapsed(),
-        cancelled: ending.asked.is_some(),
+    let killed = Ended { status: ExitStatus::from_raw(Signal::KILL.as_raw()), peak_memory: None, cpu: None };
+    Ok(Attended {
+        finished: Finished {
+            ended: ended.unwrap_or(killed),
+            stdout: stdout.captured,
+            stderr: stderr.captured,
+            wall: Duration::ZERO,
+            cancelled: ending.asked.is_some(),
+            repeated: 0,
+        },
+        served: child.is_served(),
+        lost: ended.is_none(),
     })
 }
 

@@ -56,6 +56,25 @@ int main(int argc, char **argv) {
     sleep(600);
     return 0;
   }
+  if (!strcmp(what, "wait")) {
+    // Marks its run in a file and ends once there are as many marks as wanted.
+    FILE *marks = fopen(argv[2], "a+");
+    fputc('x', marks);
+    fflush(marks);
+    long count = ftell(marks);
+    printf("run %ld\n", count);
+    fflush(stdout);
+    if (count < atol(argv[3])) sleep(600);
+    return 0;
+  }
+  if (!strcmp(what, "crash")) {
+    // What was executed has its own name on its command line; what was forked has that of the server.
+    char line[4096] = "";
+    FILE *file = fopen("/proc/self/cmdline", "r");
+    fread(line, 1, sizeof line - 1, file);
+    if (!strcmp(argv[2], "always") || !strstr(line + strlen(line) + 1, "crash")) raise(SIGSEGV);
+    return 0;
+  }
   if (!strcmp(what, "count")) {
     size_t total = 0;
     for (int i = 0; i < argc; i++) total += strlen(argv[i]);
