@@ -2,7 +2,14 @@
 //!
 //! Knows keys and files. How keys come from commands and inputs is not decided by what keeps the results.
 
+pub mod compiler;
+mod framed;
+pub mod inputs;
+pub mod reapi;
+pub mod results;
+pub mod semantic;
 pub mod store;
+pub mod words;
 
 use std::path::Path;
 
@@ -27,4 +34,7 @@ pub trait ResultCache: Sync {
 
     /// Keeps a verified result under all of the keys.
     fn keep(&self, keys: &[Key], result: &NewResult<'_>);
+
+    /// What went wrong with the cache since this was asked last, each thing in a sentence.
+    fn troubles(&self) -> Vec<String>;
 }

@@ -190,8 +190,10 @@ impl Session<'_> {
         };
         let directory = placed.as_ref().map_or_else(|| self.base.to_owned(), Placed::directory);
         let places = self.own.places(placed.is_some().then_some(self.base));
+        let cache = self.args.run.open_cache();
         let mut options = run::Options::new(self.spawner, self.cancel, &telling);
         self.args.run.apply(&mut options, None);
+        options.cache = cache.as_deref();
         options.directory = Some(&directory);
         options.jobserver = jobserver.as_ref();
         options.grace = GRACE;

@@ -24,49 +24,83 @@ pub struct Names<'a> {
     pub shard: &'a str,
     /// The object.
     pub object: &'a str,
+    /// What else it writes.
+    pub others: &'a [&'a str],
 }
 
 /// One word of a command, with the names taken out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Part {
+pub enum Part {
+    /// A word that is the same for all compilations.
     Word(Word),
+    /// The module.
     Module,
+    /// The module's file name.
     ModuleBaseName,
+    /// `-fthinlto-index=` with the shard.
     Shard,
+    /// The object.
     Object,
+    /// What else is written, by its place in [`Names::others`].
+    Other(usize),
 }
 
 /// A command with the names taken out.
 type Shape = Vec<Part>;
 
-/// What drivers answered so far: for each shape of a command, the `-cc1` command of that shape, if there is one.
+/// The `-cc1` command of all compilations of one shape.
+#[derive(Debug)]
+pub struct Template {
+    /// The compiler, as its driver named it.
+    pub compiler: PathBuf,
+    /// The words after it.
+    pub arguments: Vec<Part>,
+    /// The program that the driver's command named; `None` if that leads to another file than the compiler, such as a
+    /// wrapper around it, which may do more than run it.
+    program: Option<Word>,
+}
+
+/// A driver's answer, if it can be used.
+type Known = Option<Arc<Template>>;
+
+/// What drivers answered so far: for each shape of a command and number of other outputs, the `-cc1` command of that shape, if there is one.
 #[derive(Debug, Default)]
 pub struct Frontends {
-    known: Mutex<HashMap<Shape, Option<Arc<Shape>>>>,
+    known: Mutex<HashMap<(Shape, usize), Known>>,
 }
 
 impl Frontends {
-    /// The `-cc1` command that a driver's command would run. `ask` runs the driver with `-###` and gives what it
-    /// prints on standard error; it is called once for each shape of a command.
+    /// The `-cc1` command to run in place of a driver's command. See [`Self::template`].
     pub fn command(
         &self,
         words: &[Word],
         names: Names<'_>,
         ask: impl FnOnce(&[Word]) -> Option<Vec<u8>>,
     ) -> Option<Vec<Word>> {
+        let template = self.template(words, names, ask)?;
+        let program = template.program.clone()?;
+        Some([program].into_iter().chain(template.arguments.iter().map(|part| names.put_in(part))).collect())
+    }
+
+    /// The `-cc1` command that a driver's command would run. `ask` runs the driver with `-###` and gives what it
+    /// prints on standard error; it is called once for each shape of a command.
+    pub fn template(
+        &self,
+        words: &[Word],
+        names: Names<'_>,
+        ask: impl FnOnce(&[Word]) -> Option<Vec<u8>>,
+    ) -> Option<Arc<Template>> {
         let shape: Shape = words.iter().map(|word| names.take_out(word)).collect();
         // Held while the driver answers: other workers want the same answer.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let template = known
-            .entry(shape)
+        known
+            .entry((shape, names.others.len()))
             .or_insert_with(|| {
                 let mut question = words.to_vec();
                 question.push(b"-###".to_vec());
                 learn(&words[0], &ask(&question)?, names).map(Arc::new)
             })
-            .clone()?;
-        drop(known);
-        Some(template.iter().map(|part| names.put_in(part)).collect())
+            .clone()
     }
 }
 
@@ -76,7 +110,10 @@ impl Names<'_> {
             word if word == self.module.as_bytes() => Part::Module,
             word if word == self.object.as_bytes() => Part::Object,
             word if word.strip_prefix(b"-fthinlto-index=") == Some(self.shard.as_bytes()) => Part::Shard,
-            word => Part::Word(word.clone()),
+            word => match self.others.iter().position(|other| word == other.as_bytes()) {
+                Some(at) => Part::Other(at),
+                None => Part::Word(word.clone()),
+            },
         }
     }
 
@@ -87,6 +124,7 @@ impl Names<'_> {
             Part::ModuleBaseName => self.base_name().into(),
             Part::Shard => format!("-fthinlto-index={}", self.shard).into_bytes(),
             Part::Object => self.object.into(),
+            Part::Other(at) => self.others[*at].into(),
         }
     }
 
@@ -104,23 +142,23 @@ impl Names<'_> {
     }
 }
 
-/// The shape of the one `-cc1` command in a driver's answer. `None` if the driver is a wrapper around another program,
-/// would run anything else besides, or names the compilation where this does not expect it.
-fn learn(program: &[u8], answer: &[u8], names: Names<'_>) -> Option<Shape> {
+/// The shape of the one `-cc1` command in a driver's answer. `None` if it would run anything else besides, or names the
+/// compilation where this does not expect it.
+fn learn(program: &[u8], answer: &[u8], names: Names<'_>) -> Option<Template> {
     let jobs = driver::parse(answer).jobs;
     let [job] = jobs.as_slice() else { return None };
     let (frontend, arguments) = job.split_first()?;
-    let same = real(frontend)? == real(program)?;
-    if !same || arguments.first().is_none_or(|word| word != b"-cc1") {
+    let compiler = real(frontend)?;
+    let same = compiler == real(program)?;
+    if arguments.first().is_none_or(|word| word != b"-cc1") {
         return None;
     }
-    let mut parts = vec![Part::Word(program.to_vec())];
+    let mut parts = Vec::new();
     let mut after_main_file_name = false;
     for word in arguments {
         let part = match names.take_out(word) {
-            Part::Word(word) if after_main_file_name && word == names.base_name().as_bytes() => {
-                Part::ModuleBaseName
-            }
+            // The word may be the module's whole name.
+            _ if after_main_file_name && word == names.base_name().as_bytes() => Part::ModuleBaseName,
             Part::Word(word) if names.is_in(&word) => return None,
             part => part,
         };
@@ -128,7 +166,8 @@ fn learn(program: &[u8], answer: &[u8], names: Names<'_>) -> Option<Shape> {
         parts.push(part);
     }
     let once = |wanted: &Part| parts.iter().filter(|&part| part == wanted).count() == 1;
-    [Part::Module, Part::Shard, Part::Object].iter().all(once).then_some(parts)
+    let whole = [Part::Module, Part::Shard, Part::Object].iter().all(once);
+    whole.then(|| Template { compiler, arguments: parts, program: same.then(|| program.to_vec()) })
 }
 
 /// The file that a program's name leads to.
@@ -148,7 +187,7 @@ mod tests {
     }
 
     fn names<'a>(module: &'a str, object: &'a str) -> Names<'a> {
-        Names { module, shard: "s.bc", object }
+        Names { module, shard: "s.bc", object, others: &[] }
     }
 
     /// The answer of a driver that is this test program, so that the name leads to a file.
@@ -204,5 +243,25 @@ mod tests {
         refused([answer(&format!("\"-cc1\" {rest}")), answer("\"-x\"")].concat());
         refused(format!(" \"/bin/sh\" \"-cc1\" {rest}\n").into_bytes());
         refused(Vec::new());
+    }
+
+    #[test]
+    fn what_a_wrapper_would_run_is_known_and_not_run_without_it() {
+        let line = words("/bin/sh -c -x ir one.o -fthinlto-index=s.bc -o 1.native");
+        let text = answer(
+            "\"-cc1\" \"-main-file-name\" \"one.o\" \"-fthinlto-index=s.bc\" \"-split\" \"1.dwo\" \"-o\" \"1.native\" \"one.o\"",
+        );
+        let names = Names { others: &["1.dwo"], ..names("one.o", "1.native") };
+        let frontends = Frontends::default();
+        let template = frontends.template(&line, names, |_| Some(text)).expect("one command");
+        assert_eq!(
+            template.compiler,
+            std::env::current_exe().and_then(|own| own.canonicalize()).expect("a program")
+        );
+        let mut expected: Vec<_> = words("-cc1 -main-file-name").into_iter().map(Part::Word).collect();
+        expected.extend([Part::ModuleBaseName, Part::Shard, Part::Word(b"-split".to_vec()), Part::Other(0)]);
+        expected.extend([Part::Word(b"-o".to_vec()), Part::Object, Part::Module]);
+        assert_eq!(template.arguments, expected);
+        assert_eq!(frontends.command(&line, names, |_| None), None);
     }
 }

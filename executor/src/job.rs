@@ -353,12 +353,18 @@ fn without_driver(
     let (frontends, backend) = (context.frontends?, job.backend?);
     // With split debug information two outputs are named, which differ for each module.
     let [object] = staging.staged() else { return None };
-    let names = Names { module: backend.module, shard: backend.shard, object: object.temporary.as_str() };
-    frontends.command(words, names, |question| {
-        let command = Command::of_words(question, context.directory)?;
-        let answer = process::run(&command, context.spawner, context.cancel, context.grace).ok()?;
+    let object = object.temporary.as_str();
+    let names = Names { module: backend.module, shard: backend.shard, object, others: &[] };
+    frontends.command(words, names, |question| context.ask(question))
+}
+
+impl Context<'_> {
+    /// What a driver prints on standard error when it is asked what it would run.
+    pub(crate) fn ask(&self, question: &[Word]) -> Option<Vec<u8>> {
+        let command = Command::of_words(question, self.directory)?;
+        let answer = process::run(&command, self.spawner, self.cancel, self.grace).ok()?;
         answer.ended.status.success().then(|| answer.stderr.into_bytes())
-    })
+    }
 }
 
 impl Job<'_> {

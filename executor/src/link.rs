@@ -297,11 +297,14 @@ impl Session<'_> {
             self.spawner.prewarm(OsStr::new(compiler), wanted.len());
         }
         let jobserver = jobserver_from_env();
+        let cache = self.options.run.open_cache();
         let mut run_options = run::Options::new(self.spawner, self.cancel, self.progress);
         let history = state::history(self.directory);
         run_options.history = Some(&history);
         self.options.run.apply(&mut run_options, planned.jobs);
         run_options.jobserver = jobserver.as_ref();
+        run_options.digests = Some(records.digests());
+        run_options.cache = cache.as_deref();
         let hooks = Recording::new(graph, records);
         let report = run::run(graph, wanted, &run_options, &hooks);
         hooks.result()?;

@@ -149,7 +149,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         directory: options.directory,
         expected: options.expected,
         grace: options.grace,
-        frontends: (backends >= frontend::MANY).then_some(&frontends),
+        frontends: (backends >= frontend::MANY || options.cache.is_some()).then_some(&frontends),
         places: options.places,
         digests: options.digests.unwrap_or(&digests),
         cache: options.cache,
@@ -196,6 +196,10 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     if let Err(error) = estimates.history().save() {
         // The next run's estimates are worse, and nothing else.
         eprintln!("distlto: note: {error}");
+    }
+    // The results are right all the same.
+    for trouble in options.cache.map(|cache| cache.troubles()).unwrap_or_default() {
+        eprintln!("distlto: warning: {trouble}");
     }
     options.progress.summary(report.counts(), report.wall);
     report

@@ -3,10 +3,14 @@
 //! One definition, so that an option is spelled and explained alike everywhere. Knows nothing of what is run.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
-use crate::cache::store::limits::parse_size;
+use crate::cache::ResultCache;
+use crate::cache::results::Results;
+use crate::cache::store::Limits;
+use crate::cache::store::limits::{parse_age, parse_size};
 use crate::memory::Limit;
 use crate::progress::{Progress, Style, of_style};
 use crate::run;
@@ -34,6 +38,19 @@ pub struct RunArgs {
     /// Keep what jobs took in this file, for the estimates of the next run
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
+    /// Take results of backend compilations from this directory, and keep them there
+    ///
+    /// A result is found again wherever the same compiler compiles the same contents in the same way: in another checkout,
+    /// under other names, on another machine that shares the directory. Many links may use one directory at once. Only
+    /// verified results are kept, and what is read is verified. See `distlto cache`.
+    #[arg(long, value_name = "DIR", env = "DISTLTO_CACHE", value_parser = clap::value_parser!(PathBuf))]
+    pub cache: Option<PathBuf>,
+    /// Let the directory of --cache grow to so many bytes [default: 10G]; K, M, G and T stand for powers of 1024
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub cache_size: Option<u64>,
+    /// Drop results that were not used for so long from the directory of --cache: 30d, 12h, 90m
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    pub cache_age: Option<Duration>,
     /// Print each command and what it took
     #[arg(short, long, overrides_with = "quiet")]
     pub verbose: bool,
@@ -58,6 +75,19 @@ impl RunArgs {
             options.history = Some(history);
         }
         options.policy = if self.keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
+    }
+
+    /// Opens the cache that is asked for. One that cannot be used costs time only, and is warned of.
+    pub fn open_cache(&self) -> Option<Box<dyn ResultCache>> {
+        let directory = self.cache.as_deref().filter(|directory| !directory.as_os_str().is_empty())?;
+        let limits = Limits { size: self.cache_size.or(Limits::default().size), age: self.cache_age };
+        match Results::open(directory, limits) {
+            Ok(results) => Some(Box::new(results)),
+            Err(error) => {
+                eprintln!("distlto: warning: the cache {} is not used: {error}", directory.display());
+                None
+            }
+        }
     }
 
     /// What is told while it runs.

@@ -124,8 +124,10 @@ impl Round<'_> {
         }
         make_directories(graph, &wanted)?;
         self.prewarm(&wanted);
+        let cache = self.args.run.open_cache();
         let mut options = run::Options::new(self.spawner, self.cancel, self.progress);
         self.args.run.apply(&mut options, None);
+        options.cache = cache.as_deref();
         options.jobserver = self.jobserver;
         options.digests = Some(records.digests());
         let watching = Watching {

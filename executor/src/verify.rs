@@ -9,6 +9,7 @@ mod inputs;
 mod outputs;
 mod refusal;
 
+pub(crate) use inputs::NO_SHARD;
 pub use inputs::{Backend, Modules};
 pub use outputs::{Role, Written, check_object, check_result};
 pub use refusal::{Refusal, Refused};

@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::bitcode::{self, BitcodeError, Item, ModuleHash, SubBlock, Walk};
 use crate::module::{hash, number};
 
-pub use rename::rename;
+pub use rename::{Apart, Entry, apart, rename};
 
 const REMEDY: &str = "run the thin link again; a shard is written only by a thin link that succeeds";
 

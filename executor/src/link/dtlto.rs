@@ -127,7 +127,11 @@ fn own_arguments(options: &Options, directory: &str) -> impl Iterator<Item = Str
     // A path of another encoding has no spelling among a linker's options; there is no history then.
     let history = options.run.history.clone().unwrap_or_else(|| state::history(directory));
     let history = history.to_str().map(|history| format!("--history={history}"));
-    [jobs, keep_going, verbose, quiet, memory, history].into_iter().flatten()
+    let cache = options.run.cache.as_deref().and_then(Path::to_str).map(|cache| format!("--cache={cache}"));
+    let cache_size = options.run.cache_size.map(|bytes| format!("--cache-size={bytes}"));
+    let cache_age = options.run.cache_age.map(|age| format!("--cache-age={}s", age.as_secs()));
+    let all = [jobs, keep_going, verbose, quiet, memory, history, cache, cache_size, cache_age];
+    all.into_iter().flatten()
 }
 
 fn own_distributor() -> Result<PathBuf, LinkError> {

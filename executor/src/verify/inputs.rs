@@ -14,7 +14,7 @@ use distlto_prepare::write::IoError;
 use super::{Refusal, Refused};
 
 /// The name that stands for "no shard": clang compiles the module without importing.
-const NO_SHARD: &str = "/dev/null";
+pub(crate) const NO_SHARD: &str = "/dev/null";
 
 /// One backend compilation's inputs, as the command names them.
 #[derive(Debug, Clone, Copy)]

@@ -15,13 +15,18 @@ const GOOD: &[u8] = b"an earlier object";
 /// Runs `body` as the compiler of `a.o` and expects a refusal that holds `expected`.
 #[track_caller]
 fn refused(expected: &str, body: &str) {
+    refused_with(1, expected, body);
+}
+
+#[track_caller]
+fn refused_with(code: u8, expected: &str, body: &str) {
     let link = Link::new(22);
     fs::create_dir(link.path("out")).unwrap();
     link.write("out/a.o", GOOD);
     let report = link.opt(&link.compiler(body));
     let cause = cause(&report);
     assert!(cause.starts_with("a.o: ") && cause.contains(expected), "{cause}");
-    assert_eq!(report.exit_code(), 1);
+    assert_eq!(report.exit_code(), code);
     assert_eq!(link.read("out/a.o"), GOOD);
     assert_eq!(link.temporaries(), Vec::<std::path::PathBuf>::new());
 }
@@ -84,11 +89,11 @@ fn writes_a_directory_in_place_of_an_object() {
 fn changes_its_inputs() {
     let good = "clang-22 -c a.c -o \"$out\"";
     let changed = "a.o changed while the command ran";
-    refused(changed, &format!("{good}; cp a.o x.o; mv x.o a.o"));
-    refused(changed, &format!("{good}; cp -p a.o x.o; cp -p b.o a.o; touch -r x.o a.o"));
-    refused("a.o.thinlto.bc changed while", &format!("{good}; cp b.o.thinlto.bc a.o.thinlto.bc"));
+    refused_with(3, changed, &format!("{good}; cp a.o x.o; mv x.o a.o"));
+    refused_with(3, changed, &format!("{good}; cp -p a.o x.o; cp -p b.o a.o; touch -r x.o a.o"));
+    refused_with(3, "a.o.thinlto.bc changed while", &format!("{good}; cp b.o.thinlto.bc a.o.thinlto.bc"));
     // A failure may have come from the change, so that is told.
-    refused(changed, "rm a.o; exit 1");
+    refused_with(3, changed, "rm a.o; exit 1");
 }
 
 #[test]

@@ -1,0 +1,37 @@
+//! Bytes for a digest, each piece after a tag and its length, so that no two lists of pieces are the same bytes.
+//!
+//! Knows nothing of what the pieces are.
+
+use distlto_planner::digests::{Digest, Hasher};
+
+/// Collects pieces.
+#[derive(Debug, Clone, Default)]
+pub struct Framed(Hasher);
+
+impl Framed {
+    /// Begins with what the digest is of, and in which version.
+    pub fn new(what: &str) -> Self {
+        let mut framed = Self::default();
+        framed.add("what", what);
+        framed
+    }
+
+    /// The next piece.
+    pub fn add(&mut self, tag: &str, piece: impl AsRef<[u8]>) {
+        for part in [tag.as_bytes(), piece.as_ref()] {
+            self.0.update(&(part.len() as u64).to_le_bytes());
+            self.0.update(part);
+        }
+    }
+
+    /// The next piece: content, by its digest.
+    pub fn content(&mut self, tag: &str, digest: &Digest) {
+        self.add(tag, digest.hash);
+        self.0.update(&digest.size.to_le_bytes());
+    }
+
+    /// The digest of all pieces.
+    pub fn finish(self) -> Digest {
+        self.0.finish()
+    }
+}

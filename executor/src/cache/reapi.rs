@@ -1,0 +1,228 @@
+//! An action's digest as the Remote Execution API computes it, so that a local cache and a remote one have one key.
+//!
+//! Command, input tree and Action are messages of `remote_execution.proto` (bazelbuild/remote-apis, v2) in their canonical
+//! encoding: fields in order, files, directories, variables and outputs sorted. The messages are declared here: the crate
+//! that has them all cannot be built without a gRPC server, and a digest needs eight. Knows nothing of networks.
+//!
+//! The input root is the working directory, or the lowest directory above it that holds every input of a command with
+//! relative paths, or the root of the file system for a command that names a file by an absolute path. Every input is a
+//! plain file that cannot be executed. The compiler, which is no input, stands in the Action's `salt`.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use distlto_planner::digests::Digest;
+use prost::Message;
+
+#[derive(Clone, PartialEq, Message)]
+struct DigestMessage {
+    #[prost(string, tag = "1")]
+    hash: String,
+    #[prost(int64, tag = "2")]
+    size_bytes: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct FileNode {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(message, optional, tag = "2")]
+    digest: Option<DigestMessage>,
+    #[prost(bool, tag = "4")]
+    is_executable: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct DirectoryNode {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(message, optional, tag = "2")]
+    digest: Option<DigestMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Directory {
+    #[prost(message, repeated, tag = "1")]
+    files: Vec<FileNode>,
+    #[prost(message, repeated, tag = "2")]
+    directories: Vec<DirectoryNode>,
+}
+
+/// A variable of a command, or a property of a platform.
+#[derive(Clone, PartialEq, Message)]
+struct Pair {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    value: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Platform {
+    #[prost(message, repeated, tag = "1")]
+    properties: Vec<Pair>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Command {
+    #[prost(string, repeated, tag = "1")]
+    arguments: Vec<String>,
+    #[prost(message, repeated, tag = "2")]
+    environment_variables: Vec<Pair>,
+    #[prost(message, optional, tag = "5")]
+    platform: Option<Platform>,
+    #[prost(string, tag = "6")]
+    working_directory: String,
+    #[prost(string, repeated, tag = "7")]
+    output_paths: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Action {
+    #[prost(message, optional, tag = "1")]
+    command_digest: Option<DigestMessage>,
+    #[prost(message, optional, tag = "2")]
+    input_root_digest: Option<DigestMessage>,
+    #[prost(bytes = "vec", tag = "9")]
+    salt: Vec<u8>,
+    #[prost(message, optional, tag = "10")]
+    platform: Option<Platform>,
+}
+
+/// An action to be digested.
+#[derive(Debug, Clone, Copy)]
+pub struct Spec<'a> {
+    /// The command's words.
+    pub arguments: &'a [&'a str],
+    /// Variables that the command reads, in any order.
+    pub environment: &'a [(String, String)],
+    /// What it writes, as it names it, in any order.
+    pub outputs: &'a [&'a str],
+    /// Where it runs: an absolute path.
+    pub directory: &'a str,
+    /// What it reads, as it names it, in any order; one file may be named more than once.
+    pub inputs: &'a [(&'a str, Digest)],
+    /// What else decides its result.
+    pub salt: &'a [u8],
+    /// What a worker has to be, in any order.
+    pub platform: &'a [(String, String)],
+}
+
+/// The messages of an action, encoded, for one who sends them somewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encoded {
+    /// Of the Action: the key.
+    pub digest: Digest,
+    /// The Action.
+    pub action: Vec<u8>,
+    /// The Command.
+    pub command: Vec<u8>,
+    /// The directories of the input tree; the root is the last one.
+    pub directories: Vec<(Digest, Vec<u8>)>,
+}
+
+/// Encodes an action. `None` if two inputs cannot be in one tree: a file where another one's directory is, or one path
+/// with two contents.
+pub fn encode(spec: &Spec<'_>) -> Option<Encoded> {
+    let base: Vec<&str> = clean(&[], spec.directory);
+    let names = || spec.inputs.iter().map(|(name, _)| *name).chain(spec.outputs.iter().copied());
+    let absolute = names().any(|name| name.starts_with('/'));
+    let common = |name: &str| {
+        let path = clean(&base, name);
+        base.iter().zip(&path).take_while(|(one, other)| one == other).count()
+    };
+    let depth = if absolute { 0 } else { names().map(common).min().unwrap_or(base.len()) };
+    let mut root = Tree::default();
+    for (name, digest) in spec.inputs {
+        root.add(&clean(&base, name)[depth..], *digest)?;
+    }
+    let mut directories = Vec::new();
+    let input_root = root.encode(&mut directories);
+    let mut outputs: Vec<String> = spec.outputs.iter().map(|&output| output.to_owned()).collect();
+    outputs.sort_unstable();
+    let platform = (!spec.platform.is_empty()).then(|| Platform { properties: pairs(spec.platform) });
+    let command = Command {
+        arguments: spec.arguments.iter().map(|&word| word.to_owned()).collect(),
+        environment_variables: pairs(spec.environment),
+        platform: platform.clone(),
+        working_directory: base[depth..].join("/"),
+        output_paths: outputs,
+    };
+    let command = command.encode_to_vec();
+    let action = Action {
+        command_digest: Some(message(&Digest::of(&command))),
+        input_root_digest: Some(message(&input_root)),
+        salt: spec.salt.to_vec(),
+        platform,
+    };
+    let action = action.encode_to_vec();
+    Some(Encoded { digest: Digest::of(&action), action, command, directories })
+}
+
+fn pairs(pairs: &[(String, String)]) -> Vec<Pair> {
+    let mut pairs: Vec<_> =
+        pairs.iter().map(|(name, value)| Pair { name: name.clone(), value: value.clone() }).collect();
+    pairs.sort_unstable_by(|one, other| (&one.name, &one.value).cmp(&(&other.name, &other.value)));
+    pairs
+}
+
+fn message(digest: &Digest) -> DigestMessage {
+    // No file is larger.
+    DigestMessage { hash: digest.hex(), size_bytes: i64::try_from(digest.size).unwrap_or(i64::MAX) }
+}
+
+/// The components of a path that is taken from `base`.
+fn clean<'a>(base: &[&'a str], path: &'a str) -> Vec<&'a str> {
+    let mut parts = if path.starts_with('/') { Vec::new() } else { base.to_vec() };
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts
+}
+
+/// A directory of the input tree.
+#[derive(Default)]
+struct Tree<'a> {
+    files: BTreeMap<&'a str, Digest>,
+    directories: BTreeMap<&'a str, Tree<'a>>,
+}
+
+impl<'a> Tree<'a> {
+    fn add(&mut self, path: &[&'a str], digest: Digest) -> Option<()> {
+        match path {
+            [] => None,
+            [name] if self.directories.contains_key(name) => None,
+            [name] => match self.files.entry(name) {
+                Entry::Occupied(known) => (*known.get() == digest).then_some(()),
+                Entry::Vacant(free) => {
+                    free.insert(digest);
+                    Some(())
+                }
+            },
+            [name, ..] if self.files.contains_key(name) => None,
+            [name, rest @ ..] => self.directories.entry(name).or_default().add(rest, digest),
+        }
+    }
+
+    fn encode(&self, all: &mut Vec<(Digest, Vec<u8>)>) -> Digest {
+        let node = |(name, digest): (&&str, &Digest)| FileNode {
+            name: (*name).to_owned(),
+            digest: Some(message(digest)),
+            is_executable: false,
+        };
+        let directories = self.directories.iter().map(|(name, tree)| DirectoryNode {
+            name: (*name).to_owned(),
+            digest: Some(message(&tree.encode(all))),
+        });
+        let directory =
+            Directory { directories: directories.collect(), files: self.files.iter().map(node).collect() };
+        let bytes = directory.encode_to_vec();
+        let digest = Digest::of(&bytes);
+        all.push((digest, bytes));
+        digest
+    }
+}
