@@ -82,7 +82,10 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         runner: &runner,
     });
     let planned = match planned {
-        Ok(Planned::Link(planned)) => planned,
+        Ok(Planned::Link(planned, unkept)) => {
+            unkept.finish(&planned.plan)?;
+            planned
+        }
         Ok(Planned::Unchanged) => {
             held.discard()?;
             return Err(LinkError::NothingToIndex);

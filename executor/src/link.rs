@@ -6,8 +6,10 @@
 
 mod dtlto;
 mod final_link;
+mod keeping;
 mod line_cache;
 mod lock;
+mod phases;
 pub(crate) mod state;
 mod unchanged;
 
@@ -23,8 +25,9 @@ use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_planner::index::{self, IndexError, Planned, PlannedLink};
 use distlto_planner::link_line::LinkLineError;
 use distlto_planner::response::{self, ResponseError};
-use distlto_planner::runner::ToolError;
+use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::thin_link::ThinLinkError;
+use distlto_planner::unkept::Unkept;
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::store::Store;
 use distlto_prepare::write::IoError;
@@ -42,7 +45,9 @@ use crate::tokens::jobserver_from_env;
 use crate::tool::ToolRunner;
 use crate::up_to_date::{Recording, Records};
 
+use keeping::Keeping;
 pub use lock::Busy;
+use phases::Timed;
 
 /// How to link.
 #[derive(Debug, Default)]
@@ -220,16 +225,18 @@ impl Session<'_> {
             self.spawner.prewarm(OsStr::new(&lossy(compiler)), 1);
         }
         let store = self.options.store.as_deref().map(Store::open).transpose()?;
-        let planned = index::plan(self.request(store.as_ref()))?;
-        let Planned::Link(planned) = planned else { return Ok(None) };
+        let runner = Timed::new(self.runner);
+        let planned = index::plan(self.request(store.as_ref(), &runner))?;
+        let Planned::Link(planned, unkept) = planned else { return Ok(None) };
         for option in &planned.not_done {
             eprintln!("distlto: warning: {option} is ignored: a distributed link writes objects only");
         }
         let graph = planned.plan.to_graph()?;
+        runner.tell(self.progress);
         if let Some(path) = &self.options.save_plan {
             distlto_prepare::write::write_if_changed(path, &distlto_planner::graph::json::to_bytes(&graph))?;
         }
-        let code = self.compile_and_link(&planned, &graph)?;
+        let code = self.compile_and_link(&planned, &unkept, &graph)?;
         if code == 0 {
             line_cache::save(self.directory, self.key, self.link)?;
             unchanged::record(self.directory, self.key, &planned, self.link, self.started)?;
@@ -238,28 +245,31 @@ impl Session<'_> {
     }
 
     /// How planning is to go.
-    fn request<'s>(&'s self, store: Option<&'s Store>) -> index::Request<'s> {
+    fn request<'s>(&'s self, store: Option<&'s Store>, runner: &'s dyn Runner) -> index::Request<'s> {
         index::Request {
             link: self.link,
             state: self.directory,
             compiler: self.options.compiler.as_deref(),
             backend_args: &self.options.backend_args,
             store,
-            runner: self.runner,
+            runner,
         }
     }
 
-    fn compile_and_link(&self, planned: &PlannedLink, graph: &ActionGraph) -> Result<u8, LinkError> {
+    fn compile_and_link(
+        &self,
+        planned: &PlannedLink,
+        unkept: &Unkept,
+        graph: &ActionGraph,
+    ) -> Result<u8, LinkError> {
         let records = Records::open(Path::new(self.directory))?;
-        let of_kind = |kind| graph.actions().filter(move |(_, action)| action.kind == kind).map(|(id, _)| id);
-        let backends: Vec<ActionId> = of_kind(ActionKind::Opt).collect();
-        // What they depend on has just run, so each is asked about by itself.
-        let wanted = records.out_of_date(graph, &backends)?;
+        let keeping = Keeping { graph, unkept, records: &records };
+        let wanted = keeping.out_of_date()?;
         let result = std::thread::scope(|scope| {
-            let recording = scope.spawn(|| record_planning(graph, &records));
-            let result = self.compile(planned, graph, &wanted, &records);
-            let recorded = recording.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            result.and_then(|code| recorded.map(|()| code).map_err(LinkError::from))
+            let kept = scope.spawn(|| keeping.finish(&planned.plan, self.cancel));
+            let result = self.compile(planned, &keeping, &wanted);
+            let kept = kept.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            result.and_then(|code| kept.map(|()| code).map_err(LinkError::from))
         });
         records.save()?;
         let code = result?;
@@ -267,12 +277,15 @@ impl Session<'_> {
             return Ok(code);
         }
         self.summarise(planned, wanted.len());
-        for id in of_kind(ActionKind::Link) {
+        let links = graph.actions().filter(|(_, action)| action.kind == ActionKind::Link).map(|(id, _)| id);
+        for id in links {
             let output_exists = planned.plan.output.exists();
             if output_exists && records.out_of_date(graph, &[id])?.is_empty() {
                 continue;
             }
-            let code = final_link::run(planned, self.directory, self.runner, &planned.warnings)?;
+            let code = phases::during("final link", self.progress, || {
+                final_link::run(planned, self.directory, self.runner, &planned.warnings)
+            })?;
             if code != 0 {
                 return Ok(code);
             }
@@ -285,9 +298,8 @@ impl Session<'_> {
     fn compile(
         &self,
         planned: &PlannedLink,
-        graph: &ActionGraph,
+        keeping: &Keeping<'_>,
         wanted: &[ActionId],
-        records: &Records,
     ) -> Result<u8, LinkError> {
         if wanted.is_empty() {
             nothing_to_do(self.options, self.progress, self.started);
@@ -303,10 +315,12 @@ impl Session<'_> {
         run_options.history = Some(&history);
         self.options.run.apply(&mut run_options, planned.jobs);
         run_options.jobserver = jobserver.as_ref();
-        run_options.digests = Some(records.digests());
+        let provide = |id| keeping.provide(id);
+        run_options.provide = Some(&provide);
+        run_options.digests = Some(keeping.records.digests());
         run_options.cache = cache.as_deref();
-        let hooks = Recording::new(graph, records);
-        let report = run::run(graph, wanted, &run_options, &hooks);
+        let hooks = Recording::new(keeping.graph, keeping.records);
+        let report = run::run(keeping.graph, wanted, &run_options, &hooks);
         hooks.result()?;
         Ok(report.exit_code())
     }
@@ -353,15 +367,4 @@ fn nothing_to_do(options: &Options, progress: &dyn Progress, started: SystemTime
 /// Passes on what a tool printed. A standard error that is gone is no reason to fail a link.
 pub(crate) fn show(text: &[u8]) {
     let _ = io::stderr().lock().write_all(text);
-}
-
-/// Records the steps that planning has taken, for whoever asks later what would run.
-fn record_planning(graph: &ActionGraph, records: &Records) -> Result<(), IoError> {
-    let taken = |kind| matches!(kind, ActionKind::Prepare | ActionKind::ThinLink);
-    for (id, _) in graph.actions().filter(|(_, action)| taken(action.kind)) {
-        for id in records.out_of_date(graph, &[id])? {
-            records.finished(graph, id)?;
-        }
-    }
-    Ok(())
 }

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use distlto_planner::digests::FileDigests;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_prepare::kind::Native;
+use distlto_prepare::write::IoError;
 use jobserver::Client;
 
 use crate::cache::ResultCache;
@@ -36,6 +37,9 @@ use crate::tokens::Tokens;
 use crate::verify::Modules;
 use runner::{Event, Runner};
 use workers::Workers;
+
+/// Has the files be there that an action reads.
+pub type Provide<'a> = dyn Fn(ActionId) -> Result<(), IoError> + Sync + 'a;
 
 /// How to run.
 pub struct Options<'a> {
@@ -67,6 +71,8 @@ pub struct Options<'a> {
     pub repeat: Option<&'a dyn Fn(ActionId) -> String>,
     /// What files hold, as far as the caller has looked; nothing so far when `None`.
     pub digests: Option<&'a FileDigests>,
+    /// Has the files be there that an action reads, on the thread that is about to run it; they are when `None`.
+    pub provide: Option<&'a Provide<'a>>,
     /// Where results are looked for before commands run, and kept.
     pub cache: Option<&'a dyn ResultCache>,
 }
@@ -89,6 +95,7 @@ impl<'a> Options<'a> {
             history: None,
             repeat: None,
             digests: None,
+            provide: None,
             cache: None,
         }
     }
@@ -162,7 +169,15 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     });
     let (schedule, mut ended, estimates) = thread::scope(|scope| {
         let tokens = Tokens::new(options.jobserver, sender.clone(), Event::Token);
-        let workers = Workers { scope, context: &context, graph, sender, idle: Vec::new(), all: Vec::new() };
+        let workers = Workers {
+            scope,
+            context: &context,
+            graph,
+            provide: options.provide,
+            sender,
+            idle: Vec::new(),
+            all: Vec::new(),
+        };
         let mut runner = Runner {
             graph,
             options,

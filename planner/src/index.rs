@@ -23,6 +23,7 @@ use crate::rewrite::thin_words;
 use crate::runner::{Runner, ToolError};
 use crate::scratch::Scratch;
 use crate::thin_link::{ThinLink, ThinLinkError};
+use crate::unkept::Unkept;
 use crate::words::{Word, lossy, path_of};
 
 /// Why a link could not be planned.
@@ -106,8 +107,8 @@ pub struct Request<'a> {
 /// What planning a link gave.
 #[derive(Debug)]
 pub enum Planned {
-    /// A distributed link.
-    Link(Box<PlannedLink>),
+    /// A distributed link. Whoever compiles keeps each shard before its backend starts, and then the rest.
+    Link(Box<PlannedLink>, Unkept),
     /// No input is ThinLTO bitcode, or the line asks for output that only the linker itself writes: it is to be
     /// run as it is.
     Unchanged,
@@ -176,9 +177,8 @@ pub fn plan(request: Request<'_>) -> Result<Planned, IndexError> {
     let scratch = Scratch::new(Path::new(request.state), thin_link.ids.len())?;
     let linked = thin_link.run(&scratch, request.runner)?;
     let planning = Planning { request, arguments, inputs, flags, compiler, jobs };
-    let planned = planning.finish(linked)?;
-    scratch.close()?;
-    Ok(Planned::Link(Box::new(planned)))
+    let (planned, unkept) = planning.finish(linked)?;
+    Ok(Planned::Link(Box::new(planned), unkept.with(scratch)))
 }
 
 /// Options with which the linker stops before the program, or writes what only it can.

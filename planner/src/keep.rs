@@ -10,7 +10,6 @@ use std::path::Path;
 
 use distlto_prepare::names::escape_path;
 use distlto_prepare::write::{IoError, remove, write_if_changed};
-use rayon::prelude::*;
 
 use crate::front::in_search_path;
 use crate::link_plan::LinkPlan;
@@ -54,17 +53,15 @@ pub fn regular_object_place(state: &str) -> String {
     format!("{state}/regular-lto.o")
 }
 
-/// Writes the shards and import lists whose content differs.
-pub fn shards(state: &str, modules: &[IndexedModule]) -> Result<(), IoError> {
-    modules.par_iter().try_for_each(|module| {
-        let places = ModulePlaces::of(state, &module.id);
-        write_if_changed(Path::new(&places.shard), &module.shard)?;
-        let mut imports = module.imports.join("\n");
-        if !imports.is_empty() {
-            imports.push('\n');
-        }
-        write_if_changed(Path::new(&places.imports), imports.as_bytes()).map(|_| ())
-    })
+/// Writes a module's shard and import list where their content differs.
+pub fn shard(state: &str, module: &IndexedModule) -> Result<(), IoError> {
+    let places = ModulePlaces::of(state, &module.id);
+    let mut imports = module.imports.join("\n");
+    if !imports.is_empty() {
+        imports.push('\n');
+    }
+    write_if_changed(Path::new(&places.imports), imports.as_bytes())?;
+    write_if_changed(Path::new(&places.shard), &module.shard).map(|_| ())
 }
 
 /// Writes the object of regular LTO, or removes the one of an earlier link that needed it.

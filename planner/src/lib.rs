@@ -31,4 +31,5 @@ pub mod scratch;
 pub mod search;
 pub mod shard;
 pub mod thin_link;
+pub mod unkept;
 pub mod words;

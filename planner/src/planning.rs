@@ -19,6 +19,7 @@ use crate::module::Module;
 use crate::rewrite::{Fate, Fates, final_words};
 use crate::shard::Cost;
 use crate::thin_link::{IndexedModule, ThinLinked, traced_file};
+use crate::unkept::Unkept;
 use crate::words::lossy;
 
 /// The program of a thin link's own command.
@@ -35,14 +36,13 @@ pub(crate) struct Planning<'a> {
 }
 
 impl Planning<'_> {
-    /// Makes the plan and keeps it with all it names.
-    pub(crate) fn finish(self, linked: ThinLinked) -> Result<PlannedLink, IndexError> {
+    /// Makes the plan, and keeps what it takes to tell which backends are out of date.
+    pub(crate) fn finish(self, linked: ThinLinked) -> Result<(PlannedLink, Unkept), IndexError> {
         let state = self.request.state;
         let fates = Fates::of(&linked.outcome);
         let merged = self.regular_object(&fates, linked.regular_object.as_deref())?;
         keep::regular_object(state, merged)?;
         keep::toolchain(state, &self.compiler)?;
-        keep::shards(state, &linked.modules)?;
         let merged = merged.map(|_| keep::regular_object_place(state));
         let by_id = inputs::by_id(&self.inputs);
         let modules = linked
@@ -62,14 +62,15 @@ impl Planning<'_> {
             modules,
             link: self.link_step(&linked, &fates, merged.as_deref(), output),
         };
-        keep::plan(state, &plan)?;
-        Ok(PlannedLink {
+        let unkept = Unkept::after_comparison(state, linked.modules)?;
+        let planned = PlannedLink {
             plan,
             not_done: self.flags.not_done,
             warnings: linked.stderr,
             absent: self.inputs.absent,
             jobs: self.jobs,
-        })
+        };
+        Ok((planned, unkept))
     }
 
     /// The object of regular LTO, if the link needs it: some loaded module has no shard, or has code beside its

@@ -186,6 +186,26 @@ impl Project {
         self.folder.write("tools/rule", rule).map(drop)
     }
 
+    /// Has a script run in place of the linker's thin link: `$linker` is the linker, and `$prefix` the directory where it
+    /// is told to write shards.
+    pub fn replace_thin_link(&self, script: &str) -> Result<()> {
+        let text = format!(
+            r#"linker='{linker}'
+case " $* " in
+  *thinlto-index-only*)
+    for word in "$@"; do
+      case "$word" in --thinlto-prefix-replace=*) prefix=${{word#*;}} ;; esac
+    done
+    {script}
+    exit 0 ;;
+esac
+exec "$linker" "$@"
+"#,
+            linker = self.tool("ld.lld")?,
+        );
+        self.script("ld.lld", &text)
+    }
+
     fn write_clang(&self) -> Result<()> {
         let text = format!(
             r#"index= out= module= previous=

@@ -28,7 +28,7 @@ const DISTRIBUTOR: &str = "distlto-distribute";
 /// Links; returns the linker's exit code. `None` when the command is to be run as it is.
 pub(super) fn run(session: &Session<'_>) -> Result<Option<u8>, LinkError> {
     let store = session.options.store.as_deref().map(Store::open).transpose()?;
-    let request = session.request(store.as_ref());
+    let request = session.request(store.as_ref(), session.runner);
     // The linker is asked while the inputs are looked at.
     let (prepared, known) = std::thread::scope(|scope| {
         let known = scope.spawn(|| knows_distributors(&session.link.linker, session.runner));

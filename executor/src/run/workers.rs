@@ -8,8 +8,8 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 
 use distlto_planner::graph::{ActionGraph, ActionId};
 
-use super::jobs;
 use super::runner::Event;
+use super::{Provide, jobs};
 use crate::job::{self, Attempt, Cause, Context};
 use crate::report::{Origin, Phases};
 
@@ -18,12 +18,21 @@ pub(super) struct Workers<'scope, 'env> {
     pub(super) scope: &'scope Scope<'scope, 'env>,
     pub(super) context: &'scope Context<'env>,
     pub(super) graph: &'scope ActionGraph,
+    pub(super) provide: Option<&'scope Provide<'env>>,
     pub(super) sender: Sender<Event>,
     pub(super) idle: Vec<usize>,
     pub(super) all: Vec<(Sender<ActionId>, ScopedJoinHandle<'scope, ()>)>,
 }
 
-impl Workers<'_, '_> {
+/// What running an action takes.
+#[derive(Clone, Copy)]
+struct Work<'scope, 'env> {
+    graph: &'scope ActionGraph,
+    context: &'scope Context<'env>,
+    provide: Option<&'scope Provide<'env>>,
+}
+
+impl<'scope, 'env> Workers<'scope, 'env> {
     /// The number of a worker that has nothing to do; `None` at the system's limit of threads.
     pub(super) fn take(&mut self) -> Option<usize> {
         self.idle.pop().or_else(|| self.start())
@@ -35,22 +44,26 @@ impl Workers<'_, '_> {
             // A worker ends only when this structure is dropped, so it takes what it is sent.
             Some(worker) => drop(self.all[worker].0.send(action)),
             // At the system's limit of threads, one action at a time is better than none.
-            None => drop(self.sender.send(ended(None, self.graph, action, self.context))),
+            None => drop(self.sender.send(self.work().ended(None, action))),
         }
+    }
+
+    fn work(&self) -> Work<'scope, 'env> {
+        Work { graph: self.graph, context: self.context, provide: self.provide }
     }
 
     /// Starts a worker, if the system lets us.
     fn start(&mut self) -> Option<usize> {
         let (give, take) = mpsc::channel();
         let worker = self.all.len();
-        let (graph, context, sender) = (self.graph, self.context, self.sender.clone());
-        let work = move || {
+        let (work, sender) = (self.work(), self.sender.clone());
+        let run = move || {
             for action in take {
                 // The receiver lives until every action has ended.
-                let _ = sender.send(ended(Some(worker), graph, action, context));
+                let _ = sender.send(work.ended(Some(worker), action));
             }
         };
-        let handle = thread::Builder::new().spawn_scoped(self.scope, work).ok()?;
+        let handle = thread::Builder::new().spawn_scoped(self.scope, run).ok()?;
         self.all.push((give, handle));
         Some(worker)
     }
@@ -67,26 +80,31 @@ impl Workers<'_, '_> {
     }
 }
 
-/// Runs an action to its end.
-fn ended(worker: Option<usize>, graph: &ActionGraph, action: ActionId, context: &Context<'_>) -> Event {
-    let attempt = catch_unwind(AssertUnwindSafe(|| attempt(graph, action, context)));
-    let attempt = Box::new(attempt.unwrap_or_else(|_| internal(graph, action)));
-    Event::Ended { worker, action, attempt }
-}
+impl Work<'_, '_> {
+    /// Runs an action to its end.
+    fn ended(self, worker: Option<usize>, action: ActionId) -> Event {
+        let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(action)));
+        let internal = |label| Cause::Internal { label };
+        let attempt = Box::new(attempt.unwrap_or_else(|_| self.failed(action, internal)));
+        Event::Ended { worker, action, attempt }
+    }
 
-fn attempt(graph: &ActionGraph, action: ActionId, context: &Context<'_>) -> Attempt {
-    let others = jobs::others_of(graph, action);
-    job::run(&jobs::job_of(graph, action, &others), context)
-}
+    fn attempt(self, action: ActionId) -> Attempt {
+        if let Some(Err(source)) = self.provide.map(|provide| provide(action)) {
+            return self.failed(action, |label| Cause::Io { label, source });
+        }
+        let others = jobs::others_of(self.graph, action);
+        job::run(&jobs::job_of(self.graph, action, &others), self.context)
+    }
 
-/// A worker's panic ends its action, not the run, whose other objects are good.
-fn internal(graph: &ActionGraph, action: ActionId) -> Attempt {
-    let label = graph.action(action).label.clone();
-    Attempt {
-        finished: None,
-        stderr: String::new(),
-        origin: Origin::default(),
-        phases: Phases::default(),
-        result: Err(Cause::Internal { label }),
+    /// A panic or a full disk ends an action, not the run, whose other objects are good.
+    fn failed(self, action: ActionId, cause: impl FnOnce(String) -> Cause) -> Attempt {
+        Attempt {
+            finished: None,
+            stderr: String::new(),
+            origin: Origin::default(),
+            phases: Phases::default(),
+            result: Err(cause(self.graph.action(action).label.clone())),
+        }
     }
 }

@@ -119,7 +119,10 @@ pub fn plan_of(command: &[Word], state: &str, compiler: Option<&str>) -> Result<
         runner: &Processes,
     })?;
     match planned {
-        Planned::Link(planned) => Ok(planned.plan),
+        Planned::Link(planned, unkept) => {
+            unkept.finish(&planned.plan)?;
+            Ok(planned.plan)
+        }
         Planned::Unchanged => panic!("the link has ThinLTO inputs"),
     }
 }
