@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{AtFlags, CWD, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
+use rustix::io::Errno;
 
 use crate::temporaries::Temporaries;
 use crate::write::{self, IoError};
@@ -107,8 +108,15 @@ impl Blobs {
         Ok(true)
     }
 
-    /// Makes `path` a file with the content of this digest. An error is one of `path`.
-    pub fn place(&self, digest: &Digest, path: &Path, how: Placing) -> Result<Placed, IoError> {
+    /// Makes `path` a file with the content of this digest, and of this size if that is known. An error is one of
+    /// `path`.
+    pub fn place(
+        &self,
+        digest: &Digest,
+        size: Option<u64>,
+        path: &Path,
+        how: Placing,
+    ) -> Result<Placed, IoError> {
         let blob = self.file("blobs", digest);
         let found = match fs::symlink_metadata(&blob) {
             Ok(found) => found,
@@ -117,6 +125,9 @@ impl Blobs {
         };
         if !found.is_file() {
             return Ok(discard(&blob, &not_a_file()));
+        }
+        if size.is_some_and(|size| size != found.len()) {
+            return Ok(discard(&blob, &damaged()));
         }
         if self.reflinks.load(Ordering::Relaxed) {
             match self.place_by(digest, path, |to| reflink(&blob, to, how)) {
@@ -199,18 +210,27 @@ pub fn from_hex(text: &str) -> Option<Digest> {
 }
 
 /// Reads a regular file that is no symbolic link. What is in its place may be anything, such as a pipe: it is never
-/// waited for.
+/// waited for. A whole file of any size takes as much memory: [`read_at_most`] bounds that.
 pub fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
+    read_at_most(path, u64::MAX)
+}
+
+/// The same, of a file that has at most so many bytes unless it is damaged.
+pub fn read_at_most(path: &Path, most: u64) -> io::Result<(Vec<u8>, Metadata)> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut file = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(not_a_file());
     }
+    if found.len() > most {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it has {} bytes", found.len())));
+    }
     let mut bytes = Vec::new();
     // A damaged file system may claim any size.
     bytes.try_reserve_exact(usize::try_from(found.len()).unwrap_or(usize::MAX)).map_err(io::Error::other)?;
-    file.read_to_end(&mut bytes)?;
+    // Of a file alone, `read_to_end` asks for the size once more.
+    file.take(u64::MAX).read_to_end(&mut bytes)?;
     Ok((bytes, found))
 }
 
@@ -265,9 +285,15 @@ fn not_a_file() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file")
 }
 
-/// Whether there is no such file.
+/// Whether there is no such file, or this process cannot look at any at the moment: no fault of the file.
 pub fn is_nothing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::OutOfMemory
+            | io::ErrorKind::StaleNetworkFileHandle
+    ) || matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 fn is_damage(error: &IoError) -> bool {

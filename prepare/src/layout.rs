@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::write::IoError;
+use crate::write::{self, IoError};
 
 /// A version of one kind of kept files.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +21,19 @@ impl Layout {
     /// The directory of this version.
     pub fn root(&self, directory: &Path) -> PathBuf {
         directory.join(format!("{}{}", self.prefix, self.version))
+    }
+
+    /// The same, made if missing, and marked as one that backups leave out (<https://bford.info/cachedir/>).
+    pub fn make(&self, directory: &Path) -> Result<PathBuf, IoError> {
+        const TAG: &[u8] =
+            b"Signature: 8a477f597d28d172789f06886806bc55\n# distlto makes all of this again.\n";
+        let root = self.root(directory);
+        if !root.is_dir() {
+            std::fs::create_dir_all(&root).map_err(IoError::on("create directory", &root))?;
+            // Nobody but backups needs it.
+            let _ = write::write_atomically(&root.join("CACHEDIR.TAG"), TAG);
+        }
+        Ok(root)
     }
 
     /// The same, which must exist. `what` says what the directory is to be.

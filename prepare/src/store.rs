@@ -7,7 +7,6 @@
 //! Pruning needs no agreement with users of the store, since a blob that is not there is written again from the
 //! archive. A store that cannot be written only costs time; [`Store::trouble`] says so.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -36,9 +35,7 @@ pub struct Store {
 impl Store {
     /// Opens the store in `directory`, making it if missing, and sweeps what killed processes left.
     pub fn open(directory: &Path) -> Result<Self, Error> {
-        let root = LAYOUT.root(directory);
-        fs::create_dir_all(&root).map_err(IoError::on("create directory", &root))?;
-        let store = Self::at(&root);
+        let store = Self::at(&LAYOUT.make(directory)?);
         store.blobs.sweep()?;
         Ok(store)
     }
@@ -90,7 +87,7 @@ impl Store {
 
     /// Makes `path` a file with the content of this digest; `false` if the store does not have it whole.
     pub(crate) fn place_kept(&self, digest: &Hash, path: &Path) -> Result<bool, IoError> {
-        match self.blobs.place(digest.as_bytes(), path, Placing::Shared)? {
+        match self.blobs.place(digest.as_bytes(), None, path, Placing::Shared)? {
             Placed::Yes => return Ok(true),
             Placed::Absent => {}
             Placed::Damaged(what) => self.note(format!("a damaged file has been made again: {what}")),

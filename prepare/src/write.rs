@@ -158,5 +158,9 @@ fn parent_of(path: &Path) -> &Path {
 
 pub(crate) fn make_parent(path: &Path) -> Result<(), IoError> {
     let parent = parent_of(path);
+    // Nearly always it is there, and asking costs less than trying to make it.
+    if parent.is_dir() {
+        return Ok(());
+    }
     fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))
 }

@@ -16,7 +16,6 @@ pub mod record;
 pub mod usage;
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +26,6 @@ use distlto_prepare::blobs::{self, Blobs, Digest, Placed, Placing};
 use distlto_prepare::layout::Layout;
 use distlto_prepare::prune::space;
 use distlto_prepare::write::IoError;
-use sha2::Digest as _;
 
 use crate::report::Measured;
 use crate::verify::Role;
@@ -41,6 +39,9 @@ const RECORDS: &str = "records";
 const BLOBS: &str = "blobs";
 /// The directories: records refer to blobs, and go before them.
 const PARTS: [&str; 2] = [RECORDS, BLOBS];
+
+/// Standard error is kept within bounds, so that no record comes near this. Bytes.
+const LARGEST_RECORD: u64 = 64 << 20;
 
 /// Putting ends for a process after so many failures: a full disk stays full.
 const FAILURES: usize = 8;
@@ -93,17 +94,14 @@ struct Troubles {
 
 /// The SHA-256 digest of some bytes.
 pub fn sha256(bytes: &[u8]) -> Digest {
-    sha2::Sha256::digest(bytes).into()
+    distlto_planner::digests::Digest::of(bytes).hash
 }
 
 impl Cache {
     /// Opens the cache in `directory`, making it if missing, and sweeps what killed processes left. One that can
     /// only be read is fine.
     pub fn open(directory: &Path, limits: Limits) -> Result<Self, IoError> {
-        let root = LAYOUT.root(directory);
-        if !root.is_dir() {
-            fs::create_dir_all(&root).map_err(IoError::on("create directory", &root))?;
-        }
+        LAYOUT.make(directory)?;
         let cache = Self::at(directory, limits);
         cache.blobs.sweep()?;
         Ok(cache)
@@ -133,7 +131,7 @@ impl Cache {
     /// The record under a key. Says nothing of its outputs, which may be gone: see [`Cache::materialise`].
     pub fn get(&self, key: &Key) -> Option<Record> {
         let path = self.record(key);
-        let problem = match blobs::read(&path) {
+        let problem = match blobs::read_at_most(&path, LARGEST_RECORD) {
             Ok((bytes, found)) => match Record::decode(key, &bytes) {
                 Ok(record) => {
                     blobs::used(&path, &found);
@@ -153,7 +151,8 @@ impl Cache {
     /// `false` if the cache does not have the content whole: then the record is worth nothing, and goes too with
     /// [`Cache::forget`]. An error is one of `path`.
     pub fn materialise(&self, output: &Output, path: &Path) -> Result<bool, IoError> {
-        match self.blobs.place(&output.digest, path, Placing::Own { executable: output.executable })? {
+        let own = Placing::Own { executable: output.executable };
+        match self.blobs.place(&output.digest, Some(output.size), path, own)? {
             Placed::Yes => return Ok(true),
             Placed::Absent => {}
             Placed::Damaged(what) => self.damaged(&what),

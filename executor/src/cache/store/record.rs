@@ -145,3 +145,55 @@ impl Record {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn records() -> impl Strategy<Value = Record> {
+        let output = (0..ROLES.len(), ".*", any::<([u8; 32], u64, bool)>());
+        let time = || (0..u64::MAX).prop_map(Duration::from_nanos);
+        let measured = (time(), proptest::option::of(time()), any::<Option<u64>>());
+        (".*", proptest::collection::vec(output, 0..4), any::<Vec<u8>>(), measured, 0..1u64 << 40).prop_map(
+            |(module, outputs, stderr, (wall, cpu, peak_memory), created)| Record {
+                module,
+                outputs: outputs
+                    .into_iter()
+                    .map(|(role, name, (digest, size, executable))| {
+                        let role = ROLES[role].0;
+                        Output { role, name, digest, size, executable }
+                    })
+                    .collect(),
+                stderr,
+                measured: Measured { wall, cpu, peak_memory, ..Measured::default() },
+                created: UNIX_EPOCH + Duration::from_secs(created),
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_decoded(record in records(), key: [u8; 32]) {
+            prop_assert_eq!(Record::decode(&Key(key), &record.encode(&Key(key))), Ok(record));
+        }
+
+        #[test]
+        fn every_change_is_noticed(record in records(), at: prop::sample::Index, bit in 0..8u8, cut: bool) {
+            let key = Key([7; 32]);
+            let mut bytes = record.encode(&key);
+            let at = at.index(bytes.len());
+            if cut { bytes.truncate(at) } else { bytes[at] ^= 1 << bit }
+            prop_assert!(Record::decode(&key, &bytes).is_err());
+        }
+
+        /// As a record whose digest fits, but that is no record of this version.
+        #[test]
+        fn no_body_panics(body: Vec<u8>, line in "\\{\"key\":.{0,200}\n") {
+            let framed = |body| frame::encode(HEADER, body);
+            prop_assert!(Record::decode(&Key([7; 32]), &framed(&body)).is_err());
+            prop_assert!(Record::decode(&Key([7; 32]), &framed(line.as_bytes())).is_err());
+        }
+    }
+}

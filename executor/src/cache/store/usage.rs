@@ -47,7 +47,7 @@ fn path(root: &Path) -> PathBuf {
 /// What has been noted; `None` if that cannot be read.
 pub(super) fn read(blobs: &Blobs) -> Result<Option<Usage>, String> {
     let path = path(blobs.root());
-    let bytes = match blobs::read(&path) {
+    let bytes = match blobs::read_at_most(&path, 1 << 16) {
         Ok((bytes, _)) => bytes,
         Err(error) if blobs::is_nothing(&error) => return Ok(None),
         Err(error) => return Err(format!("{}: {error}", path.display())),
