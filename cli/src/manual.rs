@@ -27,8 +27,8 @@ const VARIABLES: &[(&str, &str)] = &[
     ),
     (
         "DISTLTO_FORKSERVER",
-        "off starts every compiler as a process of its own; a path is the library to preload, in place of the \
-         libdistlto_forkserver.so beside the program",
+        "off does what --no-warm does, also where no option can be given; a path is the library to preload, in place \
+         of the libdistlto_forkserver.so beside the program",
     ),
     ("MAKEFLAGS", "The make jobserver to share job slots with"),
 ];

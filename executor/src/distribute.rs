@@ -131,7 +131,7 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
     if args.dry_run {
         return Ok(print_commands(&file)?);
     }
-    let spawner = ForkServer::new(LocalSpawner);
+    let spawner = args.run.spawner();
     if file.jobs.len() > 1 {
         spawner.prewarm(OsStr::new(file.compiler()), file.jobs.len());
     }

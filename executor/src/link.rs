@@ -132,7 +132,7 @@ pub enum LinkError {
 /// Links; returns the exit code to end with. A command that is no ThinLTO link replaces this process.
 pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, LinkError> {
     let started = SystemTime::now();
-    let spawner = ForkServer::new(LocalSpawner);
+    let spawner = options.run.spawner();
     let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
     let progress = options.run.progress();
     let expanded = response::expand(command.to_vec())?;

@@ -11,6 +11,8 @@ use crate::cache::ResultCache;
 use crate::cache::results::Results;
 use crate::cache::store::Limits;
 use crate::cache::store::limits::{parse_age, parse_size};
+use crate::forkserver::ForkServer;
+use crate::local::LocalSpawner;
 use crate::memory::Limit;
 use crate::progress::{Progress, Style, of_style};
 use crate::run;
@@ -51,6 +53,13 @@ pub struct RunArgs {
     /// Drop results that were not used for so long from the directory of --cache: 30d, 12h, 90m
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     pub cache_age: Option<Duration>,
+    /// Load the compiler anew for every job instead of once
+    ///
+    /// A compiler is loaded once, as a fork server: the unmodified program with a library preloaded, which forks a child
+    /// for each job. Jobs that cannot be served so (static programs, scripts) are processes of their own anyway. See
+    /// docs/executor.md.
+    #[arg(long)]
+    pub no_warm: bool,
     /// Print each command and what it took
     #[arg(short, long, overrides_with = "quiet")]
     pub verbose: bool,
@@ -87,6 +96,15 @@ impl RunArgs {
                 eprintln!("distlto: warning: the cache {} is not used: {error}", directory.display());
                 None
             }
+        }
+    }
+
+    /// What starts compilers and linkers.
+    pub fn spawner(&self) -> ForkServer<LocalSpawner> {
+        if self.no_warm {
+            ForkServer::with_library(None, LocalSpawner)
+        } else {
+            ForkServer::new(LocalSpawner)
         }
     }
 

@@ -69,7 +69,7 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     let mut graph = input.read()?;
     let directory = args.state.clone().unwrap_or_else(|| format!("{}.distlto", input.path()));
     let _held = State::open(&directory)?;
-    let spawner = ForkServer::new(LocalSpawner);
+    let spawner = args.run.spawner();
     let progress = args.run.progress();
     for _ in 0..ROUNDS {
         let round = Round {

@@ -122,6 +122,7 @@ fn own_arguments(options: &Options, directory: &str) -> impl Iterator<Item = Str
     let jobs = options.run.jobs.map(|jobs| format!("-j{jobs}"));
     let keep_going = options.run.keep_going.then(|| "--keep-going".to_owned());
     let verbose = options.run.verbose.then(|| "-v".to_owned());
+    let no_warm = options.run.no_warm.then(|| "--no-warm".to_owned());
     let quiet = options.run.quiet.then(|| "-q".to_owned());
     let memory = options.run.memory.map(|bytes| format!("--memory={bytes}"));
     // A path of another encoding has no spelling among a linker's options; there is no history then.
@@ -130,7 +131,7 @@ fn own_arguments(options: &Options, directory: &str) -> impl Iterator<Item = Str
     let cache = options.run.cache.as_deref().and_then(Path::to_str).map(|cache| format!("--cache={cache}"));
     let cache_size = options.run.cache_size.map(|bytes| format!("--cache-size={bytes}"));
     let cache_age = options.run.cache_age.map(|age| format!("--cache-age={}s", age.as_secs()));
-    let all = [jobs, keep_going, verbose, quiet, memory, history, cache, cache_size, cache_age];
+    let all = [jobs, keep_going, no_warm, verbose, quiet, memory, history, cache, cache_size, cache_age];
     all.into_iter().flatten()
 }
 
