@@ -212,6 +212,9 @@ impl Server {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .process_group(0);
+        // SAFETY: does nothing. With it the process is forked; posix_spawn(3) would leave a signal of glibc's own
+        // ignored in the server, and so in its children.
+        unsafe { command.pre_exec(|| Ok(())) };
         Ok(Self { process: command.spawn()?, socket, jobs: 0, told: false })
     }
 

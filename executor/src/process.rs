@@ -112,8 +112,8 @@ pub struct Finished {
 /// Runs a command to its end, or until `cancel` ends it: `SIGTERM` to its group, `SIGKILL` after `grace`.
 ///
 /// A command whose server is killed runs again, the third time as a process of its own, and so does one that
-/// crashes in a server. Fails only when the command cannot be started or waited for. No process of the group is
-/// left after a cancelled run.
+/// crashes in a server. Fails only when the command cannot be started or waited for. What is left of its process
+/// group when it ends is killed: it could write outputs that have been checked.
 pub fn run(
     command: &Command,
     spawner: &dyn Spawner,
@@ -216,8 +216,9 @@ fn attend(
         ending.step(child.as_ref(), cancel, grace);
         stdout.drain()?;
         stderr.drain()?;
-        if ending.asked.is_some() && child.ended().is_some_and(is_ready) {
-            // The leader is a zombie, so its group's number cannot belong to anyone else: kill what it left.
+        if !child.is_served() && child.ended().is_some_and(is_ready) {
+            // The leader is a zombie, so its group's number cannot belong to anyone else: kill what it left. A server
+            // does this itself.
             child.signal_group(Signal::KILL);
         }
         match child.try_wait() {

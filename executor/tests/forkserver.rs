@@ -133,6 +133,47 @@ fn objects_are_those_of_plain_runs_with_older_toolchains() {
 }
 
 #[test]
+fn compilers_and_machines_are_served_side_by_side() {
+    let place = tempfile::tempdir().unwrap();
+    let at = place.path();
+    let source = "int f(int x) { for (int i = 0; i < x; i++) x ^= x << i; return x; }\n";
+    fs::write(at.join("m.c"), source).unwrap();
+    let machines = ["x86_64-linux-gnu", "aarch64-linux-gnu", "riscv64-linux-gnu"];
+    let mut jobs = Vec::new();
+    for version in [22, 19, 16] {
+        for machine in machines {
+            let clang = which(&format!("clang-{version}"));
+            let target = format!("--target={machine}");
+            let name = format!("{version}-{machine}");
+            tool(at, &[&clang, &target, "-O2", "-flto=thin", "-c", "m.c", "-o", &format!("{name}.bc")]);
+            jobs.push((clang, target, name));
+        }
+    }
+    let servers = servers();
+    std::thread::scope(|scope| {
+        for (clang, target, name) in &jobs {
+            let servers = &servers;
+            scope.spawn(move || {
+                for _ in 0..3 {
+                    for (spawner, suffix) in [(servers as &dyn Spawner, "served"), (&LocalSpawner, "plain")] {
+                        let (input, object) = (format!("{name}.bc"), format!("{name}.{suffix}"));
+                        let words = [target, "-O2", "-x", "ir", "-c", &input, "-o", &object];
+                        let finished = finish(spawner, &command(clang, &words, at));
+                        assert!(finished.ended.status.success(), "{}", finished.stderr.text());
+                    }
+                }
+            });
+        }
+    });
+    for (clang, _, name) in &jobs {
+        let [served, plain] =
+            ["served", "plain"].map(|suffix| fs::read(at.join(format!("{name}.{suffix}"))).unwrap());
+        assert!(served == plain && served.starts_with(b"\x7fELF"), "{name}");
+        assert!(servers.server_of(clang.as_ref()).is_some());
+    }
+}
+
+#[test]
 fn a_child_sees_what_any_child_sees() {
     let (place, program) = probe(&[]);
     let servers = servers();
@@ -140,11 +181,8 @@ fn a_child_sees_what_any_child_sees() {
     // The second job finds a server that has served before.
     for _ in 0..2 {
         let command = command(&program, &["report", "", "two words", "\u{e9}\n"], place.path());
-        let [served, plain] =
-            [&servers as &dyn Spawner, &LocalSpawner].map(|spawner| finish(spawner, &command));
-        assert_eq!(served.stdout.text(), plain.stdout.text());
+        let served = finish_alike(&servers, &command);
         assert_eq!(served.stderr.text(), "to standard error\n");
-        assert_eq!(served.ended.status, plain.ended.status);
         assert!(served.ended.peak_memory.is_some() && served.ended.cpu.is_some());
     }
     assert!(servers.server_of(program.as_ref()).is_some());

@@ -1,12 +1,14 @@
 //! One job: what was asked for, and the child that does it.
 //!
-//! The child differs from one that exec(2) made in nothing the program can ask for, save `/proc/self/cmdline`.
+//! The child differs from one that exec(2) made in nothing that a compiler asks for: the auxiliary vector (the random
+//! bytes of AT_RANDOM, AT_EXECFN) and where memory is mapped are the server's.
 
 use std::ffi::{c_char, c_int};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
+use crate::layout::Layout;
 use crate::protocol::{self, REQUEST_LIMIT, Reply, Usage};
 use crate::socket;
 use crate::start::Program;
@@ -22,6 +24,8 @@ pub struct Request {
     /// Directory, arguments and environment, each with its NUL. The vectors below point into it.
     strings: Vec<u8>,
     argc: c_int,
+    /// Where in the strings the arguments and the environment begin.
+    starts: [usize; 2],
     /// As `execve` lays them out: arguments, NULL, environment, NULL, an empty auxiliary vector.
     vectors: Vec<*mut c_char>,
 }
@@ -41,20 +45,28 @@ impl Request {
         let (argc, envc, strings) = protocol::parse_request(&bytes).ok_or_else(malformed)?;
         let mut strings = strings.to_vec();
         let mut vectors = Vec::with_capacity(argc + envc + 4);
+        let mut starts = [strings.len(); 2];
+        let mut at = 0;
         let mut rest = strings.as_mut_slice();
         for index in 0..=argc + envc {
             let end = rest.iter().position(|&byte| byte == 0).ok_or_else(malformed)?;
             let (string, after) = rest.split_at_mut(end + 1);
             rest = after;
+            let start = at;
+            at += string.len();
             match index {
                 0 => continue,
-                _ if index == argc + 1 => vectors.push(ptr::null_mut()),
+                1 => starts[0] = start,
+                _ if index == argc + 1 => {
+                    starts[1] = start;
+                    vectors.push(ptr::null_mut());
+                }
                 _ => {}
             }
             vectors.push(string.as_mut_ptr().cast());
         }
         vectors.resize(argc + envc + 4 + usize::from(envc == 0), ptr::null_mut());
-        Ok(Self { strings, argc: c_int::try_from(argc).map_err(|_| malformed())?, vectors })
+        Ok(Self { strings, argc: c_int::try_from(argc).map_err(|_| malformed())?, starts, vectors })
     }
 
     /// Enters the job's directory. The server's own is of no use to it, so the children inherit this one.
@@ -70,6 +82,8 @@ pub struct Surroundings<'a> {
     pub program: Program,
     /// The server's process id.
     pub server: libc::pid_t,
+    /// Where the kernel looks for the program's arguments, if it can be told otherwise.
+    pub layout: Option<Layout>,
     /// Opened for reading: what jobs get as standard input.
     pub null: &'a OwnedFd,
     /// The signal mask the server was started with.
@@ -115,6 +129,10 @@ pub fn fork(
         program_invocation_short_name = if slash.is_null() { *argv } else { slash.add(1) };
         libc::sigprocmask(libc::SIG_SETMASK, around.mask, ptr::null_mut());
         let argc = request.argc;
+        if let Some(layout) = around.layout {
+            let (arguments, environment) = request.strings.split_at(request.starts[1]);
+            layout.show(&arguments[request.starts[0]..], environment);
+        }
         std::mem::forget(request);
         around.program.run(argc, argv)
     }
@@ -127,13 +145,12 @@ pub struct Job {
     pub control: OwnedFd,
     /// Whether the client has closed the control socket.
     pub given_up: bool,
-    signalled: bool,
 }
 
 impl Job {
     /// A job whose child has just been forked; its process group has the same number.
     pub fn new(pid: libc::pid_t, control: OwnedFd) -> Self {
-        Self { pid, control, given_up: false, signalled: false }
+        Self { pid, control, given_up: false }
     }
 
     /// Passes on a signal that the client has sent, or kills what the client has given up.
@@ -149,8 +166,7 @@ impl Job {
     }
 
     /// Signals the whole group. The leader is not reaped yet, so the number is still the job's.
-    pub fn signal(&mut self, signal: c_int) {
-        self.signalled = true;
+    pub fn signal(&self, signal: c_int) {
         // SAFETY: plain system call.
         unsafe { libc::kill(-self.pid, signal) };
     }
@@ -158,11 +174,12 @@ impl Job {
     /// Reaps the child if it has ended and reports that; whether it has. `hidden` KiB of its resident size are
     /// the server's and not counted.
     pub fn reap(&self, hidden: u64) -> bool {
-        if self.signalled && self.has_ended() {
-            // What the child left behind ends with it. Until it is reaped nobody else can have its number.
-            // SAFETY: plain system call.
-            unsafe { libc::kill(-self.pid, libc::SIGKILL) };
+        if !self.has_ended() {
+            return false;
         }
+        // What the child left behind ends with it. Until it is reaped nobody else can have its number.
+        // SAFETY: plain system call.
+        unsafe { libc::kill(-self.pid, libc::SIGKILL) };
         let mut status = 0;
         // SAFETY: rusage is plain data for which all zeroes is valid.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

@@ -8,6 +8,7 @@
 
 mod huge;
 mod job;
+mod layout;
 #[expect(dead_code, reason = "the client half is compiled into the executor")]
 mod protocol;
 mod server;

@@ -10,6 +10,7 @@ use std::ptr;
 
 use crate::huge::Mover;
 use crate::job::{self, Job, Request, Surroundings, check};
+use crate::layout::Layout;
 use crate::protocol::{Hello, JOB, MANY, Reply};
 use crate::socket;
 use crate::start::Program;
@@ -19,7 +20,7 @@ pub fn serve(program: Program, socket: &OwnedFd) {
     // A server that cannot begin is a server whose greeting never comes; the client does without.
     let Ok(mut server) = Server::begin(program, socket) else { return };
     while server.step().is_ok() {}
-    for job in &mut server.jobs {
+    for job in &server.jobs {
         job.signal(libc::SIGKILL);
     }
 }
@@ -28,6 +29,7 @@ struct Server<'a> {
     program: Program,
     socket: &'a OwnedFd,
     null: OwnedFd,
+    layout: Option<Layout>,
     pid: libc::pid_t,
     /// The mask that jobs get.
     mask: libc::sigset_t,
@@ -59,7 +61,18 @@ impl<'a> Server<'a> {
         keep_memory();
         let hello = Hello { pid: u32::try_from(pid).unwrap_or(0) };
         socket::send(socket.as_fd(), &hello.to_bytes())?;
-        Ok(Self { program, socket, null, pid, mask, waiting, jobs: Vec::new(), mover: Mover::default() })
+        let layout = Layout::own();
+        Ok(Self {
+            program,
+            socket,
+            null,
+            layout,
+            pid,
+            mask,
+            waiting,
+            jobs: Vec::new(),
+            mover: Mover::default(),
+        })
     }
 
     /// Waits for one round of events and deals with them; an error ends the server.
@@ -133,6 +146,7 @@ impl<'a> Server<'a> {
         let around = Surroundings {
             program: self.program,
             server: self.pid,
+            layout: self.layout,
             null: &self.null,
             mask: &self.mask,
             close: &close,

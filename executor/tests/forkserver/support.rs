@@ -69,9 +69,9 @@ pub fn finish_alike(servers: &dyn Spawner, command: &Command) -> Finished {
     let [served, plain] = [servers, &LocalSpawner].map(|spawner| finish(spawner, command));
     // Line by line, so that a failure does not print the whole environment.
     let (ours, theirs) = (served.stdout.text(), plain.stdout.text());
-    for (ours, theirs) in ours.lines().zip(theirs.lines()) {
-        assert_eq!(ours, theirs);
-    }
+    let differing: Vec<_> =
+        ours.lines().zip(theirs.lines()).filter(|(ours, theirs)| ours != theirs).collect();
+    assert!(differing.is_empty(), "{differing:#?}");
     assert_eq!(ours.lines().count(), theirs.lines().count());
     assert_eq!(served.stderr.text(), plain.stderr.text());
     assert_eq!(served.ended.status, plain.ended.status);
