@@ -12,7 +12,7 @@
 //! A module that history knows, compiled in the same way, is expected to take what it took, and by the model more or
 //! less as its cost has changed since. All others follow the model, whose constants are fitted to what history and
 //! this run itself have measured of the same way of compiling: once there are [`ENOUGH`], and again each time their
-//! number has doubled. Memory is fitted so that nine of ten modules stay below, time to the middle.
+//! number has doubled. Memory is fitted so that nineteen of twenty modules stay below, time to the middle.
 //!
 //! A *way of compiling* is the part of the command that modules share (compiler and flags), and whether compilers
 //! are forked warm, whose resident memory is without the libraries they share.
@@ -123,7 +123,7 @@ impl Way {
         self.next = self.times.len().saturating_mul(2);
         self.model.time = Line::fitted(&self.times, 0.5, DEFAULT.time);
         if self.memory.len() >= ENOUGH {
-            self.model.memory = Line::fitted(&self.memory, 0.9, DEFAULT.memory);
+            self.model.memory = Line::fitted(&self.memory, 0.95, DEFAULT.memory);
         }
         true
     }
