@@ -11,8 +11,8 @@
 //!
 //! A module that history knows, compiled in the same way, is expected to take what it took, and by the model more or
 //! less as its cost has changed since. All others follow the model, whose constants are fitted to what history and
-//! this run itself have measured of the same way of compiling: once there are [`ENOUGH`], and again each time their
-//! number has doubled. Memory is fitted so that nineteen of twenty modules stay below, time to the middle.
+//! this run itself have measured of the same way of compiling: once there are [`ENOUGH`], and again each time there
+//! are a quarter more. Memory is fitted so that nineteen of twenty modules stay below, time to the middle.
 //!
 //! A *way of compiling* is the part of the command that modules share (compiler and flags), and whether compilers
 //! are forked warm, whose resident memory is without the libraries they share.
@@ -120,7 +120,7 @@ impl Way {
         if self.times.len() < self.next {
             return false;
         }
-        self.next = self.times.len().saturating_mul(2);
+        self.next = self.times.len() + self.times.len().div_ceil(4);
         self.model.time = Line::fitted(&self.times, 0.5, DEFAULT.time);
         if self.memory.len() >= ENOUGH {
             self.model.memory = Line::fitted(&self.memory, 0.95, DEFAULT.memory);
