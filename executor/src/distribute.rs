@@ -33,6 +33,7 @@ use thiserror::Error;
 
 use crate::cancel::Cancel;
 use crate::forkserver::ForkServer;
+use crate::link;
 use crate::local::LocalSpawner;
 use crate::progress::JsonProgress;
 use crate::report::Report;
@@ -192,7 +193,12 @@ impl Session<'_> {
         let places = self.own.places(placed.is_some().then_some(self.base));
         let cache = self.args.run.open_cache();
         let mut options = run::Options::new(self.spawner, self.cancel, &telling);
+        let history = self.args.run.cache.as_deref().filter(|_| cache.is_some()).map(link::state::history);
+        options.history = history.as_deref();
         self.args.run.apply(&mut options, None);
+        let process = self.args.job_file.file_name().and_then(|name| temporaries::process_of(name.to_str()?));
+        let name = |label: &str| temporaries::without_process_in_path(label, process);
+        options.name = Some(&name);
         options.cache = cache.as_deref();
         options.directory = Some(&directory);
         options.jobserver = jobserver.as_ref();

@@ -129,26 +129,36 @@ impl Way {
     }
 }
 
+/// What is known of an action from the beginning.
+#[derive(Debug)]
+struct Known {
+    kind: Kind,
+    cost: u64,
+    /// What history calls it.
+    name: String,
+}
+
 /// The estimates of one run.
 #[derive(Debug)]
 pub struct Estimates<'g> {
     graph: &'g ActionGraph,
     history: History,
     ways: BTreeMap<Kind, Way>,
-    /// Way and cost of every wanted action.
-    actions: BTreeMap<ActionId, (Kind, u64)>,
+    /// The wanted ones.
+    actions: BTreeMap<ActionId, Known>,
     directory: Option<&'g Path>,
 }
 
 impl<'g> Estimates<'g> {
     /// For these actions. Paths of the graph are relative to `directory`; `warm` says whether compilers are forked
-    /// from one that is loaded.
+    /// from one that is loaded; `name` gives labels without what differs between equal links, where there is such.
     pub fn new(
         graph: &'g ActionGraph,
         wanted: &[ActionId],
         history: History,
         directory: Option<&'g Path>,
         warm: bool,
+        name: Option<&dyn Fn(&str) -> String>,
     ) -> Self {
         let mut kinds = BTreeMap::new();
         let mut actions = BTreeMap::new();
@@ -162,7 +172,8 @@ impl<'g> Estimates<'g> {
                 }
                 (cost, _) => cost,
             };
-            actions.insert(id, (kind, cost));
+            let name = name.map_or_else(|| action.label.clone(), |name| name(&action.label));
+            actions.insert(id, Known { kind, cost, name });
         }
         let ways = kinds.values().map(|&kind| (kind, Way::new(history.of_kind(kind)))).collect();
         Self { graph, history, ways, actions, directory }
@@ -170,9 +181,9 @@ impl<'g> Estimates<'g> {
 
     /// What an action will take: microseconds and bytes.
     pub fn weight(&self, id: ActionId) -> Weight {
-        let Some(&(kind, cost)) = self.actions.get(&id) else { return Weight::default() };
+        let Some(&Known { kind, cost, ref name }) = self.actions.get(&id) else { return Weight::default() };
         let action = self.graph.action(id);
-        let record = self.history.get(kind, &action.label);
+        let record = self.history.get(kind, name);
         if action.kind != ActionKind::Opt {
             let time = record.map_or(1, |record| microseconds(record.cpu));
             let memory = record.and_then(|record| record.memory);
@@ -196,9 +207,9 @@ impl<'g> Estimates<'g> {
 
     /// Takes in what an action took; whether estimates of others have changed.
     pub fn measured(&mut self, id: ActionId, measured: Measured) -> bool {
-        let Some(&(kind, cost)) = self.actions.get(&id) else { return false };
+        let Some(&Known { kind, cost, ref name }) = self.actions.get(&id) else { return false };
         let action = self.graph.action(id);
-        self.history.add(kind, &action.label, cost, measured);
+        self.history.add(kind, name, cost, measured);
         match self.ways.get_mut(&kind).filter(|_| action.kind == ActionKind::Opt) {
             Some(way) => {
                 way.push(cost, measured.cpu.unwrap_or(measured.wall), measured.peak_memory);

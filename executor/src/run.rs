@@ -67,6 +67,8 @@ pub struct Options<'a> {
     pub memory: Limit,
     /// Where it is kept what actions took, for the estimates of the next run; nowhere when `None`.
     pub history: Option<&'a Path>,
+    /// Labels as history has them, without what differs between equal links; the labels themselves when `None`.
+    pub name: Option<&'a dyn Fn(&str) -> String>,
     /// What a person runs to repeat an action; its command in `directory` when `None`.
     pub repeat: Option<&'a dyn Fn(ActionId) -> String>,
     /// What files hold, as far as the caller has looked; nothing so far when `None`.
@@ -93,6 +95,7 @@ impl<'a> Options<'a> {
             places: None,
             memory: Limit::default(),
             history: None,
+            name: None,
             repeat: None,
             digests: None,
             provide: None,
@@ -142,7 +145,8 @@ impl Hooks for NoHooks {}
 pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hooks: &dyn Hooks) -> Report {
     let start = Instant::now();
     let history = History::load(options.history);
-    let estimates = Estimates::new(graph, wanted, history, options.directory, options.spawner.is_warm());
+    let estimates =
+        Estimates::new(graph, wanted, history, options.directory, options.spawner.is_warm(), options.name);
     let schedule = Schedule::new(graph, wanted, options.policy, |id| estimates.weight(id));
     let memory = Memory::new(options.memory, System::real(), start);
     let modules = Modules::new(options.directory);

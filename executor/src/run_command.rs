@@ -25,7 +25,7 @@ use distlto_prepare::write::IoError;
 
 use crate::cancel::Cancel;
 use crate::forkserver::ForkServer;
-use crate::link::state::State;
+use crate::link::state::{self, State};
 use crate::local::LocalSpawner;
 use crate::progress::{Plan, Progress};
 use crate::report::{Counts, Failure, Measured};
@@ -126,6 +126,8 @@ impl Round<'_> {
         self.prewarm(&wanted);
         let cache = self.args.run.open_cache();
         let mut options = run::Options::new(self.spawner, self.cancel, self.progress);
+        let history = state::history(self.directory);
+        options.history = Some(&history);
         self.args.run.apply(&mut options, None);
         options.cache = cache.as_deref();
         options.jobserver = self.jobserver;

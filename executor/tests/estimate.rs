@@ -49,7 +49,7 @@ fn estimates<'g>(
     history: Option<&Path>,
     warm: bool,
 ) -> Estimates<'g> {
-    Estimates::new(graph, ids, History::load(history), None, warm)
+    Estimates::new(graph, ids, History::load(history), None, warm, None)
 }
 
 /// How the measured memory lies against the estimates: how many modules are above, and the most that one is above, in MiB.
@@ -138,7 +138,7 @@ fn a_module_of_unknown_cost_is_estimated_by_its_size() {
     }
     let mut graph = ActionGraph::new();
     let ids = ["small.o", "large.o", "missing.o"].map(|name| add(&mut graph, &["clang"], name, 0));
-    let estimates = Estimates::new(&graph, &ids, History::load(None), Some(place.path()), false);
+    let estimates = Estimates::new(&graph, &ids, History::load(None), Some(place.path()), false, None);
     let [small, large, missing] = ids.map(|id| estimates.weight(id));
     assert!(large.time > 20 * small.time && large.memory > 3 * small.memory, "{small:?} {large:?}");
     assert!(missing.time <= small.time && missing.memory > 0);

@@ -41,6 +41,16 @@ pub fn without_process(name: &str, process: u32) -> Option<String> {
     Some(format!("{}.o", without_hexadecimal(name.strip_suffix(".o")?, process)?))
 }
 
+/// A path whose last part may be such a name, without the process number.
+pub fn without_process_in_path(path: &str, process: Option<u32>) -> String {
+    let (head, name) = path.rsplit_once('/').map_or(("", path), |(head, name)| (head, name));
+    let slash = if head.len() < path.len() - name.len() { "/" } else { "" };
+    match process.and_then(|process| without_process(name, process)) {
+        Some(name) => format!("{head}{slash}{name}"),
+        None => path.to_owned(),
+    }
+}
+
 fn without_hexadecimal(stem: &str, process: u32) -> Option<&str> {
     stem.strip_suffix(&format!(".{process:X}")).filter(|head| ends_in_number(head))
 }
@@ -75,6 +85,10 @@ mod tests {
     fn names_of_a_recorded_link() {
         for (name, expected) in NAMES {
             assert_eq!(without_process(name, 30802).as_deref(), Some(expected), "{name}");
+            for parent in ["", "/", "out/30802/"] {
+                let path = without_process_in_path(&format!("{parent}{name}"), Some(30802));
+                assert_eq!(path, format!("{parent}{expected}"));
+            }
             assert!(is_temporary(name, 30802), "{name}");
             assert!(!is_temporary(name, 30803), "{name}");
         }

@@ -76,8 +76,8 @@ pub fn directory(output: &str) -> String {
 }
 
 /// What modules took when they last ran.
-pub fn history(directory: &str) -> PathBuf {
-    Path::new(directory).join("history")
+pub fn history(directory: impl AsRef<Path>) -> PathBuf {
+    directory.as_ref().join("history")
 }
 
 /// Whether an output is a device or a directory, which no link can be kept beside.
