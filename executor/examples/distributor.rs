@@ -14,7 +14,7 @@ use distlto_executor::cancel::cancel_on_signals;
 use distlto_executor::distribute::linker::Linker;
 use distlto_executor::local::LocalSpawner;
 use distlto_executor::process::{Child, Command, Spawner};
-use distlto_executor::progress::{Style, of_style};
+use distlto_executor::progress::PlainProgress;
 use distlto_executor::run::{self, NoHooks};
 use distlto_planner::dtlto::{self, cost};
 
@@ -50,8 +50,8 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     // The costliest job begins first; without costs they run in the order of the link line.
     cost::set_costs(&mut file, None);
 
-    let progress = of_style(Style::default());
-    let mut options = run::Options::new(&launcher, &cancel, progress.as_ref());
+    let progress = PlainProgress::new(io::stderr(), false);
+    let mut options = run::Options::new(&launcher, &cancel, &progress);
     options.jobs = jobs;
     let report = run::run(&file.graph, &file.jobs, &options, &NoHooks);
     Ok(ExitCode::from(report.exit_code()))

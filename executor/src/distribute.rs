@@ -35,7 +35,7 @@ use crate::cancel::Cancel;
 use crate::forkserver::ForkServer;
 use crate::link;
 use crate::local::LocalSpawner;
-use crate::progress::JsonProgress;
+use crate::progress::{JsonProgress, Teller, Voice};
 use crate::report::Report;
 use crate::run::{self, NoHooks};
 use crate::run_args::RunArgs;
@@ -44,7 +44,6 @@ use linker::Linker;
 use modules::{Elsewhere, ModulesError, Placed};
 use run_directory::RunDirectory;
 use save::{SaveError, Saved};
-use telling::Telling;
 
 /// The variable that holds options, for linkers that cannot be given any.
 pub const OPTIONS: &str = "DISTLTO_DISTRIBUTE_OPTIONS";
@@ -181,7 +180,7 @@ impl Session<'_> {
         elsewhere: &Elsewhere,
         jobserver: Option<jobserver::Client>,
     ) -> Result<u8, DistributeError> {
-        let telling = Telling::new(&self.args.run, self.log()?);
+        let teller = self.teller()?;
         let placed = self.placed(elsewhere)?;
         let graph = placed.as_ref().map_or(&self.file.graph, |placed| &placed.graph);
         let repeat = |job: ActionId| match (self.saved, &placed) {
@@ -192,7 +191,7 @@ impl Session<'_> {
         let directory = placed.as_ref().map_or_else(|| self.base.to_owned(), Placed::directory);
         let places = self.own.places(placed.is_some().then_some(self.base));
         let cache = self.args.run.open_cache();
-        let mut options = run::Options::new(self.spawner, self.cancel, &telling);
+        let mut options = run::Options::new(self.spawner, self.cancel, &teller);
         let history = self.args.run.cache.as_deref().filter(|_| cache.is_some()).map(link::state::history);
         options.history = history.as_deref();
         self.args.run.apply(&mut options, None);
@@ -205,11 +204,13 @@ impl Session<'_> {
         options.grace = GRACE;
         options.places = Some(&places);
         options.repeat = Some(&repeat);
-        let jobs = options.jobs;
         let report = self.run_all(graph, &options);
-        telling.tell_summary(&self.program(), &report, jobs);
+        teller.conclude(&self.program(), Some(graph), Some(&directory));
+        if !report.is_success() && !self.args.run.json {
+            telling::tell_failure(&self.program(), &report);
+        }
         if report.failures().next().is_some() {
-            telling.tell_repeating(self.saved.map(Saved::directory), self.own.linker.is_some());
+            telling::tell_repeating(self.saved.map(Saved::directory), self.own.linker.is_some());
         }
         Ok(report.exit_code())
     }
@@ -228,6 +229,11 @@ impl Session<'_> {
         let store = store.map(Store::open).transpose()?;
         let directory = self.own.any().path();
         Ok(Some(Placed::new(self.file, elsewhere, self.base, directory, store.as_ref())?))
+    }
+
+    fn teller(&self) -> Result<Teller, IoError> {
+        let run = &self.args.run;
+        Teller::new(Voice::DISTRIBUTOR, run.style(), run.trace.as_deref(), self.log()?)
     }
 
     fn log(&self) -> Result<Option<JsonProgress<std::fs::File>>, IoError> {

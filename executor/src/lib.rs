@@ -31,5 +31,6 @@ pub mod schedule;
 pub mod staging;
 pub mod tokens;
 pub mod tool;
+pub mod trace;
 pub mod up_to_date;
 pub mod verify;

@@ -17,7 +17,7 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use distlto_planner::compile_jobs::CompileError;
 use distlto_planner::front::{self, FrontError, LinkCommand, Resolved};
@@ -37,7 +37,7 @@ use thiserror::Error;
 use crate::cancel::Cancel;
 use crate::forkserver::ForkServer;
 use crate::local::LocalSpawner;
-use crate::progress::{Plan, Progress};
+use crate::progress::{Plan, Progress, Teller, Voice};
 use crate::report::Counts;
 use crate::run;
 use crate::run_args::RunArgs;
@@ -47,7 +47,7 @@ use crate::up_to_date::{Recording, Records};
 
 use keeping::Keeping;
 pub use lock::Busy;
-use phases::Timed;
+use phases::{FinalLink, Phases};
 
 /// How to link.
 #[derive(Debug, Default)]
@@ -134,7 +134,9 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
     let started = SystemTime::now();
     let spawner = options.run.spawner();
     let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
-    let progress = options.run.progress();
+    // The distributor of a link by the linker traces itself.
+    let trace = options.run.trace.as_deref().filter(|_| !options.dtlto);
+    let teller = Teller::new(Voice::COMMAND, options.run.style(), trace, None)?;
     let expanded = response::expand(command.to_vec())?;
     let key = state::key(&expanded, options);
     let guess = state::guess_output(&expanded).map(|output| state::directory(&output));
@@ -144,7 +146,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         && !options.dtlto
         && unchanged::is_unchanged(state.directory(), &key)
     {
-        nothing_to_do(options, progress.as_ref(), started);
+        nothing_to_do(options, &teller);
         if options.run.verbose && !options.run.json {
             eprintln!("distlto: {}: nothing to do", state.directory().trim_end_matches(".distlto"));
         }
@@ -181,7 +183,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         cancel,
         spawner: &spawner,
         runner: &runner,
-        progress: progress.as_ref(),
+        teller: &teller,
         key: &key,
         started,
     };
@@ -211,7 +213,7 @@ struct Session<'a> {
     cancel: &'a Cancel,
     spawner: &'a ForkServer<LocalSpawner>,
     runner: &'a ToolRunner<'a>,
-    progress: &'a dyn Progress,
+    teller: &'a Teller,
     key: &'a state::Key,
     started: SystemTime,
 }
@@ -225,18 +227,20 @@ impl Session<'_> {
             self.spawner.prewarm(OsStr::new(&lossy(compiler)), 1);
         }
         let store = self.options.store.as_deref().map(Store::open).transpose()?;
-        let runner = Timed::new(self.runner);
-        let planned = index::plan(self.request(store.as_ref(), &runner))?;
+        let phases = Phases::new(self.teller, self.runner);
+        let planned = index::plan(self.request(store.as_ref(), &phases))?;
         let Planned::Link(planned, unkept) = planned else { return Ok(None) };
         for option in &planned.not_done {
             eprintln!("distlto: warning: {option} is ignored: a distributed link writes objects only");
         }
         let graph = planned.plan.to_graph()?;
-        runner.tell(self.progress);
+        phases.planned();
         if let Some(path) = &self.options.save_plan {
             distlto_prepare::write::write_if_changed(path, &distlto_planner::graph::json::to_bytes(&graph))?;
         }
-        let code = self.compile_and_link(&planned, &unkept, &graph)?;
+        let result = self.compile_and_link(&planned, &unkept, &graph);
+        self.teller.conclude(planned.plan.output.as_str(), Some(&graph), None);
+        let code = result?;
         if code == 0 {
             line_cache::save(self.directory, self.key, self.link)?;
             unchanged::record(self.directory, self.key, &planned, self.link, self.started)?;
@@ -283,9 +287,12 @@ impl Session<'_> {
             if output_exists && records.out_of_date(graph, &[id])?.is_empty() {
                 continue;
             }
-            let code = phases::during("final link", self.progress, || {
-                final_link::run(planned, self.directory, self.runner, &planned.warnings)
-            })?;
+            let code = final_link::run(
+                planned,
+                self.directory,
+                &FinalLink::new(self.teller, self.runner),
+                &planned.warnings,
+            )?;
             if code != 0 {
                 return Ok(code);
             }
@@ -302,7 +309,7 @@ impl Session<'_> {
         wanted: &[ActionId],
     ) -> Result<u8, LinkError> {
         if wanted.is_empty() {
-            nothing_to_do(self.options, self.progress, self.started);
+            nothing_to_do(self.options, self.teller);
             return Ok(0);
         }
         if let Some(compiler) = planned.plan.backend.first().filter(|_| wanted.len() > 1) {
@@ -310,7 +317,7 @@ impl Session<'_> {
         }
         let jobserver = jobserver_from_env();
         let cache = self.options.run.open_cache();
-        let mut run_options = run::Options::new(self.spawner, self.cancel, self.progress);
+        let mut run_options = run::Options::new(self.spawner, self.cancel, self.teller);
         let history = state::history(self.directory);
         run_options.history = Some(&history);
         self.options.run.apply(&mut run_options, planned.jobs);
@@ -333,10 +340,7 @@ impl Session<'_> {
         let modules = planned.plan.modules.len();
         let imports: usize = planned.plan.modules.iter().map(|module| module.imports.len()).sum();
         let output = &planned.plan.output;
-        let wall = self.started.elapsed().unwrap_or_default().as_secs_f64();
-        eprintln!(
-            "distlto: {output}: {modules} modules, {imports} imports; {ran} of {modules} backends ran in {wall:.1} s"
-        );
+        eprintln!("distlto: {output}: {modules} modules, {imports} imports; {ran} of {modules} backends ran");
     }
 }
 
@@ -357,10 +361,10 @@ pub(crate) fn tool_failure(error: LinkError, cancel: &Cancel) -> Result<u8, Link
 }
 
 /// Readers of events are told of a run without actions; people are not.
-fn nothing_to_do(options: &Options, progress: &dyn Progress, started: SystemTime) {
+fn nothing_to_do(options: &Options, teller: &Teller) {
     if options.run.json {
-        progress.plan(Plan { actions: 0, cost: 0, jobs: 0 });
-        progress.summary(Counts::default(), started.elapsed().unwrap_or_default());
+        teller.plan(Plan { actions: 0, cost: 0, jobs: 0 });
+        teller.summary(Counts::default(), Duration::ZERO);
     }
 }
 

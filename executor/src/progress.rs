@@ -2,19 +2,27 @@
 //!
 //! All calls come from one thread, in order, so no two texts mix. Knows nothing of scheduling.
 
+mod eta;
 mod json;
+mod line;
 mod plain;
+pub mod recorded;
+pub mod teller;
 mod terminal;
+pub(crate) mod text;
+mod ticker;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use distlto_planner::graph::ActionKind;
 
 pub use json::JsonProgress;
 pub use plain::PlainProgress;
+pub use teller::{Teller, Voice};
 pub use terminal::TerminalProgress;
 
+use crate::report::summary::Summary;
 use crate::report::{Counts, Failure, Measured};
 
 /// Listens to a run.
@@ -36,6 +44,8 @@ pub trait Progress {
     fn phase(&self, _phase: Phase) {}
     /// How much memory the running actions take changed.
     fn memory(&self, _memory: Memory) {}
+    /// The command has ended, of whose runs all are counted together. Takes the place of [`Progress::summary`].
+    fn conclude(&self, _counts: Counts, _summary: &Summary) {}
 }
 
 /// A part of a link that is no action of the run: its names are `thin link`, `prepare`, `plan`, `final link` and the like.
@@ -109,23 +119,12 @@ pub struct Style {
     pub quiet: bool,
 }
 
-/// The backend for this process: JSON if asked for, a bar on a terminal, lines elsewhere.
-pub fn of_style(style: Style) -> Box<dyn Progress> {
-    if style.json {
-        Box::new(JsonProgress::new(io::stdout()))
-    } else if !style.verbose && !style.quiet && io::IsTerminal::is_terminal(&io::stderr()) {
-        Box::new(TerminalProgress::new())
-    } else {
-        Box::new(PlainProgress::new(io::stderr(), style.verbose && !style.quiet))
-    }
-}
-
 /// A failure as lines for a person: the compiler's words, the cause, the remedy, the command to repeat it.
 fn failure_text(failure: &Failure) -> String {
     let mut text = crate::capture::whole_lines(&failure.stderr).into_owned();
-    text.push_str(&format!("error: {}\n", one_line(&failure.cause.to_string())));
+    text.push_str(&format!("error: {}\n", text::printable(&failure.cause.to_string())));
     if let Some(help) = miette::Diagnostic::help(&failure.cause) {
-        text.push_str(&format!("  help: {}\n", one_line(&help.to_string())));
+        text.push_str(&format!("  help: {}\n", text::printable(&help.to_string())));
     }
     if !failure.command.is_empty() {
         text.push_str(&format!("  repeat: {}\n", failure.command));
@@ -135,26 +134,12 @@ fn failure_text(failure: &Failure) -> String {
 
 /// Why an action starts again, as a line for a person.
 fn again_text(cause: &str) -> String {
-    format!("note: {}; it is tried again with no other job running\n", one_line(cause))
-}
-
-/// Odd names must not break lines apart.
-fn one_line(text: &str) -> String {
-    text.replace('\n', "\\n")
+    format!("note: {}; it is tried again with no other job running\n", text::printable(cause))
 }
 
 /// Writes a whole text at once. A reader that has gone away (a closed pipe) is no reason to end a build.
 fn put(out: &mut impl Write, text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
-/// `1.2 s`, `34 ms`.
-pub(crate) fn human(duration: Duration) -> String {
-    if duration < Duration::from_secs(1) {
-        format!("{} ms", duration.as_millis())
-    } else {
-        format!("{:.1} s", duration.as_secs_f64())
-    }
 }
 
 /// What an action does, as a verb.

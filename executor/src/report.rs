@@ -1,5 +1,9 @@
 //! What a run did: the outcome of every wanted action, and failures in a form that a person can act on.
 
+pub mod imports;
+pub mod summary;
+
+use std::ops::Add;
 use std::time::{Duration, Instant};
 
 use distlto_planner::graph::ActionId;
@@ -171,4 +175,17 @@ pub struct Counts {
     pub skipped: usize,
     /// The run ended first.
     pub not_started: usize,
+}
+
+impl Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            done: self.done + other.done,
+            failed: self.failed + other.failed,
+            skipped: self.skipped + other.skipped,
+            not_started: self.not_started + other.not_started,
+        }
+    }
 }

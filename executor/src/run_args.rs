@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use distlto_prepare::write::IoError;
 
 use crate::cache::ResultCache;
 use crate::cache::results::Results;
@@ -14,7 +15,7 @@ use crate::cache::store::limits::{parse_age, parse_size};
 use crate::forkserver::ForkServer;
 use crate::local::LocalSpawner;
 use crate::memory::Limit;
-use crate::progress::{Progress, Style, of_style};
+use crate::progress::{Style, Teller, Voice};
 use crate::run;
 use crate::schedule::Policy;
 
@@ -69,6 +70,11 @@ pub struct RunArgs {
     /// Print events as JSON lines on standard output
     #[arg(long)]
     pub json: bool,
+    /// Write a trace of what ran when, for Perfetto or about:tracing, to this file
+    ///
+    /// Also if the run fails or is interrupted. A line for each job at a time, with the thin link and the final link above.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
 }
 
 impl RunArgs {
@@ -113,8 +119,8 @@ impl RunArgs {
         Style { json: self.json, verbose: self.verbose, quiet: self.quiet }
     }
 
-    /// Tells it.
-    pub fn progress(&self) -> Box<dyn Progress> {
-        of_style(self.style())
+    /// Tells it, and records it for a trace.
+    pub fn teller(&self, voice: Voice) -> Result<Teller, IoError> {
+        Teller::new(voice, self.style(), self.trace.as_deref(), None)
     }
 }

@@ -27,7 +27,7 @@ use crate::cancel::Cancel;
 use crate::forkserver::ForkServer;
 use crate::link::state::{self, State};
 use crate::local::LocalSpawner;
-use crate::progress::{Plan, Progress};
+use crate::progress::{Plan, Progress, Teller, Voice};
 use crate::report::{Counts, Failure, Measured};
 use crate::run::{self, Hooks, Need};
 use crate::run_args::RunArgs;
@@ -70,7 +70,7 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     let directory = args.state.clone().unwrap_or_else(|| format!("{}.distlto", input.path()));
     let _held = State::open(&directory)?;
     let spawner = args.run.spawner();
-    let progress = args.run.progress();
+    let teller = args.run.teller(Voice::COMMAND)?;
     for _ in 0..ROUNDS {
         let round = Round {
             args,
@@ -79,7 +79,7 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
             input: &input,
             spawner: &spawner,
             cancel,
-            progress: progress.as_ref(),
+            teller: &teller,
             jobserver: jobserver.as_ref(),
         };
         match round.run()? {
@@ -106,7 +106,7 @@ struct Round<'a> {
     input: &'a Input,
     spawner: &'a ForkServer<LocalSpawner>,
     cancel: &'a Cancel,
-    progress: &'a dyn Progress,
+    teller: &'a Teller,
     jobserver: Option<&'a jobserver::Client>,
 }
 
@@ -125,7 +125,7 @@ impl Round<'_> {
         make_directories(graph, &wanted)?;
         self.prewarm(&wanted);
         let cache = self.args.run.open_cache();
-        let mut options = run::Options::new(self.spawner, self.cancel, self.progress);
+        let mut options = run::Options::new(self.spawner, self.cancel, self.teller);
         let history = state::history(self.directory);
         options.history = Some(&history);
         self.args.run.apply(&mut options, None);
@@ -151,8 +151,17 @@ impl Round<'_> {
         saved?;
         match rewritten.into_inner() {
             Some(newer) if report.cancelled.is_none() => Ok(End::Rewritten(newer)),
-            _ => Ok(End::Code(report.exit_code())),
+            _ => {
+                self.teller.conclude(self.what(), Some(graph), None);
+                Ok(End::Code(report.exit_code()))
+            }
         }
+    }
+
+    /// What a person calls the graph: the program that it links.
+    fn what(&self) -> &str {
+        let link = self.graph.actions().find(|(_, action)| action.kind == ActionKind::Link);
+        link.map_or(self.input.path().as_str(), |(_, action)| action.label.as_str())
     }
 
     /// Has the compiler load while other things are done.
@@ -169,8 +178,8 @@ impl Round<'_> {
     /// Readers of events are told of a run without actions; people if they asked.
     fn nothing_to_do(&self) {
         if self.args.run.json {
-            self.progress.plan(Plan { actions: 0, cost: 0, jobs: 0 });
-            self.progress.summary(Counts::default(), Duration::ZERO);
+            self.teller.plan(Plan { actions: 0, cost: 0, jobs: 0 });
+            self.teller.summary(Counts::default(), Duration::ZERO);
         } else if self.args.run.verbose {
             eprintln!("distlto: {}: nothing to do", self.input.path());
         }

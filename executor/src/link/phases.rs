@@ -1,7 +1,7 @@
-//! When the parts of a link ran that are no backends: told to the progress, for people and for traces.
+//! When the steps of a link were that are not backends: told as the linker is started.
 //!
-//! The thin link runs in the midst of planning, which knows no time, so it is seen by the runner that planning is handed.
-//! Knows nothing of what the parts do.
+//! Only what a tool does is shown while it lasts; planning itself prints warnings, which a line that is drawn again would
+//! get into. Knows the thin link by its option.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -10,50 +10,59 @@ use std::time::Instant;
 use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::Word;
 
-use crate::progress::{Phase, Progress};
+use crate::progress::Teller;
 
-/// Runs the tools of planning as another runner does.
-pub struct Timed<'a> {
+/// Runs the tools of planning, and tells of the thin link and of what is before and after it.
+pub(super) struct Phases<'a> {
+    teller: &'a Teller,
     runner: &'a dyn Runner,
-    started: Instant,
-    thin_link: Mutex<Option<(Instant, Instant)>>,
+    begun: Instant,
+    /// When the thin link ended.
+    linked: Mutex<Option<Instant>>,
 }
 
-impl<'a> Timed<'a> {
+impl<'a> Phases<'a> {
     /// Planning begins.
-    pub fn new(runner: &'a dyn Runner) -> Self {
-        Self { runner, started: Instant::now(), thin_link: Mutex::new(None) }
+    pub(super) fn new(teller: &'a Teller, runner: &'a dyn Runner) -> Self {
+        Self { teller, runner, begun: Instant::now(), linked: Mutex::default() }
     }
 
-    /// Planning has ended: tells what came before the thin link, the thin link, and what came after.
-    pub fn tell(&self, progress: &dyn Progress) {
-        let Some((start, end)) = *self.thin_link.lock().unwrap_or_else(PoisonError::into_inner) else {
-            return;
-        };
-        for (name, start, end) in
-            [("prepare", self.started, start), ("thin link", start, end), ("plan", end, Instant::now())]
-        {
-            progress.phase(Phase { name, start, end: Some(end) });
+    /// Planning has ended.
+    pub(super) fn planned(&self) {
+        if let Some(linked) = *self.linked.lock().unwrap_or_else(PoisonError::into_inner) {
+            self.teller.had_phase("plan", linked);
         }
     }
 }
 
-impl Runner for Timed<'_> {
+impl Runner for Phases<'_> {
     fn run(&self, command: &[Word]) -> io::Result<ToolOutput> {
-        let start = Instant::now();
-        let output = self.runner.run(command);
-        if command.iter().any(|word| word.starts_with(b"--thinlto-index-only")) {
-            *self.thin_link.lock().unwrap_or_else(PoisonError::into_inner) = Some((start, Instant::now()));
+        let option = b"thinlto-index-only";
+        if !command.iter().any(|word| word.windows(option.len()).any(|part| part == option)) {
+            return self.runner.run(command);
         }
-        output
+        self.teller.had_phase("prepare", self.begun);
+        let result = self.teller.during("thin link", || self.runner.run(command));
+        *self.linked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        result
     }
 }
 
-/// Runs a part of the link that lasts, and tells when it did.
-pub fn during<T>(name: &'static str, progress: &dyn Progress, part: impl FnOnce() -> T) -> T {
-    let start = Instant::now();
-    progress.phase(Phase { name, start, end: None });
-    let result = part();
-    progress.phase(Phase { name, start, end: Some(Instant::now()) });
-    result
+/// Runs the final link, and tells of it.
+pub(super) struct FinalLink<'a> {
+    teller: &'a Teller,
+    runner: &'a dyn Runner,
+}
+
+impl<'a> FinalLink<'a> {
+    /// With this runner.
+    pub(super) fn new(teller: &'a Teller, runner: &'a dyn Runner) -> Self {
+        Self { teller, runner }
+    }
+}
+
+impl Runner for FinalLink<'_> {
+    fn run(&self, command: &[Word]) -> io::Result<ToolOutput> {
+        self.teller.during("final link", || self.runner.run(command))
+    }
 }

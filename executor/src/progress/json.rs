@@ -1,15 +1,18 @@
 //! Progress as JSON lines (`--json`): one object a line, each with `version` and `event`.
 //!
-//! Version 1 has these events. Times are milliseconds, memory is bytes; a value that is not known is null.
+//! Version 1 has these events; `docs/executor.md` says more, and `docs/progress-events.schema.json` is their JSON Schema.
+//! Times are milliseconds, memory is bytes; a value that is not known is null.
 //!
 //! | `event` | other members |
 //! |---|---|
+//! | `phase` | `name`, `wall_ms` (null when it begins): a part of the command beside the run, such as the thin link |
 //! | `plan` | `actions`, `cost`, `jobs` |
-//! | `start` | `id`, `kind` (`prepare`, `thin-link`, `opt`, `link`), `label`, `command` (for a POSIX shell) |
-//! | `finish` | `id`, `kind`, `label`, `wall_ms`, `cpu_ms`, `peak_memory`, `warnings` |
+//! | `start` | `id`, `kind` (`prepare`, `thin-link`, `opt`, `link`), `label`, `lane`, `command` (for a POSIX shell) |
+//! | `finish` | `id`, `kind`, `label`, `lane`, `origin` (`ran`, `cache`, `up-to-date`), `wall_ms`, `cpu_ms`, `peak_memory`, `warnings` |
+//! | `fail` | `id`, `kind`, `label`, `lane`, `class`, `cause`, `help`, `command`, `stderr` |
 //! | `again` | `id`, `kind`, `label`, `cause`: it was killed and starts once more, alone |
-//! | `fail` | `id`, `kind`, `label`, `class`, `cause`, `help`, `command`, `stderr` |
-//! | `summary` | `done`, `failed`, `skipped`, `not_started`, `wall_ms` |
+//! | `memory` | `in_use`, `budget`: of the running actions, by estimate |
+//! | `summary` | `done`, `failed`, `skipped`, `not_started`, `wall_ms`; of a command, what [`Summary`] holds besides |
 //!
 //! In a log ([`JsonProgress::log`]) each event also has `time_ms`, milliseconds since 1970, and members that say whose
 //! event it is, so that several runs can append to one file.
@@ -20,12 +23,12 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::time::{Duration, SystemTime};
 
-use distlto_planner::graph::ActionKind;
 use miette::Diagnostic;
 use serde_json::{Value, json};
 
-use super::{Plan, Progress, Step, put};
-use crate::report::{Counts, Failure, Measured};
+use super::{Memory, Phase, Plan, Progress, Step, put};
+use crate::report::summary::Summary;
+use crate::report::{Counts, Failure, Measured, Origin};
 
 /// The version of the events.
 pub const VERSION: u32 = 1;
@@ -69,14 +72,16 @@ impl<W: Write> Progress for JsonProgress<W> {
 
     fn start(&self, step: Step<'_>) {
         let members = json!({
-            "id": step.id, "kind": kind(step.kind), "label": step.label, "command": step.command,
+            "id": step.id, "kind": step.kind.name(), "label": step.label, "lane": step.lane,
+            "command": step.command,
         });
         self.put("start", members);
     }
 
     fn finish(&self, step: Step<'_>, measured: Measured, warnings: &str) {
         let members = json!({
-            "id": step.id, "kind": kind(step.kind), "label": step.label,
+            "id": step.id, "kind": step.kind.name(), "label": step.label, "lane": step.lane,
+            "origin": origin(measured.origin),
             "wall_ms": milliseconds(measured.wall), "cpu_ms": measured.cpu.map(milliseconds),
             "peak_memory": measured.peak_memory, "warnings": warnings,
         });
@@ -84,13 +89,14 @@ impl<W: Write> Progress for JsonProgress<W> {
     }
 
     fn again(&self, step: Step<'_>, cause: &str) {
-        let members = json!({ "id": step.id, "kind": kind(step.kind), "label": step.label, "cause": cause });
+        let members = json!({ "id": step.id, "kind": step.kind.name(), "label": step.label, "cause": cause });
         self.put("again", members);
     }
 
     fn fail(&self, step: Step<'_>, failure: &Failure) {
         let members = json!({
-            "id": step.id, "kind": kind(step.kind), "label": step.label,
+            "id": step.id, "kind": step.kind.name(), "label": step.label,
+            "lane": step.lane,
             "class": failure.cause.code().map(|code| code.to_string()),
             "cause": failure.cause.to_string(),
             "help": failure.cause.help().map(|help| help.to_string()),
@@ -100,11 +106,62 @@ impl<W: Write> Progress for JsonProgress<W> {
     }
 
     fn summary(&self, counts: Counts, wall: Duration) {
-        let members = json!({
-            "done": counts.done, "failed": counts.failed, "skipped": counts.skipped,
-            "not_started": counts.not_started, "wall_ms": milliseconds(wall),
-        });
+        self.put("summary", totals(counts, wall));
+    }
+
+    fn phase(&self, phase: Phase) {
+        let wall = phase.end.map(|end| milliseconds(end.saturating_duration_since(phase.start)));
+        self.put("phase", json!({ "name": phase.name, "wall_ms": wall }));
+    }
+
+    fn memory(&self, memory: Memory) {
+        self.put("memory", json!({ "in_use": memory.in_use, "budget": memory.budget }));
+    }
+
+    fn conclude(&self, counts: Counts, summary: &Summary) {
+        let mut members = totals(counts, summary.wall);
+        if let (Value::Object(members), Value::Object(more)) = (&mut members, details(summary)) {
+            members.extend(more);
+        }
         self.put("summary", members);
+    }
+}
+
+fn totals(counts: Counts, wall: Duration) -> Value {
+    json!({
+        "done": counts.done, "failed": counts.failed, "skipped": counts.skipped,
+        "not_started": counts.not_started, "wall_ms": milliseconds(wall),
+    })
+}
+
+fn details(summary: &Summary) -> Value {
+    let path = summary.critical_path.iter();
+    let path: Vec<_> =
+        path.map(|(name, time)| json!({ "name": name, "wall_ms": milliseconds(*time) })).collect();
+    let expensive = summary.expensive.iter().map(|one| {
+        let imports = one.imports.iter();
+        let imports = imports.map(|(module, count)| json!({ "module": module, "instructions": count }));
+        json!({
+            "id": one.id, "label": one.label, "wall_ms": milliseconds(one.wall),
+            "cpu_ms": one.cpu.map(milliseconds), "peak_memory": one.peak_memory,
+            "own_instructions": one.own_instructions, "imports": imports.collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "ran": summary.ran, "cached": summary.cached, "up_to_date": summary.up_to_date, "jobs": summary.jobs,
+        "makespan_ms": milliseconds(summary.makespan), "work_ms": milliseconds(summary.work),
+        "cpu_ms": milliseconds(summary.cpu), "efficiency": summary.efficiency,
+        "critical_path": path, "peak_memory": summary.peak_memory,
+        "memory_in_use": summary.memory_in_use, "memory_budget": summary.memory_budget,
+        "expensive": expensive.collect::<Vec<_>>(),
+    })
+}
+
+fn origin(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Ran => "ran",
+        Origin::Cache => "cache",
+        Origin::UpToDate => "up-to-date",
     }
 }
 
@@ -116,13 +173,4 @@ fn milliseconds(duration: Duration) -> u64 {
 fn since_1970() -> Value {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(Value::Null, |since| milliseconds(since).into())
-}
-
-fn kind(kind: ActionKind) -> &'static str {
-    match kind {
-        ActionKind::Prepare => "prepare",
-        ActionKind::ThinLink => "thin-link",
-        ActionKind::Opt => "opt",
-        ActionKind::Link => "link",
-    }
 }

@@ -4,8 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::time::Duration;
 
-use super::{Plan, Progress, Step, again_text, failure_text, human, one_line, put, verb};
-use crate::report::{Counts, Failure, Measured};
+use super::{
+    Plan, Progress, Step, again_text, failure_text, put,
+    text::{human, printable},
+    verb,
+};
+use crate::report::{Counts, Failure, Measured, Origin};
 
 /// Writes lines.
 #[derive(Debug)]
@@ -44,8 +48,13 @@ impl<W: Write> Progress for PlainProgress<W> {
         let mut text = warnings.to_owned();
         if self.verbose {
             let (ended, total) = (self.ended.get(), self.total.get());
-            let line = format!("[{ended}/{total}] {} {}", verb(step.kind), one_line(step.label));
-            text.push_str(&format!("{line} ({})\n", human(measured.wall)));
+            let line = format!("[{ended}/{total}] {} {}", verb(step.kind), printable(step.label));
+            let took = match measured.origin {
+                Origin::Ran => human(measured.wall),
+                Origin::Cache => "from the cache".to_owned(),
+                Origin::UpToDate => "up to date".to_owned(),
+            };
+            text.push_str(&format!("{line} ({took})\n"));
         }
         self.put(&text);
     }

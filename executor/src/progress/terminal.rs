@@ -1,47 +1,50 @@
-//! Progress on a terminal: one bar with what runs, the time since the start and an estimate of the time left.
+//! Progress on a terminal: one line that is drawn again and again, and failures above it.
+//!
+//! What the line says is `line`'s business; drawing is indicatif's. The width is asked for at each drawing, so a window may
+//! be resized. No colours, so there is nothing for NO_COLOR to turn off.
 
-use std::cell::RefCell;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::plain::summary_text;
-use super::{Plan, Progress, Step, again_text, failure_text, human, one_line, verb};
+use super::recorded::{Shared, lock};
+use super::{Phase, Plan, Progress, Step, again_text, failure_text, line, text::human};
 use crate::report::{Counts, Failure, Measured};
 
-/// A bar on standard error. It moves by cost, so that the estimate knows large modules from small ones.
+/// How often the line is drawn.
+const TICK: Duration = Duration::from_millis(125);
+
+/// A line on standard error that shows what somebody else records.
 #[derive(Debug)]
 pub struct TerminalProgress {
     bar: ProgressBar,
-    state: RefCell<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    total: usize,
-    ended: usize,
-    running: Vec<(usize, String)>,
 }
 
 impl TerminalProgress {
-    /// A bar that appears with the first plan.
-    pub fn new() -> Self {
-        Self { bar: ProgressBar::hidden(), state: RefCell::default() }
+    /// A line that appears with the first plan or phase.
+    pub fn new(recorded: Shared) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        let draw = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+            // One column stays free: some terminals break the line when the last one is written to.
+            let columns = columns().saturating_sub(1);
+            let _ = out.write_str(&line::of_terminal(&lock(&recorded), Instant::now(), columns));
+        };
+        if let Ok(style) = ProgressStyle::with_template("{line}") {
+            bar.set_style(style.with_key("line", draw));
+        }
+        Self { bar }
     }
 
-    fn update(&self, step: Step<'_>, ended: bool) {
-        let mut state = self.state.borrow_mut();
-        if ended {
-            state.running.retain(|(id, _)| *id != step.id);
-            state.ended += 1;
-            self.bar.inc(step.cost);
-        } else {
-            let name = step.label.rsplit('/').next().unwrap_or(step.label);
-            state.running.push((step.id, format!("{} {}", verb(step.kind), one_line(name))));
-        }
-        let names: Vec<_> = state.running.iter().map(|(_, name)| name.as_str()).collect();
-        self.bar.set_prefix(format!("{}/{}", state.ended, state.total));
-        self.bar.set_message(names.join(", "));
+    fn show(&self) {
+        self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        self.bar.reset();
+        self.bar.enable_steady_tick(TICK);
+    }
+
+    fn hide(&self) {
+        self.bar.disable_steady_tick();
+        self.bar.finish_and_clear();
     }
 
     fn print(&self, text: &str) {
@@ -51,48 +54,42 @@ impl TerminalProgress {
     }
 }
 
-impl Default for TerminalProgress {
-    fn default() -> Self {
-        Self::new()
-    }
+/// The width of the terminal that standard error is.
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+    size.map_or(80, |size| if size.ws_col == 0 { 80 } else { size.ws_col.into() })
 }
 
 impl Progress for TerminalProgress {
-    fn plan(&self, plan: Plan) {
-        *self.state.borrow_mut() = State { total: plan.actions, ..State::default() };
-        self.bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
-        self.bar.set_length(plan.cost);
-        self.bar.reset();
-        let template = "{prefix} [{bar:24}] {elapsed} (about {eta} left) {wide_msg}";
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            self.bar.set_style(style.progress_chars("=> "));
-        }
-        self.bar.enable_steady_tick(Duration::from_millis(200));
+    fn plan(&self, _: Plan) {
+        self.show();
     }
 
-    fn start(&self, step: Step<'_>) {
-        self.update(step, false);
-    }
+    fn start(&self, _: Step<'_>) {}
 
-    fn finish(&self, step: Step<'_>, _: Measured, warnings: &str) {
-        self.update(step, true);
+    fn finish(&self, _: Step<'_>, _: Measured, warnings: &str) {
         self.print(warnings);
     }
 
-    fn again(&self, step: Step<'_>, cause: &str) {
-        self.state.borrow_mut().running.retain(|(id, _)| *id != step.id);
-        self.print(&again_text(cause));
-    }
-
-    fn fail(&self, step: Step<'_>, failure: &Failure) {
-        self.update(step, true);
+    fn fail(&self, _: Step<'_>, failure: &Failure) {
         self.print(&failure_text(failure));
     }
 
+    fn again(&self, _: Step<'_>, cause: &str) {
+        self.print(&again_text(cause));
+    }
+
     fn summary(&self, counts: Counts, wall: Duration) {
-        self.bar.finish_and_clear();
+        self.hide();
         if counts.failed + counts.skipped + counts.not_started > 0 {
             eprintln!("{} in {}", summary_text(counts), human(wall));
+        }
+    }
+
+    fn phase(&self, phase: Phase) {
+        match phase.end {
+            None => self.show(),
+            Some(_) => self.hide(),
         }
     }
 }

@@ -104,7 +104,9 @@ fn told(make: impl Fn(Shared) -> Box<dyn Progress>) -> String {
 #[test]
 fn json_events() {
     let text = told(|out| Box::new(JsonProgress::new(out)));
-    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let all: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (memory, events): (Vec<_>, Vec<_>) = all.into_iter().partition(|event| event["event"] == "memory");
+    assert!(memory.iter().all(|event| event["in_use"].is_u64()) && !memory.is_empty(), "{memory:?}");
     let names: Vec<_> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     assert_eq!(names, ["plan", "start", "fail", "start", "finish", "summary"]);
     assert!(events.iter().all(|event| event["version"] == 1));

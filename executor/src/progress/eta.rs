@@ -1,0 +1,136 @@
+//! How long a run will still take.
+//!
+//! What is left of the costs, over the slots, at the speed measured so far; never less than what the longest running
+//! action has left. Near the end, with one long action left, it is that action's rest, and the slots that have nothing
+//! to do count for nothing. Pure.
+
+use std::time::{Duration, Instant};
+
+use super::recorded::Recorded;
+
+/// So many finished actions outweigh what costs say by themselves, which is microseconds.
+const PRIOR: f64 = 2.0;
+
+/// An action that has taken longer than it should takes this share of its time more.
+const OVERDUE: f64 = 0.25;
+
+/// The time left, by estimate; `None` before anything is known.
+pub fn left(recorded: &Recorded, now: Instant) -> Option<Duration> {
+    let (plan, begun) = recorded.plan.filter(|_| !recorded.ended)?;
+    let elapsed = now.saturating_duration_since(begun).as_secs_f64();
+    let tally = &recorded.tally;
+    if tally.ended == 0 && elapsed < 1.0 {
+        return None;
+    }
+    let each = seconds_per_cost(recorded);
+    let mut running = 0.0;
+    let mut busy = tally.busy.as_secs_f64();
+    let mut longest: f64 = 0.0;
+    let mut cost = tally.cost;
+    for action in recorded.running.iter().map(|&at| &recorded.actions[at]) {
+        let since = now.saturating_duration_since(action.start).as_secs_f64();
+        let rest = (action.cost as f64 * each - since).max(since * OVERDUE);
+        running += rest;
+        busy += since;
+        longest = longest.max(rest);
+        cost = cost.saturating_add(action.cost);
+    }
+    let waiting = plan.cost.saturating_sub(cost) as f64 * each;
+    let slots = slots(plan.jobs, busy, elapsed, waiting > 0.0);
+    Some(Duration::from_secs_f64(((running + waiting) / slots).max(longest).min(1e9)))
+}
+
+/// By what has been measured, and by the costs' own unit while that is little.
+pub(super) fn seconds_per_cost(recorded: &Recorded) -> f64 {
+    let (plan, _) = match recorded.plan {
+        Some(plan) => plan,
+        None => return 1e-6,
+    };
+    let tally = &recorded.tally;
+    let prior = PRIOR * plan.cost as f64 / plan.actions.max(1) as f64;
+    let measured = tally.measured_wall.as_secs_f64();
+    (measured + prior * 1e-6) / (tally.measured_cost as f64 + prior).max(1.0)
+}
+
+/// How many actions run at once. A jobserver or a lack of memory may allow fewer than was planned; that shows after a while.
+fn slots(jobs: usize, busy: f64, elapsed: f64, waits: bool) -> f64 {
+    let jobs = jobs.max(1) as f64;
+    if elapsed < 2.0 || !waits { jobs } else { (busy / elapsed).clamp(1.0, jobs) }
+}
+
+#[cfg(test)]
+mod tests {
+    use distlto_planner::graph::ActionKind;
+
+    use super::*;
+    use crate::progress::{Plan, Step};
+    use crate::report::Measured;
+
+    fn step(id: usize, cost: u64) -> Step<'static> {
+        Step { id, kind: ActionKind::Opt, label: "m", cost, lane: 0, command: "" }
+    }
+
+    fn measured(wall: Duration) -> Measured {
+        Measured { wall, ..Measured::default() }
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A run of ten actions of a second each, on two workers, of which `ended` have ended and two run since `since`.
+    fn run_of_ten(ended: usize, since: Duration, speed: u32) -> (Recorded, Instant) {
+        let begun = Instant::now();
+        let mut recorded = Recorded::new(begun);
+        recorded.plan(Plan { actions: 10, cost: 10_000_000, jobs: 2 }, begun);
+        let wall = SECOND * speed;
+        for id in 0..ended {
+            let at = begun + wall * u32::try_from(id / 2).expect("small");
+            recorded.start(step(id, 1_000_000), at);
+            recorded.finish(step(id, 1_000_000), measured(wall), at + wall);
+        }
+        let at = begun + wall * u32::try_from(ended / 2).expect("small");
+        for id in ended..(ended + 2).min(10) {
+            recorded.start(step(id, 1_000_000), at);
+        }
+        (recorded, at + since)
+    }
+
+    #[test]
+    fn half_way_there_the_other_half_is_left() {
+        let (recorded, now) = run_of_ten(4, Duration::ZERO, 1);
+        let left = left(&recorded, now).expect("known").as_secs_f64();
+        assert!((2.9..3.1).contains(&left), "six seconds of work on two workers, not {left}");
+    }
+
+    #[test]
+    fn a_slower_machine_is_noticed() {
+        let (recorded, now) = run_of_ten(6, Duration::ZERO, 5);
+        let left = left(&recorded, now).expect("known").as_secs_f64();
+        assert!((7.0..10.5).contains(&left), "two rounds of five seconds, not {left}");
+    }
+
+    #[test]
+    fn the_last_long_action_is_all_that_is_left() {
+        let begun = Instant::now();
+        let mut recorded = Recorded::new(begun);
+        recorded.plan(Plan { actions: 2, cost: 11_000_000, jobs: 8 }, begun);
+        recorded.start(step(0, 10_000_000), begun);
+        recorded.start(step(1, 1_000_000), begun);
+        recorded.finish(step(1, 1_000_000), measured(SECOND), begun + SECOND);
+        let at = |seconds| left(&recorded, begun + SECOND * seconds).expect("known").as_secs_f64();
+        assert!((7.9..8.1).contains(&at(2)), "{}", at(2));
+        assert!((0.9..1.1).contains(&at(9)) || at(9) >= 2.0, "{}", at(9));
+        assert!(at(20) > 1.0, "an overdue action is not about to end: {}", at(20));
+    }
+
+    #[test]
+    fn nothing_is_said_before_anything_is_known() {
+        let begun = Instant::now();
+        let mut recorded = Recorded::new(begun);
+        assert_eq!(left(&recorded, begun), None);
+        recorded.plan(Plan { actions: 2, cost: 0, jobs: 0 }, begun);
+        assert_eq!(left(&recorded, begun), None);
+        assert!(left(&recorded, begun + SECOND * 3).is_some(), "a plan without costs divides by nothing");
+        recorded.summary(begun);
+        assert_eq!(left(&recorded, begun + SECOND * 3), None);
+    }
+}

@@ -1,0 +1,249 @@
+//! What a command tells, from its beginning to its end: to people, to readers of events, to a log, into a trace.
+//!
+//! Records everything, and hands it on. At the end it concludes: one summary from the record, and the trace, which is
+//! written however the command ended. May be told from any thread.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use distlto_planner::graph::ActionGraph;
+use distlto_prepare::write::{IoError, write_atomically};
+
+use super::recorded::{Recorded, Shared, lock};
+use super::ticker::Ticker;
+use super::{JsonProgress, Memory, Phase, PlainProgress, Plan, Progress, Step, Style, TerminalProgress};
+use crate::report::imports;
+use crate::report::summary::Summary;
+use crate::report::{Counts, Failure, Measured};
+use crate::trace;
+
+/// How often a log is told how things stand.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// Who tells, and how much.
+#[derive(Debug, Clone, Copy)]
+pub struct Voice {
+    /// The program's name, with which its lines begin.
+    pub program: &'static str,
+    /// Whether a person started it, rather than a linker.
+    pub is_command: bool,
+    /// A run that took this long is worth a line even where no terminal is.
+    pub worth_a_line: Duration,
+}
+
+impl Voice {
+    /// A command of its own: `distlto link`, `distlto run`.
+    pub const COMMAND: Self = Self { program: "distlto", is_command: true, worth_a_line: PERIOD };
+    /// A distributor inside of a link, whose own output is around it. Tests of a configure script link small programs,
+    /// and some take any output for a warning.
+    pub const DISTRIBUTOR: Self =
+        Self { program: "distlto-distribute", is_command: false, worth_a_line: Duration::from_secs(1) };
+}
+
+/// Tells what happens.
+pub struct Teller {
+    voice: Voice,
+    style: Style,
+    recorded: Shared,
+    inner: Mutex<Box<dyn Progress + Send>>,
+    log: Option<Mutex<JsonProgress<File>>>,
+    trace: Option<PathBuf>,
+    /// Of all runs so far.
+    counts: Mutex<Option<Counts>>,
+    concluded: AtomicBool,
+    ticker: Option<Ticker>,
+}
+
+impl Teller {
+    /// From here on. A trace is written to a file in a directory that is there.
+    pub fn new(
+        voice: Voice,
+        style: Style,
+        trace: Option<&Path>,
+        log: Option<JsonProgress<File>>,
+    ) -> Result<Self, IoError> {
+        if let Some(parent) = trace.and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty()) {
+            // Hours of work are not to end in this.
+            parent.read_dir().map_err(IoError::on("write the trace into", parent))?;
+        }
+        let recorded = Recorded::new(Instant::now()).shared();
+        let logs = !style.json && !style.verbose && !style.quiet;
+        let inner: Box<dyn Progress + Send> = match style {
+            Style { json: true, .. } => Box::new(JsonProgress::new(io::stdout())),
+            _ if logs && draws() => Box::new(TerminalProgress::new(recorded.clone())),
+            _ => Box::new(PlainProgress::new(io::stderr(), style.verbose && !style.quiet)),
+        };
+        let ticker =
+            (logs && !draws()).then(|| Ticker::new(recorded.clone(), voice.program, PERIOD, io::stderr()));
+        Ok(Self {
+            voice,
+            style,
+            recorded,
+            inner: Mutex::new(inner),
+            log: log.map(Mutex::new),
+            trace: trace.map(Path::to_owned),
+            counts: Mutex::default(),
+            concluded: AtomicBool::new(false),
+            ticker,
+        })
+    }
+
+    /// A part of the command that is not shown while it lasts: what is printed meanwhile would be drawn over.
+    pub fn had_phase(&self, name: &'static str, start: Instant) {
+        self.phase(Phase { name, start, end: Some(Instant::now()) });
+    }
+
+    /// Shows a part of the command while it lasts.
+    pub fn during<T>(&self, name: &'static str, body: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        self.phase(Phase { name, start, end: None });
+        let result = body();
+        self.phase(Phase { name, start, end: Some(Instant::now()) });
+        result
+    }
+
+    /// When the command began.
+    pub fn begun(&self) -> Instant {
+        lock(&self.recorded).begun
+    }
+
+    /// The command has ended: tells the summary, and writes the trace. `what` is what was linked; `graph` what was run,
+    /// in `directory`.
+    pub fn conclude(&self, what: &str, graph: Option<&ActionGraph>, directory: Option<&Path>) {
+        if self.concluded.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        if let Some(ticker) = &self.ticker {
+            ticker.stop();
+        }
+        let now = Instant::now();
+        let recorded = lock(&self.recorded).clone();
+        let mut summary = Summary::of(&recorded, now);
+        if let Some(graph) = graph.filter(|_| self.style.json || self.style.verbose || self.log.is_some()) {
+            imports::fill(&mut summary, graph, directory);
+        }
+        if let Some(counts) = held(&self.counts).take() {
+            if self.style.json {
+                held(&self.inner).conclude(counts, &summary);
+            }
+            if let Some(log) = &self.log {
+                held(log).conclude(counts, &summary);
+            }
+            self.say(what, &summary, counts);
+        }
+        if let Some(path) = &self.trace
+            && let Err(error) = write_atomically(path, &trace::to_bytes(&recorded, now))
+        {
+            // The link is done or has failed for a reason of its own.
+            say(&format!("{}: warning: no trace was written: {error}", self.voice.program));
+        }
+    }
+
+    /// The summary for people.
+    fn say(&self, what: &str, summary: &Summary, counts: Counts) {
+        let started = summary.ran + summary.cached + summary.failed > 0;
+        if self.style.json || self.style.quiet || !started {
+            return;
+        }
+        let failed = counts.failed + counts.skipped + counts.not_started > 0;
+        let seen = io::stderr().is_terminal() || summary.makespan >= self.voice.worth_a_line;
+        if self.style.verbose || seen && !failed {
+            say(&format!("{}: {}", self.voice.program, summary.sentence(what)));
+        }
+        if self.style.verbose && !failed {
+            summary.lines().iter().for_each(|line| say(line));
+        }
+    }
+
+    fn each(&self, mut tell: impl FnMut(&dyn Progress)) {
+        tell(held(&self.inner).as_ref());
+        if let Some(log) = &self.log {
+            tell(&*held(log));
+        }
+    }
+}
+
+/// Whether a line on standard error can be drawn again.
+fn draws() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// A listener that panicked has told what it could.
+fn held<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A standard error that is gone is no reason to fail a link.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        self.conclude("", None, None);
+    }
+}
+
+impl Progress for Teller {
+    fn plan(&self, plan: Plan) {
+        lock(&self.recorded).plan(plan, Instant::now());
+        self.each(|one| one.plan(plan));
+    }
+
+    fn start(&self, step: Step<'_>) {
+        lock(&self.recorded).start(step, Instant::now());
+        self.each(|one| one.start(step));
+    }
+
+    fn finish(&self, step: Step<'_>, measured: Measured, warnings: &str) {
+        lock(&self.recorded).finish(step, measured, Instant::now());
+        self.each(|one| one.finish(step, measured, warnings));
+    }
+
+    fn fail(&self, step: Step<'_>, failure: &Failure) {
+        lock(&self.recorded).fail(step, failure, Instant::now());
+        self.each(|one| one.fail(step, failure));
+    }
+
+    fn again(&self, step: Step<'_>, cause: &str) {
+        lock(&self.recorded).again(step, cause, Instant::now());
+        self.each(|one| one.again(step, cause));
+    }
+
+    fn summary(&self, counts: Counts, wall: Duration) {
+        lock(&self.recorded).summary(Instant::now());
+        let mut all = held(&self.counts);
+        *all = Some(all.unwrap_or_default() + counts);
+        let failed = counts.failed + counts.skipped + counts.not_started > 0;
+        // A distributor has a line of its own for a failure, and the conclusion tells of a success.
+        let told = if failed && self.voice.is_command {
+            counts
+        } else {
+            Counts { done: counts.done, ..Counts::default() }
+        };
+        if !self.style.json && (failed || !self.style.verbose) {
+            held(&self.inner).summary(told, wall);
+        }
+    }
+
+    fn phase(&self, phase: Phase) {
+        let news = phase.end.is_none() || !lock(&self.recorded).is_known(phase);
+        lock(&self.recorded).phase(phase);
+        // A part that is told when it is over was never drawn.
+        if !(news && phase.end.is_some() && !self.style.json) {
+            held(&self.inner).phase(phase);
+        }
+        if let Some(log) = &self.log {
+            held(log).phase(phase);
+        }
+    }
+
+    fn memory(&self, memory: Memory) {
+        lock(&self.recorded).memory(memory, Instant::now());
+        self.each(|one| one.memory(memory));
+    }
+}

@@ -1,0 +1,380 @@
+//! The end of a command in numbers: how long it took, how close that is to the best possible, and what took longest.
+//!
+//! Pure arithmetic over what was recorded. A backend's time is that on its worker, with verification and all. The best
+//! possible time of the backends on so many workers is the larger of the longest backend and of all of them shared evenly;
+//! no order is faster.
+
+use std::time::{Duration, Instant};
+
+use distlto_planner::graph::ActionKind;
+
+use super::Origin;
+use crate::progress::recorded::{Fate, Recorded, Recording};
+use crate::progress::text::{human, printable, size};
+
+/// How many of the most expensive backends are told.
+pub const EXPENSIVE: usize = 5;
+
+/// The numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// From the command's beginning to its end.
+    pub wall: Duration,
+    /// Backends whose command ran and succeeded.
+    pub ran: usize,
+    /// Backends whose objects a cache had.
+    pub cached: usize,
+    /// Actions that turned out to be up to date.
+    pub up_to_date: usize,
+    /// Actions that failed.
+    pub failed: usize,
+    /// How many workers there were.
+    pub jobs: usize,
+    /// From the first backend's beginning to the last one's end.
+    pub makespan: Duration,
+    /// The sum of the backends' times.
+    pub work: Duration,
+    /// Their processor time, as far as it is known.
+    pub cpu: Duration,
+    /// The best possible makespan over the real one; `None` without backends.
+    pub efficiency: Option<f64>,
+    /// The chain of steps that no number of workers shortens, each with its time: what is before the backends, the longest
+    /// backend, and what is after them.
+    pub critical_path: Vec<(String, Duration)>,
+    /// The most memory that one backend held; `None` unless the system tells of most of them.
+    pub peak_memory: Option<u64>,
+    /// The most memory that running actions held together, by estimate, if that was told.
+    pub memory_in_use: Option<u64>,
+    /// What it was to stay within.
+    pub memory_budget: Option<u64>,
+    /// The backends that took longest, longest first.
+    pub expensive: Vec<Expensive>,
+}
+
+/// A backend that took long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expensive {
+    /// Its number in the graph.
+    pub id: usize,
+    /// Its module.
+    pub label: String,
+    /// Its time.
+    pub wall: Duration,
+    /// Its processor time, where the system tells.
+    pub cpu: Option<Duration>,
+    /// The most memory it held, where the system tells.
+    pub peak_memory: Option<u64>,
+    /// Instructions of its own that other modules could call, as far as its shard says; see [`super::imports`].
+    pub own_instructions: u64,
+    /// The modules that it imports from with the instructions of each, most first.
+    pub imports: Vec<(String, u64)>,
+}
+
+impl Summary {
+    /// Of what was recorded until now.
+    pub fn of(recorded: &Recorded, now: Instant) -> Self {
+        let time = |action: &Recording| {
+            let span = action.span(now);
+            span.end.saturating_duration_since(span.start)
+        };
+        let backends = || recorded.actions.iter().filter(|action| action.kind == ActionKind::Opt);
+        let done = |origin| {
+            let done = backends().filter(move |action| action.fate == Fate::Done);
+            done.filter(move |action| action.measured.origin == origin).count()
+        };
+        let jobs = recorded.plan.map_or(1, |(plan, _)| plan.jobs.max(1));
+        let work: Duration = backends().map(time).sum();
+        let longest = backends().max_by_key(|action| time(action));
+        let first = backends().map(|action| action.span(now).start).min();
+        let last = backends().map(|action| action.span(now).end).max();
+        let makespan = match (first, last) {
+            (Some(first), Some(last)) => last.saturating_duration_since(first),
+            _ => Duration::ZERO,
+        };
+        let bound =
+            (work.as_secs_f64() / jobs as f64).max(longest.map_or(0.0, |one| time(one).as_secs_f64()));
+        let budgets = recorded.memory.iter().filter_map(|(_, memory)| memory.budget);
+        Self {
+            wall: now.saturating_duration_since(recorded.begun),
+            ran: done(Origin::Ran),
+            cached: done(Origin::Cache),
+            up_to_date: recorded.tally.up_to_date,
+            failed: recorded.actions.iter().filter(|action| matches!(action.fate, Fate::Failed(_))).count(),
+            jobs,
+            makespan,
+            work,
+            cpu: backends().filter_map(|action| action.measured.cpu).sum(),
+            // Rounding must not make more of it than everything.
+            efficiency: (!makespan.is_zero()).then(|| (bound / makespan.as_secs_f64()).min(1.0)),
+            critical_path: critical_path(recorded, longest, time, now),
+            peak_memory: peak_memory(backends()),
+            memory_in_use: recorded.memory.iter().map(|(_, memory)| memory.in_use).max(),
+            memory_budget: budgets.max(),
+            expensive: expensive(backends().filter(|action| action.fate == Fate::Done), time),
+        }
+    }
+
+    /// One line: `app: 168 backends in 3.9 s, 7.4 s of processor time, 1.9 of 2 jobs busy`.
+    pub fn sentence(&self, what: &str) -> String {
+        let what = if what.is_empty() { String::new() } else { format!("{}: ", printable(what)) };
+        let backends = self.ran + self.cached;
+        let hits = if self.cached > 0 { format!(" ({} from the cache)", self.cached) } else { String::new() };
+        let plural = if backends == 1 { "" } else { "s" };
+        let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
+        if backends == 0 {
+            return format!("{what}no backend{failed} in {}", human(self.wall));
+        }
+        let busy = self.work.as_secs_f64() / self.makespan.as_secs_f64().max(1e-3);
+        let jobs = self.jobs.min(backends).max(1);
+        format!(
+            "{what}{backends} backend{plural}{hits}{failed} in {}, {} of processor time, {:.1} of {jobs} jobs busy",
+            human(self.makespan),
+            human(self.cpu),
+            busy.min(jobs as f64),
+        )
+    }
+
+    /// What people see who want more.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let chain: Duration = self.critical_path.iter().map(|&(_, time)| time).sum();
+        let steps =
+            self.critical_path.iter().map(|(name, time)| format!("{} {}", printable(name), human(*time)));
+        let steps: Vec<_> = steps.collect();
+        lines.push(format!(
+            "  total {}; critical path {}: {}",
+            human(self.wall),
+            human(chain),
+            steps.join(", ")
+        ));
+        if let Some(efficiency) = self.efficiency {
+            lines.push(format!(
+                "  {} of work on {} jobs in {}: {:.0} % of the best possible",
+                human(self.work),
+                self.jobs,
+                human(self.makespan),
+                (efficiency * 100.0).floor()
+            ));
+        }
+        let peak = self.peak_memory.map(|peak| format!("at most {} in one job", size(peak)));
+        let together = self.memory_in_use.filter(|&bytes| bytes > 0).map(|bytes| {
+            let budget =
+                self.memory_budget.map_or_else(String::new, |budget| format!(" of {}", size(budget)));
+            format!("{}{budget} in all jobs at once by estimate", size(bytes))
+        });
+        let memory: Vec<_> = peak.into_iter().chain(together).collect();
+        if !memory.is_empty() {
+            lines.push(format!("  memory: {}", memory.join(", ")));
+        }
+        if self.expensive.len() > 1 {
+            lines.push("  most expensive:".to_owned());
+            lines.extend(self.expensive.iter().map(Expensive::line));
+        }
+        lines
+    }
+}
+
+impl Expensive {
+    fn line(&self) -> String {
+        let imports: Vec<_> = self
+            .imports
+            .iter()
+            .take(2)
+            .map(|(name, instructions)| {
+                format!("{} from {}", instructions, printable(name.rsplit('/').next().unwrap_or(name)))
+            })
+            .collect();
+        let total: u64 = self.imports.iter().map(|&(_, instructions)| instructions).sum();
+        let more = self.imports.len().saturating_sub(imports.len());
+        let imports = match (imports.is_empty(), more) {
+            (true, _) => String::new(),
+            (_, 0) => format!("  imports {total} instructions: {}", imports.join(", ")),
+            _ => format!("  imports {total} instructions: {}, {more} modules more", imports.join(", ")),
+        };
+        format!("    {:>8}  {}{imports}", human(self.wall), printable(&self.label))
+    }
+}
+
+fn peak_memory<'a>(backends: impl Iterator<Item = &'a Recording>) -> Option<u64> {
+    let ran = backends.filter(|action| action.measured.origin == Origin::Ran);
+    let peaks: Vec<_> = ran.map(|action| action.measured.peak_memory).collect();
+    let known = peaks.iter().flatten().count();
+    peaks.iter().flatten().copied().max().filter(|_| known * 2 > peaks.len())
+}
+
+/// Steps before the backends, the longest backend, steps after them, in the order in which they began.
+fn critical_path(
+    recorded: &Recorded,
+    longest: Option<&Recording>,
+    time: impl Fn(&Recording) -> Duration,
+    now: Instant,
+) -> Vec<(String, Duration)> {
+    let mut steps: Vec<(Instant, String, Duration)> = Vec::new();
+    for phase in &recorded.phases {
+        let end = phase.end.unwrap_or(now);
+        steps.push((phase.start, phase.name.to_owned(), end.saturating_duration_since(phase.start)));
+    }
+    for (kind, name) in [
+        (ActionKind::Prepare, "prepare"),
+        (ActionKind::ThinLink, "thin link"),
+        (ActionKind::Link, "final link"),
+    ] {
+        let of_kind = recorded.actions.iter().filter(|action| action.kind == kind);
+        if let Some(one) = of_kind.max_by_key(|action| time(action)) {
+            steps.push((one.start, name.to_owned(), time(one)));
+        }
+    }
+    if let Some(longest) = longest {
+        steps.push((longest.start, longest.label.clone(), time(longest)));
+    }
+    steps.sort_by_key(|&(start, _, _)| start);
+    steps.into_iter().map(|(_, name, time)| (name, time)).collect()
+}
+
+fn expensive<'a>(
+    backends: impl Iterator<Item = &'a Recording>,
+    time: impl Fn(&Recording) -> Duration,
+) -> Vec<Expensive> {
+    // What a cache had cost nothing.
+    let mut ran: Vec<_> = backends.filter(|action| action.measured.origin == Origin::Ran).collect();
+    ran.sort_by(|a, b| time(b).cmp(&time(a)).then_with(|| a.label.cmp(&b.label)));
+    ran.truncate(EXPENSIVE);
+    let one = |action: &Recording| Expensive {
+        id: action.id,
+        label: action.label.clone(),
+        wall: time(action),
+        cpu: action.measured.cpu,
+        peak_memory: action.measured.peak_memory,
+        own_instructions: 0,
+        imports: Vec::new(),
+    };
+    ran.into_iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::{Memory, Phase, Plan, Step};
+    use crate::report::{Measured, Phases, Span};
+
+    struct Clock {
+        begun: Instant,
+        recorded: Recorded,
+    }
+
+    impl Clock {
+        fn at(&self, tenths: u64) -> Instant {
+            self.begun + Duration::from_millis(tenths * 100)
+        }
+
+        /// An action on a worker, with times in tenths of a second.
+        fn ran(
+            &mut self,
+            id: usize,
+            kind: ActionKind,
+            label: &str,
+            lane: usize,
+            from: u64,
+            to: u64,
+            origin: Origin,
+        ) {
+            let step = Step { id, kind, label, cost: 1, lane, command: "" };
+            let span = Span { start: self.at(from), end: self.at(to) };
+            let measured = Measured {
+                wall: span.end - span.start,
+                cpu: Some(span.end - span.start),
+                peak_memory: Some(id as u64 * 1000),
+                origin,
+                phases: Phases { verify: Some(span), ..Phases::default() },
+            };
+            let (start, end) = (self.at(from + 1), self.at(to + 1));
+            self.recorded.start(step, start);
+            self.recorded.finish(step, measured, end);
+        }
+    }
+
+    /// Thin link 1 s; on two workers 3 s + 1 s, and 2 s; final link 0.5 s.
+    fn link() -> (Recorded, Instant) {
+        let begun = Instant::now();
+        let mut clock = Clock { begun, recorded: Recorded::new(begun) };
+        let phase = |name, start, end| Phase { name, start, end: Some(end) };
+        clock.recorded.phase(phase("thin link", clock.at(0), clock.at(10)));
+        clock.recorded.plan(Plan { actions: 4, cost: 4, jobs: 2 }, begun);
+        clock.ran(1, ActionKind::Opt, "a.o", 0, 10, 40, Origin::Ran);
+        clock.ran(2, ActionKind::Opt, "b.o", 1, 10, 30, Origin::Ran);
+        clock.ran(3, ActionKind::Opt, "c.o", 0, 40, 50, Origin::Ran);
+        clock.ran(4, ActionKind::Opt, "d.o", 1, 30, 30, Origin::Cache);
+        let memory = Memory { in_use: 5 << 20, budget: Some(8 << 20) };
+        clock.recorded.memory(memory, clock.at(10));
+        clock.recorded.memory(Memory { in_use: 1 << 20, ..memory }, clock.at(40));
+        clock.recorded.summary(clock.at(51));
+        clock.recorded.phase(phase("final link", clock.at(52), clock.at(57)));
+        let now = clock.at(60);
+        (clock.recorded, now)
+    }
+
+    #[test]
+    fn the_numbers_of_a_link_that_can_be_added_up_by_hand() {
+        let (recorded, now) = link();
+        let summary = Summary::of(&recorded, now);
+        let seconds = Duration::from_secs;
+        assert_eq!((summary.wall, summary.makespan, summary.work), (seconds(6), seconds(4), seconds(6)));
+        assert_eq!((summary.ran, summary.cached, summary.failed, summary.jobs), (3, 1, 0, 2));
+        // max(6 s / 2, 3 s) over 4 s.
+        assert_eq!(summary.efficiency, Some(0.75));
+        let path: Vec<_> =
+            summary.critical_path.iter().map(|(name, time)| (name.as_str(), time.as_millis())).collect();
+        assert_eq!(path, [("thin link", 1000), ("a.o", 3000), ("final link", 500)]);
+        let expensive: Vec<_> = summary.expensive.iter().map(|one| one.label.as_str()).collect();
+        assert_eq!(expensive, ["a.o", "b.o", "c.o"], "what the cache had cost nothing");
+        assert_eq!(summary.memory_in_use, Some(5 << 20));
+        assert_eq!(
+            summary.sentence("app\n"),
+            "app\\n: 4 backends (1 from the cache) in 4.0 s, 6.0 s of processor time, 1.5 of 2 jobs busy"
+        );
+        assert_eq!(
+            summary.lines()[..2],
+            [
+                "  total 6.0 s; critical path 4.5 s: thin link 1.0 s, a.o 3.0 s, final link 500 ms",
+                "  6.0 s of work on 2 jobs in 4.0 s: 75 % of the best possible",
+            ]
+        );
+    }
+
+    #[test]
+    fn one_long_backend_on_many_workers_is_the_best_possible() {
+        let begun = Instant::now();
+        let mut clock = Clock { begun, recorded: Recorded::new(begun) };
+        clock.recorded.plan(Plan { actions: 2, cost: 2, jobs: 64 }, begun);
+        clock.ran(0, ActionKind::Opt, "a.o", 0, 0, 100, Origin::Ran);
+        clock.ran(1, ActionKind::Opt, "b.o", 1, 0, 5, Origin::Ran);
+        assert_eq!(Summary::of(&clock.recorded, clock.at(101)).efficiency, Some(1.0));
+    }
+
+    #[test]
+    fn nothing_divides_nothing() {
+        let begun = Instant::now();
+        let summary = Summary::of(&Recorded::new(begun), begun);
+        assert_eq!((summary.efficiency, summary.ran, summary.expensive.len()), (None, 0, 0));
+        assert_eq!(summary.sentence("app"), "app: no backend in 0 ms");
+        assert_eq!(summary.lines().len(), 1);
+    }
+
+    #[test]
+    fn steps_of_a_graph_are_steps_of_the_critical_path() {
+        let begun = Instant::now();
+        let mut clock = Clock { begun, recorded: Recorded::new(begun) };
+        clock.recorded.plan(Plan { actions: 3, cost: 3, jobs: 2 }, begun);
+        clock.ran(0, ActionKind::ThinLink, "app", 0, 0, 10, Origin::Ran);
+        clock.ran(1, ActionKind::Opt, "a.o", 0, 10, 20, Origin::Ran);
+        clock.ran(2, ActionKind::Link, "app", 0, 20, 25, Origin::Ran);
+        let summary = Summary::of(&clock.recorded, clock.at(30));
+        let names: Vec<_> = summary.critical_path.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["thin link", "a.o", "final link"]);
+        assert_eq!(
+            (summary.ran, summary.makespan),
+            (1, Duration::from_secs(1)),
+            "backends alone are counted"
+        );
+    }
+}
