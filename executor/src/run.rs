@@ -75,6 +75,8 @@ pub struct Options<'a> {
     pub digests: Option<&'a FileDigests>,
     /// Has the files be there that an action reads, on the thread that is about to run it; they are when `None`.
     pub provide: Option<&'a Provide<'a>>,
+    /// Whether recorded module hashes are not compared, see [`Modules::ignoring_hashes`].
+    pub ignores_hashes: bool,
     /// Where results are looked for before commands run, and kept.
     pub cache: Option<&'a dyn ResultCache>,
 }
@@ -99,6 +101,7 @@ impl<'a> Options<'a> {
             repeat: None,
             digests: None,
             provide: None,
+            ignores_hashes: false,
             cache: None,
         }
     }
@@ -149,7 +152,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         Estimates::new(graph, wanted, history, options.directory, options.spawner.is_warm(), options.name);
     let schedule = Schedule::new(graph, wanted, options.policy, |id| estimates.weight(id));
     let memory = Memory::new(options.memory, System::real(), start);
-    let modules = Modules::new(options.directory);
+    let modules = Modules::new(options.directory).ignoring_hashes(options.ignores_hashes);
     let digests = FileDigests::new(options.directory.unwrap_or(Path::new("")));
     let frontends = Frontends::default();
     let backends = wanted.iter().filter(|&&id| graph.action(id).kind == ActionKind::Opt).count();

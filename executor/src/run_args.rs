@@ -32,14 +32,14 @@ pub struct RunArgs {
     /// Without it nothing is started after the first failure. The final link runs in neither case.
     #[arg(short, long)]
     pub keep_going: bool,
-    /// Start a job only if all together take at most so many bytes; K, M, G and T stand for powers of 1024
+    /// Start a job only if all together take at most so many bytes, such as 8G
     ///
-    /// What a job takes is estimated from its size and from what earlier runs measured. One job may always run. Without
+    /// K, M, G and T stand for powers of 1024. What a job takes is estimated from its size and from what earlier runs measured. One job may always run. Without
     /// this option the jobs take what is available, within the limits of control groups.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub memory: Option<u64>,
     /// Keep what jobs took in this file, for the estimates of the next run
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub history: Option<PathBuf>,
     /// Take results of backend compilations from this directory, and keep them there
     ///
@@ -49,17 +49,17 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", env = "DISTLTO_CACHE", value_parser = clap::value_parser!(PathBuf))]
     pub cache: Option<PathBuf>,
     /// Let the directory of --cache grow to so many bytes [default: 10G]; K, M, G and T stand for powers of 1024
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     pub cache_size: Option<u64>,
     /// Drop results that were not used for so long from the directory of --cache: 30d, 12h, 90m
-    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    #[arg(long, value_name = "AGE", value_parser = parse_age, hide_short_help = true)]
     pub cache_age: Option<Duration>,
     /// Load the compiler anew for every job instead of once
     ///
     /// A compiler is loaded once, as a fork server: the unmodified program with a library preloaded, which forks a child
     /// for each job. Jobs that cannot be served so (static programs, scripts) are processes of their own anyway. See
     /// docs/executor.md.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub no_warm: bool,
     /// Print each command and what it took
     #[arg(short, long, overrides_with = "quiet")]
@@ -70,7 +70,15 @@ pub struct RunArgs {
     /// Print events as JSON lines on standard output
     #[arg(long)]
     pub json: bool,
-    /// Write a trace of what ran when, for Perfetto or about:tracing, to this file
+    /// Do not compare the module hashes that index shards record with those of the modules
+    ///
+    /// A recorded hash that differs means that a module is not the one that the thin link read, and is refused: an object
+    /// made from it could lack functions. Modules and shards that record none pass anyway. This is for producers that record
+    /// something else than the hash of the module on disk, such as tools that change bitcode after the thin link and keep what
+    /// it decided valid. Whose shard it is and that imports are bitcode is checked all the same.
+    #[arg(long, hide_short_help = true)]
+    pub no_verify_hashes: bool,
+    /// Write a trace for Perfetto or about:tracing to this file
     ///
     /// Also if the run fails or is interrupted. A line for each job at a time, with the thin link and the final link above.
     #[arg(long, value_name = "FILE")]
@@ -89,6 +97,7 @@ impl RunArgs {
         if let Some(history) = &self.history {
             options.history = Some(history);
         }
+        options.ignores_hashes = self.no_verify_hashes;
         options.policy = if self.keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
     }
 

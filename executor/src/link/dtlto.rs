@@ -131,9 +131,12 @@ fn own_arguments(options: &Options, directory: &str) -> impl Iterator<Item = Str
     let cache = options.run.cache.as_deref().and_then(Path::to_str).map(|cache| format!("--cache={cache}"));
     let cache_size = options.run.cache_size.map(|bytes| format!("--cache-size={bytes}"));
     let cache_age = options.run.cache_age.map(|age| format!("--cache-age={}s", age.as_secs()));
+    let hashes = options.run.no_verify_hashes.then(|| "--no-verify-hashes".to_owned());
     let trace = options.run.trace.as_ref().and_then(|file| Some(format!("--trace={}", file.to_str()?)));
-    let all =
-        [jobs, keep_going, no_warm, verbose, quiet, memory, history, cache, cache_size, cache_age, trace];
+    let all = [
+        jobs, keep_going, no_warm, verbose, quiet, memory, history, cache, cache_size, cache_age, trace,
+        hashes,
+    ];
     all.into_iter().flatten()
 }
 
