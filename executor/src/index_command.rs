@@ -80,6 +80,7 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         backend_args: &args.backend_args,
         store: store.as_ref(),
         runner: &runner,
+        foretell: None,
     });
     let planned = match planned {
         Ok(Planned::Link(planned, unkept)) => {

@@ -361,10 +361,21 @@ fn without_driver(
 impl Context<'_> {
     /// What a driver prints on standard error when it is asked what it would run.
     pub(crate) fn ask(&self, question: &[Word]) -> Option<Vec<u8>> {
-        let command = Command::of_words(question, self.directory)?;
-        let answer = process::run(&command, self.spawner, self.cancel, self.grace).ok()?;
-        answer.ended.status.success().then(|| answer.stderr.into_bytes())
+        ask(question, self.directory, self.spawner, self.cancel, self.grace)
     }
+}
+
+/// What a driver prints on standard error when it is asked what it would run.
+pub(crate) fn ask(
+    question: &[Word],
+    directory: Option<&Path>,
+    spawner: &dyn Spawner,
+    cancel: &Cancel,
+    grace: Duration,
+) -> Option<Vec<u8>> {
+    let command = Command::of_words(question, directory)?;
+    let answer = process::run(&command, spawner, cancel, grace).ok()?;
+    answer.ended.status.success().then(|| answer.stderr.into_bytes())
 }
 
 impl Job<'_> {

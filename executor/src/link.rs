@@ -4,6 +4,7 @@
 //! function of another module; this one only knows their order and what is kept for the next run. State lives in
 //! `<output>.distlto/`, and an advisory lock on it makes a second run of the same link an error.
 
+mod ahead;
 mod dtlto;
 mod final_link;
 mod keeping;
@@ -36,6 +37,7 @@ use thiserror::Error;
 
 use crate::cancel::Cancel;
 use crate::forkserver::ForkServer;
+use crate::frontend::Frontends;
 use crate::local::LocalSpawner;
 use crate::progress::{Plan, Progress, Teller, Voice};
 use crate::report::Counts;
@@ -228,7 +230,11 @@ impl Session<'_> {
         }
         let store = self.options.store.as_deref().map(Store::open).transpose()?;
         let phases = Phases::new(self.teller, self.runner);
-        let planned = index::plan(self.request(store.as_ref(), &phases))?;
+        let frontends = Frontends::default();
+        let planned = std::thread::scope(|scope| {
+            let foretell = |backend| ahead::ask(self, &frontends, scope, backend);
+            index::plan(index::Request { foretell: Some(&foretell), ..self.request(store.as_ref(), &phases) })
+        })?;
         let Planned::Link(planned, unkept) = planned else { return Ok(None) };
         for option in &planned.not_done {
             eprintln!("distlto: warning: {option} is ignored: a distributed link writes objects only");
@@ -238,7 +244,7 @@ impl Session<'_> {
         if let Some(path) = &self.options.save_plan {
             distlto_prepare::write::write_if_changed(path, &distlto_planner::graph::json::to_bytes(&graph))?;
         }
-        let result = self.compile_and_link(&planned, &unkept, &graph);
+        let result = self.compile_and_link(&planned, &unkept, &frontends, &graph);
         self.teller.conclude(planned.plan.output.as_str(), Some(&graph), None);
         let code = result?;
         if code == 0 {
@@ -257,6 +263,7 @@ impl Session<'_> {
             backend_args: &self.options.backend_args,
             store,
             runner,
+            foretell: None,
         }
     }
 
@@ -264,6 +271,7 @@ impl Session<'_> {
         &self,
         planned: &PlannedLink,
         unkept: &Unkept,
+        frontends: &Frontends,
         graph: &ActionGraph,
     ) -> Result<u8, LinkError> {
         let records = Records::open(Path::new(self.directory))?;
@@ -271,7 +279,7 @@ impl Session<'_> {
         let wanted = keeping.out_of_date()?;
         let result = std::thread::scope(|scope| {
             let kept = scope.spawn(|| keeping.finish(&planned.plan, self.cancel));
-            let result = self.compile(planned, &keeping, &wanted);
+            let result = self.compile(planned, &keeping, frontends, &wanted);
             let kept = kept.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             result.and_then(|code| kept.map(|()| code).map_err(LinkError::from))
         });
@@ -306,6 +314,7 @@ impl Session<'_> {
         &self,
         planned: &PlannedLink,
         keeping: &Keeping<'_>,
+        frontends: &Frontends,
         wanted: &[ActionId],
     ) -> Result<u8, LinkError> {
         if wanted.is_empty() {
@@ -323,6 +332,7 @@ impl Session<'_> {
         self.options.run.apply(&mut run_options, planned.jobs);
         run_options.jobserver = jobserver.as_ref();
         let provide = |id| keeping.provide(id);
+        run_options.frontends = Some(frontends);
         run_options.provide = Some(&provide);
         run_options.digests = Some(keeping.records.digests());
         run_options.cache = cache.as_deref();

@@ -77,6 +77,8 @@ pub struct Options<'a> {
     pub provide: Option<&'a Provide<'a>>,
     /// Whether recorded module hashes are not compared, see [`Modules::ignoring_hashes`].
     pub ignores_hashes: bool,
+    /// What drivers have answered so far, in this directory; nothing when `None`.
+    pub frontends: Option<&'a Frontends>,
     /// Where results are looked for before commands run, and kept.
     pub cache: Option<&'a dyn ResultCache>,
 }
@@ -102,6 +104,7 @@ impl<'a> Options<'a> {
             digests: None,
             provide: None,
             ignores_hashes: false,
+            frontends: None,
             cache: None,
         }
     }
@@ -154,7 +157,8 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     let memory = Memory::new(options.memory, System::real(), start);
     let modules = Modules::new(options.directory).ignoring_hashes(options.ignores_hashes);
     let digests = FileDigests::new(options.directory.unwrap_or(Path::new("")));
-    let frontends = Frontends::default();
+    let own = Frontends::default();
+    let frontends = options.frontends.unwrap_or(&own);
     let backends = wanted.iter().filter(|&&id| graph.action(id).kind == ActionKind::Opt).count();
     let context = Context {
         spawner: options.spawner,
@@ -163,7 +167,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         directory: options.directory,
         expected: options.expected,
         grace: options.grace,
-        frontends: (backends >= frontend::MANY || options.cache.is_some()).then_some(&frontends),
+        frontends: (backends >= frontend::MANY || options.cache.is_some()).then_some(frontends),
         places: options.places,
         digests: options.digests.unwrap_or(&digests),
         cache: options.cache,

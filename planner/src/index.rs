@@ -102,6 +102,23 @@ pub struct Request<'a> {
     pub store: Option<&'a Store>,
     /// Runs tools.
     pub runner: &'a dyn Runner,
+    /// Is told of one backend before the thin link runs.
+    pub foretell: Option<&'a dyn Fn(Foretold)>,
+}
+
+/// A backend as the plan will have it, but for what the thin link says.
+#[derive(Debug)]
+pub struct Foretold {
+    /// The command.
+    pub command: Vec<String>,
+    /// Its module.
+    pub module: String,
+    /// Where its shard will lie.
+    pub shard: String,
+    /// Where its object will lie.
+    pub object: String,
+    /// How many modules may be compiled.
+    pub modules: usize,
 }
 
 /// What planning a link gave.
@@ -175,8 +192,11 @@ pub fn plan(request: Request<'_>) -> Result<Planned, IndexError> {
     let flags = backend_flags::of_link_line(&arguments, &architecture, request.backend_args)?;
     let thin_link = thin_link_of(request.link, &arguments, &inputs);
     let scratch = Scratch::new(Path::new(request.state), thin_link.ids.len())?;
-    let linked = thin_link.run(&scratch, request.runner)?;
     let planning = Planning { request, arguments, inputs, flags, compiler, jobs };
+    if let (Some(foretell), Some(backend)) = (request.foretell, planning.foretold()) {
+        foretell(backend);
+    }
+    let linked = thin_link.run(&scratch, request.runner)?;
     let (planned, unkept) = planning.finish(linked)?;
     Ok(Planned::Link(Box::new(planned), unkept.with(scratch)))
 }

@@ -10,12 +10,12 @@ use distlto_prepare::names::escape_path;
 use distlto_prepare::store::Store;
 
 use crate::backend_flags::BackendFlags;
-use crate::index::{IndexError, PlannedLink, Request};
+use crate::index::{Foretold, IndexError, PlannedLink, Request};
 use crate::inputs::{self, Inputs, Slot};
 use crate::keep::{self, ModulePlaces};
 use crate::link_line::{Argument, last_value};
 use crate::link_plan::{ArchivePlan, LinkPlan, MemberPlan, ObjectPlan, Step, VERSION};
-use crate::module::Module;
+use crate::module::{Module, Summary};
 use crate::rewrite::{Fate, Fates, final_words};
 use crate::shard::Cost;
 use crate::thin_link::{IndexedModule, ThinLinked, traced_file};
@@ -51,14 +51,12 @@ impl Planning<'_> {
             .map(|indexed| self.object_plan(indexed, by_id[indexed.id.as_str()]))
             .collect();
         let output = last_value(&self.arguments, "output").unwrap_or("a.out");
-        let mut backend = vec![self.compiler.clone(), "-c".to_owned()];
-        backend.extend(self.flags.args.iter().cloned());
         let plan = LinkPlan {
             version: VERSION,
             output: output.into(),
             archives: self.archive_plans(&fates),
             thin_link: self.thin_step(merged.as_deref()),
-            backend,
+            backend: self.backend(),
             modules,
             link: self.link_step(&linked, &fates, merged.as_deref(), output),
         };
@@ -102,6 +100,30 @@ impl Planning<'_> {
             (Some(_), Some(object)) => Ok(Some(object)),
             (Some((id, _, _)), None) => Err(IndexError::Lost { id: id.to_owned() }),
         }
+    }
+
+    /// The words that all backends share.
+    fn backend(&self) -> Vec<String> {
+        let shared = [self.compiler.clone(), "-c".to_owned()];
+        shared.into_iter().chain(self.flags.args.iter().cloned()).collect()
+    }
+
+    /// A backend that will be in the plan if the linker loads its module.
+    pub(crate) fn foretold(&self) -> Option<Foretold> {
+        let of_thin_lto = || self.inputs.modules().filter(|(_, module)| module.summary == Summary::ThinLto);
+        let (id, module) = of_thin_lto().next()?;
+        let cost = Some(Cost { own_instructions: 0, imported_instructions: 0 });
+        let unknown = IndexedModule { id: id.to_owned(), shard: Vec::new(), imports: Vec::new(), cost };
+        let plan = self.object_plan(&unknown, module);
+        let mut command = self.backend();
+        command.extend(plan.args);
+        Some(Foretold {
+            command,
+            module: plan.id.into_string(),
+            shard: plan.shard.into_string(),
+            object: plan.object.into_string(),
+            modules: of_thin_lto().count(),
+        })
     }
 
     fn object_plan(&self, indexed: &IndexedModule, module: &Module) -> ObjectPlan {

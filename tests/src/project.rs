@@ -208,17 +208,20 @@ exec "$linker" "$@"
 
     fn write_clang(&self) -> Result<()> {
         let text = format!(
-            r#"index= out= module= previous=
+            r#"index= out= module= previous= asked=
 for word in "$@"; do
   case "$word" in
     -fthinlto-index=*) index=yes ;;
+    '-###') asked=yes ;;
     *.o) [ "$previous" = -o ] || module=$word ;;
   esac
   [ "$previous" = -o ] && out=$word
   previous=$word
 done
 clang='{clang}'
-if [ -n "$index" ]; then
+if [ -n "$index" ] && [ -n "$asked" ]; then
+  echo 'asked' >> '{log}'
+elif [ -n "$index" ]; then
   echo "backend $module" >> '{log}'
   . '{rule}'
 fi

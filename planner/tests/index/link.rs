@@ -117,6 +117,7 @@ pub fn plan_of(command: &[Word], state: &str, compiler: Option<&str>) -> Result<
         backend_args: &[],
         store: None,
         runner: &Processes,
+        foretell: None,
     })?;
     match planned {
         Planned::Link(planned, unkept) => {
