@@ -17,6 +17,7 @@ use distlto_executor::cancel::Cancel;
 use distlto_executor::forkserver::{ForkServer, MANY};
 use distlto_executor::local::LocalSpawner;
 use distlto_executor::process::{Child, Lost, Spawner, run};
+use distlto_executor::run_args::RunArgs;
 use rustix::process::{Pid, Signal, kill_process};
 use support::{command, descriptors, eventually, finish, finish_alike, probe, runs, servers, tool, which};
 
@@ -470,6 +471,13 @@ fn a_missing_or_broken_library_changes_nothing() {
     for library in [Some(place.path().join("missing.so")), Some(broken), None] {
         falls_back(&ForkServer::with_library(library, LocalSpawner), &program, place.path());
     }
+}
+
+#[test]
+fn without_warm_compilers_no_server_is_started() {
+    let (place, program) = probe(&[]);
+    let args = RunArgs { no_warm: true, ..RunArgs::default() };
+    falls_back(&args.spawner(), &program, place.path());
 }
 
 #[test]
