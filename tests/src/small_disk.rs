@@ -15,16 +15,16 @@ const MOUNT: &str = "mount -t tmpfs -o size=$KIB\"k\" tmpfs \"$SMALL\" && ";
 /// As much of `/dev/shm` is filled.
 const MOST: u64 = 1 << 30;
 
-/// Runs a shell script with `$SMALL`, an empty file system of this many KiB, in `place`; it must succeed. Gives what it
+/// Runs a shell script in `place` with `$SMALL`, an empty file system of this many KiB; it must succeed. Gives what it
 /// printed.
 pub fn run(place: &Path, kib: u64, script: &str) -> Result<String> {
-    let small = place.join("small");
-    std::fs::create_dir_all(&small)?;
+    let mount = tempfile::tempdir()?;
+    let small = mount.path();
     for namespaces in ["-rm", "-m"] {
         let unshare = |script: &str| {
             let mut command = Command::new("unshare");
             command.args([namespaces, "sh", "-ec", &format!("{MOUNT}{script}")]).current_dir(place);
-            command.env("SMALL", &small).env("KIB", kib.to_string());
+            command.env("SMALL", small).env("KIB", kib.to_string());
             command
         };
         if capture(&mut unshare("true")).is_ok_and(|output| output.status.success()) {

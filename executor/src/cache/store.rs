@@ -174,13 +174,16 @@ impl Cache {
             let bytes = bytes + self.keep_record(keys, &record)?;
             // After the record: what was used longer ago goes first, and a record should go before its blobs.
             record.outputs.iter().for_each(|output| blobs::used_now(&self.blobs.file(BLOBS, &output.digest)));
+            self.keeper.stored();
             Ok((record, bytes))
         })
     }
 
     /// Keeps a record, whose blobs are there, under further keys.
     pub fn put_record(&self, keys: &[Key], record: &Record) {
-        self.putting(|| Ok(((), self.keep_record(keys, record)?)));
+        if !keys.is_empty() {
+            self.putting(|| Ok(((), self.keep_record(keys, record)?)));
+        }
     }
 
     fn putting<T>(&self, put: impl FnOnce() -> Result<(T, u64), IoError>) -> Option<T> {

@@ -4,6 +4,7 @@
 
 use std::fmt::{self, Write};
 
+use distlto_prepare::blobs;
 use sha2::{Digest as _, Sha256};
 
 /// The digest of some content.
@@ -23,28 +24,13 @@ impl Digest {
 
     /// The hash as 64 hexadecimal digits.
     pub fn hex(&self) -> String {
-        let mut text = String::with_capacity(64);
-        for byte in self.hash {
-            for digit in [byte >> 4, byte & 15] {
-                text.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
-            }
-        }
-        text
+        blobs::hex(&self.hash)
     }
 
     /// The digest that [`Display`](fmt::Display) shows so.
     pub fn parse(text: &str) -> Option<Self> {
         let (hex, size) = text.split_once('/')?;
-        let digit = |byte: u8| match byte {
-            b'0'..=b'9' => Some(byte - b'0'),
-            b'a'..=b'f' => Some(byte - b'a' + 10),
-            _ => None,
-        };
-        let hex: &[u8; 64] = hex.as_bytes().try_into().ok()?;
-        let mut hash = [0; 32];
-        for (byte, [high, low]) in hash.iter_mut().zip(hex.as_chunks::<2>().0) {
-            *byte = digit(*high)? << 4 | digit(*low)?;
-        }
+        let hash = blobs::from_hex(hex)?;
         // One content has one text.
         let plain = size == "0" || size.starts_with(|first: char| matches!(first, '1'..='9'));
         Some(Self { hash, size: size.parse().ok().filter(|_| plain)? })

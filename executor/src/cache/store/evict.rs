@@ -32,6 +32,7 @@ const COUNT_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) struct Keeper {
     limits: Limits,
     bytes: AtomicU64,
+    puts: AtomicU64,
     stored: AtomicU64,
     pub hits: AtomicU64,
     pub misses: AtomicU64,
@@ -51,6 +52,7 @@ impl Keeper {
         Self {
             limits,
             bytes: zero(),
+            puts: zero(),
             stored: zero(),
             hits: zero(),
             misses: zero(),
@@ -59,12 +61,17 @@ impl Keeper {
         }
     }
 
-    /// A result was put that takes so many bytes more.
+    /// A result was stored.
+    pub fn stored(&self) {
+        self.stored.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Something was put that takes so many bytes more.
     pub fn put(&self, blobs: &Arc<Blobs>, bytes: u64) {
         let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let stored = self.stored.fetch_add(1, Ordering::Relaxed) + 1;
+        let puts = self.puts.fetch_add(1, Ordering::Relaxed) + 1;
         let most = self.limits.size.map_or(UNNOTED_BYTES, |size| UNNOTED_BYTES.min(size / 64));
-        if bytes >= most || stored >= UNNOTED_PUTS {
+        if bytes >= most || puts.is_multiple_of(UNNOTED_PUTS) {
             self.note(blobs);
         }
     }
