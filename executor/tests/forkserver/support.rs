@@ -11,6 +11,7 @@ use distlto_executor::cancel::Cancel;
 use distlto_executor::forkserver::{ForkServer, LIBRARY};
 use distlto_executor::local::LocalSpawner;
 use distlto_executor::process::{Command, Finished, GRACE, Spawner, run};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// The library as this build made it. Cargo builds a cdylib for no dependant, so it is asked to.
 pub fn library() -> &'static Path {
@@ -96,4 +97,31 @@ pub fn runs(pid: u32) -> bool {
 /// How many descriptors a process has open.
 pub fn descriptors(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+}
+
+/// Signals a process that is there.
+pub fn kill(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), signal).unwrap();
+}
+
+/// Compiles modules that call each other to bitcode; returns their names.
+pub fn modules_of(at: &Path, version: u32, modules: usize) -> Vec<String> {
+    let clang = which(&format!("clang-{version}"));
+    let mut source = String::new();
+    for module in 0..modules {
+        let next = (module + 1) % modules;
+        source.clear();
+        source +=
+            &format!("int f{next}(int); extern int printf(const char *, ...); static int calls{module};\n");
+        source += &format!(
+            "int f{module}(int x) {{ calls{module}++; for (int i = 0; i < {module}; i++) x ^= x << i;"
+        );
+        source += &format!(" return x <= 0 ? printf(\"%d\", x) : f{next}(x - {module} - 1); }}\n");
+        if module == 0 {
+            source += "int main(int argc, char **argv) { return f0(argc); }\n";
+        }
+        fs::write(at.join(format!("m{module}.c")), &source).unwrap();
+        tool(at, &[&clang, "-O2", "-flto=thin", "-c", &format!("m{module}.c")]);
+    }
+    (0..modules).map(|module| format!("m{module}.o")).collect()
 }
