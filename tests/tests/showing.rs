@@ -1,0 +1,245 @@
+//! What a run shows: events against their schema, a trace by the rules of its format, a line on a terminal of its own, and
+//! little where no terminal is.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use distlto_tests::project::{Misbehaviour, Project};
+use distlto_tests::run::{capture, succeed};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use serde_json::Value;
+
+const SOURCES: [(&str, &str); 4] = [
+    (
+        "main.c",
+        "#include <stdio.h>\nint a(int), b(int);\nint main(void) { printf(\"%d\\n\", a(1) + b(2)); return 0; }\n",
+    ),
+    ("a.c", "int shared(int);\n__attribute__((noinline)) int a(int x) { return shared(x) + 1; }\n"),
+    ("b.c", "int shared(int);\n__attribute__((noinline)) int b(int x) { return shared(x) + 2; }\n"),
+    ("shared.c", "int shared(int x) { return x * 100; }\n"),
+];
+
+const FAILS: Misbehaviour = Misbehaviour { name: "fails", script: "echo why >&2\nexit 3" };
+const SLOW: Misbehaviour = Misbehaviour { name: "slow", script: "sleep 1.5\n\"$clang\" \"$@\"" };
+
+fn events(text: &[u8]) -> Result<Vec<Value>> {
+    let schema = include_str!("../../docs/progress-events.schema.json");
+    let schema = jsonschema::validator_for(&serde_json::from_str(schema)?).context("the schema is one")?;
+    let events: Vec<Value> =
+        std::str::from_utf8(text)?.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    for event in &events {
+        if let Err(error) = schema.validate(event) {
+            anyhow::bail!("{error}\n{event}");
+        }
+    }
+    Ok(events)
+}
+
+fn named<'e>(events: &'e [Value], name: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| event["event"] == name).collect()
+}
+
+#[test]
+fn events_follow_their_schema_and_the_summary_is_last() -> Result<()> {
+    let project = Project::create("show-events", &SOURCES)?;
+    let told = events(&succeed(&mut project.link_with(&["--json"])?)?.stdout)?;
+    ensure!(named(&told, "finish").len() == 4 && named(&told, "start").len() == 4, "{told:?}");
+    let phases: Vec<_> = named(&told, "phase").iter().map(|event| event["name"].as_str()).collect();
+    ensure!(phases.contains(&Some("thin link")) && phases.contains(&Some("final link")), "{phases:?}");
+    let summary = told.last().context("events")?;
+    ensure!(summary["event"] == "summary" && named(&told, "summary").len() == 1, "{told:?}");
+    ensure!(summary["done"] == 4 && summary["ran"] == 4 && summary["cached"] == 0, "{summary}");
+    let expensive = summary["expensive"].as_array().context("a list")?;
+    let of_a = expensive.iter().find(|one| one["label"] == "a.o").context("a.o")?;
+    ensure!(of_a["imports"][0]["module"] == "shared.o", "a.c calls what shared.c defines: {of_a}");
+
+    let told = events(&succeed(&mut project.link_with(&["--json"])?)?.stdout)?;
+    let names: Vec<_> = told.iter().map(|event| event["event"].as_str().unwrap_or_default()).collect();
+    ensure!(names == ["plan", "summary"] && told[1]["done"] == 0, "nothing to do is told: {told:?}");
+
+    project.misbehave("a.o", FAILS)?;
+    project.edit("a.c", "+ 1", "+ 3")?;
+    let output = capture(&mut project.link_with(&["--json"])?)?;
+    let told = events(&output.stdout)?;
+    ensure!(output.status.code() == Some(1), "{output:?}");
+    ensure!(
+        named(&told, "fail")[0]["label"] == "a.o" && named(&told, "summary")[0]["failed"] == 1,
+        "{told:?}"
+    );
+    Ok(())
+}
+
+/// The rules of the Trace Event Format for what we write, and what a person expects to see.
+fn check_trace(text: &[u8]) -> Result<Vec<Value>> {
+    let trace: Value = serde_json::from_slice(text)?;
+    let all = trace["traceEvents"].as_array().context("the object form of the format")?.clone();
+    let mut last = 0;
+    let mut lanes: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
+    let mut jobs = None;
+    for event in &all {
+        ensure!(event["pid"].is_u64() && event["tid"].is_u64() && event["name"].is_string(), "{event}");
+        let phase = event["ph"].as_str().context("a phase")?;
+        if phase == "M" {
+            ensure!(event["args"]["name"].is_string() || event["args"]["sort_index"].is_u64(), "{event}");
+            continue;
+        }
+        let at = event["ts"].as_u64().context("a time")?;
+        ensure!(at >= last, "not sorted: {event}");
+        last = at;
+        match phase {
+            "X" => {
+                let end = at + event["dur"].as_u64().context("a duration")?;
+                let open = lanes.entry(event["tid"].as_u64().unwrap_or_default()).or_default();
+                while open.last().is_some_and(|&(_, end)| end <= at && (end, end) != (at, at + 1)) {
+                    open.pop();
+                }
+                ensure!(open.last().is_none_or(|&(_, outer)| end <= outer), "spans overlap: {event}");
+                open.push((at, end));
+            }
+            "C" => {
+                let values = event["args"].as_object().context("values")?;
+                ensure!(!values.is_empty() && values.values().all(Value::is_u64), "{event}");
+                if event["name"] == "jobs" {
+                    jobs = event["args"]["running"].as_u64();
+                }
+            }
+            other => anyhow::bail!("an event of another kind: {other}"),
+        }
+    }
+    ensure!(jobs.is_none_or(|running| running == 0), "jobs run at the end: {jobs:?}");
+    Ok(all)
+}
+
+fn spans<'e>(events: &'e [Value], category: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| event["ph"] == "X" && event["cat"] == category).collect()
+}
+
+#[test]
+fn a_trace_has_every_backend_on_a_worker_and_the_links_beside() -> Result<()> {
+    let project = Project::create("show-trace", &SOURCES)?;
+    succeed(&mut project.link_with(&["--trace", "trace.json", "-j2"])?)?;
+    let events = check_trace(&fs::read(project.path("trace.json"))?)?;
+    let mut modules: Vec<_> =
+        spans(&events, "opt").iter().filter_map(|span| span["args"]["module"].as_str()).collect();
+    modules.sort_unstable();
+    ensure!(modules == ["a.o", "b.o", "main.o", "shared.o"], "{modules:?}");
+    let beside: Vec<_> = spans(&events, "link").iter().filter_map(|span| span["name"].as_str()).collect();
+    ensure!(beside.contains(&"thin link") && beside.contains(&"final link"), "{beside:?}");
+    ensure!(spans(&events, "opt").iter().all(|span| (1..=2).contains(&span["tid"].as_u64().unwrap_or(0))));
+    for name in ["verify", "compile", "check and commit"] {
+        let count = spans(&events, "phase").iter().filter(|span| span["name"] == name).count();
+        ensure!(count == 4, "{count} spans of {name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_trace_is_written_of_a_failure_and_of_a_thin_link_that_fails() -> Result<()> {
+    let project = Project::create("show-trace-failed", &SOURCES)?;
+    project.misbehave("a.o", FAILS)?;
+    let output = capture(&mut project.link_with(&["--trace", "trace.json", "-j1", "-k"])?)?;
+    ensure!(output.status.code() == Some(1), "{output:?}");
+    let events = check_trace(&fs::read(project.path("trace.json"))?)?;
+    let results: Vec<_> = spans(&events, "opt").iter().map(|span| span["args"]["result"].as_str()).collect();
+    ensure!(
+        results.contains(&Some("failed: distlto::failed")) && results.contains(&Some("done")),
+        "{results:?}"
+    );
+
+    project.replace_thin_link("echo broken >&2; exit 9")?;
+    fs::remove_file(project.path("trace.json"))?;
+    let output = capture(&mut project.link_with(&["--trace", "trace.json"])?)?;
+    ensure!(output.status.code() == Some(9), "{output:?}");
+    let events = check_trace(&fs::read(project.path("trace.json"))?)?;
+    ensure!(!spans(&events, "link").is_empty(), "the thin link ran");
+
+    let output = capture(&mut project.link_with(&["--trace", "nowhere/trace.json"])?)?;
+    ensure!(output.status.code() == Some(4), "said before anything runs: {output:?}");
+    Ok(())
+}
+
+/// Runs a command with standard error on a terminal of so many columns; gives what the terminal was sent.
+fn on_terminal(command: &mut Command, columns: u16) -> Result<String> {
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+    grantpt(&terminal)?;
+    unlockpt(&terminal)?;
+    let name = ptsname(&terminal, Vec::new())?;
+    let theirs: OwnedFd = File::options().read(true).write(true).open(name.to_str()?)?.into();
+    tcsetwinsize(&terminal, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?;
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(theirs).spawn()?;
+    // The command holds the other end too.
+    command.stderr(Stdio::null());
+    let mut sent = Vec::new();
+    let mut reader = File::from(terminal);
+    let mut buffer = [0; 4096];
+    // When nobody has the other end any more, reading fails.
+    while let Ok(count) = reader.read(&mut buffer)
+        && count > 0
+    {
+        sent.extend_from_slice(&buffer[..count]);
+    }
+    ensure!(child.wait()?.success(), "{}", String::from_utf8_lossy(&sent));
+    Ok(String::from_utf8_lossy(&sent).into_owned())
+}
+
+/// What is drawn, without the sequences that move the cursor.
+fn drawn(sent: &str) -> Vec<String> {
+    let mut text = String::new();
+    let mut characters = sent.chars();
+    while let Some(c) = characters.next() {
+        if c == '\x1b' {
+            // A control sequence ends with a letter.
+            let _ = characters.by_ref().find(char::is_ascii_alphabetic);
+        } else {
+            text.push(c);
+        }
+    }
+    text.split(['\r', '\n'])
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| line.trim_end().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_terminal_shows_what_runs_and_one_line_at_the_end() -> Result<()> {
+    let project = Project::create("show-terminal", &SOURCES)?;
+    project.misbehave("shared.o", SLOW)?;
+    let sent = on_terminal(project.link_with(&["-j1"])?.env("TERM", "xterm"), 100)?;
+    let lines = drawn(&sent);
+    ensure!(lines.iter().any(|line| line.contains("/4 [") && line.contains("shared.o")), "{lines:#?}");
+    let last = lines.last().context("lines")?;
+    ensure!(last.starts_with("distlto: program: 4 backends in "), "{lines:#?}");
+    Ok(())
+}
+
+#[test]
+fn a_narrow_terminal_gets_narrow_lines() -> Result<()> {
+    let project = Project::create("show-narrow", &SOURCES)?;
+    project.misbehave("shared.o", SLOW)?;
+    let lines = drawn(&on_terminal(project.link_with(&["-j1"])?.env("TERM", "xterm"), 24)?);
+    let (end, bars) = lines.split_last().context("lines")?;
+    ensure!(end.contains("4 backends in "), "{lines:#?}");
+    ensure!(bars.iter().any(|line| line.contains("/4")), "{lines:#?}");
+    ensure!(bars.iter().all(|line| line.len() < 24), "{lines:#?}");
+    Ok(())
+}
+
+#[test]
+fn a_dumb_terminal_and_none_get_plain_lines() -> Result<()> {
+    let project = Project::create("show-dumb", &SOURCES)?;
+    let sent = on_terminal(project.link()?.env("TERM", "dumb"), 100)?;
+    ensure!(!sent.contains('\x1b') && drawn(&sent).len() == 1, "{sent:?}");
+    project.edit("a.c", "+ 1", "+ 3")?;
+    let output = succeed(&mut project.link()?)?;
+    ensure!(output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
+    project.edit("a.c", "+ 3", "+ 1")?;
+    let output = succeed(&mut project.link_with(&["-v"])?)?;
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(said.contains("opt a.o (") && said.contains("critical path"), "{said}");
+    Ok(())
+}
