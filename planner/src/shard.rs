@@ -4,6 +4,7 @@
 //! Knows nothing of files or of the modules themselves. Record numbers are those of `LLVMBitCodes.h`;
 //! layouts were compared with `llvm-bcanalyzer` for shards of lld 14, 15, 16, 19 and 22.
 
+mod apart;
 mod rename;
 
 use std::borrow::Cow;
@@ -15,7 +16,8 @@ use thiserror::Error;
 use crate::bitcode::{self, BitcodeError, Item, ModuleHash, SubBlock, Walk};
 use crate::module::{hash, number};
 
-pub use rename::{Apart, Entry, apart, rename};
+pub use apart::{Apart, Entry, apart};
+pub use rename::rename;
 
 const REMEDY: &str = "run the thin link again; a shard is written only by a thin link that succeeds";
 

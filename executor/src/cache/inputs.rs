@@ -30,7 +30,7 @@ pub struct Shard<'a> {
     pub name: &'a str,
     /// Of its bytes.
     pub digest: Digest,
-    /// Of its bytes but for its table of paths.
+    /// Of all but its table of paths and what follows from that alone.
     pub rest: Digest,
     /// Its table of paths, in its order, each module with its content.
     pub table: Vec<(Entry, Digest)>,
@@ -69,6 +69,7 @@ impl<'a> Inputs<'a> {
         };
         let mut rest = super::framed::Framed::new("distlto shard 1");
         apart.rest.iter().for_each(|part| rest.add("part", part));
+        rest.add("summaries", &apart.summaries);
         let known: std::collections::HashMap<_, _> =
             [self.module].into_iter().chain(self.others.iter().copied()).collect();
         let mut table = Vec::with_capacity(apart.table.len());

@@ -175,6 +175,18 @@ impl<'a> Block<'a> {
         Ok(bytes)
     }
 
+    /// The operands of the latest record that were not read so far, of which there may be `limit`.
+    pub fn numbers(&mut self, limit: usize) -> Result<Vec<u64>, BitcodeError> {
+        let mut numbers = Vec::new();
+        while let Some(value) = self.value()? {
+            if numbers.len() == limit {
+                return Err(self.cursor.error("more operands than the file has room for", "fewer"));
+            }
+            numbers.push(value);
+        }
+        Ok(numbers)
+    }
+
     /// Passes over what is left of the latest record.
     fn finish(&mut self) -> Result<(), BitcodeError> {
         loop {

@@ -5,7 +5,7 @@
 //! "LLVM Bitcode File Format".
 
 use super::{MODULE_ENTRY, MODULE_HASH, REMEDY, Shard, read};
-use crate::bitcode::{self, BitcodeError, Item, ModuleHash, SubBlock, Walk};
+use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
 use crate::module::{hash, number};
 
 const END_BLOCK: u64 = 0;
@@ -47,61 +47,8 @@ fn check(found: &[u8], expected: &Shard) -> Result<(), BitcodeError> {
     }
 }
 
-/// A shard without its modules' paths: two shards differ in paths only if all of this is equal but the paths.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Apart<'a> {
-    /// The bytes around the table of paths, without the two lengths that the paths decide.
-    pub rest: [&'a [u8]; 3],
-    /// The table, in its order, which is that in which a backend imports.
-    pub table: Vec<Entry>,
-}
-
-/// A line of a shard's table of paths.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// What summaries call the module.
-    pub number: u64,
-    /// The module id, as the linker saw it. Not always UTF-8.
-    pub path: Vec<u8>,
-    /// The words of the module's hash; zeros when it had none, `None` when the table does not say.
-    pub hash: Option<ModuleHash>,
-}
-
-/// Takes a shard apart. Fails on a path table with records that are not known; a shard that [`read`] refuses need not
-/// be refused here.
-pub fn apart(bytes: &[u8]) -> Result<Apart<'_>, BitcodeError> {
-    let take = || {
-        let (walk, index, table) = find_table(bytes)?;
-        let (index, body) = (index.body(), table.body());
-        let rest = [&bytes[..index.start - 4], &bytes[index.start..body.start - 4], &bytes[body.end..]];
-        Ok(Apart { rest, table: entries(table, walk)? })
-    };
-    take().map_err(|error: BitcodeError| BitcodeError { remedy: REMEDY, ..error })
-}
-
-fn entries(table: SubBlock<'_>, mut walk: Walk) -> Result<Vec<Entry>, BitcodeError> {
-    let mut block = table.open(&walk);
-    let mut entries: Vec<Entry> = Vec::new();
-    loop {
-        match block.next(&mut walk)? {
-            Item::Record(MODULE_ENTRY) => {
-                let number = number(&mut block)?;
-                entries.push(Entry { number, path: block.bytes()?, hash: None });
-            }
-            Item::Record(MODULE_HASH) => match entries.last_mut() {
-                Some(entry) if entry.hash.is_none() => entry.hash = Some(hash(&mut block)?),
-                _ => return Err(block.error("a hash without a module", "a module's path")),
-            },
-            Item::End => return Ok(entries),
-            Item::Record(_) | Item::Block(_) => {
-                return Err(block.error("a record that is not known", "a module's path or hash"));
-            }
-        }
-    }
-}
-
 /// The block of the index and, in it, the table of paths.
-fn find_table(bytes: &[u8]) -> Result<(Walk, SubBlock<'_>, SubBlock<'_>), BitcodeError> {
+pub(super) fn find_table(bytes: &[u8]) -> Result<(Walk, SubBlock<'_>, SubBlock<'_>), BitcodeError> {
     let mut walk = Walk::default();
     let mut top = bitcode::open(bytes)?;
     let no_table = |top: &bitcode::Block<'_>| top.error("no module path table", "an index shard");

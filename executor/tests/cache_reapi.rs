@@ -1,0 +1,79 @@
+//! Action digests are those of an independent implementation.
+//!
+//! The digests were computed by Python's protobuf 7.36 with the generated messages of BuildStream 2.8.1, which are made
+//! from the API's own `remote_execution.proto`; the trees by a dozen lines of Python over those messages.
+
+use distlto_executor::cache::reapi::{Spec, encode};
+use distlto_planner::digests::Digest;
+
+const WORDS: &[&str] =
+    &["/usr/bin/clang-22", "-c", "-O2", "t1.o", "-fthinlto-index=t1.o.thinlto.bc", "-o", "out/t1.o"];
+
+fn inputs<'a>(files: &[(&'a str, &[u8])]) -> Vec<(&'a str, Digest)> {
+    files.iter().map(|(name, content)| (*name, Digest::of(content))).collect()
+}
+
+fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+fn spec<'a>(outputs: &'a [&'a str], directory: &'a str, inputs: &'a [(&'a str, Digest)]) -> Spec<'a> {
+    Spec { arguments: WORDS, environment: &[], outputs, directory, inputs, salt: &[], platform: &[] }
+}
+
+fn digest(spec: Spec<'_>) -> String {
+    encode(&spec).expect("inputs of one tree").digest.to_string()
+}
+
+const PLAIN: &str = "1a981f07c76daf5bbfd9d23a4d12ad22b1c474999eb0c8e45c2cbd4b327305f0/141";
+
+#[test]
+fn a_working_directory_that_holds_everything_is_the_input_root() {
+    let files: [(&str, &[u8]); 4] =
+        [("t1.o", b"one"), ("t1.o.thinlto.bc", b"shard"), ("lib/b.o", b"two"), ("lib/a.o", b"")];
+    let mut inputs = inputs(&files);
+    assert_eq!(digest(spec(&["out/t1.o"], "/home/x/build", &inputs)), PLAIN);
+    inputs.reverse();
+    inputs.push(inputs[0]);
+    inputs[1].0 = "./lib/../lib//b.o";
+    assert_eq!(
+        digest(spec(&["out/t1.o"], "/elsewhere", &inputs)),
+        PLAIN,
+        "order, place and spelling do not matter"
+    );
+}
+
+#[test]
+fn all_fields_are_encoded() {
+    let files: [(&str, &[u8]); 3] =
+        [("t1.o", b"one"), ("../lib/b.o", "two ü".as_bytes()), ("../../src/a.prof", &[b'p'; 70000])];
+    let inputs = inputs(&files);
+    let salt: Vec<u8> = (0..32).collect();
+    let found = digest(Spec {
+        environment: &pairs(&[("SOURCE_DATE_EPOCH", "7"), ("AS_SECURE_LOG_FILE", "x")]),
+        platform: &pairs(&[("OSFamily", "linux"), ("ISA", "x86-64")]),
+        salt: &salt,
+        ..spec(&["out/t1.o", "out/t1.dwo"], "/home/x/build/deep", &inputs)
+    });
+    assert_eq!(found, "84abd869ab94a65248b92d88854cd905fade7a60ba66aefc6c50aeff176ac266/212");
+}
+
+#[test]
+fn an_absolute_name_makes_the_whole_file_system_the_input_root() {
+    let inputs = inputs(&[("t1.o", b"one"), ("/opt/lib/b.o", b"two")]);
+    let found = digest(spec(&["/home/x/out/t1.o"], "/home/x/build", &inputs));
+    assert_eq!(found, "755aaf60b1491dd13f63887c6e94774c3795255001bcd0931acbd551bc6a79a4/141");
+}
+
+#[test]
+fn what_cannot_be_one_tree_has_no_digest() {
+    for files in [
+        [("a", b"one"), ("a", b"two")],
+        [("a", b"one"), ("a/b", b"two")],
+        [("a/b", b"one"), ("a", b"two")],
+        [("a", b"one"), ("", b"two")],
+    ] {
+        let files: Vec<(&str, &[u8])> = files.iter().map(|(name, content)| (*name, &content[..])).collect();
+        assert_eq!(encode(&spec(&["o"], "/w", &inputs(&files))), None, "{files:?}");
+    }
+}
