@@ -77,7 +77,7 @@ fn built(case: &str, place: &str) -> Result<(Case, Folder)> {
 fn through_distributor(case: &str, modules: u64) -> Result<()> {
     let cache = Cache::new()?;
     let distributor = distlto::distributor()?.to_str().context("the target directory's name is UTF-8")?;
-    let mut link = |place: &str| {
+    let link = |place: &str| {
         let (case, folder) = built(case, place)?;
         let mut link = Way::Dtlto.command(&case, &folder)?;
         link.arg(format!("-Xthinlto-distributor=--then,{distributor}"));
