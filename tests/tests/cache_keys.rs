@@ -314,19 +314,6 @@ fn warnings_are_told_again() -> Result<()> {
     Ok(())
 }
 
-/// What cannot be kept is compiled each time, and that is said once.
-#[test]
-fn what_asks_for_this_machine_or_loads_code_is_not_kept() -> Result<()> {
-    let mut linked = Linked::new("cache-refused")?;
-    linked.project.flags = vec!["-Wl,-mllvm,-time-trace-file=x".to_owned()];
-    fs::remove_dir_all(distlto::state_dir(&linked.project.path("program")))?;
-    let mut link = linked.project.link()?;
-    let output = capture(link.env("DISTLTO_CACHE", linked.cache.path()))?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    ensure!(said.matches("results are not kept").count() <= 1, "{said}");
-    Ok(())
-}
-
 /// A cache that cannot be used is warned of, and the link is right.
 #[test]
 fn a_cache_that_is_no_directory_costs_a_warning() -> Result<()> {

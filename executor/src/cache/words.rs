@@ -173,3 +173,45 @@ fn names_matter(arguments: &[Part]) -> bool {
     format.is_none_or(|native| native.format != Format::Elf)
         || words().any(|word| NAMES.iter().any(|option| word.starts_with(option.as_bytes())))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_commands_whose_results_are_not_kept() {
+        for word in [
+            "-fpass-plugin=x.so",
+            "-load",
+            "-ftime-trace=x.json",
+            "-save-temps=cwd",
+            "-opt-record-file",
+            "native",
+        ] {
+            assert!(refusal(word, false).is_some(), "{word}");
+        }
+        for word in ["-load=x.so", "-time-trace-file=x", "-dot-cfg-mssa=x", "-tune=native", "-mc-dump_file"] {
+            assert!(refusal(word, true).is_some(), "{word}");
+        }
+        for word in [
+            "-O2",
+            "-target-cpu",
+            "znver5",
+            "-ffunction-sections",
+            "-emit-obj",
+            "-fprofile-sample-use=x",
+            "file",
+        ] {
+            assert!(refusal(word, false).is_none(), "{word}");
+        }
+        for word in ["-inline-threshold=3", "-import-instr-limit=5", "-profile-summary-hot-count=3", "file"] {
+            assert!(refusal(word, true).is_none(), "{word}");
+        }
+    }
+
+    #[test]
+    fn names_that_may_be_files() {
+        let names: Vec<_> = names_in("-fbasic-block-sections=list=a=b").collect();
+        assert_eq!(names, ["-fbasic-block-sections=list=a=b", "list=a=b", "a=b", "b"]);
+    }
+}
