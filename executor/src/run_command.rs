@@ -84,7 +84,7 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
         };
         match round.run()? {
             End::Code(code) => return Ok(code),
-            End::Rewritten(newer) => graph = newer,
+            End::Rewritten(newer) => graph = *newer,
         }
     }
     Err(RunError::NeverSettles { graph: input.path().to_owned() })
@@ -95,7 +95,7 @@ enum End {
     /// With this exit code.
     Code(u8),
     /// The graph was written again by an action of its own.
-    Rewritten(ActionGraph),
+    Rewritten(Box<ActionGraph>),
 }
 
 /// One pass over a graph.
@@ -150,7 +150,7 @@ impl Round<'_> {
         recording.result()?;
         saved?;
         match rewritten.into_inner() {
-            Some(newer) if report.cancelled.is_none() => Ok(End::Rewritten(newer)),
+            Some(newer) if report.cancelled.is_none() => Ok(End::Rewritten(Box::new(newer))),
             _ => {
                 self.teller.conclude(self.what(), Some(graph), None);
                 Ok(End::Code(report.exit_code()))

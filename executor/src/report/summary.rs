@@ -274,11 +274,11 @@ mod tests {
             kind: ActionKind,
             label: &str,
             lane: usize,
-            from: u64,
-            to: u64,
+            times: (u64, u64),
             origin: Origin,
         ) {
             let step = Step { id, kind, label, cost: 1, lane, command: "" };
+            let (from, to) = times;
             let span = Span { start: self.at(from), end: self.at(to) };
             let measured = Measured {
                 wall: span.end - span.start,
@@ -300,10 +300,10 @@ mod tests {
         let phase = |name, start, end| Phase { name, start, end: Some(end) };
         clock.recorded.phase(phase("thin link", clock.at(0), clock.at(10)));
         clock.recorded.plan(Plan { actions: 4, cost: 4, jobs: 2 }, begun);
-        clock.ran(1, ActionKind::Opt, "a.o", 0, 10, 40, Origin::Ran);
-        clock.ran(2, ActionKind::Opt, "b.o", 1, 10, 30, Origin::Ran);
-        clock.ran(3, ActionKind::Opt, "c.o", 0, 40, 50, Origin::Ran);
-        clock.ran(4, ActionKind::Opt, "d.o", 1, 30, 30, Origin::Cache);
+        clock.ran(1, ActionKind::Opt, "a.o", 0, (10, 40), Origin::Ran);
+        clock.ran(2, ActionKind::Opt, "b.o", 1, (10, 30), Origin::Ran);
+        clock.ran(3, ActionKind::Opt, "c.o", 0, (40, 50), Origin::Ran);
+        clock.ran(4, ActionKind::Opt, "d.o", 1, (30, 30), Origin::Cache);
         let memory = Memory { in_use: 5 << 20, budget: Some(8 << 20) };
         clock.recorded.memory(memory, clock.at(10));
         clock.recorded.memory(Memory { in_use: 1 << 20, ..memory }, clock.at(40));
@@ -346,8 +346,8 @@ mod tests {
         let begun = Instant::now();
         let mut clock = Clock { begun, recorded: Recorded::new(begun) };
         clock.recorded.plan(Plan { actions: 2, cost: 2, jobs: 64 }, begun);
-        clock.ran(0, ActionKind::Opt, "a.o", 0, 0, 100, Origin::Ran);
-        clock.ran(1, ActionKind::Opt, "b.o", 1, 0, 5, Origin::Ran);
+        clock.ran(0, ActionKind::Opt, "a.o", 0, (0, 100), Origin::Ran);
+        clock.ran(1, ActionKind::Opt, "b.o", 1, (0, 5), Origin::Ran);
         assert_eq!(Summary::of(&clock.recorded, clock.at(101)).efficiency, Some(1.0));
     }
 
@@ -365,9 +365,9 @@ mod tests {
         let begun = Instant::now();
         let mut clock = Clock { begun, recorded: Recorded::new(begun) };
         clock.recorded.plan(Plan { actions: 3, cost: 3, jobs: 2 }, begun);
-        clock.ran(0, ActionKind::ThinLink, "app", 0, 0, 10, Origin::Ran);
-        clock.ran(1, ActionKind::Opt, "a.o", 0, 10, 20, Origin::Ran);
-        clock.ran(2, ActionKind::Link, "app", 0, 20, 25, Origin::Ran);
+        clock.ran(0, ActionKind::ThinLink, "app", 0, (0, 10), Origin::Ran);
+        clock.ran(1, ActionKind::Opt, "a.o", 0, (10, 20), Origin::Ran);
+        clock.ran(2, ActionKind::Link, "app", 0, (20, 25), Origin::Ran);
         let summary = Summary::of(&clock.recorded, clock.at(30));
         let names: Vec<_> = summary.critical_path.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["thin link", "a.o", "final link"]);
