@@ -191,7 +191,7 @@ fn places(code: u64, operands: &[u64]) -> Option<Vec<usize>> {
                 FUNCTION_REFERENCES.checked_add(references).filter(|&calls| calls <= operands.len())?;
             places.extend(FUNCTION_REFERENCES..calls);
             // A callee, then what is known of the call.
-            if (operands.len() - calls) % 2 != 0 {
+            if !(operands.len() - calls).is_multiple_of(2) {
                 return None;
             }
             places.extend((calls..operands.len()).step_by(2));
