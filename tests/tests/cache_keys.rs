@@ -145,11 +145,6 @@ fn lua_in_two_directories() -> Result<()> {
     through_link("third-party/lua.c", &["-lm"], 33)
 }
 
-#[test]
-fn leveldb_in_two_directories() -> Result<()> {
-    through_link("third-party/leveldb.cpp", &["-lpthread"], 30)
-}
-
 /// With debug information that names the directory of the compilation, another directory is another module.
 #[test]
 fn directories_in_debug_information_are_content() -> Result<()> {
