@@ -15,6 +15,9 @@ use distlto_planner::words::{Word, path_of};
 /// From this many compilations on, asking is worth its time.
 pub const MANY: usize = 16;
 
+/// Compilations whose answer names them where that is not expected, before no other one of their shape is asked about.
+const ODD: usize = 4;
+
 /// The names by which one compilation differs from the next.
 #[derive(Debug, Clone, Copy)]
 pub struct Names<'a> {
@@ -60,8 +63,25 @@ pub struct Template {
     program: Option<Word>,
 }
 
-/// A driver's answer, if it can be used.
-type Known = Option<Arc<Template>>;
+/// What is known of one shape.
+#[derive(Debug)]
+enum Known {
+    /// What runs.
+    Template(Arc<Template>),
+    /// Modules whose names stood in the answer by chance, or because all do. The next module's answer tells.
+    Odd(Vec<String>),
+    /// No answer can be used.
+    Nothing,
+}
+
+/// Why an answer cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unfit {
+    /// For this compilation: a word that others may share has its name in it.
+    ByName,
+    /// For none.
+    Always,
+}
 
 /// What drivers answered so far: for each shape of a command and number of other outputs, the `-cc1` command of that shape, if there is one.
 #[derive(Debug, Default)]
@@ -83,7 +103,8 @@ impl Frontends {
     }
 
     /// The `-cc1` command that a driver's command would run. `ask` runs the driver with `-###` and gives what it
-    /// prints on standard error; it is called once for each shape of a command.
+    /// prints on standard error; it is called once for each shape of a command, and again if the answer names its
+    /// compilation where others are not named.
     pub fn template(
         &self,
         words: &[Word],
@@ -93,14 +114,24 @@ impl Frontends {
         let shape: Shape = words.iter().map(|word| names.take_out(word)).collect();
         // Held while the driver answers: other workers want the same answer.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known
-            .entry((shape, names.others.len()))
-            .or_insert_with(|| {
-                let mut question = words.to_vec();
-                question.push(b"-###".to_vec());
-                learn(&words[0], &ask(&question)?, names).map(Arc::new)
-            })
-            .clone()
+        let known = known.entry((shape, names.others.len())).or_insert(Known::Odd(Vec::new()));
+        if let Known::Odd(modules) = known {
+            if modules.len() >= ODD || modules.iter().any(|module| module == names.module) {
+                return None;
+            }
+            let mut question = words.to_vec();
+            question.push(b"-###".to_vec());
+            let answer = ask(&question).ok_or(Unfit::Always);
+            match answer.and_then(|answer| learn(&words[0], &answer, names)) {
+                Ok(template) => *known = Known::Template(Arc::new(template)),
+                Err(Unfit::ByName) => modules.push(names.module.to_owned()),
+                Err(Unfit::Always) => *known = Known::Nothing,
+            }
+        }
+        match known {
+            Known::Template(template) => Some(Arc::clone(template)),
+            Known::Odd(_) | Known::Nothing => None,
+        }
     }
 }
 
@@ -134,24 +165,43 @@ impl Names<'_> {
 
     /// Whether a word that should be the same for all compilations names a file after this one: `one.gcno`.
     fn is_in(&self, word: &[u8]) -> bool {
-        let stem = |path: &str| Some(format!("{}.", Path::new(path).file_stem()?.to_str()?));
-        [self.module, self.object, self.shard]
-            .iter()
-            .filter_map(|path| stem(path))
-            .any(|name| word.windows(name.len()).any(|part| part == name.as_bytes()))
+        let paths = [self.module, self.object, self.shard].into_iter().chain(self.others.iter().copied());
+        paths.map(Path::new).any(|path| match (path.file_name(), path.file_stem()) {
+            (Some(whole), Some(stem)) => names_file(word, whole.as_encoded_bytes(), stem.as_encoded_bytes()),
+            _ => false,
+        })
     }
 }
 
-/// The shape of the one `-cc1` command in a driver's answer. `None` if it would run anything else besides, or names the
+/// Whether a word holds the name of a file that is `whole`, or `stem` and any extension. `4.2.1` is a version rather than
+/// a file of `4.o`, and a directory is none of either.
+fn names_file(word: &[u8], whole: &[u8], stem: &[u8]) -> bool {
+    let ends = |byte: &u8| b"/,:;= \t\"'".contains(byte);
+    let begins = |at: usize| match at.checked_sub(1).map(|before| word[before]) {
+        Some(before) => !(before.is_ascii_alphanumeric() || b"._+".contains(&before)),
+        None => true,
+    };
+    (0..word.len()).filter(|&at| begins(at)).any(|at| {
+        let rest = &word[at..];
+        let is_whole = || rest.strip_prefix(whole).is_some_and(|after| after.first().is_none_or(ends));
+        let Some(after) = rest.strip_prefix(stem) else { return false };
+        let extension = &after[..after.iter().position(ends).unwrap_or(after.len())];
+        let is_directory = after.get(extension.len()) == Some(&b'/');
+        let is_version = || stem.iter().chain(extension).all(|byte| byte.is_ascii_digit() || *byte == b'.');
+        !is_directory && (is_whole() || (extension.first() == Some(&b'.') && !is_version()))
+    })
+}
+
+/// The shape of the one `-cc1` command in a driver's answer. Unfit if it would run anything else besides, or names the
 /// compilation where this does not expect it.
-fn learn(program: &[u8], answer: &[u8], names: Names<'_>) -> Option<Template> {
+fn learn(program: &[u8], answer: &[u8], names: Names<'_>) -> Result<Template, Unfit> {
     let jobs = driver::parse(answer).jobs;
-    let [job] = jobs.as_slice() else { return None };
-    let (frontend, arguments) = job.split_first()?;
-    let compiler = real(frontend)?;
-    let same = compiler == real(program)?;
+    let [job] = jobs.as_slice() else { return Err(Unfit::Always) };
+    let (frontend, arguments) = job.split_first().ok_or(Unfit::Always)?;
+    let compiler = real(frontend).ok_or(Unfit::Always)?;
+    let same = compiler == real(program).ok_or(Unfit::Always)?;
     if arguments.first().is_none_or(|word| word != b"-cc1") {
-        return None;
+        return Err(Unfit::Always);
     }
     let mut parts = Vec::new();
     let mut after_main_file_name = false;
@@ -159,15 +209,20 @@ fn learn(program: &[u8], answer: &[u8], names: Names<'_>) -> Option<Template> {
         let part = match names.take_out(word) {
             // The word may be the module's whole name.
             _ if after_main_file_name && word == names.base_name().as_bytes() => Part::ModuleBaseName,
-            Part::Word(word) if names.is_in(&word) => return None,
+            Part::Word(word) if names.is_in(&word) => return Err(Unfit::ByName),
             part => part,
         };
         after_main_file_name = word == b"-main-file-name";
         parts.push(part);
     }
-    let once = |wanted: &Part| parts.iter().filter(|&part| part == wanted).count() == 1;
-    let whole = [Part::Module, Part::Shard, Part::Object].iter().all(once);
-    whole.then(|| Template { compiler, arguments: parts, program: same.then(|| program.to_vec()) })
+    for wanted in [Part::Module, Part::Shard, Part::Object] {
+        match parts.iter().filter(|&part| *part == wanted).count() {
+            0 => return Err(Unfit::Always),
+            1 => {}
+            _ => return Err(Unfit::ByName),
+        }
+    }
+    Ok(Template { compiler, arguments: parts, program: same.then(|| program.to_vec()) })
 }
 
 /// The file that a program's name leads to.
@@ -243,6 +298,62 @@ mod tests {
         refused([answer(&format!("\"-cc1\" {rest}")), answer("\"-x\"")].concat());
         refused(format!(" \"/bin/sh\" \"-cc1\" {rest}\n").into_bytes());
         refused(Vec::new());
+    }
+
+    #[test]
+    fn names_of_files_are_told_from_versions_and_directories() {
+        let is_in = |module: &str, word: &str| names(module, "x.native").is_in(word.as_bytes());
+        for (module, word) in [
+            ("d/one.o", "one.gcno"),
+            ("one.o", "/tmp/b/one.o.d"),
+            ("one.o", "-coverage-notes-file=b/one.gcno"),
+            ("one.o", "clang -c one.o -o two"),
+            ("one.o", "dump-one.dwo"),
+            ("4.o", "-x=4.su"),
+            ("4.2.1", "-fgnuc-version=4.2.1"),
+            ("one", "-x=b/one"),
+            ("a b.o", "/tmp/a b.gcno"),
+        ] {
+            assert!(is_in(module, word), "{module} {word}");
+        }
+        for (module, word) in [
+            ("1.o", "-fgnuc-version=4.2.1"),
+            ("2.o", "-fgnuc-version=4.2.1"),
+            ("4.o", "-fgnuc-version=4.2.1"),
+            ("4.2.o", "-fgnuc-version=4.2.1"),
+            ("14.o", "/usr/lib/clang/14.0.6"),
+            ("program.o", "-fdebug-compilation-dir=/b/program.p/x"),
+            ("one.o", "/b/someone.prof"),
+            ("one", "-x=one-sided"),
+        ] {
+            assert!(!is_in(module, word), "{module} {word}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_in_the_answer_by_chance_decides_for_its_module_alone() {
+        let frontends = Frontends::default();
+        let asked = Cell::new(0);
+        let ask = |module: &str, option: &str| {
+            let line = format!("{} -c {option} -x ir {module} -fthinlto-index=s.bc -o x.native", own());
+            let known = frontends.template(&words(&line), names(module, "x.native"), |_| {
+                asked.set(asked.get() + 1);
+                let stem = module.trim_end_matches(".o");
+                let coverage = if option == "--coverage" { stem } else { "all" };
+                Some(answer(&format!(
+                    "\"-cc1\" \"-profile=all.prof\" \"-n\" \"{coverage}.gcno\" \"-fthinlto-index=s.bc\" \"-o\" \"x.native\" \"{module}\""
+                )))
+            });
+            known.is_some()
+        };
+        assert!(!ask("all.o", "-O2") && !ask("all.o", "-O2"));
+        assert_eq!(asked.get(), 1);
+        assert!(ask("one.o", "-O2") && ask("two.o", "-O2") && ask("all.o", "-O2"));
+        assert_eq!(asked.get(), 2);
+        for number in 0..20 {
+            assert!(!ask(&format!("m{number}.o"), "--coverage"));
+        }
+        assert_eq!(asked.get(), 2 + ODD);
     }
 
     #[test]
