@@ -6,7 +6,7 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -154,6 +154,41 @@ fn a_child_sees_what_any_child_sees() {
         assert!(served.ended.peak_memory.is_some() && served.ended.cpu.is_some());
     }
     assert!(servers.server_of(program.as_ref()).is_some());
+}
+
+/// The server puts its libraries on huge pages when it learns of many jobs, which later jobs inherit and earlier ones do
+/// not: their memory is their own.
+#[test]
+fn a_job_older_than_the_servers_work_for_many_tells_its_memory() {
+    let place = tempfile::tempdir().unwrap();
+    let clang = which("clang-22");
+    let source = place.path().join("waits.c");
+    tool(place.path(), &["mkfifo", "waits.c"]);
+    let servers = servers();
+    let command = command(&clang, &["-cc1", "-fsyntax-only", "waits.c"], place.path());
+    let plain = std::thread::scope(|scope| {
+        let run = scope.spawn(|| finish(&LocalSpawner, &command));
+        fs::write(&source, "int x;\n").unwrap();
+        run.join().unwrap()
+    });
+    let served = std::thread::scope(|scope| {
+        let run = scope.spawn(|| finish(&servers, &command));
+        // Opened for writing when the job has it open for reading.
+        let mut fifo = fs::File::options().write(true).open(&source).unwrap();
+        servers.prewarm(clang.as_ref(), MANY);
+        let server = servers.server_of(clang.as_ref()).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        eventually("the server goes on working", || {
+            let stat = fs::read_to_string(format!("/proc/{server}/stat")).unwrap();
+            stat.rsplit_once(") ").unwrap().1.starts_with('S')
+        });
+        fifo.write_all(b"int x;\n").unwrap();
+        drop(fifo);
+        run.join().unwrap()
+    });
+    assert!(served.ended.status.success() && plain.ended.status.success(), "{}", served.stderr.text());
+    let [served, plain] = [served, plain].map(|finished| finished.ended.peak_memory.unwrap());
+    assert!(served > plain / 3, "{served} bytes, a process of its own {plain}");
 }
 
 #[test]

@@ -145,12 +145,14 @@ pub struct Job {
     pub control: OwnedFd,
     /// Whether the client has closed the control socket.
     pub given_up: bool,
+    /// KiB of its resident size that are the server's, which it was forked with, and not counted.
+    inherited: u64,
 }
 
 impl Job {
     /// A job whose child has just been forked; its process group has the same number.
-    pub fn new(pid: libc::pid_t, control: OwnedFd) -> Self {
-        Self { pid, control, given_up: false }
+    pub fn new(pid: libc::pid_t, control: OwnedFd, inherited: u64) -> Self {
+        Self { pid, control, given_up: false, inherited }
     }
 
     /// Passes on a signal that the client has sent, or kills what the client has given up.
@@ -171,9 +173,8 @@ impl Job {
         unsafe { libc::kill(-self.pid, signal) };
     }
 
-    /// Reaps the child if it has ended and reports that; whether it has. `hidden` KiB of its resident size are
-    /// the server's and not counted.
-    pub fn reap(&self, hidden: u64) -> bool {
+    /// Reaps the child if it has ended and reports that; whether it has.
+    pub fn reap(&self) -> bool {
         if !self.has_ended() {
             return false;
         }
@@ -191,7 +192,7 @@ impl Job {
             status,
             user_us: microseconds(usage.ru_utime),
             system_us: microseconds(usage.ru_stime),
-            max_rss_kib: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_sub(hidden),
+            max_rss_kib: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_sub(self.inherited),
         });
         // A client that is gone needs no report.
         drop(socket::send(self.control.as_fd(), &reply.to_bytes()));

@@ -105,8 +105,7 @@ impl<'a> Server<'a> {
         if ready == 0 {
             self.mover.step();
         }
-        let hidden = u64::try_from(self.mover.moved / 1024).unwrap_or(0);
-        self.jobs.retain(|job| !job.reap(hidden));
+        self.jobs.retain(|job| !job.reap());
         Ok(())
     }
 
@@ -127,7 +126,8 @@ impl<'a> Server<'a> {
         match self.start(&control, &out, &err) {
             Ok(pid) => {
                 drop(socket::send(control.as_fd(), &Reply::Started(pid).to_bytes()));
-                self.jobs.push(Job::new(pid, control));
+                let inherited = u64::try_from(self.mover.moved / 1024).unwrap_or(0);
+                self.jobs.push(Job::new(pid, control, inherited));
             }
             Err(error) => {
                 let reply = Reply::Refused(error.raw_os_error().unwrap_or(libc::EIO));
