@@ -22,7 +22,7 @@ static CALLS: AtomicUsize = AtomicUsize::new(1);
 pub struct Listener {
     lines: Option<PlainProgress<io::Stderr>>,
     events: Option<JsonProgress<File>>,
-    /// What compilers of good modules have printed, with the module.
+    /// What compilers of good modules have printed and which were tried again, with the module.
     pub warnings: RefCell<Vec<String>>,
 }
 
@@ -72,6 +72,14 @@ impl Progress for Listener {
     fn fail(&self, step: Step<'_>, failure: &Failure) {
         if let Some(events) = &self.events {
             events.fail(step, failure);
+        }
+    }
+
+    fn again(&self, step: Step<'_>, cause: &str) {
+        let text = format!("distlto: {cause}; it was tried again with no other job running");
+        self.warnings.borrow_mut().push(text);
+        if let Some(events) = &self.events {
+            events.again(step, cause);
         }
     }
 

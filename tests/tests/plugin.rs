@@ -219,6 +219,27 @@ fn a_compiler_that_fails_is_told_with_module_and_command() -> Result<()> {
 }
 
 #[test]
+fn a_compiler_that_the_system_killed_is_tried_again_and_told() -> Result<()> {
+    let (project, host) = small("killed")?;
+    project.misbehave(
+        "part.o",
+        Misbehaviour {
+            name: "killed once",
+            script: "[ -e tools/killed ] || { : > tools/killed; kill -KILL $$; }\n\"$clang\" \"$@\"",
+        },
+    )?;
+    let output = succeed(&mut host.command()?)?;
+    let said = plugin::text(&output);
+    let warnings: Vec<_> = said.lines().filter(|line| line.starts_with("warning of out: ")).collect();
+    ensure!(
+        warnings.len() == 1 && warnings[0].contains("part.o: ") && warnings[0].contains("tried again"),
+        "{said}"
+    );
+    ensure!(program_output(&project.path("out/program"))? == "11\n");
+    is_clean(&project.folder.path)
+}
+
+#[test]
 fn a_missing_shard_is_told_with_its_module() -> Result<()> {
     let (_, mut host) = small("shard")?;
     host.remove = Some("out/part.o.thinlto.bc".to_owned());
