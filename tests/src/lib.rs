@@ -13,6 +13,7 @@ pub mod program;
 pub mod project;
 pub mod run;
 pub mod small_disk;
+pub mod terminal;
 pub mod third_party;
 pub mod toolchain;
 pub mod way;

@@ -2,15 +2,18 @@
 //! or lying about, and the exit code is the documented one.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use distlto_executor::process::GRACE;
 use distlto_tests::distlto;
 use distlto_tests::project::{Misbehaviour, Project};
 use distlto_tests::run::{capture, fail, succeed, told};
+use distlto_tests::terminal;
 
 const SOURCES: [(&str, &str); 2] = [
     (
@@ -82,6 +85,57 @@ fn a_terminated_link_leaves_nothing_behind() -> Result<()> {
 #[test]
 fn a_killed_link_takes_its_backends_along_and_is_swept_by_the_next() -> Result<()> {
     signalled("killed", "-KILL", None)
+}
+
+/// As [`SLOW`], with a child of its own, and both ignore what asks them to end.
+const STUBBORN: Misbehaviour = Misbehaviour {
+    name: "stubborn",
+    script: "trap '' TERM INT HUP; echo half > \"$out\"; sleep 60 &\necho $$ $! > tools/running; wait",
+};
+
+/// Whether a process runs. One that nobody has waited for does not.
+fn runs(process: &str) -> bool {
+    let stat = fs::read_to_string(Path::new("/proc").join(process).join("stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+#[test]
+fn a_second_ctrl_c_ends_at_once_what_ignores_the_first() -> Result<()> {
+    let project = hanging("ctrl-c")?;
+    project.misbehave("part.o", STUBBORN)?;
+    let (mut keys, theirs) = terminal::open(80)?;
+    let link = project.link()?;
+    // The terminal's Ctrl-C reaches the processes in front of it, which are those of a session that it is the terminal of.
+    let mut link = Command::new("setsid")
+        .arg("--ctty")
+        .arg(link.get_program())
+        .args(link.get_args())
+        .current_dir(&project.folder.path)
+        .stdin(theirs.try_clone()?)
+        .stdout(Stdio::null())
+        .stderr(theirs)
+        .spawn()
+        .context("setsid of util-linux is needed")?;
+    let running = wait_for(&project.path("tools/running"))?;
+    let (backend, child) = running.split_once(' ').context("two processes")?;
+
+    let first = Instant::now();
+    keys.write_all(b"\x03")?;
+    sleep(Duration::from_millis(300));
+    ensure!(link.try_wait()?.is_none() && runs(backend) && runs(child), "the first Ctrl-C does not ask");
+    keys.write_all(b"\x03")?;
+    let status = link.wait()?;
+    ensure!(first.elapsed() < GRACE, "ended after {:?}, when the first had killed too", first.elapsed());
+    ensure!(status.code() == Some(130), "ended with {status}");
+    // A killed process that is not our child ends a moment after the signal.
+    sleep(Duration::from_millis(100));
+    ensure!(!runs(backend) && !runs(child), "one of the processes {running} runs on");
+    ensure!(project.say()? == "2\n", "the old program is not in place");
+    ensure!(project.temporaries()?.is_empty(), "left: {:?}", project.temporaries()?);
+    project.behave()?;
+    project.relink()?;
+    ensure!(project.say()? == "3\n", "the next link is wrong");
+    Ok(())
 }
 
 #[test]

@@ -2,16 +2,14 @@
 //! little where no terminal is.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
-use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use distlto_tests::project::{Misbehaviour, Project};
 use distlto_tests::run::{capture, succeed};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use distlto_tests::terminal;
 use serde_json::Value;
 
 const SOURCES: [(&str, &str); 4] = [
@@ -165,17 +163,11 @@ fn a_trace_is_written_of_a_failure_and_of_a_thin_link_that_fails() -> Result<()>
 
 /// Runs a command with standard error on a terminal of so many columns; gives what the terminal was sent.
 fn on_terminal(command: &mut Command, columns: u16) -> Result<String> {
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
-    grantpt(&terminal)?;
-    unlockpt(&terminal)?;
-    let name = ptsname(&terminal, Vec::new())?;
-    let theirs: OwnedFd = File::options().read(true).write(true).open(name.to_str()?)?.into();
-    tcsetwinsize(&terminal, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?;
+    let (mut reader, theirs) = terminal::open(columns)?;
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(theirs).spawn()?;
     // The command holds the other end too.
     command.stderr(Stdio::null());
     let mut sent = Vec::new();
-    let mut reader = File::from(terminal);
     let mut buffer = [0; 4096];
     // When nobody has the other end any more, reading fails.
     while let Ok(count) = reader.read(&mut buffer)
