@@ -5,6 +5,7 @@ pub mod dtlto;
 pub mod floor;
 pub mod link;
 mod measure;
+mod program;
 mod tree;
 
 use std::fs;

@@ -11,9 +11,9 @@ use std::thread::available_parallelism;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::measure::{Cost, measure, median};
+use super::measure::{Cost, Row, measure, median, print};
+use super::program::{self, Program};
 use super::{buck2, machine};
-use crate::libgit2::{Libgit2, sources_of};
 use crate::{setup, shell};
 
 /// Measures `runs` times and prints the tables.
@@ -22,19 +22,12 @@ pub fn dtlto(runs: usize, jobs: Option<usize>) -> Result<()> {
     let runs = runs.max(1);
     let jobs = jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
     let tools = Tools { distlto: shell::distlto()?, own: buck2::floor()?, jobs };
-    let programs = [libgit2()?, zstd()?];
+    let programs = [program::libgit2()?, program::zstd()?];
     println!("links by DTLTO, {jobs} jobs, medians of {runs} runs, {}", machine());
     for program in &programs {
         links(program, &tools, runs)?;
     }
     overhead(&programs[0], &tools, runs)
-}
-
-/// A link to measure: the words of a clang that links, without an output.
-struct Program {
-    name: String,
-    dir: PathBuf,
-    words: Vec<String>,
 }
 
 struct Tools {
@@ -44,53 +37,12 @@ struct Tools {
     jobs: usize,
 }
 
-fn libgit2() -> Result<Program> {
-    let program = Libgit2::copy_to(&shell::target().join("bench"))?;
-    program.restore()?;
-    program.configure(&[])?;
-    program.compile()?;
-    let mut words = program.link_words()?;
-    let output = words.iter().position(|word| word == "-o").context("the link names its output")?;
-    words.drain(output..output + 2);
-    Ok(Program { name: "libgit2's git2".to_owned(), dir: program.build.clone(), words })
-}
-
-/// zstd as a shared library, its modules sorted by size with the largest last.
-fn zstd() -> Result<Program> {
-    let sources = sources_of("zstd-sys")?.join("zstd/lib");
-    let dir = shell::target().join("bench/zstd");
-    fs::create_dir_all(&dir)?;
-    let mut objects = Vec::new();
-    for part in ["common", "compress", "decompress", "dictBuilder"] {
-        let pattern = sources.join(part).join("*.c");
-        for source in glob::glob(pattern.to_str().context("the registry's path is UTF-8")?)? {
-            let source = source?;
-            let stem = source.file_stem().context("a source has a name")?.to_string_lossy().into_owned();
-            let object = format!("{part}-{stem}.o");
-            if !dir.join(&object).is_file() {
-                let mut clang = Command::new("clang-22");
-                clang.args(["-O2", "-fPIC", "-flto=thin", "-DZSTD_DISABLE_ASM", "-w", "-c"]);
-                shell::quietly(clang.arg(&source).args(["-o", &object]).current_dir(&dir))?;
-            }
-            objects.push((fs::metadata(dir.join(&object))?.len(), object));
-        }
-    }
-    objects.sort();
-    let mut words: Vec<String> =
-        ["clang-22", "-O2", "-flto=thin", "-fuse-ld=lld", "-shared"].map(str::to_owned).to_vec();
-    words.extend(objects.into_iter().map(|(_, object)| object));
-    Ok(Program { name: "zstd's library, the largest module last".to_owned(), dir, words })
-}
-
-/// What a way is called and what it cost.
-type Row = (&'static str, Vec<(Cost, Cost)>);
-
 fn links(program: &Program, tools: &Tools, runs: usize) -> Result<()> {
     let jobs = tools.jobs.to_string();
     let distribute = tools.distlto.with_file_name("distlto-distribute");
     let ours = format!("-j{jobs}");
     let handed = |distributor: &Path, arguments: &str, output: &str| {
-        let mut command = link(program, &program.words[0], output);
+        let mut command = program.link(&program.words[0], output);
         command.arg(format!("-fthinlto-distributor={}", distributor.display()));
         command.arg(format!("-Xthinlto-distributor={arguments}"));
         command
@@ -108,12 +60,12 @@ fn links(program: &Program, tools: &Tools, runs: usize) -> Result<()> {
         ("distlto link --dtlto", in_front(&["--dtlto"], "by-front")),
         ("distlto link", in_front(&[], "by-link")),
         ("in-process ThinLTO", {
-            let mut command = link(program, &program.words[0], "by-linker");
+            let mut command = program.link(&program.words[0], "by-linker");
             command.arg(format!("-Wl,--thinlto-jobs={jobs}"));
             command
         }),
     ];
-    let mut rows: Vec<Row> = ways.iter().map(|(name, _)| (*name, Vec::new())).collect();
+    let mut rows: Vec<Row<'_>> = ways.iter().map(|(name, _)| (*name, Vec::new())).collect();
     for run in 0..runs {
         eprintln!("{}: run {} of {runs}", program.name, run + 1);
         let mut costs = vec![Cost::default(); ways.len()];
@@ -127,19 +79,8 @@ fn links(program: &Program, tools: &Tools, runs: usize) -> Result<()> {
             row.1.push((*cost, cost.relative_to(costs[0])));
         }
     }
-    println!("\n{:44} {:>9} {:>9} {:>8} {:>8}", program.name, "wall s", "cpu s", "wall x", "cpu x");
-    for (name, costs) in rows {
-        let (costs, ratios): (Vec<_>, Vec<_>) = costs.into_iter().unzip();
-        let (cost, ratio) = (median(&costs), median(&ratios));
-        println!("{name:44} {:9.3} {:9.2} {:8.3} {:8.3}", cost.wall, cost.cpu, ratio.wall, ratio.cpu);
-    }
+    print(&program.name, &rows);
     Ok(())
-}
-
-fn link(program: &Program, driver: &str, output: &str) -> Command {
-    let mut command = Command::new(driver);
-    command.args(&program.words[1..]).args(["-o", output]).current_dir(&program.dir);
-    command
 }
 
 /// The jobs of one link alone, one at a time: by the serial script and by distlto-distribute, with clang and with a
@@ -204,7 +145,7 @@ impl Saved {
         let dir = program.dir.join("jobs");
         shell::remove(&dir)?;
         fs::create_dir(&dir)?;
-        let mut command = link(program, &program.words[0], "jobs/program");
+        let mut command = program.link(&program.words[0], "jobs/program");
         command.arg(format!("-fthinlto-distributor={}", tools.own.display()));
         command.arg(format!("-Xthinlto-distributor=distribute,{}", tools.jobs)).arg("-Wl,--save-temps");
         shell::quietly(&mut command)?;

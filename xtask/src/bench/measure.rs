@@ -28,6 +28,19 @@ impl Cost {
     }
 }
 
+/// What a way is called, and for each run what it cost and how that relates to the first way of the run.
+pub type Row<'a> = (&'a str, Vec<(Cost, Cost)>);
+
+/// Prints the medians of some ways under a head.
+pub fn print(head: &str, rows: &[Row<'_>]) {
+    println!("\n{head:44} {:>9} {:>9} {:>8} {:>8}", "wall s", "cpu s", "wall x", "cpu x");
+    for (name, costs) in rows {
+        let (costs, ratios): (Vec<_>, Vec<_>) = costs.iter().copied().unzip();
+        let (cost, ratio) = (median(&costs), median(&ratios));
+        println!("{name:44} {:9.3} {:9.2} {:8.3} {:8.3}", cost.wall, cost.cpu, ratio.wall, ratio.cpu);
+    }
+}
+
 /// Runs a command that must succeed and measures it.
 pub fn measure(command: &mut Command) -> Result<Cost> {
     let mut said = tempfile::tempfile()?;
@@ -54,14 +67,17 @@ fn text(file: &mut File) -> Result<String> {
 
 /// The median of each part.
 pub fn median(costs: &[Cost]) -> Cost {
-    let middle = |part: fn(&Cost) -> f64| {
-        let mut values: Vec<f64> = costs.iter().map(part).collect();
-        values.sort_by(f64::total_cmp);
-        let half = values.len() / 2;
-        if values.len() % 2 == 1 { values[half] } else { (values[half - 1] + values[half]) / 2.0 }
-    };
-    if costs.is_empty() {
-        return Cost::default();
+    let part = |part: fn(&Cost) -> f64| middle(costs.iter().map(part).collect());
+    Cost { wall: part(|cost| cost.wall), cpu: part(|cost| cost.cpu), memory: part(|cost| cost.memory) }
+}
+
+/// The median of some values; 0 of none.
+pub fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    match values.as_slice() {
+        [] => 0.0,
+        values if values.len() % 2 == 1 => values[half],
+        values => (values[half - 1] + values[half]) / 2.0,
     }
-    Cost { wall: middle(|cost| cost.wall), cpu: middle(|cost| cost.cpu), memory: middle(|cost| cost.memory) }
 }
