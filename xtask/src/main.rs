@@ -102,6 +102,15 @@ enum Bench {
         #[arg(long, short)]
         jobs: Option<usize>,
     },
+    /// The executor: its schedule against ninja's, warm compilers against plain ones, early launch, the cache.
+    Executor {
+        /// How often everything is measured; medians are shown.
+        #[arg(long, default_value_t = 3)]
+        runs: usize,
+        /// Jobs at a time, for every way; the number of processors where absent.
+        #[arg(long, short)]
+        jobs: Option<usize>,
+    },
     /// The tools for Buck2: the planner on large trees, unpacking, and one backend compilation.
     Buck2 {
         /// The directory of the stock Python tools (prelude/cxx/dist_lto/tools of Buck2), to measure them too.
@@ -135,6 +144,9 @@ fn main() -> ExitCode {
         }
         Command::Bench { what: Bench::Dtlto { runs, jobs } } => {
             bench::dtlto::dtlto(runs, jobs).map(|()| true)
+        }
+        Command::Bench { what: Bench::Executor { runs, jobs } } => {
+            bench::executor::executor(runs, jobs).map(|()| true)
         }
         Command::Pretend { made, words } => bench::dtlto::pretend(&made, &words),
         Command::Floor { of: Floor::Planner { objects, imports } } => {

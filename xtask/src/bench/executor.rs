@@ -1,0 +1,60 @@
+//! `cargo xtask bench executor`: how well the executor uses a machine.
+//!
+//! The makespan of a link's backends against its lower bound, against command-line order and against ninja; warm compilers
+//! against plain ones; early launch; the cache. Ratios are those of one run each, medians are shown.
+
+mod cache;
+mod early;
+mod makespan;
+mod spans;
+mod warm;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread::available_parallelism;
+
+use anyhow::Result;
+
+use super::machine;
+use super::program::{self, Program};
+use crate::{setup, shell};
+
+/// What is measured with.
+struct Tools {
+    distlto: PathBuf,
+    jobs: usize,
+}
+
+impl Tools {
+    /// A name for an output that no earlier run has used: a file system may take its time with new files where many were
+    /// deleted a moment ago.
+    fn fresh(&self, way: &str, run: usize) -> String {
+        format!("by-{way}-{}-{run}", std::process::id())
+    }
+
+    /// `distlto link` of a program, with options.
+    fn link(&self, program: &Program, output: &str, options: &[&str]) -> Command {
+        let mut command = Command::new(&self.distlto);
+        command.args(["link", "-j", &self.jobs.to_string()]).args(options).arg("--").args(&program.words);
+        command.args(["-o", output]).current_dir(&program.dir);
+        command
+    }
+}
+
+/// Measures `runs` times and prints the tables.
+pub fn executor(runs: usize, jobs: Option<usize>) -> Result<()> {
+    setup::setup(&[])?;
+    let runs = runs.max(1);
+    let jobs = jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
+    let tools = Tools { distlto: shell::distlto()?, jobs };
+    let (libgit2, small) = (program::libgit2()?, program::small(400)?);
+    println!("the executor, {jobs} jobs, medians of {runs} runs, {}", machine());
+    makespan::makespan(&libgit2, &tools, runs)?;
+    for program in [&libgit2, &small] {
+        warm::warm(program, &tools, runs)?;
+    }
+    for program in [&libgit2, &small] {
+        early::early(program, &tools, runs)?;
+    }
+    cache::cache(&libgit2, &tools, runs)
+}
