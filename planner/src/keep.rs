@@ -43,9 +43,22 @@ pub fn plan_place(state: &str) -> String {
     format!("{state}/{LINK_PLAN}")
 }
 
+/// The file name of the note of what compiles.
+const TOOLCHAIN: &str = "toolchain";
+
 /// Where the note of what compiles lies.
 pub fn toolchain_place(state: &str) -> String {
-    format!("{state}/toolchain")
+    format!("{state}/{TOOLCHAIN}")
+}
+
+/// Whether a file is such a note: an input by which other runs know the compiler, and which no compiler reads.
+pub fn is_toolchain(file: &Path) -> bool {
+    let lines = ["compiler ", "file ", "size ", "modified "];
+    file.file_name().is_some_and(|name| name == TOOLCHAIN)
+        && fs::read_to_string(file).is_ok_and(|text| {
+            text.lines().count() == lines.len()
+                && text.lines().zip(lines).all(|(line, word)| line.starts_with(word))
+        })
 }
 
 /// Where the object with the code of regular LTO lies.

@@ -15,7 +15,7 @@ pub mod graph;
 pub mod index;
 pub mod inputs;
 pub mod invocation;
-mod keep;
+pub mod keep;
 pub mod link_line;
 pub mod link_plan;
 pub mod lld_options;

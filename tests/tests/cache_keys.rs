@@ -145,6 +145,22 @@ fn lua_in_two_directories() -> Result<()> {
     through_link("third-party/lua.c", &["-lm"], 33)
 }
 
+#[test]
+fn another_output_is_no_other_work() -> Result<()> {
+    let cache = Cache::new()?;
+    let (_, folder) = built("third-party/lua.c", "link-output")?;
+    let cold = cache.during(&mut link_of(&folder, &["-lm"])?)?;
+    let warm = cache.during(&mut link_of(&folder, &["-lm", "-o", "another name"])?)?;
+    println!("lua: {cold:?}, then under another name {warm:?}");
+    ensure!(cold.hits == 0 && cold.all >= 33, "{cold:?}");
+    ensure!(warm == Lookups { hits: cold.all, all: cold.all }, "{warm:?}");
+    let [one, another] =
+        ["program", "another name"].map(|name| objects(&distlto::objects_dir(&folder.path.join(name))));
+    let bytes = |objects: Vec<(_, Vec<u8>)>| objects.into_iter().map(|(_, bytes)| bytes).collect::<Vec<_>>();
+    ensure!(bytes(one?) == bytes(another?), "an object differs");
+    Ok(())
+}
+
 /// With debug information that names the directory of the compilation, another directory is another module.
 #[test]
 fn directories_in_debug_information_are_content() -> Result<()> {

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use camino::Utf8Path;
 use distlto_planner::digests::{Digest, FileDigests};
+use distlto_planner::keep;
 use distlto_planner::shard::{self, Entry};
 use std::path::Path;
 
@@ -43,7 +44,9 @@ impl<'a> Inputs<'a> {
             Ok(digest) => Ok((name, digest)),
             Err(error) => Err(error.to_string()),
         };
-        let others = backend.others.iter().map(|&name| look(name)).collect::<Result<Vec<_>, _>>()?;
+        // The compiler's own content is in every key, and the note of it would tell machines and outputs apart.
+        let read = backend.others.iter().filter(|name| !keep::is_toolchain(&directory.join(name)));
+        let others = read.map(|&name| look(name)).collect::<Result<Vec<_>, _>>()?;
         let mut inputs = Self { module: look(backend.module)?, shard: None, others };
         if backend.shard != NO_SHARD {
             let (name, digest) = look(backend.shard)?;
