@@ -133,7 +133,7 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
     }
     let spawner = args.run.spawner();
     if file.jobs.len() > 1 {
-        spawner.prewarm(OsStr::new(file.compiler()), file.jobs.len());
+        args.run.prewarm(&spawner, OsStr::new(file.compiler()), file.jobs.len());
     }
     if let Some(linker) = linker.as_ref().filter(|_| !args.run.quiet) {
         linker.dropped().iter().for_each(|dropped| telling::warn(dropped));

@@ -361,7 +361,9 @@ fn without_driver(
 impl Context<'_> {
     /// What a driver prints on standard error when it is asked what it would run.
     pub(crate) fn ask(&self, question: &[Word]) -> Option<Vec<u8>> {
-        ask(question, self.directory, self.spawner, self.cancel, self.grace)
+        // A server would be loaded for it, of which a run that finds all its results has no need.
+        let plain = self.cache.and_then(|_| self.spawner.plain());
+        ask(question, self.directory, plain.unwrap_or(self.spawner), self.cancel, self.grace)
     }
 }
 

@@ -158,7 +158,10 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
     let started = if options.dtlto { started } else { unchanged::settle(&expanded) };
     let resolved = match held.as_ref().and_then(|held| line_cache::load(held.directory(), &key)) {
         Some(link) => Resolved::Link(link),
-        None => front::resolve(command, &runner)?,
+        None => {
+            let spawner = options.run.asker(&spawner);
+            front::resolve(command, &ToolRunner { spawner, cancel, directory: None })?
+        }
     };
     let link = match resolved {
         Resolved::Link(link) => link,
@@ -226,7 +229,7 @@ impl Session<'_> {
         // Both programs load while the inputs are looked at, and the linker is needed twice.
         self.spawner.prewarm(OsStr::new(&lossy(&self.link.linker[0])), 2);
         if let Some(compiler) = &self.link.compiler {
-            self.spawner.prewarm(OsStr::new(&lossy(compiler)), 1);
+            self.options.run.prewarm(self.spawner, OsStr::new(&lossy(compiler)), 1);
         }
         let store = self.options.store.as_deref().map(Store::open).transpose()?;
         let phases = Phases::new(self.teller, self.runner);
@@ -322,7 +325,7 @@ impl Session<'_> {
             return Ok(0);
         }
         if let Some(compiler) = planned.plan.backend.first().filter(|_| wanted.len() > 1) {
-            self.spawner.prewarm(OsStr::new(compiler), wanted.len());
+            self.options.run.prewarm(self.spawner, OsStr::new(compiler), wanted.len());
         }
         let jobserver = jobserver_from_env();
         let cache = self.options.run.open_cache();

@@ -2,7 +2,8 @@
 //!
 //! One definition, so that an option is spelled and explained alike everywhere. Knows nothing of what is run.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -15,6 +16,7 @@ use crate::cache::store::limits::{parse_age, parse_size};
 use crate::forkserver::ForkServer;
 use crate::local::LocalSpawner;
 use crate::memory::Limit;
+use crate::process::Spawner;
 use crate::progress::{Style, Teller, Voice};
 use crate::run;
 use crate::schedule::Policy;
@@ -103,7 +105,7 @@ impl RunArgs {
 
     /// Opens the cache that is asked for. One that cannot be used costs time only, and is warned of.
     pub fn open_cache(&self) -> Option<Box<dyn ResultCache>> {
-        let directory = self.cache.as_deref().filter(|directory| !directory.as_os_str().is_empty())?;
+        let directory = self.cache_directory()?;
         let limits = Limits { size: self.cache_size.or(Limits::default().size), age: self.cache_age };
         match Results::open(directory, limits) {
             Ok(results) => Some(Box::new(results)),
@@ -112,6 +114,25 @@ impl RunArgs {
                 None
             }
         }
+    }
+
+    /// Where results are kept.
+    fn cache_directory(&self) -> Option<&Path> {
+        self.cache.as_deref().filter(|directory| !directory.as_os_str().is_empty())
+    }
+
+    /// Has a compiler load before the first of so many jobs is known. A cache may have all their results, so that the
+    /// compiler then loads when the first one is missing.
+    pub fn prewarm(&self, spawner: &ForkServer<LocalSpawner>, compiler: &OsStr, jobs: usize) {
+        if self.cache_directory().is_none() {
+            spawner.prewarm(compiler, jobs);
+        }
+    }
+
+    /// What starts a driver that is asked what it would run: no server, unless compilers need it anyway.
+    pub fn asker<'s>(&self, spawner: &'s ForkServer<LocalSpawner>) -> &'s dyn Spawner {
+        let plain = self.cache_directory().and_then(|_| spawner.plain());
+        plain.unwrap_or(spawner)
     }
 
     /// What starts compilers and linkers.

@@ -171,7 +171,7 @@ impl Round<'_> {
         if let Some(compiler) = programs.next()
             && backends.clone().count() > 1
         {
-            self.spawner.prewarm(OsStr::new(compiler), backends.count());
+            self.args.run.prewarm(self.spawner, OsStr::new(compiler), backends.count());
         }
     }
 

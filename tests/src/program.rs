@@ -30,6 +30,11 @@ pub fn symbols(path: &Path) -> Result<BTreeSet<String>> {
 
 /// Every object below a directory with its content, sorted by path; none where the directory is missing.
 pub fn objects(dir: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+    files(dir, "o")
+}
+
+/// The files below a directory with this extension, by path.
+pub fn files(dir: &Path, wanted: &str) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     let mut found = Vec::new();
     let mut waiting = vec![dir.to_owned()];
     while let Some(dir) = waiting.pop() {
@@ -38,7 +43,7 @@ pub fn objects(dir: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
             let path = entry?.path();
             if path.is_dir() {
                 waiting.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "o") {
+            } else if path.extension().is_some_and(|extension| extension == wanted) {
                 let bytes = fs::read(&path)?;
                 found.push((path, bytes));
             }

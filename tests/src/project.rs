@@ -135,6 +135,12 @@ impl Project {
         Ok(Ran { backends, links: log.lines().filter(|&line| line == "link").count() })
     }
 
+    /// How often the compiler was to be loaded as a fork server since the last call of `forget`. Only a link whose
+    /// `DISTLTO_FORKSERVER` names no library lets a script tell.
+    pub fn loads(&self) -> usize {
+        fs::read_to_string(self.log()).unwrap_or_default().lines().filter(|&line| line == "load").count()
+    }
+
     /// Empties the record of what ran.
     pub fn forget(&self) -> Result<()> {
         fs::write(self.log(), "").context("cannot empty the log")
@@ -219,6 +225,7 @@ for word in "$@"; do
   previous=$word
 done
 clang='{clang}'
+[ -z "$DISTLTO_FORKSERVER_FD" ] || echo load >> '{log}'
 if [ -n "$index" ] && [ -n "$asked" ]; then
   echo 'asked' >> '{log}'
 elif [ -n "$index" ]; then

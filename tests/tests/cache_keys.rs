@@ -13,7 +13,7 @@ use distlto_tests::build::build;
 use distlto_tests::case::Case;
 use distlto_tests::distlto;
 use distlto_tests::folder::Folder;
-use distlto_tests::program::objects;
+use distlto_tests::program::{files, objects};
 use distlto_tests::project::Project;
 use distlto_tests::run::{capture, succeed, told};
 use distlto_tests::toolchain::{Toolchain, repository};
@@ -237,6 +237,85 @@ fn modules_that_are_called_as_parts_of_versions_are() -> Result<()> {
 }
 
 const ALL: &[&str] = &["a.o", "b.o", "main.o"];
+
+#[test]
+fn a_compiler_is_loaded_for_the_first_result_that_is_missing() -> Result<()> {
+    let linked = Linked::new("cache-loading")?;
+    let loads = |cache: Option<&Path>| {
+        fs::remove_dir_all(distlto::state_dir(&linked.project.path("program")))?;
+        linked.project.forget()?;
+        let library = linked.project.path("no-library.so");
+        let mut link = linked.project.link()?;
+        if let Some(cache) = cache {
+            link.env("DISTLTO_CACHE", cache);
+        }
+        succeed(link.env("DISTLTO_FORKSERVER", library))?;
+        anyhow::Ok((linked.project.loads(), linked.project.ran()?.backends.len()))
+    };
+    let cache = Some(linked.cache.path());
+    ensure!(loads(cache)? == (0, 0), "{:?} when the cache has everything", loads(cache)?);
+    linked.project.edit("main.c", "b(2)", "b(3)")?;
+    ensure!(loads(cache)? == (1, 1), "not loaded for what is missing");
+    linked.project.edit("main.c", "b(3)", "b(4)")?;
+    ensure!(loads(None)? == (1, 3), "not loaded without a cache");
+    Ok(())
+}
+
+#[test]
+fn split_debug_information_comes_back() -> Result<()> {
+    let cache = Cache::new()?;
+    let (_, folder) = built("options/split-dwarf.c", "split")?;
+    let words = ["-g", "-gsplit-dwarf"];
+    let forget = || {
+        forget_link(&folder)?;
+        fs::remove_dir_all(folder.path.join("program-dwo"))
+            .and_then(|()| fs::remove_file(folder.path.join("program")))
+            .context("what the link wrote")
+    };
+    succeed(link_of(&folder, &words)?.env_remove("DISTLTO_CACHE"))?;
+    let dwos = || files(&folder.path.join("program-dwo"), "dwo");
+    let plain = (objects_of(&folder)?, dwos()?);
+    ensure!(plain.1.len() == 2 && plain.1.iter().all(|(_, bytes)| bytes.starts_with(b"\x7fELF")));
+    for hits in [0, 2] {
+        forget()?;
+        let lookups = cache.during(&mut link_of(&folder, &words)?)?;
+        ensure!(lookups == Lookups { hits, all: 2 }, "{lookups:?} instead of {hits} hits");
+        ensure!((objects_of(&folder)?, dwos()?) == plain, "other than a compiler's, with {hits} hits");
+    }
+    succeed(&mut Command::new(folder.path.join("program")))?;
+    Ok(())
+}
+
+/// `distlto run` finds what `distlto link` kept, and what it kept itself.
+#[test]
+fn a_graph_finds_its_results() -> Result<()> {
+    let linked = Linked::new("cache-graph")?;
+    let project = &linked.project;
+    let cleaned = || {
+        fs::remove_dir_all(distlto::state_dir(&project.path("program")))?;
+        fs::remove_file(project.path("program"))?;
+        project.forget()
+    };
+    let run = |cache: &Path| {
+        let mut command = Command::new(distlto::binary()?);
+        command.arg("run").arg("--cache").arg(cache).arg("graph.json").current_dir(&project.folder.path);
+        succeed(&mut command)?;
+        ensure!(project.say()? == "301\n", "{}", project.say()?);
+        project.ran()
+    };
+    cleaned()?;
+    succeed(project.link_with(&["--save-plan", "graph.json"])?.env("DISTLTO_CACHE", linked.cache.path()))?;
+    let objects = project.native_objects()?;
+    let own = Cache::new()?;
+    for (cache, backends) in [(&linked.cache, &[][..]), (&own, ALL), (&own, &[])] {
+        cleaned()?;
+        let ran = run(cache.path())?;
+        ensure!(ran.backends == backends && ran.links == 1, "{ran:?}");
+        ensure!(project.native_objects()? == objects, "other objects than the link's");
+    }
+    ensure!(own.lookups()? == Lookups { hits: 3, all: 6 }, "{:?}", own.lookups()?);
+    Ok(())
+}
 
 #[test]
 fn another_flag_is_other_work() -> Result<()> {

@@ -23,7 +23,7 @@ pub fn ask<'scope>(
     if backend.modules < MANY || Path::new(session.directory).join("objects").exists() {
         return;
     }
-    let (spawner, cancel) = (session.spawner, session.cancel);
+    let (spawner, cancel) = (session.options.run.asker(session.spawner), session.cancel);
     let question = move || {
         let words: Vec<_> = backend.command.into_iter().map(String::into_bytes).collect();
         let names =
