@@ -346,14 +346,17 @@ impl Session<'_> {
     }
 
     /// For people who asked: what the link consisted of, and what had to run.
-    fn summarise(&self, planned: &PlannedLink, ran: usize) {
+    fn summarise(&self, planned: &PlannedLink, stale: usize) {
         if !self.options.run.verbose || self.options.run.json {
             return;
         }
         let modules = planned.plan.modules.len();
         let imports: usize = planned.plan.modules.iter().map(|module| module.imports.len()).sum();
         let output = &planned.plan.output;
-        eprintln!("distlto: {output}: {modules} modules, {imports} imports; {ran} of {modules} backends ran");
+        // Those that a cache had did not run.
+        eprintln!(
+            "distlto: {output}: {modules} modules, {imports} imports; {stale} of {modules} backends were out of date"
+        );
     }
 }
 
