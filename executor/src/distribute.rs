@@ -190,7 +190,7 @@ impl Session<'_> {
         };
         let directory = placed.as_ref().map_or_else(|| self.base.to_owned(), Placed::directory);
         let places = self.own.places(placed.is_some().then_some(self.base));
-        let cache = self.args.run.open_cache();
+        let cache = self.args.run.open_cache(self.cancel);
         let mut options = run::Options::new(self.spawner, self.cancel, &teller);
         let history = self.args.run.cache.as_deref().filter(|_| cache.is_some()).map(link::state::history);
         options.history = history.as_deref();

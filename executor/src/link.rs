@@ -328,7 +328,7 @@ impl Session<'_> {
             self.options.run.prewarm(self.spawner, OsStr::new(compiler), wanted.len());
         }
         let jobserver = jobserver_from_env();
-        let cache = self.options.run.open_cache();
+        let cache = self.options.run.open_cache(self.cancel);
         let mut run_options = run::Options::new(self.spawner, self.cancel, self.teller);
         let history = state::history(self.directory);
         run_options.history = Some(&history);

@@ -13,6 +13,7 @@ use crate::cache::ResultCache;
 use crate::cache::results::Results;
 use crate::cache::store::Limits;
 use crate::cache::store::limits::{parse_age, parse_size};
+use crate::cancel::Cancel;
 use crate::forkserver::ForkServer;
 use crate::local::LocalSpawner;
 use crate::memory::Limit;
@@ -103,11 +104,12 @@ impl RunArgs {
         options.policy = if self.keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
     }
 
-    /// Opens the cache that is asked for. One that cannot be used costs time only, and is warned of.
-    pub fn open_cache(&self) -> Option<Box<dyn ResultCache>> {
+    /// Opens the cache that is asked for, for a run that `cancel` ends. One that cannot be used costs time only, and is
+    /// warned of.
+    pub fn open_cache(&self, cancel: &Cancel) -> Option<Box<dyn ResultCache>> {
         let directory = self.cache_directory()?;
         let limits = Limits { size: self.cache_size.or(Limits::default().size), age: self.cache_age };
-        match Results::open(directory, limits) {
+        match Results::open(directory, limits, cancel) {
             Ok(results) => Some(Box::new(results)),
             Err(error) => {
                 eprintln!("distlto: warning: the cache {} is not used: {error}", directory.display());

@@ -124,7 +124,7 @@ impl Round<'_> {
         }
         make_directories(graph, &wanted)?;
         self.prewarm(&wanted);
-        let cache = self.args.run.open_cache();
+        let cache = self.args.run.open_cache(self.cancel);
         let mut options = run::Options::new(self.spawner, self.cancel, self.teller);
         let history = state::history(self.directory);
         options.history = Some(&history);

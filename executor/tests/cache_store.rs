@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use distlto_executor::cache::store::{Cache, Key, Limits, NewOutput, NewResult, Record};
+use distlto_executor::cancel::Cancel;
 use distlto_executor::report::Measured;
 use distlto_executor::verify::Role;
 
@@ -52,6 +53,25 @@ fn what_is_kept_comes_back_as_files_of_their_own() {
     assert!(cache.materialise(&found.outputs[0], &place).expect("writable"));
     assert!(cache.materialise(&found.outputs[1], &scratch.path().join("m.dwo")).expect("writable"));
     assert_eq!(cache.troubles(), Vec::<String>::new());
+}
+
+#[test]
+fn a_cancelled_run_does_not_prune() {
+    let scratch = tempfile::tempdir().expect("writable");
+    let directory = scratch.path().join("cache");
+    let limits = Limits { size: Some(8 * 4096), age: None };
+    let records = |cancel: &Cancel| {
+        let cache = Cache::open(&directory, limits).expect("a cache").until(cancel);
+        for number in 0..40 {
+            put(&cache, scratch.path(), number, &[number]);
+        }
+        drop(cache);
+        open(&directory).holdings().expect("listed").records
+    };
+    let cancel = Cancel::new().expect("a pipe");
+    cancel.cancel(None);
+    assert_eq!(records(&cancel), 40);
+    assert!(records(&Cancel::new().expect("a pipe")) < 8);
 }
 
 /// A cache with one result, and a further one that nothing happens to.

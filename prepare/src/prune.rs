@@ -88,6 +88,9 @@ pub struct Holdings {
     pub newest: Option<SystemTime>,
 }
 
+/// Asked often whether to go on, from many threads.
+pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
+
 impl Blobs {
     /// How much is in some of the owner's directories, the last of which holds the blobs.
     pub fn holdings(&self, parts: &[&str]) -> Result<Holdings, IoError> {
@@ -118,13 +121,19 @@ impl Blobs {
 
     /// Everything in some of the owner's directories. One that is missing is empty.
     pub fn list(&self, parts: &[&str]) -> Listing {
+        self.list_while(parts, &|| true)
+    }
+
+    /// The same, or less once `go_on` says so: to list much takes long.
+    fn list_while(&self, parts: &[&str], go_on: GoOn<'_>) -> Listing {
         let shards = parts.iter().enumerate().flat_map(|(part, name)| {
             let directory = self.root().join(name);
             (0..=u8::MAX).map(move |first| (part, first, directory.join(format!("{first:02x}"))))
         });
         let shards: Vec<_> = shards.collect();
+        let shards = shards.par_iter().filter(|_| go_on());
         let mut listings: Vec<_> =
-            shards.par_iter().map(|(part, first, directory)| list(*part, *first, directory)).collect();
+            shards.map(|(part, first, directory)| list(*part, *first, directory)).collect();
         listings.extend(parts.iter().map(|name| strangers(&self.root().join(name))));
         let mut all = Listing::default();
         for listing in listings {
@@ -136,17 +145,17 @@ impl Blobs {
     }
 
     /// Removes files not used for `max_age`, then those not used for longest until at most `max_bytes` are left; among
-    /// files of one time those of earlier directories first. `None` sets no limit; asked before each file, `go_on` may
-    /// end it.
+    /// files of one time those of earlier directories first. `None` sets no limit. `go_on` may end it at any time, and
+    /// what is reported as kept is then too little.
     pub fn prune(
         &self,
         parts: &[&str],
         max_bytes: Option<u64>,
         max_age: Option<Duration>,
-        go_on: &dyn Fn() -> bool,
+        go_on: GoOn<'_>,
     ) -> Result<PruneReport, IoError> {
         let mut report = PruneReport { temporaries: self.sweep()?, ..PruneReport::default() };
-        let Listing { mut files, unreadable, .. } = self.list(parts);
+        let Listing { mut files, unreadable, .. } = self.list_while(parts, go_on);
         if let Some(error) = unreadable.into_iter().next() {
             return Err(error);
         }

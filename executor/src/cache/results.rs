@@ -20,6 +20,7 @@ use super::reapi::{self, Spec};
 use super::semantic::{self, Parts};
 use super::store::{Cache, Key, Limits, NewResult, Record};
 use super::words::Words;
+use crate::cancel::Cancel;
 use crate::frontend::{Names, Template};
 use crate::job::{Context, Job};
 use crate::verify::Role;
@@ -57,9 +58,9 @@ struct CommandKey {
 }
 
 impl Results {
-    /// Opens the cache in `directory`, making it if missing.
-    pub fn open(directory: &Path, limits: Limits) -> Result<Self, IoError> {
-        let cache = Cache::open(directory, limits)?;
+    /// Opens the cache in `directory`, making it if missing, for a run that `cancel` ends.
+    pub fn open(directory: &Path, limits: Limits, cancel: &Cancel) -> Result<Self, IoError> {
+        let cache = Cache::open(directory, limits)?.until(cancel);
         let environment = VARIABLES
             .iter()
             .filter_map(|&name| {

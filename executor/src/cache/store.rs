@@ -27,6 +27,7 @@ use distlto_prepare::layout::Layout;
 use distlto_prepare::prune::space;
 use distlto_prepare::write::IoError;
 
+use crate::cancel::Cancel;
 use crate::report::Measured;
 use crate::verify::Role;
 use evict::Keeper;
@@ -215,9 +216,11 @@ impl Cache {
         if hit { &self.keeper.hits } else { &self.keeper.misses }.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// For a run that is to end at once: closing the cache waits for nothing.
-    pub fn hurry(&self) {
-        self.keeper.hurry();
+    /// For a run that this token ends: from then on, nothing is removed to keep to the limits, and closing the cache
+    /// does not wait for that.
+    pub fn until(self, cancel: &Cancel) -> Self {
+        self.keeper.until(cancel.clone());
+        self
     }
 
     fn record(&self, key: &Key) -> PathBuf {

@@ -6,20 +6,20 @@
 //! a day, or as often as the age limit needs, somebody looks in any case.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use distlto_prepare::blobs::Blobs;
-use distlto_prepare::prune::PruneReport;
+use distlto_prepare::prune::{GoOn, PruneReport};
 use distlto_prepare::write::IoError;
 use rustix::fs::{FlockOperation, flock};
 
 use super::limits::Limits;
 use super::usage::{self, Usage};
 use super::{PARTS, RECORDS};
+use crate::cancel::Cancel;
 
 /// What this process has done and not noted yet, at most so much of it.
 const UNNOTED_PUTS: u64 = 256;
@@ -43,7 +43,13 @@ pub(super) struct Keeper {
 #[derive(Debug, Default)]
 struct State {
     running: AtomicBool,
-    hurry: AtomicBool,
+    cancel: OnceLock<Cancel>,
+}
+
+impl State {
+    fn is_cancelled(&self) -> bool {
+        self.cancel.get().is_some_and(Cancel::is_cancelled)
+    }
 }
 
 impl Keeper {
@@ -118,13 +124,13 @@ impl Keeper {
 
     /// Prunes in a thread, unless one does so already. A failure shows when the cache is looked after by hand.
     fn prune(&self, blobs: &Arc<Blobs>, limits: Limits) {
-        if self.state.running.swap(true, Ordering::AcqRel) {
+        if self.state.is_cancelled() || self.state.running.swap(true, Ordering::AcqRel) {
             return;
         }
         let (state, blobs) = (Arc::clone(&self.state), Arc::clone(blobs));
         let pruning = std::thread::Builder::new().name("distlto-prune".to_owned()).spawn(move || {
             if let Some(_alone) = alone(&blobs) {
-                let _ = prune(&blobs, with_room(limits), &|| !state.hurry.load(Ordering::Relaxed));
+                let _ = prune(&blobs, with_room(limits), &|| !state.is_cancelled());
             }
             state.running.store(false, Ordering::Release);
         });
@@ -134,9 +140,10 @@ impl Keeper {
         }
     }
 
-    /// Gives up pruning, for a run that is to end at once.
-    pub fn hurry(&self) {
-        self.state.hurry.store(true, Ordering::Relaxed);
+    /// Gives up pruning as soon as the token is set.
+    pub fn until(&self, cancel: Cancel) {
+        // The first token stays: a cache is opened for one run.
+        let _ = self.state.cancel.set(cancel);
     }
 
     /// Notes what is left to note, and waits for pruning.
@@ -171,10 +178,13 @@ fn alone(blobs: &Blobs) -> Option<std::fs::File> {
     }
 }
 
-/// Prunes to the limits and notes what is left.
-pub(super) fn prune(blobs: &Blobs, limits: Limits, go_on: &dyn Fn() -> bool) -> Result<PruneReport, IoError> {
+/// Prunes to the limits and notes what is left, unless `go_on` ended it: then the next one who looks counts.
+pub(super) fn prune(blobs: &Blobs, limits: Limits, go_on: GoOn<'_>) -> Result<PruneReport, IoError> {
     let before = usage::read(blobs).ok().flatten().unwrap_or_default().bytes;
     let report = blobs.prune(&PARTS, limits.size, limits.age, go_on)?;
+    if !go_on() {
+        return Ok(report);
+    }
     usage::update(blobs, |usage| {
         let meanwhile = usage.bytes.saturating_sub(before);
         usage.bytes = report.kept_bytes.saturating_add(meanwhile);
