@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
+use distlto_executor::cache::compiler::Compilers;
 use distlto_executor::cache::store::limits::{parse_age, parse_size};
 use distlto_executor::cache::store::{Cache, Limits};
 use distlto_prepare::check::CheckReport;
@@ -197,19 +198,32 @@ impl Kept {
             "{}\n  removed {removed_files} files, {removed_bytes} bytes\n  kept {kept_files} files, {kept_bytes} bytes\n",
             self.name(),
         ));
-        Ok(json!({
+        let mut value = json!({
             "directory": self.directory().display().to_string(),
             "removed_files": removed_files,
             "removed_bytes": removed_bytes,
             "kept_files": kept_files,
             "kept_bytes": kept_bytes,
             "temporaries": temporaries,
-        }))
+        });
+        if let Self::Cache(cache) = self {
+            let forgotten = Compilers::prune(cache.directory())?;
+            text.push_str(&format!("  forgot {forgotten} files of compilers that are gone\n"));
+            value["forgotten"] = json!(forgotten);
+        }
+        Ok(value)
     }
 
     fn verify(&self, keep: bool) -> Result<CheckReport, Error> {
         Ok(match self {
-            Self::Cache(cache) => cache.verify(keep)?,
+            Self::Cache(cache) => {
+                let mut report = cache.verify(keep)?;
+                if let Some(bad) = Compilers::check(cache.directory(), keep) {
+                    report.bad.push(bad);
+                    report.removed += usize::from(!keep);
+                }
+                report
+            }
             Self::Store(store) => store.check(keep)?,
         })
     }

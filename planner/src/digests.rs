@@ -147,6 +147,19 @@ impl FileDigests {
         }
     }
 
+    /// Removes what no longer fits its file from a cache, and says how much that was. A cache that cannot be used stays.
+    pub fn prune(cache: &Path, root: &Path) -> Result<usize, IoError> {
+        let Ok(mut entries) = cache::decode(&std::fs::read(cache).unwrap_or_default()) else { return Ok(0) };
+        let all = entries.len();
+        entries.retain(|(path, entry)| {
+            std::fs::metadata(root.join(path)).is_ok_and(|found| Status::of(&found) == entry.status)
+        });
+        if entries.len() < all {
+            write_if_changed(cache, &cache::encode(&entries))?;
+        }
+        Ok(all - entries.len())
+    }
+
     /// Saves what the next run may trust, if that differs from what `cache` holds.
     pub fn save(&self, cache: &Path) -> Result<(), IoError> {
         let mut entries = Vec::new();

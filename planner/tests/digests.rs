@@ -36,6 +36,29 @@ fn another_status_is_a_change() {
 }
 
 #[test]
+fn pruning_forgets_files_that_are_gone_or_changed() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let names = ["changed", "gone", "same"];
+    names.iter().for_each(|name| fs::write(dir.path().join(name), name).expect("written"));
+    std::thread::sleep(Duration::from_millis(60));
+    let cache = dir.path().join("cache");
+    let digests = FileDigests::new(dir.path());
+    names.iter().for_each(|name| drop(digests.digest(Utf8Path::new(name)).expect("read")));
+    digests.save(&cache).expect("saved");
+    let prune = || FileDigests::prune(&cache, dir.path()).expect("pruned");
+    let whole = fs::read(&cache).expect("saved");
+    assert_eq!(prune(), 0);
+    assert_eq!(fs::read(&cache).expect("there"), whole);
+    fs::remove_file(dir.path().join("gone")).expect("removed");
+    write_resting(&dir.path().join("changed"), "otherwise");
+    assert_eq!((prune(), prune()), (2, 0));
+    let left = fs::read(&cache).expect("there");
+    let holds = |name: &str| left.windows(name.len()).any(|part| part == name.as_bytes());
+    assert_eq!(names.map(holds), [false, false, true]);
+    assert_eq!(FileDigests::load(&cache, dir.path()).1, None);
+}
+
+#[test]
 fn the_first_look_counts_whatever_is_read_after_it() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     write_resting(&dir.path().join("input"), "one");

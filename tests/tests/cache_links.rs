@@ -237,6 +237,24 @@ fn every_file_damaged() -> Result<()> {
 }
 
 #[test]
+fn what_is_remembered_of_compilers_is_looked_after() -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    let cache = cache(scratch.path())?;
+    let file = cache.join(COMPILERS);
+    Program::create(&scratch.path().join("p"), &cache)?.run()?;
+    let remembered = fs::read(&file)?;
+    ask("verify", &cache)?;
+    ensure!(ask("prune", &cache)?["forgotten"] == 0 && fs::read(&file)? == remembered);
+    fs::write(&file, &remembered[..remembered.len() - 1])?;
+    let mut verify = Command::new(distlto::binary()?);
+    let output = capture(verify.args(["cache", "verify", "--cache"]).arg(&cache))?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(output.status.code() == Some(3) && said.contains(COMPILERS) && !file.exists(), "{said}");
+    ask("verify", &cache)?;
+    Ok(())
+}
+
+#[test]
 fn a_full_disk_costs_time_only() -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let known = cache(scratch.path())?.join(COMPILERS);

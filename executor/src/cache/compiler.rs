@@ -14,11 +14,16 @@ use std::process::{Command, Stdio};
 use camino::Utf8PathBuf;
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::front::in_search_path;
+use distlto_prepare::blobs;
+use distlto_prepare::check::Bad;
 use distlto_prepare::write::IoError;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, elf};
 
 use super::framed::Framed;
+
+/// Where the digests of compilers are remembered, beside the results.
+const REMEMBERED: &str = "compilers-v1";
 
 /// Knows compilers by their files.
 #[derive(Debug)]
@@ -28,10 +33,28 @@ pub struct Compilers {
 }
 
 impl Compilers {
-    /// With digests that earlier runs remembered in a file. A file that cannot be used costs only time.
-    pub fn new(remembered: &Path) -> Self {
-        let (digests, _) = FileDigests::load(remembered, Path::new(""));
-        Self { digests, remembered: remembered.to_owned() }
+    /// With digests that earlier runs remembered in a cache's directory. Such that cannot be used cost only time.
+    pub fn new(cache: &Path) -> Self {
+        let remembered = cache.join(REMEMBERED);
+        let (digests, _) = FileDigests::load(&remembered, Path::new(""));
+        Self { digests, remembered }
+    }
+
+    /// Forgets files of compilers that are gone or were replaced, and says how many.
+    pub fn prune(cache: &Path) -> Result<usize, IoError> {
+        FileDigests::prune(&cache.join(REMEMBERED), Path::new(""))
+    }
+
+    /// What is wrong with what is remembered, which is removed unless told to `keep` it.
+    pub fn check(cache: &Path, keep: bool) -> Option<Bad> {
+        let path = cache.join(REMEMBERED);
+        let (_, problem) = FileDigests::load(&path, Path::new(""));
+        let problem = problem?;
+        if !keep {
+            // What stays is never believed.
+            let _ = blobs::remove(&path);
+        }
+        Some(Bad { path, problem })
     }
 
     /// Remembers the digests for later runs.

@@ -28,9 +28,6 @@ use crate::verify::Role;
 /// Variables that a compiler itself reads and that can change an object. What its driver reads shows in its answer.
 const VARIABLES: &[&str] = &["AS_SECURE_LOG_FILE", "LLVM_OVERRIDE_PRODUCER", "SOURCE_DATE_EPOCH"];
 
-/// Where the digests of compilers are remembered, beside the results.
-const COMPILERS: &str = "compilers-v1";
-
 /// A cache of results in a directory.
 #[derive(Debug)]
 pub struct Results {
@@ -68,7 +65,7 @@ impl Results {
             })
             .collect();
         Ok(Self {
-            compilers: Compilers::new(&directory.join(COMPILERS)),
+            compilers: Compilers::new(directory),
             cache,
             environment,
             known: Mutex::default(),
