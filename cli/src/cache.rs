@@ -208,7 +208,9 @@ impl Kept {
         });
         if let Self::Cache(cache) = self {
             let forgotten = Compilers::prune(cache.directory())?;
-            text.push_str(&format!("  forgot {forgotten} files of compilers that are gone\n"));
+            if forgotten > 0 {
+                text.push_str(&format!("  forgot {forgotten} files of compilers that are gone\n"));
+            }
             value["forgotten"] = json!(forgotten);
         }
         Ok(value)
