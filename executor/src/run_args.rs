@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use distlto_prepare::write::IoError;
 
 use crate::cache::ResultCache;
@@ -49,7 +50,7 @@ pub struct RunArgs {
     /// A result is found again wherever the same compiler compiles the same contents in the same way: in another checkout,
     /// under other names, on another machine that shares the directory. Many links may use one directory at once. Only
     /// verified results are kept, and what is read is verified. See `distlto cache`.
-    #[arg(long, value_name = "DIR", env = "DISTLTO_CACHE", value_parser = clap::value_parser!(PathBuf))]
+    #[arg(long, value_name = "DIR", env = "DISTLTO_CACHE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub cache: Option<PathBuf>,
     /// Let the directory of --cache grow to so many bytes [default: 10G]; K, M, G and T stand for powers of 1024
     #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
