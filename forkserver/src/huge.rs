@@ -1,4 +1,4 @@
-//! Puts the program's code and constants on huge pages, so that a forked child shares them ready-mapped.
+//! Puts the program's code on huge pages, so that a forked child shares it ready-mapped.
 //!
 //! A page of a mapped file is mapped anew by every child that touches it; an anonymous huge page is inherited.
 //! The bytes at every address stay what they are. Without transparent huge pages nothing is done. Knows
@@ -17,11 +17,14 @@ const STEP: usize = 8 * HUGE;
 /// this library and libc, which run while memory is moved, where they are.
 const LEAST: usize = 24 << 20;
 
-/// A read-only part of the process, not yet moved. Its ends are multiples of [`HUGE`].
+/// How code is mapped. Constants are left where they are: few of them are touched by a job, and moving them takes as long
+/// as moving code.
+const CODE: c_int = libc::PROT_READ | libc::PROT_EXEC;
+
+/// Code of the process, not yet moved. Its ends are multiples of [`HUGE`].
 struct Segment {
     from: usize,
     to: usize,
-    protection: c_int,
 }
 
 /// What is still to be moved, and what has been.
@@ -33,15 +36,13 @@ pub struct Mover {
 }
 
 impl Mover {
-    /// Finds the segments of every loaded object, code first.
+    /// Finds the code of every large loaded object.
     pub fn find() -> Self {
         let mut segments: Vec<Segment> = Vec::new();
         if enabled() {
             // SAFETY: the callback gets the vector's address back as `data` and runs only within this call.
             unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut segments).cast()) };
         }
-        // The last is taken first.
-        segments.sort_by_key(|segment| segment.protection & libc::PROT_EXEC);
         Self { segments, moved: 0 }
     }
 
@@ -54,7 +55,7 @@ impl Mover {
     pub fn step(&mut self) {
         let Some(segment) = self.segments.last_mut() else { return };
         let to = segment.to.min(segment.from.saturating_add(STEP));
-        let part = Segment { from: segment.from, to, protection: segment.protection };
+        let part = Segment { from: segment.from, to };
         segment.from = to;
         if segment.from == segment.to {
             self.segments.pop();
@@ -75,33 +76,32 @@ fn enabled() -> bool {
             .is_ok_and(|state| !state.contains("[never]"))
 }
 
-/// For `dl_iterate_phdr`: adds an object's large read-only segments to the vector behind `data`.
+/// For `dl_iterate_phdr`: adds an object's code to the vector behind `data` if there is much of it.
 unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: the loader passes a valid description; `data` is the vector that `find` passed.
     let (info, segments) = unsafe { (&*info, &mut *data.cast::<Vec<Segment>>()) };
     // SAFETY: the loader's pointer and count of program headers belong together.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    let is = |header: &libc::Elf64_Phdr, flags| {
+    let is_code = |header: &&libc::Elf64_Phdr| {
         let all = libc::PF_R | libc::PF_W | libc::PF_X;
-        header.p_type == libc::PT_LOAD && header.p_flags & all == flags
+        header.p_type == libc::PT_LOAD && header.p_flags & all == libc::PF_R | libc::PF_X
     };
-    let code = headers.iter().filter(|header| is(header, libc::PF_R | libc::PF_X));
+    let code = headers.iter().filter(is_code);
     if !code.clone().any(|header| header.p_filesz as usize >= LEAST) {
         return 0;
     }
-    for header in code.chain(headers.iter().filter(|header| is(header, libc::PF_R))) {
+    for header in code {
         let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
         let end = start.wrapping_add(header.p_filesz as usize);
         let (from, to) = (start.next_multiple_of(HUGE), end / HUGE * HUGE);
         if from < to {
-            let execute = if header.p_flags & libc::PF_X == 0 { 0 } else { libc::PROT_EXEC };
-            segments.push(Segment { from, to, protection: libc::PROT_READ | execute });
+            segments.push(Segment { from, to });
         }
     }
     0
 }
 
-/// Replaces a part of a read-only segment by a copy on huge pages at the same address.
+/// Replaces code by a copy on huge pages at the same address.
 fn relocate(part: &Segment) -> io::Result<()> {
     let size = part.to - part.from;
     let room = size + HUGE;
@@ -119,7 +119,7 @@ fn relocate(part: &Segment) -> io::Result<()> {
         let done = (|| {
             check(libc::madvise(copy, size, libc::MADV_HUGEPAGE))?;
             ptr::copy_nonoverlapping(ptr::with_exposed_provenance::<u8>(part.from), copy.cast(), size);
-            check(libc::mprotect(copy, size, part.protection))?;
+            check(libc::mprotect(copy, size, CODE))?;
             let target = ptr::with_exposed_provenance_mut::<c_void>(part.from);
             match libc::mremap(copy, size, size, libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED, target) {
                 libc::MAP_FAILED => Err(io::Error::last_os_error()),
