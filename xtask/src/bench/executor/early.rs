@@ -11,7 +11,6 @@ use super::Tools;
 use super::spans::Spans;
 use crate::bench::measure::{measure, middle};
 use crate::bench::program::Program;
-use crate::shell;
 
 /// Measures and prints.
 pub fn early(program: &Program, tools: &Tools, runs: usize) -> Result<()> {
@@ -52,17 +51,19 @@ pub fn early(program: &Program, tools: &Tools, runs: usize) -> Result<()> {
     Ok(())
 }
 
-/// From the last write to the first shard to the linker's end, in seconds, in a thin link by hand.
+/// From the last write to the first shard to the linker's end, in seconds, in a thin link by hand. It writes into memory, as
+/// that of distlto does.
 fn writing(program: &Program) -> Result<f64> {
-    let dir = program.dir.join("by-early-index");
-    shell::remove(&dir)?;
-    fs::create_dir(&dir)?;
-    let mut command = program.link(&program.words[0], "by-early-index/program");
-    command.args(["-Wl,--thinlto-index-only=by-early-index/list", "-Wl,--thinlto-emit-imports-files"]);
-    command.arg("-Wl,--thinlto-prefix-replace=;by-early-index/");
+    let memory = Path::new("/dev/shm");
+    let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    let dir = tempfile::tempdir_in(place)?;
+    let dir = dir.path().to_str().context("the directory of temporary files has a UTF-8 path")?;
+    let mut command = program.link(&program.words[0], &format!("{dir}/program"));
+    command.arg(format!("-Wl,--thinlto-index-only={dir}/list,--thinlto-emit-imports-files"));
+    command.arg(format!("-Wl,--thinlto-prefix-replace=;{dir}/"));
     measure(&mut command)?;
     let end = SystemTime::now();
-    let first = first_shard(&dir)?.context("the thin link wrote no shard")?;
+    let first = first_shard(Path::new(dir))?.context("the thin link wrote no shard")?;
     Ok(end.duration_since(first).unwrap_or_default().as_secs_f64())
 }
 
