@@ -151,7 +151,7 @@ fn a_full_disk_costs_time_only() -> Result<()> {
         {USER} \"$SMALL/cache\" 1G out 200 {KINDS} 2> third
         {distlto} cache verify --cache \"$SMALL/cache\" >> verified
         rm \"$SMALL/other\"
-        {USER} \"$SMALL/cache\" 1G out 200 {KINDS}
+        {USER} \"$SMALL/cache\" 1G out 500 {KINDS}
         {distlto} cache verify --cache \"$SMALL/cache\" >> verified
         ls -A \"$SMALL/cache/results-v1/tmp\" >> temporaries
         ",

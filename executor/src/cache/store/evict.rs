@@ -97,7 +97,7 @@ impl Keeper {
             usage.misses = usage.misses.saturating_add(misses);
         });
         match noted {
-            Some(usage) if self.is_due(&usage) => self.prune(blobs, self.limits),
+            Some(usage) if self.is_due(&usage) => self.prune_to_limits(blobs),
             Some(_) => {}
             None => {
                 for (count, value) in
@@ -115,22 +115,30 @@ impl Keeper {
             || usage::now().saturating_sub(usage.counted) >= often.as_secs().max(1)
     }
 
-    /// Makes room where the disk has none, whatever the limit is.
+    /// Makes room where the disk has none, whatever the limit is: a tenth of what is held.
     pub fn make_room(&self, blobs: &Arc<Blobs>) {
-        let held = usage::read(blobs).ok().flatten().map_or(0, |usage| usage.bytes);
-        let size = self.limits.size.map_or(held, |size| size.min(held));
-        self.prune(blobs, Limits { size: Some(size), ..self.limits });
+        let limits = self.limits;
+        // The shared sum lacks what was put last, in a small cache everything; so what is there is counted.
+        self.prune(blobs, move |blobs| {
+            let held = blobs.holdings(&PARTS).map(|holdings| holdings.disk).ok();
+            Limits { size: [limits.size, held].into_iter().flatten().min(), ..limits }
+        });
+    }
+
+    fn prune_to_limits(&self, blobs: &Arc<Blobs>) {
+        let limits = self.limits;
+        self.prune(blobs, move |_| limits);
     }
 
     /// Prunes in a thread, unless one does so already. A failure shows when the cache is looked after by hand.
-    fn prune(&self, blobs: &Arc<Blobs>, limits: Limits) {
+    fn prune(&self, blobs: &Arc<Blobs>, limits: impl FnOnce(&Blobs) -> Limits + Send + 'static) {
         if self.state.is_cancelled() || self.state.running.swap(true, Ordering::AcqRel) {
             return;
         }
         let (state, blobs) = (Arc::clone(&self.state), Arc::clone(blobs));
         let pruning = std::thread::Builder::new().name("distlto-prune".to_owned()).spawn(move || {
             if let Some(_alone) = alone(&blobs) {
-                let _ = prune(&blobs, with_room(limits), &|| !state.is_cancelled());
+                let _ = prune(&blobs, with_room(limits(&blobs)), &|| !state.is_cancelled());
             }
             state.running.store(false, Ordering::Release);
         });
@@ -151,7 +159,7 @@ impl Keeper {
         self.note(blobs);
         if self.wait() && usage::read(blobs).ok().flatten().is_some_and(|usage| self.is_due(&usage)) {
             // What was put while it ran.
-            self.prune(blobs, self.limits);
+            self.prune_to_limits(blobs);
             self.wait();
         }
     }
