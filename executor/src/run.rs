@@ -219,6 +219,8 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         wall: start.elapsed(),
         cancelled: options.cancel.is_cancelled().then(|| options.cancel.exit_code()),
     };
+    // Before the lines below, which a terminal's line would be drawn over.
+    options.progress.summary(report.counts(), report.wall);
     if let Err(error) = estimates.history().save() {
         // The next run's estimates are worse, and nothing else.
         eprintln!("distlto: note: {error}");
@@ -227,6 +229,5 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     for trouble in options.cache.map(|cache| cache.troubles()).unwrap_or_default() {
         eprintln!("distlto: warning: {trouble}");
     }
-    options.progress.summary(report.counts(), report.wall);
     report
 }
