@@ -36,6 +36,8 @@ pub struct LinkCommand {
     pub compilations: Vec<Vec<Word>>,
     /// The clang to compile with, where the command names or implies one.
     pub compiler: Option<Word>,
+    /// Whether the linker can hand its backends to a distributor (DTLTO), where it has been asked.
+    pub takes_distributor: Option<bool>,
 }
 
 /// Why a wrapped command could not be resolved.
@@ -51,6 +53,17 @@ pub enum FrontError {
     Tool(#[from] ToolError),
 }
 
+impl LinkCommand {
+    /// Asks the linker whether it can hand its backends to a distributor: its help speaks of one then.
+    pub fn asks_distributors(&self, runner: &dyn Runner) -> Result<bool, ToolError> {
+        let mut question = self.linker.clone();
+        question.push(b"--help".to_vec());
+        let start = |source| ToolError::Start { program: lossy(&self.linker[0]), source };
+        let answer = runner.run(&question).map_err(start)?;
+        Ok(String::from_utf8_lossy(&answer.stdout).contains("--thinlto-distributor="))
+    }
+}
+
 /// Finds out what a command is. `command` is not empty.
 pub fn resolve(command: &[Word], runner: &dyn Runner) -> Result<Resolved, FrontError> {
     let name = lossy(&command[0]);
@@ -63,6 +76,7 @@ pub fn resolve(command: &[Word], runner: &dyn Runner) -> Result<Resolved, FrontE
                 words: response::expand(words.to_vec())?,
                 compilations: Vec::new(),
                 compiler: None,
+                takes_distributor: None,
             }))
         }
         Program::OtherLinker => {
@@ -98,6 +112,7 @@ fn ask_driver(command: &[Word], kind: Program, runner: &dyn Runner) -> Result<Re
             words: response::expand(words.into_iter().filter(|word| !word.starts_with(b"-fuse-ld=")))?,
             compilations: jobs.before_link().to_vec(),
             compiler: compiler_of(command, kind, &jobs),
+            takes_distributor: None,
         })),
         None => Ok(Resolved::Other { linker: Some(lossy(&link[0])), words: response::expand(words)? }),
     }

@@ -171,7 +171,7 @@ pub struct Prepared {
 pub fn prepare(request: &Request<'_>) -> Result<Option<Prepared>, IndexError> {
     let compiled = compile_jobs::run(request.link, request.state, request.runner)?;
     let arguments = parse(compiled)?;
-    if options(&arguments).any(|option| writes_itself(&option.name)) {
+    if writes_itself(&arguments) {
         return Ok(None);
     }
     let inputs = inputs::resolve(&arguments, Places { state: request.state, store: request.store })?;
@@ -179,7 +179,7 @@ pub fn prepare(request: &Request<'_>) -> Result<Option<Prepared>, IndexError> {
         return Ok(None);
     }
     check_exclude_libs(&arguments, &inputs)?;
-    let compiler = compiler_of(request)?;
+    let compiler = compiler_of(request.link, request.compiler)?;
     let architecture = architecture_of(&inputs);
     let jobs = jobs_of(&arguments);
     Ok(Some(Prepared { arguments, inputs, compiler, architecture, jobs }))
@@ -201,8 +201,12 @@ pub fn plan(request: Request<'_>) -> Result<Planned, IndexError> {
     Ok(Planned::Link(Box::new(planned), unkept.with(scratch)))
 }
 
-/// Options with which the linker stops before the program, or writes what only it can.
-fn writes_itself(name: &str) -> bool {
+/// Whether the linker is told to stop before the program, or to write what only it can.
+pub fn writes_itself(arguments: &[Argument]) -> bool {
+    options(arguments).any(|option| stops_early(&option.name))
+}
+
+fn stops_early(name: &str) -> bool {
     let name = name.strip_prefix("plugin-opt=").unwrap_or(name);
     matches!(
         name,
@@ -250,19 +254,19 @@ fn architecture_of(inputs: &Inputs) -> String {
     triple.and_then(|triple| triple.split('-').next()).unwrap_or_default().to_owned()
 }
 
-fn compiler_of(request: &Request<'_>) -> Result<String, ToolError> {
-    let linker = &request.link.linker[0];
-    request
-        .compiler
+/// The clang for the backends: the one that is asked for, or that the command names or implies, or the linker's neighbour.
+pub fn compiler_of(link: &LinkCommand, asked: Option<&str>) -> Result<String, ToolError> {
+    let linker = &link.linker[0];
+    asked
         .map(str::to_owned)
-        .or_else(|| request.link.compiler.as_deref().map(lossy))
+        .or_else(|| link.compiler.as_deref().map(lossy))
         .or_else(|| clang_beside(linker).as_deref().map(lossy))
         .or_else(|| in_search_path(Path::new("clang")).map(|_| "clang".to_owned()))
         .ok_or_else(|| ToolError::NoCompiler { linker: lossy(linker) })
 }
 
 /// The last `--thinlto-jobs=`, when it is a number.
-fn jobs_of(arguments: &[Argument]) -> Option<usize> {
+pub fn jobs_of(arguments: &[Argument]) -> Option<usize> {
     let value = |name: &str| {
         name.strip_prefix("thinlto-jobs=")
             .or_else(|| name.strip_prefix("plugin-opt=jobs="))

@@ -26,7 +26,7 @@ use crate::job::{Context, Job};
 use crate::verify::Role;
 
 /// Variables that a compiler itself reads and that can change an object. What its driver reads shows in its answer.
-const VARIABLES: &[&str] = &["AS_SECURE_LOG_FILE", "LLVM_OVERRIDE_PRODUCER", "SOURCE_DATE_EPOCH"];
+pub const VARIABLES: &[&str] = &["AS_SECURE_LOG_FILE", "LLVM_OVERRIDE_PRODUCER", "SOURCE_DATE_EPOCH"];
 
 /// A cache of results in a directory.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::state::Key;
 use super::unchanged::FileState;
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
 struct Record {
@@ -23,6 +23,7 @@ struct Record {
     linker: Vec<Word>,
     words: Vec<Word>,
     compiler: Option<Word>,
+    takes_distributor: Option<bool>,
     depends_on: Vec<FileState>,
 }
 
@@ -42,11 +43,17 @@ pub fn load(directory: &str, key: &Key) -> Option<LinkCommand> {
         words: record.words,
         compilations: Vec::new(),
         compiler: record.compiler,
+        takes_distributor: record.takes_distributor,
     })
 }
 
-/// Keeps an answer. A command that also compiles is asked about each time: its sources are its inputs.
-pub fn save(directory: &str, key: &Key, link: &LinkCommand) -> Result<(), IoError> {
+/// Keeps an answer, and whether the linker takes a distributor. A command that also compiles is asked about each time: its sources are its inputs.
+pub fn save(
+    directory: &str,
+    key: &Key,
+    link: &LinkCommand,
+    takes_distributor: Option<bool>,
+) -> Result<(), IoError> {
     if !link.compilations.is_empty() {
         return Ok(());
     }
@@ -56,6 +63,7 @@ pub fn save(directory: &str, key: &Key, link: &LinkCommand) -> Result<(), IoErro
         linker: link.linker.clone(),
         words: link.words.clone(),
         compiler: link.compiler.clone(),
+        takes_distributor,
         depends_on: depends_on(link),
     };
     let text = serde_json::to_vec(&record).expect("bytes and numbers serialise");

@@ -40,7 +40,7 @@ pub fn key(expanded: &[Word], options: &Options) -> Key {
         text.extend_from_slice(bytes);
     };
     add(env!("CARGO_PKG_VERSION").as_bytes());
-    add(format!("{:?} {:?}", options.compiler, options.backend_args).as_bytes());
+    add(format!("{:?} {:?} {}", options.compiler, options.backend_args, options.two_step).as_bytes());
     add(std::env::current_dir().unwrap_or_default().as_os_str().as_bytes());
     for name in VARIABLES {
         add(std::env::var_os(name).unwrap_or_default().as_bytes());
@@ -99,7 +99,7 @@ impl From<LockError> for LinkError {
 pub struct State {
     directory: String,
     fresh: bool,
-    _lock: Lock,
+    lock: Lock,
 }
 
 impl State {
@@ -110,12 +110,17 @@ impl State {
         if lock.after_crash {
             sweep(Path::new(directory))?;
         }
-        Ok(Self { directory: directory.to_owned(), fresh, _lock: lock })
+        Ok(Self { directory: directory.to_owned(), fresh, lock })
     }
 
     /// Its path.
     pub fn directory(&self) -> &str {
         &self.directory
+    }
+
+    /// Whether the run that had the directory last was killed.
+    pub fn is_after_crash(&self) -> bool {
+        self.lock.after_crash
     }
 
     /// Releases the directory of a link that needs none, and removes it if it was made for this run.

@@ -26,14 +26,13 @@ pub enum Part {
 }
 
 /// Walks the line, keeping the states that decide how an input is taken.
-pub fn name_parts(arguments: &[Argument], inputs: &mut Inputs) -> Result<Vec<Part>, InputError> {
+pub fn name_parts(arguments: &[Argument], inputs: &mut Inputs) -> Vec<Part> {
     let search = Search::of(arguments);
     let mut state = LineState::default();
     let mut parts = Vec::with_capacity(arguments.len());
     for argument in arguments {
         match argument {
             Argument::Option(option) => {
-                refuse(option)?;
                 state.step(option);
                 inputs.files.extend(file_of(option));
                 parts.push(Part::Option(option.clone()));
@@ -59,7 +58,7 @@ pub fn name_parts(arguments: &[Argument], inputs: &mut Inputs) -> Result<Vec<Par
             }
         }
     }
-    Ok(parts)
+    parts
 }
 
 #[derive(Clone, Copy, Default)]
@@ -104,7 +103,7 @@ impl LineState {
 }
 
 /// Options that change which inputs there are, so that what was planned would not be what is linked.
-fn refuse(option: &LinkOption) -> Result<(), InputError> {
+pub fn refuse(option: &LinkOption) -> Result<(), InputError> {
     let remedy = if option.name.starts_with("remap-inputs") {
         "name the replaced inputs on the link line"
     } else if option.name.contains("thinlto-object-suffix-replace")

@@ -1,0 +1,185 @@
+//! The command line of the one linker: the user's, and what makes our distributor the one that it calls.
+//!
+//! Words of the user are neither respelled nor moved. Ours come last, so that they win where lld takes the last of an
+//! option, but for the distributor's first argument. Knows nothing of backends.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use camino::Utf8PathBuf;
+use distlto_planner::alias::needs_alias;
+use distlto_planner::backend_flags::Names;
+use distlto_planner::index::{Foretold, IndexError};
+use distlto_planner::inputs::{Bitcode, InputError};
+use distlto_planner::keep::ModulePlaces;
+use distlto_planner::link_line::{Argument, last_value, options};
+use distlto_planner::module::Summary;
+use distlto_planner::words::{Word, lossy, path_of};
+use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, remove, write_atomically};
+
+use super::backends::Compilation;
+use super::hand_over::HandOver;
+use crate::link::{LinkError, Session};
+
+/// Where the linker says what it has read, in the state directory.
+const DEPENDENCIES: &str = "dependencies";
+
+/// The line, and where its outputs go.
+pub struct Line {
+    /// The linker and its words.
+    pub words: Vec<Word>,
+    /// The program.
+    pub output: PathBuf,
+    /// What the linker is told in the program's place; the program itself where other outputs are named after it.
+    pub staged: PathBuf,
+    /// The linker's own list of what it has read.
+    pub dependencies: PathBuf,
+    /// Where the user wants that list.
+    wanted_dependencies: Option<PathBuf>,
+    linker: String,
+}
+
+impl Line {
+    /// The line of a link whose words are `words`.
+    pub fn new(
+        session: &Session<'_>,
+        arguments: &[Argument],
+        words: &[Word],
+        compiler: &str,
+        hand_over: &HandOver,
+    ) -> Result<Self, LinkError> {
+        let output = PathBuf::from(last_value(arguments, "output").unwrap_or("a.out"));
+        let staged = if names_after_output(arguments) { output.clone() } else { staged(&output) };
+        let dependencies = Path::new(session.directory).join(DEPENDENCIES);
+        let option = |name: &str, value: &[u8]| [format!("--{name}=").as_bytes(), value].concat();
+        let mut line = session.link.linker.clone();
+        line.push(option("thinlto-distributor-arg", hand_over.argument().as_bytes()));
+        line.extend_from_slice(words);
+        line.push(option("thinlto-distributor", own_program()?.as_os_str().as_bytes()));
+        line.push(option("thinlto-remote-compiler", compiler.as_bytes()));
+        if last_value_of_name(arguments, "thinlto-cache-dir=").is_some() {
+            // Its keys know neither the compiler nor our flags.
+            line.push(option("thinlto-cache-dir", b""));
+        }
+        line.push(option("dependency-file", dependencies.as_os_str().as_bytes()));
+        line.extend([b"-o".to_vec(), staged.as_os_str().as_bytes().to_vec()]);
+        remove(&dependencies)?;
+        Ok(Self {
+            words: line,
+            wanted_dependencies: last_value(arguments, "dependency-file").map(PathBuf::from),
+            linker: lossy(&session.link.linker[0]),
+            output,
+            staged,
+            dependencies,
+        })
+    }
+
+    /// Puts what the linker wrote into place. A link with backends has written a program.
+    pub fn commit(&self, has_backends: bool) -> Result<(), LinkError> {
+        let written = fs::metadata(&self.staged).is_ok_and(|found| found.len() > 0);
+        if !written {
+            let (linker, output) = (self.linker.clone(), self.output.clone());
+            return if has_backends { Err(LinkError::NoProgram { linker, output }) } else { Ok(()) };
+        }
+        if let Some(wanted) = &self.wanted_dependencies {
+            let text = fs::read(&self.dependencies).map_err(IoError::on("read", &self.dependencies))?;
+            self.write_dependencies(wanted, &text)?;
+        }
+        if self.staged != self.output {
+            fs::rename(&self.staged, &self.output).map_err(IoError::on("rename into place", &self.output))?;
+        }
+        Ok(())
+    }
+
+    /// The list that names the output, which the linker knew by another name.
+    fn write_dependencies(&self, wanted: &Path, text: &[u8]) -> Result<(), IoError> {
+        let line = text.iter().position(|&byte| byte == b'\n').unwrap_or(text.len());
+        let prefix = TEMPORARY_PREFIX.as_bytes();
+        let at = text[..line].windows(prefix.len()).rposition(|part| part == prefix);
+        let text = match at.filter(|_| self.staged != self.output) {
+            Some(at) => [&text[..at], &text[at + prefix.len()..]].concat(),
+            None => text.to_vec(),
+        };
+        if wanted.metadata().is_ok_and(|found| !found.is_file()) {
+            return fs::write(wanted, text).map_err(IoError::on("write", wanted));
+        }
+        write_atomically(wanted, &text)
+    }
+}
+
+/// The output's name while it is written: in the same directory, as names of files there stand in module ids.
+pub fn staged(output: &Path) -> PathBuf {
+    let mut name = std::ffi::OsString::from(TEMPORARY_PREFIX);
+    name.push(output.file_name().unwrap_or(output.as_os_str()));
+    output.with_file_name(name)
+}
+
+/// Whether the linker is asked for more outputs that it names after the program.
+fn names_after_output(arguments: &[Argument]) -> bool {
+    options(arguments).any(|option| {
+        let name = option.name.strip_prefix("plugin-opt=").unwrap_or(&option.name);
+        name == "time-trace" || name == "reproduce" || name == "save-temps" || name.starts_with("save-temps=")
+    })
+}
+
+fn last_value_of_name<'a>(arguments: &'a [Argument], prefix: &str) -> Option<&'a str> {
+    options(arguments).rev().find_map(|option| option.name.strip_prefix(prefix))
+}
+
+/// This program, which the linker is to start.
+fn own_program() -> Result<PathBuf, LinkError> {
+    let path = std::env::current_exe().map_err(IoError::on("find", "this program"))?;
+    if path.is_file() { Ok(path) } else { Err(LinkError::NoDistributor { path }) }
+}
+
+/// What the line has lld tell every compiler.
+pub fn compiler_arguments(arguments: &[Argument]) -> Vec<String> {
+    let values = |name: &'static str| {
+        let named = options(arguments).filter(move |option| option.name == name);
+        named.filter_map(|option| option.value.clone())
+    };
+    values("thinlto-remote-compiler-prepend-arg").chain(values("thinlto-remote-compiler-arg")).collect()
+}
+
+/// An input whose name lld cannot tell a distributor, nor write into a shard.
+pub fn odd_name(arguments: &[Argument]) -> Option<String> {
+    arguments.iter().find_map(|argument| match argument {
+        Argument::Input(word) if needs_alias(&path_of(word)) && path_of(word).exists() => Some(lossy(word)),
+        _ => None,
+    })
+}
+
+/// Refuses an object without content, which lld would take for a linker script that says nothing.
+pub fn check_inputs(arguments: &[Argument]) -> Result<(), IndexError> {
+    let inputs = arguments.iter().filter_map(|argument| match argument {
+        Argument::Input(word) => Some(path_of(word)),
+        _ => None,
+    });
+    let is_object = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "o");
+    let empty = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0);
+    match inputs.filter(is_object).find(empty) {
+        Some(path) => Err(InputError::EmptyObject { path }.into()),
+        None => Ok(()),
+    }
+}
+
+/// A backend as the linker will want it, but for what its thin link says.
+pub fn first_backend(state: &str, compilation: &Compilation, bitcode: &Bitcode) -> Option<Foretold> {
+    let of_thin_lto = || bitcode.objects.iter().filter(|(_, module)| module.summary == Summary::ThinLto);
+    let (path, module) = of_thin_lto().next()?;
+    let path = path.to_str()?;
+    let places = ModulePlaces::of(state, path);
+    let dwo: Option<Utf8PathBuf> = compilation.flags.dwo(path);
+    let names = Names {
+        module: path,
+        shard: &places.shard,
+        object: &places.object,
+        dwo: dwo.as_ref().map(|dwo| dwo.as_str()),
+    };
+    let mut command = compilation.flags.shared_words(&compilation.compiler);
+    command.extend(names.args(&module.triple));
+    // An archive is taken to hold many.
+    let modules = if bitcode.archives > 0 { usize::MAX } else { of_thin_lto().count() };
+    Some(Foretold { command, module: path.to_owned(), shard: places.shard, object: places.object, modules })
+}
