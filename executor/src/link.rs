@@ -6,12 +6,15 @@
 
 mod ahead;
 mod dtlto;
+mod file_state;
 mod final_link;
 mod keeping;
 mod line_cache;
 mod lock;
 mod phases;
+mod reads;
 pub(crate) mod state;
+mod two_step_reads;
 mod unchanged;
 
 use std::ffi::OsStr;
@@ -148,6 +151,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         && !options.dtlto
         && unchanged::is_unchanged(state.directory(), &key)
     {
+        unchanged::renew(state.directory())?;
         nothing_to_do(options, &teller);
         if options.run.verbose && !options.run.json {
             eprintln!("distlto: {}: nothing to do", state.directory().trim_end_matches(".distlto"));
@@ -252,7 +256,8 @@ impl Session<'_> {
         let code = result?;
         if code == 0 {
             line_cache::save(self.directory, self.key, self.link)?;
-            unchanged::record(self.directory, self.key, &planned, self.link, self.started)?;
+            let (reads, outputs) = two_step_reads::of_plan(self.directory, &planned, self.link);
+            unchanged::record(self.directory, self.key, &reads, &outputs, self.started)?;
         }
         Ok(Some(code))
     }
