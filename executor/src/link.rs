@@ -6,13 +6,16 @@
 
 mod ahead;
 pub mod dtlto;
+mod file_state;
 mod final_link;
 mod keeping;
 mod line_cache;
 mod lock;
 mod phases;
+mod reads;
 pub(crate) mod state;
 mod two_step;
+mod two_step_reads;
 mod unchanged;
 
 use std::io::{self, Write};
@@ -137,6 +140,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
     if let Some(state) = &held
         && unchanged::is_unchanged(state.directory(), &key)
     {
+        unchanged::renew(state.directory())?;
         nothing_to_do(options, &teller);
         if options.run.verbose && !options.run.json {
             eprintln!("distlto: {}: nothing to do", state.directory().trim_end_matches(".distlto"));

@@ -5,6 +5,7 @@ pub mod backend_flags;
 pub mod bitcode;
 pub mod buck2;
 pub mod compile_jobs;
+pub mod dependency_file;
 pub mod digests;
 pub mod driver;
 pub mod dtlto;

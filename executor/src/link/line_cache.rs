@@ -11,8 +11,8 @@ use distlto_planner::words::{Word, path_of};
 use distlto_prepare::write::{IoError, write_if_changed};
 use serde::{Deserialize, Serialize};
 
+use super::file_state::FileState;
 use super::state::Key;
-use super::unchanged::FileState;
 
 const VERSION: u32 = 2;
 

@@ -55,6 +55,20 @@ pub fn key(expanded: &[Word], options: &Options) -> Key {
     Digest::of(&text)
 }
 
+/// Stands for all of the environment, but for what shells and make count up by themselves.
+pub fn environment() -> Digest {
+    const COUNTED: &[&str] = &["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "OLDPWD", "SHLVL", "_"];
+    let mut variables: Vec<_> =
+        std::env::vars_os().filter(|(name, _)| COUNTED.iter().all(|counted| name != counted)).collect();
+    variables.sort_unstable();
+    let mut text = Vec::new();
+    for part in variables.iter().flat_map(|(name, value)| [name, value]) {
+        text.extend((part.len() as u64).to_le_bytes());
+        text.extend_from_slice(part.as_bytes());
+    }
+    Digest::of(&text)
+}
+
 /// The output that a command seems to name, by the spellings that drivers and linkers share. Only for finding state
 /// early: the linker's own line decides.
 pub fn guess_output(expanded: &[Word]) -> Option<String> {

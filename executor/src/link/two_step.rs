@@ -15,7 +15,9 @@ use distlto_prepare::store::Store;
 
 use super::keeping::Keeping;
 use super::phases::{FinalLink, Phases};
-use super::{LinkError, Session, ahead, final_link, line_cache, nothing_to_do, state, unchanged};
+use super::{
+    LinkError, Session, ahead, final_link, line_cache, nothing_to_do, state, two_step_reads, unchanged,
+};
 use crate::frontend::Frontends;
 use crate::run;
 use crate::tokens::jobserver_from_env;
@@ -51,7 +53,8 @@ impl Session<'_> {
         if code == 0 {
             let takes_distributor = self.takes_distributor.get().copied();
             line_cache::save(self.directory, self.key, self.link, takes_distributor)?;
-            unchanged::record(self.directory, self.key, &planned, self.link, self.started)?;
+            let (reads, outputs) = two_step_reads::of_plan(self.directory, &planned, self.link);
+            unchanged::record(self.directory, self.key, &reads, &outputs, self.started)?;
         }
         Ok(Some(code))
     }

@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::backend_flags::Names;
+use distlto_planner::dependency_file::DependencyFile;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::keep::{self, ModulePlaces};
 use distlto_planner::link_plan::{LinkPlan, ObjectPlan, Step, VERSION};
 use distlto_planner::thin_link::IndexedModule;
-use distlto_planner::words::lossy;
+use distlto_planner::words::{lossy, path_of};
 use distlto_prepare::write::{IoError, remove};
 
 use super::Link;
@@ -22,7 +23,8 @@ use super::backends::{Module, Ran};
 use super::kept::{Kept, Object};
 use super::line::Line;
 use super::sweep;
-use crate::link::{LinkError, line_cache};
+use crate::link::reads::{Outputs, Reads};
+use crate::link::{LinkError, line_cache, unchanged};
 use crate::up_to_date::Records;
 
 /// Keeps what the next link needs; all of it after a link that ended well.
@@ -47,6 +49,8 @@ pub fn leave(link: &Link<'_>, line: &Line, records: &Records, ran: &Ran, code: u
     records.save()?;
     sweep_objects(session.directory, &objects)?;
     line_cache::save(session.directory, session.key, session.link, Some(true))?;
+    let (reads, outputs) = reads(link, line)?;
+    unchanged::record(session.directory, session.key, &reads, &outputs, session.started)?;
     session.summarise(&plan, ran.modules.iter().filter(|module| module.ran).count());
     Ok(())
 }
@@ -86,8 +90,23 @@ fn forget_temporaries(records: &Records, ran: &Ran) {
 
 /// Every file that the linker says it has read, sorted.
 fn read_files(line: &Line) -> Result<BTreeSet<Utf8PathBuf>, IoError> {
-    let text = fs::read(&line.dependencies).map_err(IoError::on("read", &line.dependencies))?;
-    Ok(dependencies(&text).filter_map(|path| Utf8PathBuf::from_path_buf(path).ok()).collect())
+    let listed = DependencyFile::parse(&line.read_dependencies()?);
+    let files = listed.into_iter().flat_map(|listed| listed.files);
+    Ok(files.filter_map(|path| Utf8PathBuf::from_path_buf(path_of(&path)).ok()).collect())
+}
+
+/// What the link has read and written, for the question whether anything is to be done.
+fn reads(link: &Link<'_>, line: &Line) -> Result<(Reads, Outputs), IoError> {
+    let session = link.session;
+    let mut reads = Reads::new(session.directory);
+    reads.dependency_file(&line.read_dependencies()?);
+    reads.files(link.compilation.flags.inputs.iter().map(|path| path.as_std_path().to_owned()));
+    reads.program(&session.link.linker[0]);
+    reads.program(&link.compilation.compiler.clone().into_bytes());
+    if !session.link.compilations.is_empty() {
+        reads.doubt("the command also compiles, and what a source includes is not known");
+    }
+    Ok((reads, Outputs::new(&line.output)))
 }
 
 /// The plan of a link that is done.
@@ -171,36 +190,6 @@ fn record(graph: &ActionGraph, records: &Records) -> Result<(), IoError> {
         records.finished(graph, id)?;
     }
     Ok(())
-}
-
-/// The prerequisites of the first rule of a dependency file, in which lld escapes as make does.
-fn dependencies(text: &[u8]) -> impl Iterator<Item = PathBuf> {
-    let mut words: Vec<Vec<u8>> = vec![Vec::new()];
-    let mut bytes = text.iter().copied().peekable();
-    while let Some(byte) = bytes.next() {
-        let next = bytes.peek().copied();
-        match (byte, next) {
-            (b'\\', Some(b'\n')) | (b'$', Some(b'$')) => {
-                bytes.next();
-                if byte == b'$' {
-                    words.last_mut().into_iter().for_each(|word| word.push(b'$'));
-                }
-            }
-            (b'\\', Some(escaped @ (b' ' | b'#'))) => {
-                bytes.next();
-                words.last_mut().into_iter().for_each(|word| word.push(escaped));
-            }
-            (b' ', _) => words.push(Vec::new()),
-            (b'\n', _) => break,
-            (byte, _) => words.last_mut().into_iter().for_each(|word| word.push(byte)),
-        }
-    }
-    // The first word is the target, with its colon.
-    words
-        .into_iter()
-        .skip(1)
-        .filter(|word| !word.is_empty())
-        .map(|word| distlto_planner::words::path_of(&word))
 }
 
 /// Removes what no module of this link has left in the directory of objects.

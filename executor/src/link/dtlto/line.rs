@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use camino::Utf8PathBuf;
 use distlto_planner::alias::needs_alias;
 use distlto_planner::backend_flags::Names;
+use distlto_planner::dependency_file::DependencyFile;
 use distlto_planner::index::{Foretold, IndexError};
 use distlto_planner::inputs::{Bitcode, InputError};
 use distlto_planner::keep::ModulePlaces;
@@ -34,7 +35,7 @@ pub struct Line {
     /// What the linker is told in the program's place; the program itself where other outputs are named after it.
     pub staged: PathBuf,
     /// The linker's own list of what it has read.
-    pub dependencies: PathBuf,
+    dependencies: PathBuf,
     /// Where the user wants that list.
     wanted_dependencies: Option<PathBuf>,
     linker: String,
@@ -83,8 +84,7 @@ impl Line {
             return if has_backends { Err(LinkError::NoProgram { linker, output }) } else { Ok(()) };
         }
         if let Some(wanted) = &self.wanted_dependencies {
-            let text = fs::read(&self.dependencies).map_err(IoError::on("read", &self.dependencies))?;
-            self.write_dependencies(wanted, &text)?;
+            self.write_dependencies(wanted)?;
         }
         if self.staged != self.output {
             fs::rename(&self.staged, &self.output).map_err(IoError::on("rename into place", &self.output))?;
@@ -92,14 +92,19 @@ impl Line {
         Ok(())
     }
 
-    /// The list that names the output, which the linker knew by another name.
-    fn write_dependencies(&self, wanted: &Path, text: &[u8]) -> Result<(), IoError> {
-        let line = text.iter().position(|&byte| byte == b'\n').unwrap_or(text.len());
-        let prefix = TEMPORARY_PREFIX.as_bytes();
-        let at = text[..line].windows(prefix.len()).rposition(|part| part == prefix);
-        let text = match at.filter(|_| self.staged != self.output) {
-            Some(at) => [&text[..at], &text[at + prefix.len()..]].concat(),
-            None => text.to_vec(),
+    /// The linker's own list of what it has read.
+    pub fn read_dependencies(&self) -> Result<Vec<u8>, IoError> {
+        fs::read(&self.dependencies).map_err(IoError::on("read", &self.dependencies))
+    }
+
+    /// The list as it would be if the linker knew the output by its name.
+    fn write_dependencies(&self, wanted: &Path) -> Result<(), IoError> {
+        let text = self.read_dependencies()?;
+        let text = match DependencyFile::parse(&text) {
+            Some(listed) if listed.target == self.staged.as_os_str().as_bytes() => {
+                DependencyFile { target: self.output.as_os_str().as_bytes().to_vec(), ..listed }.to_bytes()
+            }
+            _ => text,
         };
         if wanted.metadata().is_ok_and(|found| !found.is_file()) {
             return fs::write(wanted, text).map_err(IoError::on("write", wanted));
