@@ -9,8 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use distlto_planner::dtlto::dropped::{self, Remedy};
+use distlto_planner::elf::options::of;
 use distlto_planner::index::{self, Prepared};
 use distlto_planner::link_line::{self, Argument, last_value, options};
+use distlto_planner::options::Files;
 use distlto_planner::rewrite::whole_words;
 use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::words::{Word, lossy, shell_line};
@@ -59,7 +61,7 @@ pub(super) fn run(session: &Session<'_>) -> Result<Option<u8>, LinkError> {
         if fs::metadata(&place.staged).map_or(true, |found| found.len() == 0) {
             return Err(LinkError::NoProgram { linker, output: output.into() });
         }
-        final_link::mend_dependency_file(&words, &place.staged, output)?;
+        final_link::mend_dependency_file(&prepared.arguments, &place.staged, output)?;
         fs::rename(&place.staged, output).map_err(IoError::on("rename into place", output))?;
         line_cache::save(session.directory, session.key, session.link)?;
     }
@@ -162,10 +164,7 @@ fn run_linker(session: &Session<'_>, words: &[String]) -> Result<u8, LinkError> 
 }
 
 fn keeps_temporaries(arguments: &[Argument]) -> bool {
-    options(arguments).any(|option| {
-        let name = option.name.strip_prefix("plugin-opt=").unwrap_or(&option.name);
-        name == "save-temps" || name.starts_with("save-temps=")
-    })
+    options(arguments).any(|option| of(option).is_some_and(|known| known.files == Files::Temporaries))
 }
 
 /// Where the linker writes: a directory of one name in every run, since the job file holds it.
