@@ -8,6 +8,7 @@ mod ahead;
 pub mod dtlto;
 mod file_state;
 mod final_link;
+pub(crate) mod identity;
 mod keeping;
 mod line_cache;
 mod lock;

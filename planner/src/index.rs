@@ -13,11 +13,13 @@ use thiserror::Error;
 
 use crate::backend_flags::{self, FlagError};
 use crate::compile_jobs::{self, CompileError};
+use crate::elf::options::step;
 use crate::front::{FrontError, LinkCommand, clang_beside, in_search_path};
 use crate::inputs::{self, InputError, Inputs, Places};
 use crate::link_line::{Argument, LinkLineError, last_value, options, parse};
 use crate::link_plan::LinkPlan;
 use crate::module::{Module, Summary};
+use crate::options::Step;
 use crate::planning::Planning;
 use crate::rewrite::thin_words;
 use crate::runner::{Runner, ToolError};
@@ -104,6 +106,8 @@ pub struct Request<'a> {
     pub runner: &'a dyn Runner,
     /// Is told of one backend before the thin link runs.
     pub foretell: Option<&'a dyn Fn(Foretold)>,
+    /// Says of a compiler what besides its own file decides what it does, a line each.
+    pub identity: Option<&'a dyn Fn(&str) -> Vec<String>>,
 }
 
 /// A backend as the plan will have it, but for what the thin link says.
@@ -203,22 +207,7 @@ pub fn plan(request: Request<'_>) -> Result<Planned, IndexError> {
 
 /// Whether the linker is told to stop before the program, or to write what only it can.
 pub fn writes_itself(arguments: &[Argument]) -> bool {
-    options(arguments).any(|option| stops_early(&option.name))
-}
-
-fn stops_early(name: &str) -> bool {
-    let name = name.strip_prefix("plugin-opt=").unwrap_or(name);
-    matches!(
-        name,
-        "lto-emit-asm"
-            | "lto-emit-llvm"
-            | "emit-asm"
-            | "emit-llvm"
-            | "version"
-            | "help"
-            | "thinlto-index-only"
-    ) || name.starts_with("thinlto-index-only=")
-        || name.starts_with("thinlto-single-module=")
+    options(arguments).any(|option| step(option) == Step::Whole)
 }
 
 fn thin_link_of(link: &LinkCommand, arguments: &[Argument], inputs: &Inputs) -> ThinLink {

@@ -41,7 +41,8 @@ impl Planning<'_> {
         let fates = Fates::of(&linked.outcome);
         let merged = self.regular_object(&fates, linked.regular_object.as_deref())?;
         keep::regular_object(state, merged)?;
-        keep::toolchain(state, &self.compiler)?;
+        let further = self.request.identity.map(|of| of(&self.compiler)).unwrap_or_default();
+        keep::toolchain(state, &self.compiler, &further)?;
         let merged = merged.map(|_| keep::regular_object_place(state));
         let by_id = inputs::by_id(&self.inputs);
         let modules = linked

@@ -1,5 +1,6 @@
 //! One case from beginning to end: build, link in every way, run, and compare what came out with the oracles.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 use std::{fs, str};
@@ -142,23 +143,31 @@ fn same_objects(folder: &Folder, way: Way) -> Result<usize> {
     Ok(all)
 }
 
-/// A second link with nothing changed touches neither the program nor any object.
+/// A second link with nothing changed writes neither the program nor any object; build systems see the program as new.
 fn unchanged_by_relink(case: &Case, folder: &Folder, way: Way) -> Result<()> {
     let output = way.output(folder);
-    let state = |output: &Path| -> Result<Vec<SystemTime>> {
+    let state = |output: &Path| -> Result<Vec<(u64, u64, SystemTime)>> {
         let objects = objects(&objects_dir(output))?;
-        let files = objects.iter().map(|(path, _)| path.as_path()).chain([output]);
-        files.map(|path| Ok(fs::metadata(path)?.modified()?)).collect()
+        let objects = objects.iter().map(|(path, _)| {
+            let found = fs::metadata(path)?;
+            Ok((found.ino(), found.len(), found.modified()?))
+        });
+        let program = fs::metadata(output)?;
+        let program = (program.ino(), program.len(), SystemTime::UNIX_EPOCH);
+        objects.chain([Ok(program)]).collect()
     };
     let before = state(&output)?;
     if before.len() == 1 {
         return Ok(());
     }
+    let linked = fs::metadata(&output)?.modified()?;
     succeed(&mut way.command(case, folder)?)?;
     ensure!(
         state(&output)? == before,
-        "a second link with nothing changed wrote the program or objects again"
+        "{}: a second link with nothing changed wrote the program or objects again",
+        way.dir()
     );
+    ensure!(fs::metadata(&output)?.modified()? >= linked, "{}: the program has become older", way.dir());
     Ok(())
 }
 

@@ -34,7 +34,8 @@ use distlto_prepare::write::IoError;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::PipeFlags;
 
-use super::{LinkError, Session, ahead};
+use super::reads::Reads;
+use super::{LinkError, Session, ahead, identity};
 use crate::frontend::Frontends;
 use crate::local::LocalSpawner;
 use crate::process::{self, Command, Finished, GRACE, Spawner, signal_name};
@@ -127,7 +128,8 @@ fn compilation(session: &Session<'_>, arguments: &[Argument]) -> Result<Compilat
     let mut extra: Vec<String> = line::compiler_arguments(arguments);
     extra.extend_from_slice(&session.options.backend_args);
     let flags = backend_flags::of_distributed_line(arguments, &extra).map_err(index::IndexError::from)?;
-    keep::toolchain(session.directory, &compiler)?;
+    let identity = identity::of(&compiler, &session.link.driver);
+    keep::toolchain(session.directory, &compiler, &identity)?;
     let place = keep::toolchain_place(session.directory);
     let note = fs::read(&place).map_err(IoError::on("read", &place))?;
     Ok(Compilation::new(compiler, flags, &note, index::jobs_of(arguments)))
@@ -144,6 +146,7 @@ struct Link<'a> {
 /// How the linker ended, and what it handed over.
 struct Linked {
     finished: Finished,
+    reads: Reads,
     ran: Option<Result<Ran, LinkError>>,
 }
 
@@ -177,7 +180,7 @@ impl Link<'_> {
         if code == 0 {
             line.commit(true)?;
         }
-        leaves::leave(self, &line, &records, &ran, code)?;
+        leaves::leave(self, &line, &records, &ran, linked.reads, code)?;
         session.teller.conclude(&line.output.to_string_lossy(), Some(&ran.graph), None);
         Ok(End::Done(super::End::Code(code)))
     }
@@ -223,6 +226,7 @@ impl Link<'_> {
                 records,
                 kept: &kept,
             };
+            let reads = leaves::known_reads(self);
             let mut ran = None;
             let mut asked = None;
             while let News::Request = wait_for_news(hand_over, &over).map_err(&start)? {
@@ -245,7 +249,7 @@ impl Link<'_> {
             if let Some(start) = asked {
                 session.teller.phase(Phase { name: "final link", start, end: Some(Instant::now()) });
             }
-            Ok(Linked { finished: finished.map_err(start)?, ran })
+            Ok(Linked { finished: finished.map_err(start)?, reads, ran })
         })
     }
 

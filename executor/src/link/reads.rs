@@ -9,11 +9,17 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use distlto_planner::dependency_file::DependencyFile;
-use distlto_planner::front::in_search_path;
-use distlto_planner::words::{Word, path_of};
+use distlto_planner::elf::options::may_read;
+use distlto_planner::front::{DriverReads, LinkCommand};
+use distlto_planner::link_line::Argument;
+use distlto_planner::search::Search;
+use distlto_planner::words::{Word, lossy, path_of};
+use distlto_prepare::peek::files_beside;
 use rayon::prelude::*;
 
 use super::file_state::FileState;
+use super::identity;
+use crate::loaded;
 
 /// What a link read, as far as it has been told.
 #[derive(Debug, Default)]
@@ -38,9 +44,12 @@ impl Outputs {
         Self { files: vec![program.into()] }
     }
 
-    /// A file beside the program: a map, a dependency file.
+    /// A file beside the program: a map, a dependency file. What was not written is none.
     pub fn file(&mut self, path: impl Into<PathBuf>) {
-        self.files.push(path.into());
+        let path = path.into();
+        if path.is_file() {
+            self.files.push(path);
+        }
     }
 
     /// All of them, the program first.
@@ -52,7 +61,10 @@ impl Outputs {
 impl Reads {
     /// Nothing so far. What lies in the link's own state directory is not read by it, but for symbolic links to what is.
     pub fn new(state: impl Into<PathBuf>) -> Self {
-        Self { own: state.into(), ..Self::default() }
+        let mut reads = Self { own: state.into(), ..Self::default() };
+        // Another build of this program may link in another way.
+        reads.files(std::env::current_exe().ok());
+        reads
     }
 
     /// A file, in the state that it has at this moment. One that was told of before stays in the state of that time.
@@ -60,48 +72,131 @@ impl Reads {
         self.files([path.into()]);
     }
 
-    /// Files, looked at at once.
+    /// Files, looked at at once. Of a thin archive also those that it names.
     pub fn files(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
+        let beside = self.states(paths, |path| {
+            let state = FileState::of(path)?;
+            // What is no archive that can be read is the linker's to judge.
+            Some((state, files_beside(path).unwrap_or_default()))
+        });
+        self.states(beside, |path| Some((FileState::of(path)?, Vec::new())));
+    }
+
+    /// Directories, whose lists of names decide what is found in them.
+    pub fn directories(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
+        let (there, gone): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.exists());
+        self.states(there, |path| Some((FileState::of(path)?, Vec::new())));
+        self.absent.extend(gone);
+    }
+
+    /// Takes the states of those that are not known yet; returns the further files that `look` names.
+    fn states(
+        &mut self,
+        paths: impl IntoIterator<Item = PathBuf>,
+        look: impl Fn(&Path) -> Option<(FileState, Vec<PathBuf>)> + Sync,
+    ) -> Vec<PathBuf> {
         let mut new: Vec<PathBuf> = paths.into_iter().filter(|path| self.is_new(path)).collect();
         new.sort_unstable();
         new.dedup();
-        let state = |path: PathBuf| FileState::of(&path).ok_or(path);
-        let states: Vec<_> = new.into_par_iter().with_min_len(64).map(state).collect();
-        for state in states {
-            match state {
-                Ok(state) => {
-                    self.files.insert(state.path().to_owned(), state);
+        let looked: Vec<_> = new.par_iter().with_min_len(64).map(|path| look(path)).collect();
+        let mut further = Vec::new();
+        for (path, found) in new.into_iter().zip(looked) {
+            match found {
+                Some((state, named)) => {
+                    further.extend(named);
+                    self.files.insert(path, state);
                 }
-                Err(path) => self.doubt(format!("{} cannot be looked at", path.display())),
+                None => self.doubt(format!("{} cannot be looked at", path.display())),
             }
         }
+        further
     }
 
     fn is_new(&self, path: &Path) -> bool {
-        let own = path.starts_with(&self.own) && !path.is_symlink();
-        !own && !self.files.contains_key(path)
+        !self.files.contains_key(path) && (!path.starts_with(&self.own) || path.is_symlink())
     }
 
-    /// A place where something was looked for in vain.
-    pub fn absent(&mut self, path: impl Into<PathBuf>) {
-        self.absent.insert(path.into());
+    /// Places where something was looked for in vain. One that holds something was passed over for another reason.
+    pub fn absent(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
+        self.absent.extend(paths.into_iter().filter(|path| !path.exists()));
     }
 
-    /// A program that ran, by path or as a name to be found in `PATH`, and what it loads.
-    pub fn program(&mut self, program: &Word) {
-        let path = path_of(program);
-        let found = if program.contains(&b'/') { Some(path) } else { in_search_path(&path) };
-        match found {
-            Some(path) => self.file(path),
-            None => self.doubt(format!("{} cannot be found", path_of(program).display())),
+    /// What a link command names, and what its driver read: to be told before the link runs.
+    pub fn command(&mut self, link: &LinkCommand, arguments: &[Argument]) {
+        let search = Search::of(arguments);
+        let mut named = Vec::new();
+        for argument in arguments {
+            match argument {
+                Argument::Input(word) => named.push(path_of(word)),
+                Argument::Library(name) => {
+                    let found = search.library(name, false);
+                    self.absent(found.absent);
+                    named.extend(found.file);
+                }
+                Argument::Option(option) => named.extend(may_read(option)),
+            }
+        }
+        self.files(named.into_iter().filter(|path| path.is_file()));
+        self.files(link.driver.files.iter().cloned());
+        self.directories(link.driver.searched.iter().cloned());
+        if !link.compilations.is_empty() {
+            self.doubt("the command also compiles, and what a source includes is not known");
         }
     }
 
-    /// The files of a dependency file that the linker has written.
-    pub fn dependency_file(&mut self, bytes: &[u8]) {
-        match DependencyFile::parse(bytes) {
-            Some(read) => self.files(read.files.iter().map(|file| path_of(file))),
-            None => self.doubt("the linker's dependency file cannot be read"),
+    /// The files of a dependency file that the linker has written for a line with these `arguments`, and where it looked
+    /// for those that the line does not name.
+    pub fn dependency_file(&mut self, bytes: &[u8], arguments: &[Argument]) {
+        let Some(read) = DependencyFile::parse(bytes) else {
+            return self.doubt("the linker's dependency file cannot be read");
+        };
+        let search = Search::of(arguments);
+        let files: Vec<PathBuf> = read.files.iter().map(|file| path_of(file)).collect();
+        let found: Vec<_> = files.iter().filter(|path| self.is_new(path)).cloned().collect();
+        self.absent(found.iter().flat_map(|path| search.before(path)));
+        self.files(files);
+    }
+
+    /// A program that ran, by path or as a name to be found in `PATH`, with the libraries that it loads.
+    pub fn program(&mut self, program: &Word) {
+        let name = lossy(program);
+        let Some(path) = identity::located(&name) else {
+            return self.doubt(format!("{name} cannot be found"));
+        };
+        if name.contains('/') {
+            self.file(path_of(program));
+        } else {
+            self.absent(in_vain("PATH", &path_of(program), None));
+        }
+        self.executable(path);
+    }
+
+    /// A compiler, by path or as a name, and the one behind it where it is a wrapper.
+    pub fn compiler(&mut self, program: &Word, driver: &DriverReads) {
+        self.program(program);
+        let wrapped = identity::located(&lossy(program)).and_then(|path| identity::behind(&path, driver));
+        if let Some(behind) = wrapped {
+            self.environment = true;
+            self.executable(behind);
+        }
+    }
+
+    fn executable(&mut self, path: PathBuf) {
+        self.file(&path);
+        if loaded::is_script(&path) {
+            self.environment = true;
+            return;
+        }
+        match loaded::libraries(&path) {
+            Ok(libraries) => {
+                let before = |path: &PathBuf| {
+                    path.file_name().map(|name| in_vain("LD_LIBRARY_PATH", Path::new(name), Some(path)))
+                };
+                self.absent(libraries.iter().filter_map(before).flatten());
+                self.files(libraries);
+                self.files(Some(PathBuf::from("/etc/ld.so.cache")).filter(|cache| cache.exists()));
+            }
+            Err(why) => self.doubt(why),
         }
     }
 
@@ -124,4 +219,11 @@ impl Reads {
     pub(super) fn environment_matters(&self) -> bool {
         self.environment
     }
+}
+
+/// The places of a name in the directories of a variable, before the one where it was found, if it was found there.
+fn in_vain(variable: &str, name: &Path, found: Option<&Path>) -> Vec<PathBuf> {
+    let directories = std::env::var_os(variable).unwrap_or_default();
+    let places = std::env::split_paths(&directories).map(|directory| directory.join(name));
+    places.take_while(|place| Some(place.as_path()) != found && !place.is_file()).collect()
 }

@@ -3,11 +3,13 @@
 //! For linkers without DTLTO, for those who ask for it, and the way of everybody who runs the backends elsewhere. Each step
 //! is a function of another module; this one only knows their order.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_planner::index::{self, Planned, PlannedLink};
+use distlto_planner::link_line::{self, Argument};
 use distlto_planner::runner::Runner;
 use distlto_planner::unkept::Unkept;
 use distlto_planner::words::lossy;
@@ -16,7 +18,8 @@ use distlto_prepare::store::Store;
 use super::keeping::Keeping;
 use super::phases::{FinalLink, Phases};
 use super::{
-    LinkError, Session, ahead, final_link, line_cache, nothing_to_do, state, two_step_reads, unchanged,
+    LinkError, Session, ahead, final_link, identity, line_cache, nothing_to_do, state, two_step_reads,
+    unchanged,
 };
 use crate::frontend::Frontends;
 use crate::run;
@@ -31,12 +34,19 @@ impl Session<'_> {
         if let Some(compiler) = &self.link.compiler {
             self.options.run.prewarm(self.spawner, OsStr::new(&lossy(compiler)), 1);
         }
+        let arguments = link_line::parse(self.link.words.clone())?;
+        let reads = two_step_reads::before(self.directory, self.link, &arguments);
         let store = self.options.store.as_deref().map(Store::open).transpose()?;
         let phases = Phases::new(self.teller, self.runner);
         let frontends = Frontends::default();
         let planned = std::thread::scope(|scope| {
             let foretell = |backend| ahead::ask(self, &frontends, scope, backend);
-            index::plan(index::Request { foretell: Some(&foretell), ..self.request(store.as_ref(), &phases) })
+            let identity = |compiler: &str| identity::of(compiler, &self.link.driver);
+            index::plan(index::Request {
+                foretell: Some(&foretell),
+                identity: Some(&identity),
+                ..self.request(store.as_ref(), &phases)
+            })
         })?;
         let Planned::Link(planned, unkept) = planned else { return Ok(None) };
         for option in &planned.not_done {
@@ -47,13 +57,17 @@ impl Session<'_> {
         if let Some(path) = &self.options.save_plan {
             distlto_prepare::write::write_if_changed(path, &distlto_planner::graph::json::to_bytes(&graph))?;
         }
-        let result = self.compile_and_link(&planned, &unkept, &frontends, &graph);
+        let result = self.compile_and_link(&planned, &unkept, &frontends, &graph, &arguments);
         self.teller.conclude(planned.plan.output.as_str(), Some(&graph), None);
-        let code = result?;
+        let (code, linked) = result?;
         if code == 0 {
             let takes_distributor = self.takes_distributor.get().copied();
             line_cache::save(self.directory, self.key, self.link, takes_distributor)?;
-            let (reads, outputs) = two_step_reads::of_plan(self.directory, &planned, self.link);
+            let (reads, outputs) =
+                two_step_reads::after(reads, self.directory, &planned.plan, self.link, &arguments);
+            if !linked {
+                unchanged::touch_all(&outputs)?;
+            }
             unchanged::record(self.directory, self.key, &reads, &outputs, self.started)?;
         }
         Ok(Some(code))
@@ -69,16 +83,19 @@ impl Session<'_> {
             store,
             runner,
             foretell: None,
+            identity: None,
         }
     }
 
+    /// Returns the exit code and whether the program was linked.
     fn compile_and_link(
         &self,
         planned: &PlannedLink,
         unkept: &Unkept,
         frontends: &Frontends,
         graph: &ActionGraph,
-    ) -> Result<u8, LinkError> {
+        arguments: &[Argument],
+    ) -> Result<(u8, bool), LinkError> {
         let records = Records::open(Path::new(self.directory))?;
         let keeping = Keeping { graph, unkept, records: &records };
         let wanted = keeping.out_of_date()?;
@@ -91,28 +108,28 @@ impl Session<'_> {
         records.save()?;
         let code = result?;
         if code != 0 {
-            return Ok(code);
+            return Ok((code, false));
         }
         self.summarise(&planned.plan, wanted.len());
+        let compared: HashSet<&Path> = two_step_reads::compared(&planned.plan).collect();
+        let holds = planned.plan.output.exists()
+            && unchanged::is_unchanged_besides(self.directory, self.key, &compared);
         let links = graph.actions().filter(|(_, action)| action.kind == ActionKind::Link).map(|(id, _)| id);
+        let mut linked = false;
         for id in links {
-            let output_exists = planned.plan.output.exists();
-            if output_exists && records.out_of_date(graph, &[id])?.is_empty() {
+            if holds && records.out_of_date(graph, &[id])?.is_empty() {
                 continue;
             }
-            let code = final_link::run(
-                planned,
-                self.directory,
-                &FinalLink::new(self.teller, self.runner),
-                &planned.warnings,
-            )?;
+            let runner = FinalLink::new(self.teller, self.runner);
+            let code = final_link::run(planned, self.directory, arguments, &runner, &planned.warnings)?;
             if code != 0 {
-                return Ok(code);
+                return Ok((code, false));
             }
+            linked = true;
             records.finished(graph, id)?;
             records.save()?;
         }
-        Ok(0)
+        Ok((0, linked))
     }
 
     fn compile(

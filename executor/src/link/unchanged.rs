@@ -5,6 +5,7 @@
 //! means that contents are compared instead. Outputs of a link that had nothing to do become newer than its inputs, or
 //! a build system that goes by times would ask for the link for ever.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use super::file_state::{FileState, GRAIN};
 use super::reads::{Outputs, Reads};
-use super::state::{self, Key};
+use super::state::Key;
+use crate::variables;
 
 const VERSION: u32 = 2;
 
@@ -77,13 +79,25 @@ pub fn is_unchanged(directory: &str, key: &Key) -> bool {
     written.version == VERSION && hold(&written.files) && reads_hold(directory, key)
 }
 
-/// Whether the last link in this directory was the same and nothing it read has changed, whatever became of its outputs.
-pub fn reads_hold(directory: &str, key: &Key) -> bool {
+fn reads_hold(directory: &str, key: &Key) -> bool {
+    holds_besides(directory, key, &HashSet::new())
+}
+
+/// Whether the last link in this directory was the same, and nothing has changed of what it read besides files that are
+/// `compared` otherwise, and of what it wrote besides the program.
+pub fn is_unchanged_besides(directory: &str, key: &Key, compared: &HashSet<&Path>) -> bool {
+    let written = read::<Written>(&written_place(directory));
+    written.is_some_and(|written| written.files.iter().skip(1).all(FileState::holds))
+        && holds_besides(directory, key, compared)
+}
+
+fn holds_besides(directory: &str, key: &Key, compared: &HashSet<&Path>) -> bool {
     let Some(record) = read::<Record>(&record_place(directory)) else { return false };
+    let holds = |file: &FileState| compared.contains(file.path()) || file.holds();
     record.version == VERSION
         && record.key == key.to_string()
-        && record.environment.is_none_or(|environment| environment == state::environment().to_string())
-        && record.files.par_iter().with_min_len(64).all(FileState::holds)
+        && record.environment.is_none_or(|environment| environment == variables::environment().to_string())
+        && record.files.par_iter().with_min_len(64).all(holds)
         && record.absent.par_iter().with_min_len(64).all(|path| !path.exists())
 }
 
@@ -97,9 +111,14 @@ pub fn renew(directory: &str) -> Result<(), IoError> {
     write_states(directory, written.files.iter().map(FileState::path))
 }
 
+/// The same for outputs that a link has found up to date.
+pub fn touch_all(outputs: &Outputs) -> Result<(), IoError> {
+    outputs.files().iter().try_for_each(|path| touch(path))
+}
+
 /// Sets a file's time of modification to this moment. One that may not be touched is left alone: it asks for the link
 /// again, which does no harm.
-pub fn touch(path: &Path) -> Result<(), IoError> {
+fn touch(path: &Path) -> Result<(), IoError> {
     let now = Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
         last_modification: Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
@@ -134,7 +153,7 @@ pub fn record(
     started: SystemTime,
 ) -> Result<(), IoError> {
     let place = record_place(directory);
-    let environment = reads.environment_matters().then(|| state::environment().to_string());
+    let environment = reads.environment_matters().then(|| variables::environment().to_string());
     let record = reads.settled(started).map(|(files, absent)| Record {
         version: VERSION,
         key: key.to_string(),

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use super::{InputError, Inputs};
+use crate::elf::options::may_read;
 use crate::link_line::{Argument, LinkOption};
 use crate::search::Search;
 use crate::words::{lossy, path_of};
@@ -34,7 +35,7 @@ pub fn name_parts(arguments: &[Argument], inputs: &mut Inputs) -> Vec<Part> {
         match argument {
             Argument::Option(option) => {
                 state.step(option);
-                inputs.files.extend(file_of(option));
+                inputs.files.extend(may_read(option));
                 parts.push(Part::Option(option.clone()));
             }
             Argument::Input(word) => {
@@ -114,22 +115,4 @@ pub fn refuse(option: &LinkOption) -> Result<(), InputError> {
         return Ok(());
     };
     Err(InputError::Option { option: option.words.join(" "), remedy })
-}
-
-/// The file that an option names and the linker reads.
-fn file_of(option: &LinkOption) -> Option<PathBuf> {
-    const NAMING: &[&str] = &[
-        "call-graph-ordering-file",
-        "default-script",
-        "dynamic-list",
-        "export-dynamic-symbol-list",
-        "in-implib",
-        "just-symbols",
-        "retain-symbols-file",
-        "script",
-        "symbol-ordering-file",
-        "version-script",
-    ];
-    let value = option.value.as_deref().filter(|_| NAMING.contains(&option.name.as_str()))?;
-    Some(PathBuf::from(value)).filter(|path| path.exists())
 }

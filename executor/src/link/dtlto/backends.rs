@@ -28,7 +28,6 @@ use super::leaves;
 use super::names::{self, Name};
 use crate::cache::framed::Framed;
 use crate::cache::inputs::Inputs;
-use crate::cache::results;
 use crate::cache::semantic;
 use crate::distribute::{linker, temporaries};
 use crate::frontend::Frontends;
@@ -46,7 +45,7 @@ pub struct Compilation {
     pub compiler: String,
     /// What it is told.
     pub flags: BackendFlags,
-    /// Stands for the compiler, its flags and the environment that it reads.
+    /// Stands for the compiler, with the environment that it reads, and its flags.
     pub identity: Digest,
     /// How many backends the link line asks to run at once.
     pub jobs: Option<usize>,
@@ -320,10 +319,6 @@ impl Compilation {
         framed.add("compiler", note);
         for word in flags.shared_words(&compiler) {
             framed.add("word", word);
-        }
-        for name in results::VARIABLES {
-            framed.add("variable", name);
-            framed.add("value", std::env::var_os(name).unwrap_or_default().as_encoded_bytes());
         }
         Self { identity: framed.finish(), compiler, flags, jobs }
     }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::backend_flags::Names;
 use distlto_planner::dependency_file::DependencyFile;
+use distlto_planner::elf::options::written;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::keep::{self, ModulePlaces};
 use distlto_planner::link_plan::{LinkPlan, ObjectPlan, Step, VERSION};
@@ -28,7 +29,14 @@ use crate::link::{LinkError, line_cache, unchanged};
 use crate::up_to_date::Records;
 
 /// Keeps what the next link needs; all of it after a link that ended well.
-pub fn leave(link: &Link<'_>, line: &Line, records: &Records, ran: &Ran, code: u8) -> Result<(), LinkError> {
+pub fn leave(
+    link: &Link<'_>,
+    line: &Line,
+    records: &Records,
+    ran: &Ran,
+    before: Reads,
+    code: u8,
+) -> Result<(), LinkError> {
     let session = link.session;
     forget_temporaries(records, ran);
     sweep::after(session)?;
@@ -49,7 +57,7 @@ pub fn leave(link: &Link<'_>, line: &Line, records: &Records, ran: &Ran, code: u
     records.save()?;
     sweep_objects(session.directory, &objects)?;
     line_cache::save(session.directory, session.key, session.link, Some(true))?;
-    let (reads, outputs) = reads(link, line)?;
+    let (reads, outputs) = reads(before, link, line)?;
     unchanged::record(session.directory, session.key, &reads, &outputs, session.started)?;
     session.summarise(&plan, ran.modules.iter().filter(|module| module.ran).count());
     Ok(())
@@ -92,21 +100,30 @@ fn forget_temporaries(records: &Records, ran: &Ran) {
 fn read_files(line: &Line) -> Result<BTreeSet<Utf8PathBuf>, IoError> {
     let listed = DependencyFile::parse(&line.read_dependencies()?);
     let files = listed.into_iter().flat_map(|listed| listed.files);
-    Ok(files.filter_map(|path| Utf8PathBuf::from_path_buf(path_of(&path)).ok()).collect())
+    // lld writes a slash for a backslash in a name.
+    let there = files.map(|path| path_of(&path)).filter(|path| path.is_file());
+    Ok(there.filter_map(|path| Utf8PathBuf::from_path_buf(path).ok()).collect())
 }
 
-/// What the link has read and written, for the question whether anything is to be done.
-fn reads(link: &Link<'_>, line: &Line) -> Result<(Reads, Outputs), IoError> {
+/// What the link has read and written, for the question whether anything is to be done. `before` is what was known of
+/// that before the linker had ended.
+fn reads(before: Reads, link: &Link<'_>, line: &Line) -> Result<(Reads, Outputs), IoError> {
+    let mut reads = before;
+    reads.dependency_file(&line.read_dependencies()?, link.arguments);
+    let mut outputs = Outputs::new(&line.output);
+    written(link.arguments).into_iter().for_each(|path| outputs.file(path));
+    Ok((reads, outputs))
+}
+
+/// What a link reads as far as it is known before it ends.
+pub fn known_reads(link: &Link<'_>) -> Reads {
     let session = link.session;
     let mut reads = Reads::new(session.directory);
-    reads.dependency_file(&line.read_dependencies()?);
+    reads.command(session.link, link.arguments);
     reads.files(link.compilation.flags.inputs.iter().map(|path| path.as_std_path().to_owned()));
     reads.program(&session.link.linker[0]);
-    reads.program(&link.compilation.compiler.clone().into_bytes());
-    if !session.link.compilations.is_empty() {
-        reads.doubt("the command also compiles, and what a source includes is not known");
-    }
-    Ok((reads, Outputs::new(&line.output)))
+    reads.compiler(&link.compilation.compiler.clone().into_bytes(), &session.link.driver);
+    reads
 }
 
 /// The plan of a link that is done.

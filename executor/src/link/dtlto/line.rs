@@ -11,11 +11,13 @@ use camino::Utf8PathBuf;
 use distlto_planner::alias::needs_alias;
 use distlto_planner::backend_flags::Names;
 use distlto_planner::dependency_file::DependencyFile;
+use distlto_planner::elf::options::{endings, of};
 use distlto_planner::index::{Foretold, IndexError};
 use distlto_planner::inputs::{Bitcode, InputError};
 use distlto_planner::keep::ModulePlaces;
-use distlto_planner::link_line::{Argument, last_value, options};
+use distlto_planner::link_line::{Argument, LinkOption, last_value, options};
 use distlto_planner::module::Summary;
+use distlto_planner::options::Files;
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, remove, write_atomically};
 
@@ -38,6 +40,8 @@ pub struct Line {
     dependencies: PathBuf,
     /// Where the user wants that list.
     wanted_dependencies: Option<PathBuf>,
+    /// What follows the program's name in the names of further outputs.
+    endings: Vec<&'static str>,
     linker: String,
 }
 
@@ -69,6 +73,7 @@ impl Line {
         Ok(Self {
             words: line,
             wanted_dependencies: last_value(arguments, "dependency-file").map(PathBuf::from),
+            endings: endings(arguments),
             linker: lossy(&session.link.linker[0]),
             output,
             staged,
@@ -87,6 +92,11 @@ impl Line {
             self.write_dependencies(wanted)?;
         }
         if self.staged != self.output {
+            for ending in &self.endings {
+                let at = |path: &Path| [path.as_os_str().as_bytes(), ending.as_bytes()].concat();
+                let to = path_of(&at(&self.output));
+                fs::rename(path_of(&at(&self.staged)), &to).map_err(IoError::on("rename into place", &to))?;
+            }
             fs::rename(&self.staged, &self.output).map_err(IoError::on("rename into place", &self.output))?;
         }
         Ok(())
@@ -120,12 +130,10 @@ pub fn staged(output: &Path) -> PathBuf {
     output.with_file_name(name)
 }
 
-/// Whether the linker is asked for more outputs that it names after the program.
+/// Whether the linker is asked for files that it names after the program, or that hold its name.
 fn names_after_output(arguments: &[Argument]) -> bool {
-    options(arguments).any(|option| {
-        let name = option.name.strip_prefix("plugin-opt=").unwrap_or(&option.name);
-        name == "time-trace" || name == "reproduce" || name == "save-temps" || name.starts_with("save-temps=")
-    })
+    let temporaries = |option: &LinkOption| of(option).is_some_and(|known| known.files == Files::Temporaries);
+    options(arguments).any(|option| temporaries(option) || option.name == "reproduce")
 }
 
 fn last_value_of_name<'a>(arguments: &'a [Argument], prefix: &str) -> Option<&'a str> {
