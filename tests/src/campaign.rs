@@ -5,6 +5,9 @@
 
 mod arrange;
 mod assembly;
+mod backends;
+mod change;
+pub mod edits;
 mod generate;
 mod line;
 pub mod links;

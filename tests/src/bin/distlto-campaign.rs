@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
+use distlto_tests::campaign::edits::edits;
 use distlto_tests::campaign::links::{Request, links};
 use distlto_tests::toolchain::{Toolchain, profile_dir};
 
@@ -20,6 +21,8 @@ struct Arguments {
 enum Campaign {
     /// One link of each program in each way: status, behaviour, order of constructors, bytes.
     Links(Common),
+    /// Programs that are edited and linked again, five edits each, against fresh links; --count is of edits.
+    Edits(Common),
 }
 
 #[derive(Args)]
@@ -65,6 +68,11 @@ fn run() -> Result<bool> {
     match Arguments::parse().campaign {
         Campaign::Links(common) => {
             let found = links(&common.request()?, toolchain)?;
+            println!("{}", found.table());
+            Ok(found.messages.is_empty())
+        }
+        Campaign::Edits(common) => {
+            let found = edits(&common.request()?, toolchain)?;
             println!("{}", found.table());
             Ok(found.messages.is_empty())
         }

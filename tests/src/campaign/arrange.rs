@@ -125,6 +125,12 @@ fn shared_library(
     for unit in &units {
         program.units[*unit].position = "-fPIC";
     }
+    // What the library and the program share cannot be hidden in either.
+    if random.chance(90) {
+        for unit in &mut program.units {
+            unit.defines.iter_mut().for_each(|definition| definition.visibility = "");
+        }
+    }
     let name = "s".to_owned();
     elements.push(if random.chance(50) {
         Element::Shared(name.clone())

@@ -104,6 +104,7 @@ fn symbols(random: &mut Random, program: &mut Program) {
             strong = random.chance(1);
             define(random, units, unit, name, what);
         }
+        defined_somewhere(random, units, name, What::Strong);
     }
     for number in 0..random.between(2, count + 2) {
         let name = format!("f_{number}");
@@ -173,6 +174,7 @@ fn variables(random: &mut Random, units: &mut [Unit]) {
                 strong = random.chance(1);
                 define(random, units, unit, &name, what);
             }
+            defined_somewhere(random, units, &name, What::Data);
             for user in several(random, units.len(), 3) {
                 let usage = if tls { Use::Tls(name.clone()) } else { Use::Data(name.clone()) };
                 units[user].uses.push(usage);
@@ -182,7 +184,7 @@ fn variables(random: &mut Random, units: &mut [Unit]) {
 }
 
 /// A definition that stands aside for others: of those in groups, or of those that are plainly weak.
-pub fn variant(random: &mut Random, inline: bool) -> What {
+fn variant(random: &mut Random, inline: bool) -> What {
     match inline {
         true => random.weighed(What::Inline, &[(25, What::InlineStatic)]),
         false => random.weighed(What::Weak, &[(25, What::WeakAlias)]),
@@ -194,7 +196,7 @@ fn any_variant(random: &mut Random) -> What {
     variant(random, inline)
 }
 
-fn define(random: &mut Random, units: &mut [Unit], unit: usize, name: &str, what: What) {
+pub fn define(random: &mut Random, units: &mut [Unit], unit: usize, name: &str, what: What) {
     let definition = definition(random, name, what, unit);
     let unit = &mut units[unit];
     let what = match (unit.language, what) {
@@ -208,6 +210,12 @@ fn define(random: &mut Random, units: &mut [Unit], unit: usize, name: &str, what
         unit.uses.push(usage);
     }
     unit.defines.push(Definition { what, ..definition });
+}
+
+fn defined_somewhere(random: &mut Random, units: &mut [Unit], name: &str, what: What) {
+    if !units.iter().any(|unit| unit.has(name)) {
+        define(random, units, 0, name, what);
+    }
 }
 
 /// Between one and `most` different units.

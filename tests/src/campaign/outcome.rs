@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::line;
 use super::model::{Kind, Program};
@@ -21,6 +21,8 @@ pub struct Outcome {
     pub said: String,
     /// The program.
     pub bytes: Vec<u8>,
+    /// What the link printed on standard output.
+    pub events: String,
 }
 
 /// How two outcomes differ; the first that holds.
@@ -39,13 +41,17 @@ pub fn outcome(program: &Program, workspace: &mut Workspace, way: Way, more: &[&
     let mut command = way.command(program, workspace, more)?;
     workspace.commands.push(shown(&command));
     let linked = capture(&mut command)?;
+    let events = String::from_utf8_lossy(&linked.stdout).into_owned();
     if !linked.status.success() {
         let error = format!("{}: {}", linked.status, String::from_utf8_lossy(&linked.stderr));
-        return Ok(Outcome { error: Some(error), said: String::new(), bytes: Vec::new() });
+        return Ok(Outcome { error: Some(error), said: String::new(), bytes: Vec::new(), events });
     }
     let output = workspace.path.join(line::output(program, way.dir));
-    let bytes = fs::read(&output).with_context(|| format!("no program from {}", shown(&command)))?;
-    Ok(Outcome { error: None, said: run(program, workspace, way)?, bytes })
+    let Ok(bytes) = fs::read(&output) else {
+        let error = Some(format!("success, and no {}", output.display()));
+        return Ok(Outcome { error, said: String::new(), bytes: Vec::new(), events });
+    };
+    Ok(Outcome { error: None, said: run(program, workspace, way)?, bytes, events })
 }
 
 fn run(program: &Program, workspace: &mut Workspace, way: Way) -> Result<String> {

@@ -21,7 +21,7 @@ pub struct Way {
     pub by: By,
     /// Whether its programs are those of lld's DTLTO, byte for byte.
     pub exact: bool,
-    /// Whether it has events of what ran, and runs only what changed.
+    /// Whether `--json` says what ran, and only what changed runs.
     pub keeps: bool,
 }
 

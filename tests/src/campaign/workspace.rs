@@ -61,6 +61,13 @@ impl Workspace {
         Ok(())
     }
 
+    /// The same files in another directory, save what the ways of linking made.
+    pub fn copy(&self, path: PathBuf) -> Result<Self> {
+        let copy = Self::create(path, self.toolchain)?;
+        copy_files(&self.path, &copy.path)?;
+        Ok(copy)
+    }
+
     /// A tool of the toolchain, to be run in the directory.
     pub fn tool(&self, name: &str) -> Result<Command> {
         let mut command = Command::new(self.toolchain.tool(name)?);
@@ -176,4 +183,21 @@ impl Workspace {
         // What two of them define twice is not the link under test.
         self.run(command.arg("-Wl,-z,muldefs").args(words))
     }
+}
+
+fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        if kind.is_symlink() {
+            symlink(fs::read_link(&path)?, to)?;
+        } else if kind.is_file() {
+            fs::copy(path, to)?;
+        } else if !entry.file_name().to_string_lossy().starts_with("by-") {
+            fs::create_dir(&to)?;
+            copy_files(&path, &to)?;
+        }
+    }
+    Ok(())
 }
