@@ -1,9 +1,10 @@
-//! Automation of this repository: `cargo xtask setup|test|demo|bench|tidy`.
+//! Automation of this repository: `cargo xtask setup|test|demo|bench|campaign|tidy`.
 //!
 //! Holds the command line; each command is a module of its own. Nothing a user of distlto needs is in here.
 
 mod bench;
 mod buck2;
+mod campaign;
 mod demo;
 mod distribute;
 mod libgit2;
@@ -54,6 +55,16 @@ enum Command {
     Bench {
         #[command(subcommand)]
         what: Bench,
+    },
+    /// Links random programs in every way, and compares them with lld's; `campaign --help` says more.
+    #[command(disable_help_flag = true)]
+    Campaign {
+        /// Links with distlto as a release build; stands first.
+        #[arg(long)]
+        release: bool,
+        /// `links` or `edits`, and their options.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
     },
     /// Checks the repository's own rules.
     Tidy,
@@ -155,6 +166,7 @@ fn main() -> ExitCode {
         Command::Floor { of: Floor::Prepare { archive, members, directory } } => {
             bench::floor::prepare(&archive, members, &directory).map(|()| true)
         }
+        Command::Campaign { release, words } => campaign::campaign(release, &words),
         Command::Tidy => tidy::tidy().map(|()| true),
         Command::Distribute { jobs, file } => distribute::distribute(jobs, &file).map(|()| true),
     };

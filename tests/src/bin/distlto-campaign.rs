@@ -1,0 +1,80 @@
+//! `cargo xtask campaign`: the random campaigns of `distlto_tests::campaign`, with their counts.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+use distlto_tests::campaign::edits::edits;
+use distlto_tests::campaign::links::{Request, links};
+use distlto_tests::toolchain::{Toolchain, profile_dir};
+
+/// Links random programs in every way, and compares them with lld's.
+#[derive(Parser)]
+#[command(name = "cargo xtask campaign")]
+struct Arguments {
+    #[command(subcommand)]
+    campaign: Campaign,
+}
+
+#[derive(Subcommand)]
+enum Campaign {
+    /// One link of each program in each way: status, behaviour, order of constructors, bytes.
+    Links(Common),
+    /// Programs that are edited and linked again, five edits each, against fresh links; --count is of edits.
+    Edits(Common),
+}
+
+#[derive(Args)]
+struct Common {
+    /// How many.
+    #[arg(long, default_value_t = 100)]
+    count: usize,
+    /// The first seed; the same seed makes the same program.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many programs at a time.
+    #[arg(long, short, default_value_t = 2)]
+    jobs: usize,
+    /// Keep sources, objects, programs and commands.sh below this directory.
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+}
+
+impl Common {
+    fn request(self) -> Result<Request> {
+        let Self { count, seed, jobs, keep } = self;
+        let directory = match &keep {
+            Some(directory) => std::path::absolute(directory)?,
+            None => profile_dir()?.join("campaign"),
+        };
+        Ok(Request { seed, count, jobs, directory, keep: keep.is_some() })
+    }
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<bool> {
+    let toolchain = Toolchain::from_env()?;
+    match Arguments::parse().campaign {
+        Campaign::Links(common) => {
+            let found = links(&common.request()?, toolchain)?;
+            println!("{}", found.table());
+            Ok(found.messages.is_empty())
+        }
+        Campaign::Edits(common) => {
+            let found = edits(&common.request()?, toolchain)?;
+            println!("{}", found.table());
+            Ok(found.messages.is_empty())
+        }
+    }
+}

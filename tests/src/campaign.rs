@@ -1,0 +1,19 @@
+//! Random programs, linked in every way and compared with lld: the campaigns of `cargo xtask campaign`.
+//!
+//! A seed decides a program (`generate`), which is data (`model`); `source` and `assembly` write its texts, `line` its link
+//! line, and a `workspace` builds it. `links` compares ways of linking one line, `edits` a relink with a fresh link.
+
+mod arrange;
+mod assembly;
+mod backends;
+mod change;
+pub mod edits;
+mod generate;
+mod line;
+pub mod links;
+mod model;
+mod outcome;
+mod random;
+mod source;
+pub mod ways;
+mod workspace;

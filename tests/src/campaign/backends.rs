@@ -1,0 +1,101 @@
+//! Which backends a link has and what each reads, asked of lld alone: its separate thin link, whose shards llvm-dis prints.
+//!
+//! A shard names the modules that it imports from, with their hashes, so equal text stands for equal inputs. Where a
+//! member stands in its archive is taken out: it is part of a name and of nothing else. Knows nothing of distlto but the
+//! events of `--json`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::line;
+use super::model::Program;
+use super::workspace::Workspace;
+use crate::run::{capture, succeed, told};
+
+/// The shards of a link, by what their modules are called; members of one name are one entry.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Backends(BTreeMap<String, Vec<String>>);
+
+impl Backends {
+    /// Asks lld in a directory that may be littered.
+    pub fn of(program: &Program, workspace: &Workspace) -> Result<Self> {
+        let dir = "by-index";
+        fs::create_dir_all(workspace.path.join(dir))?;
+        let mut command = workspace.tool("clang")?;
+        command.args(line::words(program, dir)).arg("-Wl,--thinlto-index-only=by-index/list");
+        let output = capture(&mut command)?;
+        ensure!(output.status.success(), "{}", told(&command, &output));
+        let list = fs::read_to_string(workspace.path.join("by-index/list")).unwrap_or_default();
+        let mut shards: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for id in list.lines() {
+            let text = shard(workspace, id)?;
+            shards.entry(stem(id).to_owned()).or_default().push(text);
+        }
+        shards.values_mut().for_each(|texts| texts.sort());
+        Ok(Self(shards))
+    }
+
+    /// How many there are.
+    pub fn number(&self) -> usize {
+        self.0.values().map(Vec::len).sum()
+    }
+
+    /// The names of those that are not among others; one for each member of that name.
+    pub fn unlike(&self, before: &Self) -> Vec<String> {
+        let mut names = Vec::new();
+        for (name, texts) in &self.0 {
+            let mut left = before.0.get(name).cloned().unwrap_or_default();
+            for text in texts {
+                match left.iter().position(|other| other == text) {
+                    Some(at) => drop(left.swap_remove(at)),
+                    None => names.push(name.clone()),
+                }
+            }
+        }
+        names
+    }
+}
+
+/// What a shard says, without the places of members.
+fn shard(workspace: &Workspace, id: &str) -> Result<String> {
+    let mut print = Command::new(workspace.toolchain.tool("llvm-dis")?);
+    print.current_dir(&workspace.path).arg(format!("{id}.thinlto.bc")).args(["-o", "-"]);
+    let text = String::from_utf8(succeed(&mut print)?.stdout).context("llvm-dis prints UTF-8")?;
+    let lines = text.lines().filter(|line| line.starts_with('^'));
+    Ok(lines.map(without_place).collect::<Vec<_>>().join("\n"))
+}
+
+/// A line without the number of `lib.a(member.o at 120)`.
+fn without_place(line: &str) -> String {
+    match line.split_once(" at ") {
+        Some((before, after)) if line.contains(": module: ") => {
+            let after = after.trim_start_matches(|digit: char| digit.is_ascii_digit());
+            format!("{before}{after}")
+        }
+        _ => line.to_owned(),
+    }
+}
+
+/// What a module is called, wherever it lies: `u1` of `o/u1.o`, `liba.a(u1.o at 78)` and `members/liba.a/u1.o`.
+fn stem(id: &str) -> &str {
+    let name = id.rsplit(['/', '(']).next().unwrap_or(id);
+    name.split('.').next().unwrap_or(name)
+}
+
+/// The backends that ran, of the events that `--json` prints.
+pub fn ran(events: &str) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for line in events.lines() {
+        let event: Value =
+            serde_json::from_str(line).with_context(|| format!("--json prints a line `{line}`"))?;
+        if event["event"] == "finish" && event["kind"] == "opt" && event["origin"] == "ran" {
+            names.push(stem(event["label"].as_str().context("a finished action has a label")?).to_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,260 @@
+//! `campaign edits`: random programs that are edited and linked again, against a fresh link of the same command in a copy
+//! of the directory; and the backends that ran, against those whose shard differs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs::{self, File};
+use std::sync::Mutex;
+use std::time::SystemTime;
+
+use anyhow::{Context, Result};
+
+use super::backends::{Backends, ran};
+use super::change::{Also, change, prepare};
+use super::generate;
+use super::line;
+use super::links::{Request, each, explain};
+use super::model::Program;
+use super::outcome::{difference, outcome, save_commands};
+use super::random::Random;
+use super::ways::{ONE_LLD, TWO_STEP, Way};
+use super::workspace::Workspace;
+use crate::toolchain::Toolchain;
+
+/// The ways whose relinks are compared with their fresh links.
+const WAYS: [Way; 2] = [ONE_LLD, TWO_STEP];
+
+/// How many edits each program gets.
+const EDITS: usize = 5;
+
+/// What was counted of one way.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Counts {
+    /// Relinks.
+    pub relinks: usize,
+    /// Relinks that differ from a fresh link, by kind.
+    pub stale: BTreeMap<&'static str, usize>,
+    /// Relinks whose backends were counted.
+    pub counted: usize,
+    /// Backends of those links.
+    pub backends: usize,
+    /// Backends that ran in those links.
+    pub ran: usize,
+    /// Backends whose shard differs from the one before, in those links.
+    pub changed: usize,
+    /// Links in which others ran than those.
+    pub unequal: usize,
+}
+
+/// What came of all edits.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// How often each edit was made.
+    pub edits: BTreeMap<&'static str, usize>,
+    /// By the way's name.
+    pub ways: BTreeMap<&'static str, Counts>,
+    /// What differs, and after which edit.
+    pub messages: Vec<String>,
+}
+
+impl Found {
+    /// The counts of a way.
+    pub fn of(&self, way: Way) -> Counts {
+        self.ways.get(way.name).cloned().unwrap_or_default()
+    }
+
+    /// The counts as a table.
+    pub fn table(&self) -> String {
+        let number: usize = self.edits.values().sum();
+        let list: Vec<String> = self.edits.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        let mut text = format!("{number} edits: {}\n", list.join(", "));
+        let head = ["relinks", "stale", "counted", "backends", "changed", "ran", "unequal"];
+        let _ = writeln!(text, "{:<20} {}", "way", head.map(|name| format!("{name:>8}")).join(" "));
+        for way in WAYS {
+            let counts = self.of(way);
+            let stale = counts.stale.values().sum();
+            let row = [
+                counts.relinks,
+                stale,
+                counts.counted,
+                counts.backends,
+                counts.changed,
+                counts.ran,
+                counts.unequal,
+            ];
+            let row = row.map(|number| format!("{number:>8}")).join(" ");
+            let _ = writeln!(text, "{:<20} {row}", way.name);
+        }
+        text
+    }
+
+    fn add(&mut self, one: Self) {
+        for (name, count) in one.edits {
+            *self.edits.entry(name).or_default() += count;
+        }
+        for (name, counts) in one.ways {
+            let all = self.ways.entry(name).or_default();
+            all.relinks += counts.relinks;
+            all.counted += counts.counted;
+            all.backends += counts.backends;
+            all.ran += counts.ran;
+            all.changed += counts.changed;
+            all.unequal += counts.unequal;
+            for (kind, number) in counts.stale {
+                *all.stale.entry(kind).or_default() += number;
+            }
+        }
+        for message in one.messages {
+            println!("{message}");
+            self.messages.push(message);
+        }
+    }
+}
+
+/// Runs the campaign: `count` edits, so many of each program; tells each difference as it is found.
+pub fn edits(request: &Request, toolchain: Toolchain) -> Result<Found> {
+    let found = Mutex::new(Found::default());
+    let programs =
+        Request { count: request.count.div_ceil(EDITS), directory: request.directory.clone(), ..*request };
+    each(&programs, |seed| {
+        let left = request.count - (seed - request.seed) as usize * EDITS;
+        let one = edit(request, toolchain, seed, left.min(EDITS))?;
+        found.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).add(one);
+        Ok(())
+    })?;
+    Ok(found.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+}
+
+/// A program in its directory, and what the links of it had.
+struct Edited {
+    seed: u64,
+    program: Program,
+    workspace: Workspace,
+    /// By the way's name, the backends of its last link, if that succeeded.
+    before: BTreeMap<&'static str, Backends>,
+    found: Found,
+}
+
+fn edit(request: &Request, toolchain: Toolchain, seed: u64, count: usize) -> Result<Found> {
+    let mut program = generate::program(seed);
+    // Other numbers than those of the program.
+    let mut random = Random::new(!seed);
+    prepare(&mut random, &mut program);
+    let workspace = Workspace::create(request.directory.join(format!("edit-{seed}")), toolchain)?;
+    let mut edited = Edited { seed, program, workspace, before: BTreeMap::new(), found: Found::default() };
+    edited.link("nothing")?;
+    for number in 1..=count {
+        let mut next = edited.program.clone();
+        let (name, also) = change(&mut random, &mut next);
+        *edited.found.edits.entry(name).or_default() += 1;
+        edited.workspace.commands.push(format!("echo edit {number}: {name}"));
+        edited.program = next;
+        edited.also(&mut random, also)?;
+        edited.link(name)?;
+    }
+    save_commands(&edited.workspace)?;
+    if !request.keep {
+        fs::remove_dir_all(&edited.workspace.path)?;
+    }
+    Ok(edited.found)
+}
+
+impl Edited {
+    /// Touches an input, or removes an output of every way.
+    fn also(&mut self, random: &mut Random, also: Also) -> Result<()> {
+        match also {
+            Also::Nothing => {}
+            Also::Touch => {
+                let objects = self.program.units.iter().map(|unit| unit.object.clone());
+                let archives = self.program.archives.iter().map(|library| format!("lib{}.a", library.name));
+                let shared = self.program.shared.iter().map(|library| format!("lib{}.so", library.name));
+                let files = line::files(&self.program).into_keys().map(str::to_owned);
+                let all: Vec<String> = objects.chain(archives).chain(shared).chain(files).collect();
+                let path = random.pick(&all).context("a program has units")?;
+                let path = self.workspace.path.join(path);
+                File::options().append(true).open(&path)?.set_modified(SystemTime::now())?;
+            }
+            Also::Delete => {
+                let map = self.program.options.map && random.chance(50);
+                for way in WAYS {
+                    let output = line::output(&self.program, way.dir);
+                    let path = self.workspace.path.join(if map { format!("{output}.map") } else { output });
+                    // There is none after a link that failed.
+                    let _ = fs::remove_file(path);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds, links in each way, and compares with a fresh link.
+    fn link(&mut self, edit: &'static str) -> Result<()> {
+        self.workspace.build(&self.program)?;
+        let mut backends: Option<Backends> = None;
+        for way in WAYS {
+            let more: &[&str] = if way.keeps { &["--json"] } else { &[] };
+            let again = outcome(&self.program, &mut self.workspace, way, more)?;
+            let path = self.workspace.path.with_extension("fresh");
+            let mut fresh = self.workspace.copy(path)?;
+            let oracle = outcome(&self.program, &mut fresh, way, &[])?;
+            let kind = difference(&again, &oracle);
+            self.found.ways.entry(way.name).or_default().relinks += 1;
+            if let Some(kind) = kind {
+                self.tell(way, edit, kind.name(), &explain(kind, &again, &oracle));
+            } else if again.bytes != oracle.bytes {
+                self.tell(way, edit, "bytes", "");
+            } else if again.error.is_none() && self.lacks_map(way) {
+                self.tell(way, edit, "map", "  there is no map file\n");
+            }
+            if way.keeps && again.error.is_none() {
+                let backends = match &backends {
+                    Some(backends) => backends.clone(),
+                    None => backends.insert(Backends::of(&self.program, &fresh)?).clone(),
+                };
+                self.count(way, edit, &again.events, backends)?;
+            } else {
+                self.before.remove(way.name);
+            }
+            fs::remove_dir_all(&fresh.path)?;
+        }
+        Ok(())
+    }
+
+    fn lacks_map(&self, way: Way) -> bool {
+        let map = format!("{}.map", line::output(&self.program, way.dir));
+        self.program.options.map && !self.workspace.path.join(map).exists()
+    }
+
+    /// Compares the backends that ran with those whose shard differs from that of the link before.
+    fn count(&mut self, way: Way, edit: &'static str, events: &str, backends: Backends) -> Result<()> {
+        let ran = ran(events)?;
+        let number = backends.number();
+        let Some(before) = self.before.insert(way.name, backends.clone()) else { return Ok(()) };
+        let changed = backends.unlike(&before);
+        let counts = self.found.ways.entry(way.name).or_default();
+        counts.counted += 1;
+        counts.backends += number;
+        counts.ran += ran.len();
+        counts.changed += changed.len();
+        if ran != changed {
+            counts.unequal += 1;
+            let text = format!("  ran: {}\n  changed: {}\n", ran.join(" "), changed.join(" "));
+            self.message(way, edit, "backends", &text);
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, way: Way, edit: &'static str, kind: &'static str, text: &str) {
+        *self.found.ways.entry(way.name).or_default().stale.entry(kind).or_default() += 1;
+        self.message(way, edit, kind, text);
+    }
+
+    fn message(&mut self, way: Way, edit: &str, kind: &str, text: &str) {
+        let (seed, number) = (self.seed, self.found.edits.values().sum::<usize>());
+        self.found.messages.push(format!(
+            "seed {seed}, edit {number} ({edit}): {}: {kind}\n{text}  again: cargo xtask campaign edits --seed {seed} \
+             --count {number} --keep DIR\n",
+            way.name
+        ));
+    }
+}

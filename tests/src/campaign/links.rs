@@ -1,0 +1,221 @@
+//! `campaign links`: random programs, each linked in every way, run and compared with the oracles.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::{Result, bail};
+
+use super::generate;
+use super::outcome::{Difference, Outcome, difference, outcome, same_bytes, save_commands};
+use super::ways::{By, DTLTO, IN_PROCESS, ONE_LLD, TWO_STEP, Way};
+use super::workspace::Workspace;
+use crate::toolchain::Toolchain;
+
+/// The ways that are compared with [`IN_PROCESS`].
+const WAYS: [Way; 3] = [DTLTO, ONE_LLD, TWO_STEP];
+
+/// What to do.
+#[derive(Debug)]
+pub struct Request {
+    /// The first seed.
+    pub seed: u64,
+    /// How many seeds from there.
+    pub count: usize,
+    /// How many programs at a time.
+    pub jobs: usize,
+    /// Where programs are made.
+    pub directory: PathBuf,
+    /// Whether they stay.
+    pub keep: bool,
+}
+
+/// What was counted of one way.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Counts {
+    /// Links in which it differs, by kind.
+    pub differences: BTreeMap<&'static str, usize>,
+    /// Programs that were compared byte for byte.
+    pub compared: usize,
+}
+
+/// What came of all links.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Links.
+    pub links: usize,
+    /// Links that lld refuses.
+    pub refused: usize,
+    /// By the way's name.
+    pub ways: BTreeMap<&'static str, Counts>,
+    /// What differs, and in which link.
+    pub messages: Vec<String>,
+}
+
+impl Found {
+    /// How often a way differs in one of these kinds.
+    pub fn differing(&self, way: Way, kinds: &[&str]) -> usize {
+        let counts = self.ways.get(way.name);
+        let number =
+            |kind: &&str| counts.and_then(|counts| counts.differences.get(kind)).copied().unwrap_or(0);
+        kinds.iter().map(number).sum()
+    }
+
+    /// The counts as a table.
+    pub fn table(&self) -> String {
+        let mut text = format!("{} links, of which lld refuses {}\n", self.links, self.refused);
+        let _ = writeln!(
+            text,
+            "{:<20} {:>7} {:>10} {:>11} {:>6}",
+            "way", "status", "behaviour", "order only", "bytes"
+        );
+        for way in WAYS {
+            let number = |kind| self.differing(way, &[kind]).to_string();
+            let compared = self.ways.get(way.name).map_or(0, |counts| counts.compared);
+            let bytes =
+                if compared > 0 { format!("{} of {compared}", number("bytes")) } else { "-".to_owned() };
+            let _ = writeln!(
+                text,
+                "{:<20} {:>7} {:>10} {:>11} {bytes:>6}",
+                way.name,
+                number("status"),
+                number("behaviour"),
+                number("order")
+            );
+        }
+        text
+    }
+}
+
+/// Runs the campaign; tells each difference as it is found.
+pub fn links(request: &Request, toolchain: Toolchain) -> Result<Found> {
+    let found = Mutex::new(Found::default());
+    each(request, |seed| {
+        let one = link(request, toolchain, seed)?;
+        let mut all = found.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        all.add(one);
+        Ok(())
+    })?;
+    Ok(found.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+}
+
+/// Calls a function for each seed, so many at a time; stops at the first error.
+pub(super) fn each(request: &Request, work: impl Fn(u64) -> Result<()> + Sync) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let worker = || -> Result<()> {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= request.count {
+                    return Ok(());
+                }
+                let seed = request.seed + number as u64;
+                if let Err(error) = work(seed) {
+                    next.store(request.count, Ordering::Relaxed);
+                    bail!("seed {seed}: {error:#}");
+                }
+            }
+        };
+        let workers: Vec<_> = (0..request.jobs.max(1)).map(|_| scope.spawn(worker)).collect();
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
+    let program = generate::program(seed);
+    let mut workspace = Workspace::create(request.directory.join(format!("link-{seed}")), toolchain)?;
+    workspace.build(&program)?;
+    let oracle = outcome(&program, &mut workspace, IN_PROCESS, &[])?;
+    let mut found = Found { links: 1, refused: usize::from(oracle.error.is_some()), ..Found::default() };
+    let mut bytes: Option<Outcome> = None;
+    for way in WAYS {
+        let outcome = outcome(&program, &mut workspace, way, &[])?;
+        let mut counts = Counts::default();
+        let mut tell = |kind: &'static str, text: String| {
+            *counts.differences.entry(kind).or_default() += 1;
+            found.messages.push(format!(
+                "seed {seed}: {}: {kind}\n{text}  again: cargo xtask campaign links --seed {seed} --count 1 --keep DIR\n",
+                way.name
+            ));
+        };
+        let kind = difference(&outcome, &oracle);
+        if let Some(kind) = kind {
+            tell(kind.name(), explain(kind, &outcome, &oracle));
+        }
+        match &bytes {
+            // Programs that behave otherwise have other bytes.
+            Some(bytes) if way.exact && bytes.error.is_none() && outcome.error.is_none() => {
+                if !same_bytes(&outcome, bytes) {
+                    tell("bytes", String::new());
+                }
+                counts.compared = 1;
+            }
+            _ => {}
+        }
+        found.ways.insert(way.name, counts);
+        if way.by == By::Distributor {
+            bytes = Some(outcome);
+        }
+    }
+    save_commands(&workspace)?;
+    if !request.keep {
+        fs::remove_dir_all(&workspace.path)?;
+    }
+    Ok(found)
+}
+
+impl Found {
+    fn add(&mut self, one: Self) {
+        self.links += one.links;
+        self.refused += one.refused;
+        for (name, counts) in one.ways {
+            let all = self.ways.entry(name).or_default();
+            all.compared += counts.compared;
+            for (kind, number) in counts.differences {
+                *all.differences.entry(kind).or_default() += number;
+            }
+        }
+        for message in one.messages {
+            println!("{message}");
+            self.messages.push(message);
+        }
+    }
+}
+
+impl Difference {
+    /// The name of the table's column.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Behaviour => "behaviour",
+            Self::Order => "order",
+        }
+    }
+}
+
+/// The first line in which two outcomes differ, or the complaint of the one that failed.
+pub(super) fn explain(kind: Difference, found: &Outcome, oracle: &Outcome) -> String {
+    if kind == Difference::Status {
+        let said = |outcome: &Outcome| {
+            let error = outcome.error.as_deref().unwrap_or("links");
+            error.lines().take(6).collect::<Vec<_>>().join("\n    ")
+        };
+        return format!("  found: {}\n  lld:   {}\n", said(found), said(oracle));
+    }
+    let (mut ours, mut theirs) = (found.said.lines(), oracle.said.lines());
+    loop {
+        match (ours.next(), theirs.next()) {
+            (None, None) => return String::new(),
+            (ours, theirs) if ours == theirs => {}
+            (ours, theirs) => {
+                return format!("  found: {}\n  lld:   {}\n", ours.unwrap_or("-"), theirs.unwrap_or("-"));
+            }
+        }
+    }
+}

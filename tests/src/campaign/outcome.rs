@@ -1,0 +1,117 @@
+//! What came of a link: whether it succeeded, what the program prints, how it ends, and its bytes; and how two of them differ.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::line;
+use super::model::{Kind, Program};
+use super::ways::Way;
+use super::workspace::Workspace;
+use crate::run::{capture, shown, succeed};
+
+/// What came of a link.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The linker's complaint, of a link that failed.
+    pub error: Option<String>,
+    /// What the program prints and how it ends.
+    pub said: String,
+    /// The program.
+    pub bytes: Vec<u8>,
+    /// What the link printed on standard output.
+    pub events: String,
+}
+
+/// How two outcomes differ; the first that holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Difference {
+    /// One link succeeds and the other fails.
+    Status,
+    /// The programs behave otherwise.
+    Behaviour,
+    /// Only the order differs in which constructors and destructors run.
+    Order,
+}
+
+/// Links in one way, and runs what was made.
+pub fn outcome(program: &Program, workspace: &mut Workspace, way: Way, more: &[&str]) -> Result<Outcome> {
+    let mut command = way.command(program, workspace, more)?;
+    workspace.commands.push(shown(&command));
+    let linked = capture(&mut command)?;
+    let events = String::from_utf8_lossy(&linked.stdout).into_owned();
+    if !linked.status.success() {
+        let error = format!("{}: {}", linked.status, String::from_utf8_lossy(&linked.stderr));
+        return Ok(Outcome { error: Some(error), said: String::new(), bytes: Vec::new(), events });
+    }
+    let output = workspace.path.join(line::output(program, way.dir));
+    let Ok(bytes) = fs::read(&output) else {
+        let error = Some(format!("success, and no {}", output.display()));
+        return Ok(Outcome { error, said: String::new(), bytes: Vec::new(), events });
+    };
+    Ok(Outcome { error: None, said: run(program, workspace, way)?, bytes, events })
+}
+
+fn run(program: &Program, workspace: &mut Workspace, way: Way) -> Result<String> {
+    let output = line::output(program, way.dir);
+    let mut start = output.clone();
+    if program.options.kind == Kind::Shared {
+        start = format!("{}/host", way.dir);
+        let mut host = workspace.tool("clang")?;
+        host.args(["-fuse-ld=lld", "host.o", &output, "-o", &start]).args([
+            "-Wl,-rpath,$ORIGIN",
+            "-Wl,-rpath,$ORIGIN/..",
+            "-Wl,--allow-shlib-undefined",
+        ]);
+        workspace.commands.push(shown(&host));
+        // A version script may hide what the host calls; that is the library's behaviour too.
+        let linked = capture(&mut host)?;
+        if !linked.status.success() {
+            return Ok(format!("the host does not link: {}", linked.status));
+        }
+    }
+    let mut command = Command::new(workspace.path.join(start));
+    command.current_dir(&workspace.path);
+    workspace.commands.push(shown(&command));
+    let ran = capture(&mut command)?;
+    let end = match ran.status.code() {
+        Some(code) => format!("exit code {code}"),
+        None => format!("signal {:?}", ran.status.signal()),
+    };
+    Ok(format!("{}{end}\n", String::from_utf8_lossy(&ran.stdout)))
+}
+
+/// How an outcome differs from that of an oracle, the bytes left aside.
+pub fn difference(found: &Outcome, oracle: &Outcome) -> Option<Difference> {
+    if found.error.is_some() != oracle.error.is_some() {
+        return Some(Difference::Status);
+    }
+    if found.said == oracle.said {
+        return None;
+    }
+    let same = in_any_order(&found.said) == in_any_order(&oracle.said);
+    Some(if same { Difference::Order } else { Difference::Behaviour })
+}
+
+/// The lines of constructors and destructors, sorted, and the others as they are.
+fn in_any_order(said: &str) -> (Vec<&str>, Vec<&str>) {
+    let is_constructor = |line: &&str| line.starts_with("ctor ") || line.starts_with("dtor ");
+    let (mut constructors, others): (Vec<&str>, Vec<&str>) = said.lines().partition(is_constructor);
+    constructors.sort_unstable();
+    (constructors, others)
+}
+
+/// Whether two programs have the same bytes.
+pub fn same_bytes(found: &Outcome, oracle: &Outcome) -> bool {
+    found.bytes == oracle.bytes
+}
+
+/// Makes sure that what was run by hand can be run again: the commands as a script.
+pub fn save_commands(workspace: &Workspace) -> Result<()> {
+    let text: String = workspace.commands.iter().map(|line| format!("({line})\n")).collect();
+    let path = workspace.path.join("commands.sh");
+    fs::write(&path, format!("#!/bin/sh\n{text}"))?;
+    succeed(Command::new("chmod").arg("+x").arg(&path)).map(drop)
+}

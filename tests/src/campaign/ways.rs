@@ -1,0 +1,87 @@
+//! The ways of linking one command, as data: lld in process, lld's DTLTO with the simplest distributor, and `distlto link`.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::line;
+use super::model::Program;
+use super::workspace::Workspace;
+use crate::{distlto, toolchain};
+
+/// A way of linking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Way {
+    /// What tables call it.
+    pub name: &'static str,
+    /// The directory that holds what it makes.
+    pub dir: &'static str,
+    /// Who links.
+    pub by: By,
+    /// Whether its programs are those of lld's DTLTO, byte for byte.
+    pub exact: bool,
+    /// Whether `--json` says what ran, and only what changed runs.
+    pub keeps: bool,
+}
+
+/// Who links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// lld alone.
+    Lld,
+    /// lld and a distributor that runs one job after the other.
+    Distributor,
+    /// `distlto link` with these options.
+    Distlto(&'static [&'static str]),
+}
+
+/// The linker does everything: the oracle of how programs behave.
+pub const IN_PROCESS: Way =
+    Way { name: "lld in process", dir: "by-lld", by: By::Lld, exact: false, keeps: false };
+
+/// lld's DTLTO: the oracle of a program's bytes.
+pub const DTLTO: Way =
+    Way { name: "lld's DTLTO", dir: "by-dtlto", by: By::Distributor, exact: true, keeps: false };
+
+/// One lld, whose distributor is ours.
+pub const ONE_LLD: Way = Way {
+    name: "distlto, one lld",
+    dir: "by-distlto",
+    by: By::Distlto(&["--dtlto"]),
+    exact: true,
+    keeps: false,
+};
+
+/// A thin link and a final link.
+pub const TWO_STEP: Way =
+    Way { name: "distlto, two steps", dir: "by-steps", by: By::Distlto(&[]), exact: false, keeps: true };
+
+impl Way {
+    /// The command that links a program with this way, ready to run.
+    pub fn command(self, program: &Program, workspace: &Workspace, more: &[&str]) -> Result<Command> {
+        fs::create_dir_all(workspace.path.join(self.dir))?;
+        let driver = workspace.toolchain.tool("clang")?;
+        let mut command = match self.by {
+            By::Lld | By::Distributor => Command::new(&driver),
+            By::Distlto(options) => {
+                distlto::distributor()?;
+                let mut command = Command::new(distlto::binary()?);
+                command.arg("link").args(options).args(more).arg("--").arg(&driver);
+                command
+            }
+        };
+        if self.by == By::Distributor {
+            let helper = toolchain::helper("distlto-test-distributor")?;
+            let helper = helper.to_str().context("the target directory's name is UTF-8")?;
+            command.arg(format!("-fthinlto-distributor={helper}"));
+            command.arg(format!("-Xthinlto-distributor={}/kept", self.dir));
+            command.args(line::left_out(program));
+        }
+        command.args(line::words(program, self.dir)).current_dir(&workspace.path);
+        for name in ["DISTLTO_CACHE", "DISTLTO_STATE", "DISTLTO_LINK_OPTIONS"] {
+            command.env_remove(name);
+        }
+        Ok(command)
+    }
+}
