@@ -37,7 +37,7 @@ impl std::ops::Add for Compared {
 pub fn check(case: &Case, toolchain: Toolchain) -> Result<Compared> {
     let folder = build(case, toolchain)?;
     if let Some(text) = case.fails.as_ref().or(case.refused.as_ref()) {
-        return refuses(case, &folder, text, toolchain);
+        return refuses(case, &folder, text);
     }
     let oracle = outcome(case, &folder, Way::InProcess)?;
     let dtlto = toolchain.has_dtlto() && case.without_dtlto.is_none();
@@ -171,22 +171,15 @@ fn unchanged_by_relink(case: &Case, folder: &Folder, way: Way) -> Result<()> {
     Ok(())
 }
 
-/// distlto fails with the expected text and leaves no program. Where only the two-step way refuses, the linker does not.
-fn refuses(case: &Case, folder: &Folder, text: &str, toolchain: Toolchain) -> Result<Compared> {
-    let ways = match &case.fails {
-        Some(_) => {
-            fail(&mut Way::InProcess.command(case, folder)?)?;
-            vec![Way::Distlto, Way::TwoStep]
-        }
-        None => {
-            let oracle = outcome(case, folder, Way::InProcess)?;
-            if toolchain.has_dtlto() {
-                links_alike(case, folder, Way::Distlto, &oracle, false)?;
-            }
-            vec![Way::TwoStep]
-        }
-    };
-    for way in ways {
+/// distlto fails with the expected text and leaves no program; where all ways must fail, the linker fails too.
+fn refuses(case: &Case, folder: &Folder, text: &str) -> Result<Compared> {
+    let mut plain = Way::InProcess.command(case, folder)?;
+    if case.fails.is_some() {
+        fail(&mut plain)?;
+    } else {
+        succeed(&mut plain)?;
+    }
+    for way in [Way::Distlto, Way::TwoStep] {
         let mut command = way.command(case, folder)?;
         let (_, said) = fail(&mut command)?;
         let shown = shown(&command);

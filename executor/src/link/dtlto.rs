@@ -11,6 +11,7 @@ mod hand_over;
 mod kept;
 mod leaves;
 mod line;
+mod messages;
 mod names;
 mod sweep;
 
@@ -48,6 +49,7 @@ use hand_over::HandOver;
 pub use hand_over::serve;
 use kept::Kept;
 use line::Line;
+use messages::Messages;
 
 /// How a link by the linker ended.
 pub(super) enum End {
@@ -148,6 +150,8 @@ struct Linked {
     finished: Finished,
     reads: Reads,
     ran: Option<Result<Ran, LinkError>>,
+    /// Whether the linker has failed by a defect of its own.
+    lost_archive: bool,
 }
 
 impl Link<'_> {
@@ -171,14 +175,17 @@ impl Link<'_> {
             Some(ran) if ran.code != 0 => (ran.code, Some(ran)),
             ran => (code, ran),
         };
+        if linked.lost_archive && code != 0 {
+            return Ok(End::TwoStep("the linker loses archives that a linker script names".to_owned()));
+        }
         let Some(ran) = ran else {
             if code == 0 {
-                line.commit(false)?;
+                line.commit(false, true)?;
             }
             return Ok(End::Done(super::End::Needless(code)));
         };
         if code == 0 {
-            line.commit(true)?;
+            line.commit(true, ran.modules.iter().any(|module| module.ran))?;
         }
         leaves::leave(self, &line, &records, &ran, linked.reads, code)?;
         session.teller.conclude(&line.output.to_string_lossy(), Some(&ran.graph), None);
@@ -205,11 +212,14 @@ impl Link<'_> {
         let (over, ended) =
             rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| start(error.into()))?;
         let waits = AtomicBool::new(false);
+        let messages = Messages::new();
         let (frontends, kept) = (Frontends::default(), Kept::load(session.directory));
         thread::scope(|scope| {
             let linker = scope.spawn(|| {
                 let _ended = ended;
-                let finished = process::run_through(&command, spawner, session.cancel, GRACE);
+                let finished = process::run_through(&command, spawner, session.cancel, GRACE, &|text| {
+                    messages.take(text)
+                });
                 // Nobody is left to take what backends make.
                 if waits.load(Ordering::SeqCst) {
                     session.cancel.cancel(None);
@@ -232,6 +242,7 @@ impl Link<'_> {
             while let News::Request = wait_for_news(hand_over, &over).map_err(&start)? {
                 let request = hand_over.accept().map_err(&start)?;
                 session.teller.had_phase("thin link", begun);
+                messages.release();
                 waits.store(true, Ordering::SeqCst);
                 sweep::note(session, &request.job_file)?;
                 let result = backends.run(&request.job_file);
@@ -249,7 +260,11 @@ impl Link<'_> {
             if let Some(start) = asked {
                 session.teller.phase(Phase { name: "final link", start, end: Some(Instant::now()) });
             }
-            Ok(Linked { finished: finished.map_err(start)?, reads, ran })
+            let lost_archive = messages.tell_of_a_lost_archive();
+            if !lost_archive {
+                messages.release();
+            }
+            Ok(Linked { finished: finished.map_err(start)?, reads, ran, lost_archive })
         })
     }
 

@@ -4,7 +4,8 @@
 //! noticed by `unchanged`. What cannot be known is a doubt, and with a doubt nothing is recorded. Knows nothing of how a
 //! link is done.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -95,7 +96,8 @@ impl Reads {
         paths: impl IntoIterator<Item = PathBuf>,
         look: impl Fn(&Path) -> Option<(FileState, Vec<PathBuf>)> + Sync,
     ) -> Vec<PathBuf> {
-        let mut new: Vec<PathBuf> = paths.into_iter().filter(|path| self.is_new(path)).collect();
+        let paths = paths.into_iter().map(|path| self.behind_alias(path));
+        let mut new: Vec<PathBuf> = paths.filter(|path| self.is_new(path)).collect();
         new.sort_unstable();
         new.dedup();
         let looked: Vec<_> = new.par_iter().with_min_len(64).map(|path| look(path)).collect();
@@ -113,7 +115,12 @@ impl Reads {
     }
 
     fn is_new(&self, path: &Path) -> bool {
-        !self.files.contains_key(path) && (!path.starts_with(&self.own) || path.is_symlink())
+        !self.files.contains_key(path) && !path.starts_with(&self.own)
+    }
+
+    /// The input that a symbolic link of our own leads to.
+    fn behind_alias(&self, path: PathBuf) -> PathBuf {
+        if path.starts_with(&self.own) { fs::read_link(&path).unwrap_or(path) } else { path }
     }
 
     /// Places where something was looked for in vain. One that holds something was passed over for another reason.
@@ -151,7 +158,9 @@ impl Reads {
             return self.doubt("the linker's dependency file cannot be read");
         };
         let search = Search::of(arguments);
-        let files: Vec<PathBuf> = read.files.iter().map(|file| path_of(file)).collect();
+        let garbled: HashSet<Word> = self.files.keys().filter_map(|path| with_slashes(path)).collect();
+        let files = read.files.iter().filter(|file| !garbled.contains(*file));
+        let files: Vec<PathBuf> = files.map(|file| path_of(file)).collect();
         let found: Vec<_> = files.iter().filter(|path| self.is_new(path)).cloned().collect();
         self.absent(found.iter().flat_map(|path| search.before(path)));
         self.files(files);
@@ -219,6 +228,13 @@ impl Reads {
     pub(super) fn environment_matters(&self) -> bool {
         self.environment
     }
+}
+
+/// A name with backslashes as lld writes it into a dependency file, where it has any.
+fn with_slashes(path: &Path) -> Option<Word> {
+    let name = path.as_os_str().as_encoded_bytes();
+    let slashed = || name.iter().map(|&byte| if byte == b'\\' { b'/' } else { byte }).collect();
+    name.contains(&b'\\').then(slashed)
 }
 
 /// The places of a name in the directories of a variable, before the one where it was found, if it was found there.

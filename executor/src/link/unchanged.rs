@@ -118,7 +118,7 @@ pub fn touch_all(outputs: &Outputs) -> Result<(), IoError> {
 
 /// Sets a file's time of modification to this moment. One that may not be touched is left alone: it asks for the link
 /// again, which does no harm.
-fn touch(path: &Path) -> Result<(), IoError> {
+pub fn touch(path: &Path) -> Result<(), IoError> {
     let now = Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
         last_modification: Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },

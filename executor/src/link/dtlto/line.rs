@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use camino::Utf8PathBuf;
@@ -19,11 +20,12 @@ use distlto_planner::link_line::{Argument, LinkOption, last_value, options};
 use distlto_planner::module::Summary;
 use distlto_planner::options::Files;
 use distlto_planner::words::{Word, lossy, path_of};
+use distlto_prepare::input::Input;
 use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, remove, write_atomically};
 
 use super::backends::Compilation;
 use super::hand_over::HandOver;
-use crate::link::{LinkError, Session};
+use crate::link::{LinkError, Session, unchanged};
 
 /// Where the linker says what it has read, in the state directory.
 const DEPENDENCIES: &str = "dependencies";
@@ -81,8 +83,9 @@ impl Line {
         })
     }
 
-    /// Puts what the linker wrote into place. A link with backends has written a program.
-    pub fn commit(&self, has_backends: bool) -> Result<(), LinkError> {
+    /// Puts what the linker wrote into place. A link with backends has written a program. One that compiled nothing may
+    /// have made the program that is there, which then stays, as new as the build system expects it.
+    pub fn commit(&self, has_backends: bool, compiled: bool) -> Result<(), LinkError> {
         let written = fs::metadata(&self.staged).is_ok_and(|found| found.len() > 0);
         if !written {
             let (linker, output) = (self.linker.clone(), self.output.clone());
@@ -96,6 +99,10 @@ impl Line {
                 let at = |path: &Path| [path.as_os_str().as_bytes(), ending.as_bytes()].concat();
                 let to = path_of(&at(&self.output));
                 fs::rename(path_of(&at(&self.staged)), &to).map_err(IoError::on("rename into place", &to))?;
+            }
+            if !compiled && same_file(&self.staged, &self.output) {
+                remove(&self.staged)?;
+                return Ok(unchanged::touch(&self.output)?);
             }
             fs::rename(&self.staged, &self.output).map_err(IoError::on("rename into place", &self.output))?;
         }
@@ -120,6 +127,18 @@ impl Line {
             return fs::write(wanted, text).map_err(IoError::on("write", wanted));
         }
         write_atomically(wanted, &text)
+    }
+}
+
+/// Whether two files have one content and one mode.
+fn same_file(one: &Path, other: &Path) -> bool {
+    let kind = |path: &Path| fs::symlink_metadata(path).ok().map(|found| (found.len(), found.mode()));
+    let content = |path: &Path| Input::open(path).ok();
+    match (kind(one), kind(other)) {
+        (Some(first), Some(second)) if first == second => {
+            matches!((content(one), content(other)), (Some(first), Some(second)) if *first == *second)
+        }
+        _ => false,
     }
 }
 
