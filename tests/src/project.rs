@@ -61,7 +61,7 @@ impl Project {
         project.script(
             "ld.lld",
             &format!(
-                "case \" $* \" in *thinlto-index-only*|*--version*) ;; *) echo link >> '{log}' ;; esac\nexec '{linker}' \"$@\"\n",
+                "case \" $* \" in *thinlto-index-only*|*--version*|*--help*) ;; *) echo link >> '{log}' ;; esac\nexec '{linker}' \"$@\"\n",
                 log = project.log().display(),
             ),
         )?;

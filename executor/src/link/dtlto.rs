@@ -92,7 +92,7 @@ fn look(session: &Session<'_>) -> Result<Looked, LinkError> {
         return Ok(Looked::End(End::Done(super::End::AsItIs)));
     }
     if let Some(odd) = line::odd_name(&arguments) {
-        return Ok(Looked::End(End::TwoStep(format!("a linker with DTLTO cannot spell the name {odd}"))));
+        return Ok(Looked::End(End::TwoStep(cannot_spell(&odd))));
     }
     if session.is_known {
         line::check_inputs(&arguments)?;
@@ -117,6 +117,10 @@ fn look(session: &Session<'_>) -> Result<Looked, LinkError> {
         return Ok(Looked::End(End::Done(super::End::AsItIs)));
     }
     Ok(Looked::Found(bitcode))
+}
+
+fn cannot_spell(name: &str) -> String {
+    format!("a linker with DTLTO cannot spell the name {name}")
 }
 
 fn without_dtlto(session: &Session<'_>) -> String {
@@ -150,8 +154,8 @@ struct Linked {
     finished: Finished,
     reads: Reads,
     ran: Option<Result<Ran, LinkError>>,
-    /// Whether the linker has failed by a defect of its own.
-    lost_archive: bool,
+    /// Why the linker cannot do this link, if that is so.
+    unable: Option<String>,
 }
 
 impl Link<'_> {
@@ -175,8 +179,8 @@ impl Link<'_> {
             Some(ran) if ran.code != 0 => (ran.code, Some(ran)),
             ran => (code, ran),
         };
-        if linked.lost_archive && code != 0 {
-            return Ok(End::TwoStep("the linker loses archives that a linker script names".to_owned()));
+        if let Some(reason) = linked.unable.filter(|_| code != 0) {
+            return Ok(End::TwoStep(reason));
         }
         let Some(ran) = ran else {
             if code == 0 {
@@ -239,13 +243,20 @@ impl Link<'_> {
             let reads = leaves::known_reads(self);
             let mut ran = None;
             let mut asked = None;
+            let mut unable = None;
             while let News::Request = wait_for_news(hand_over, &over).map_err(&start)? {
                 let request = hand_over.accept().map_err(&start)?;
                 session.teller.had_phase("thin link", begun);
+                sweep::note(session, &request.job_file)?;
+                let jobs = backends.read(&request.job_file);
+                if let Some(odd) = jobs.as_ref().ok().and_then(|jobs| jobs.odd_name()) {
+                    unable = Some(cannot_spell(odd));
+                    request.answer(1);
+                    continue;
+                }
                 messages.release();
                 waits.store(true, Ordering::SeqCst);
-                sweep::note(session, &request.job_file)?;
-                let result = backends.run(&request.job_file);
+                let result = jobs.and_then(|jobs| backends.run(&jobs));
                 waits.store(false, Ordering::SeqCst);
                 let code = result.as_ref().map_or(1, |ran| ran.code);
                 if code == 0 {
@@ -260,11 +271,13 @@ impl Link<'_> {
             if let Some(start) = asked {
                 session.teller.phase(Phase { name: "final link", start, end: Some(Instant::now()) });
             }
-            let lost_archive = messages.tell_of_a_lost_archive();
-            if !lost_archive {
+            if messages.tell_of_a_lost_archive() {
+                unable = Some("the linker loses archives that a linker script names".to_owned());
+            }
+            if unable.is_none() {
                 messages.release();
             }
-            Ok(Linked { finished: finished.map_err(start)?, reads, ran, lost_archive })
+            Ok(Linked { finished: finished.map_err(start)?, reads, ran, unable })
         })
     }
 

@@ -12,6 +12,7 @@ use std::fs;
 use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use distlto_planner::alias::needs_alias;
 use distlto_planner::backend_flags::{BackendFlags, Names};
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::dtlto::{self, JobFile};
@@ -70,6 +71,21 @@ pub struct Module {
     pub ran: bool,
 }
 
+/// What lld hands over.
+pub struct Jobs {
+    file: JobFile,
+    /// lld's process number, where the job file's name has it.
+    process: Option<u32>,
+}
+
+impl Jobs {
+    /// A module whose name lld cannot spell in a job file or a shard.
+    pub fn odd_name(&self) -> Option<&str> {
+        let modules = self.file.jobs.iter().map(|&job| self.file.module(job));
+        modules.into_iter().find(|module| needs_alias(Path::new(module)))
+    }
+}
+
 /// How the backends of a link went.
 pub struct Ran {
     /// For the linker: 0 when all objects are in their places.
@@ -89,15 +105,19 @@ pub struct Backends<'a> {
 }
 
 impl Backends<'_> {
-    /// Has the objects of a job file be where lld wants them.
-    pub fn run(&self, job_file: &Path) -> Result<Ran, LinkError> {
-        let name = job_file.to_string_lossy().into_owned();
-        let file = dtlto::read(&Input::open(job_file)?, &name)?;
+    /// Reads a job file.
+    pub fn read(&self, job_file: &Path) -> Result<Jobs, LinkError> {
+        let file = dtlto::read(&Input::open(job_file)?, &job_file.to_string_lossy())?;
         let process = job_file.file_name().and_then(|name| temporaries::process_of(name.to_str()?));
-        let mut modules = self.modules(&file, process);
+        Ok(Jobs { file, process })
+    }
+
+    /// Has the objects of a job file be where lld wants them.
+    pub fn run(&self, jobs: &Jobs) -> Result<Ran, LinkError> {
+        let mut modules = self.modules(&jobs.file, jobs.process);
         self.find_kept(&mut modules)?;
         let (graph, actions) = self.graph(&modules);
-        let (code, made) = self.compile(&graph, &actions, &modules, process)?;
+        let (code, made) = self.compile(&graph, &actions, &modules, jobs.process)?;
         for (number, object) in made {
             modules[number].object = object;
             modules[number].ran = true;

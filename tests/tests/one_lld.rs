@@ -1,8 +1,7 @@
-//! `distlto link --dtlto`: what lld hands to a distributor is the same in every link, its own distributor is used, what
-//! lld leaves out is said, and a link ends as every other. That objects are those of `distlto link` is checked for every
-//! case of `cases/` by `programs.rs`.
+//! A link by one lld: members of archives are known by content, what lld leaves out reaches backends, and a link ends as
+//! every other. That programs and objects are those of lld's own DTLTO is checked for every case of `cases/` by
+//! `programs.rs`, and for random programs by `campaign.rs`.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -41,7 +40,7 @@ const INPUTS: [&str; 6] =
 
 /// Compiles [`MIXED`], archives it, and gives the folder.
 fn mixed(name: &str) -> Result<Folder> {
-    let folder = Folder::create(Toolchain::from_env()?, &format!("link-dtlto/{name}"))?;
+    let folder = Folder::create(Toolchain::from_env()?, &format!("one-lld/{name}"))?;
     for (source, text) in MIXED.iter().chain([&KEPT]) {
         folder.write(source, text)?;
         let object = source.replace(".cpp", ".o");
@@ -58,51 +57,11 @@ fn mixed(name: &str) -> Result<Folder> {
 
 /// The link of [`mixed`] with options of `distlto link` and further words for clang.
 fn link_mixed(folder: &Folder, options: &[&str], more: &[&str]) -> Result<Command> {
-    let mut command = Command::new(distlto_and_distributor()?);
+    let mut command = Command::new(distlto::binary()?);
     command.arg("link").args(options).arg("--").arg(folder.toolchain.tool("clang++")?);
     command.args(["-O2", "-g", "-flto=thin", "-fuse-ld=lld"]).args(INPUTS).arg("-Wl,--no-whole-archive");
     command.args(more).current_dir(&folder.path);
     Ok(command)
-}
-
-/// `distlto`, with `distlto-distribute` beside it.
-fn distlto_and_distributor() -> Result<PathBuf> {
-    distlto::distributor()?;
-    Ok(distlto::binary()?.to_owned())
-}
-
-/// A distributor that keeps the job file and all shards in `DIR` and then has another one run the jobs.
-fn keeping_distributor(folder: &Folder) -> Result<String> {
-    let distribute = distlto::distributor()?;
-    let script = format!(
-        "#!/bin/sh\nmkdir -p \"$1\"\nkept=$1; shift\nfor file; do :; done\ncp \"$file\" \"$kept\"\n\
-         cp \"${{file%/*}}\"/*.thinlto.bc \"$kept\"\nexec '{}' \"$@\"\n",
-        distribute.display()
-    );
-    let path = folder.write("keeping-distributor", script)?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
-    path.into_os_string().into_string().ok().context("the target directory's name is UTF-8")
-}
-
-/// What [`keeping_distributor`] kept, without lld's process number, which is in the job file's own name.
-fn kept(dir: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
-    let names: Vec<String> = fs::read_dir(dir)
-        .with_context(|| format!("cannot list {}", dir.display()))?
-        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-        .collect::<Result<_>>()?;
-    let head = names.iter().find_map(|name| name.strip_suffix(".dist-file.json"));
-    let process = head.and_then(|head| head.rsplit('.').next()).context("no job file was kept")?;
-    let without = |text: &str| text.replace(&format!(".{process}."), ".");
-    let mut files = BTreeMap::new();
-    for name in &names {
-        let bytes = fs::read(dir.join(name))?;
-        let bytes = match name.ends_with(".json") {
-            true => without(&String::from_utf8(bytes)?).into_bytes(),
-            false => bytes,
-        };
-        files.insert(without(name), bytes);
-    }
-    Ok(files)
 }
 
 fn says(folder: &Folder, program: &str) -> Result<String> {
@@ -110,87 +69,74 @@ fn says(folder: &Folder, program: &str) -> Result<String> {
 }
 
 #[test]
-fn two_links_hand_over_the_same_jobs_and_shards() -> Result<()> {
-    let folder = mixed("same-jobs")?;
-    let distributor = keeping_distributor(&folder)?;
-    let mut found = Vec::new();
-    for number in ["first", "second"] {
-        let named = format!("-Wl,--thinlto-distributor={distributor}");
-        let argument = format!("-Wl,--thinlto-distributor-arg={number}");
-        succeed(&mut link_mixed(&folder, &["--dtlto"], &["-o", "program", &named, &argument])?)?;
-        ensure!(says(&folder, "program")? == "12 102 1\n");
-        found.push(kept(&folder.path.join(number))?);
-    }
-    let names: Vec<_> = found[0].keys().collect();
-    ensure!(names == found[1].keys().collect::<Vec<_>>(), "the names differ: {found:?}");
-    for (name, bytes) in &found[0] {
-        ensure!(found[1][name] == *bytes, "{name} differs between two links");
-    }
-    // Six modules and the job file: members of both kinds of archive are jobs.
-    ensure!(names.len() == 7, "{names:?}");
-    // Without distlto they do differ, or this test would show nothing.
-    for number in ["third", "fourth"] {
-        let mut plain = Command::new(folder.toolchain.tool("clang++")?);
-        plain.args(["-O2", "-g", "-flto=thin", "-fuse-ld=lld", "-o", "plain"]).args(INPUTS);
-        plain.arg("-Wl,--no-whole-archive").arg(format!("-fthinlto-distributor={distributor}"));
-        plain.arg(format!("-Xthinlto-distributor={number}")).current_dir(&folder.path);
-        fs::create_dir_all(folder.path.join("elsewhere"))?;
-        plain.args(["-o", "elsewhere/plain"]);
-        succeed(&mut plain)?;
-    }
-    ensure!(
-        kept(&folder.path.join("third"))? != kept(&folder.path.join("fourth"))?,
-        "lld alone gives stable names to members: archives need not be unpacked any more"
-    );
-    Ok(())
-}
-
-#[test]
-fn two_links_save_one_job_which_runs_elsewhere() -> Result<()> {
-    let folder = mixed("saved")?;
-    for number in ["first", "second"] {
-        let save = format!("-Wl,--thinlto-distributor-arg=--save-job={number}/%o");
-        succeed(&mut link_mixed(&folder, &["--dtlto"], &["-o", "program", &save])?)?;
-    }
-    succeed(&mut folder.command("diff -r first second", "")?)?;
-    fs::rename(folder.path.join("first"), folder.path.join("moved"))?;
-    let mut replay = Command::new(folder.path.join("moved/program/replay.sh"));
-    let distribute = distlto::distributor()?;
-    succeed(replay.args(["-v", "-j", "1"]).env("DISTLTO_DISTRIBUTE", distribute))?;
-    let replayed = objects(&folder.path.join("moved/program/program.distlto/dtlto"))?;
-    ensure!(replayed.len() == 6, "{} objects are made again", replayed.len());
-    Ok(())
-}
-
-#[test]
-fn objects_of_our_own_distributor_are_those_of_a_link_without_lld() -> Result<()> {
+fn objects_are_those_of_two_steps_and_nothing_of_llds_stays() -> Result<()> {
     let folder = mixed("same-objects")?;
     for (output, more) in
         [("program", &[][..]), ("library.so", &["-shared"][..]), ("fixed", &["-no-pie", "-Wl,--lto-O3"][..])]
     {
-        let link = |options: &[&str], output: &str, extra: &[&str]| -> Result<Output> {
-            let more = [more, &["-o", output], extra].concat();
-            succeed(&mut link_mixed(&folder, options, &more)?)
+        let link = |options: &[&str], output: &str| -> Result<Output> {
+            succeed(&mut link_mixed(&folder, options, &[more, &["-o", output]].concat())?)
         };
-        let by_dtlto = format!("{output}-by-dtlto");
-        link(&[], output, &[])?;
-        link(&["--dtlto"], &by_dtlto, &["-Wl,--save-temps"])?;
-        let ours = objects(&distlto::objects_dir(&folder.path.join(output)))?;
-        let state = distlto::state_dir(&folder.path.join(&by_dtlto));
-        let sorted = |objects: Vec<(PathBuf, Vec<u8>)>| {
+        let in_two_steps = format!("{output}-in-two-steps");
+        link(&[], output)?;
+        link(&["--two-step"], &in_two_steps)?;
+        let kept = |output: &str| -> Result<Vec<Vec<u8>>> {
+            let objects = objects(&distlto::objects_dir(&folder.path.join(output)))?;
             let mut contents: Vec<Vec<u8>> = objects.into_iter().map(|(_, bytes)| bytes).collect();
             contents.sort();
-            contents
+            Ok(contents)
         };
-        let (ours, theirs) = (sorted(ours), sorted(objects(&state.join("dtlto"))?));
+        let (ours, theirs) = (kept(output)?, kept(&in_two_steps)?);
         ensure!(ours.len() == 6 && ours == theirs, "{output}: {} and {} objects", ours.len(), theirs.len());
         if output != "library.so" {
-            ensure!(says(&folder, &by_dtlto)? == "12 102 1\n");
+            ensure!(says(&folder, output)? == "12 102 1\n");
         }
-        // Without --save-temps nothing of lld's stays.
-        link(&["--dtlto"], &by_dtlto, &[])?;
-        ensure!(!state.join("dtlto").exists(), "{output}: lld's files are left");
     }
+    let left: Vec<_> = fs::read_dir(&folder.path)?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<Result<Vec<_>>>()?
+        .into_iter()
+        .filter(|name| name.contains(" at ") || name.contains("native.o") || name.starts_with(".distlto"))
+        .collect();
+    ensure!(left.is_empty(), "left: {left:?}");
+    Ok(())
+}
+
+/// A member is edited and others move in the archive: one backend runs, and where it is imported.
+#[test]
+fn members_are_known_by_content_wherever_they_are() -> Result<()> {
+    let folder = mixed("moved-members")?;
+    let link = || -> Result<Vec<String>> {
+        let output = succeed(&mut link_mixed(&folder, &["-v"], &["-o", "program"])?)?;
+        let said = String::from_utf8(output.stderr)?;
+        let backends = said.lines().filter(|line| line.contains("-fthinlto-index="));
+        Ok(backends.map(|line| line.rsplit("objects/").next().unwrap_or_default().to_owned()).collect())
+    };
+    ensure!(link()?.len() == 6);
+    succeed(&mut folder.command("%ar rcs other.a helper.o regular.o", "")?)?;
+    fs::rename(folder.path.join("other.a"), folder.path.join("libregular.a"))?;
+    let ran = link()?;
+    ensure!(ran.is_empty(), "{ran:?} ran for members in another order");
+    folder.write("whole.cpp", MIXED[4].1.replace("(7)", "(8)"))?;
+    succeed(&mut folder.command("%clang++ -O2 -g -flto=thin -fPIC -c whole.cpp -o whole.o", "")?)?;
+    succeed(&mut folder.command("%ar rcs libwhole.a whole.o", "")?)?;
+    let ran = link()?;
+    ensure!(ran.len() == 1 && ran[0].contains("libwhole.a(whole.o).o"), "{ran:?} ran for one member");
+    Ok(())
+}
+
+/// lld cannot spell such names for a distributor.
+#[test]
+fn a_member_with_an_odd_name_is_linked_in_two_steps() -> Result<()> {
+    let folder = mixed("odd-member")?;
+    fs::rename(folder.path.join("helper.o"), folder.path.join("h\u{e9}lper.o"))?;
+    fs::remove_file(folder.path.join("libregular.a"))?;
+    succeed(&mut folder.command("%ar rcs libregular.a regular.o h\u{e9}lper.o", "")?)?;
+    let output = succeed(&mut link_mixed(&folder, &["-v"], &["-o", "program"])?)?;
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(said.contains("cannot spell the name") && said.contains("run twice"), "{said}");
+    ensure!(!said.contains("distributor execution failed"), "{said}");
+    ensure!(says(&folder, "program")? == "12 102 1\n");
     Ok(())
 }
 
@@ -203,12 +149,11 @@ const SOURCES: [(&str, &str); 2] = [
 ];
 
 fn project(name: &str) -> Result<Project> {
-    distlto_and_distributor()?;
-    Project::create(&format!("link-dtlto-{name}"), &SOURCES)
+    Project::create(&format!("one-lld-{name}"), &SOURCES)
 }
 
 #[test]
-fn a_linker_without_distributors_is_named() -> Result<()> {
+fn a_linker_without_distributors_is_run_twice() -> Result<()> {
     let project = project("old-linker")?;
     let linker = project.path("tools/ld.lld");
     let real = fs::read_to_string(&linker)?;
@@ -220,12 +165,11 @@ fn a_linker_without_distributors_is_named() -> Result<()> {
     );
     ensure!(old != real);
     fs::write(&linker, old)?;
-    let (code, said) = fail(&mut project.link_with(&["--dtlto"])?)?;
-    ensure!(code == 7, "exit code {code}:\n{said}");
-    ensure!(said.contains("cannot hand backends to a distributor"), "{said}");
-    ensure!(said.contains("without --dtlto"), "{said}");
-    ensure!(!project.path("program").exists());
-    succeed(&mut project.link()?)?;
+    for _ in 0..2 {
+        let said = String::from_utf8(succeed(&mut project.link_with(&["-v"])?)?.stderr)?;
+        ensure!(said.contains("has no DTLTO: the linker is run twice"), "{said}");
+        project.edit("part.c", "x +", "x + 0 +")?;
+    }
     ensure!(project.say()? == "2\n");
     Ok(())
 }
@@ -239,7 +183,7 @@ fn a_link_without_thinlto_runs_as_it_is() -> Result<()> {
         let mut compile = Command::new(&clang);
         succeed(compile.args(["-c", source, "-o", &object]).current_dir(&project.folder.path))?;
     }
-    succeed(&mut project.link_with(&["--dtlto"])?)?;
+    succeed(&mut project.link()?)?;
     ensure!(project.say()? == "2\n");
     ensure!(!project.path("program.distlto").exists(), "state is kept for nothing");
     Ok(())
@@ -248,14 +192,14 @@ fn a_link_without_thinlto_runs_as_it_is() -> Result<()> {
 #[test]
 fn a_failed_link_keeps_the_program_and_the_linkers_exit_code() -> Result<()> {
     let project = project("failed")?;
-    succeed(&mut project.link_with(&["--dtlto"])?)?;
+    succeed(&mut project.link()?)?;
     project.edit("main.c", "part(1)", "missing(1)").ok();
     fs::write(project.path("main.c"), "int missing(void); int main(void) { return missing(); }\n")?;
     project.compile("main.c")?;
-    let (code, said) = fail(&mut project.link_with(&["--dtlto"])?)?;
+    let (code, said) = fail(&mut project.link()?)?;
     ensure!(code == 1 && said.contains("undefined symbol: missing"), "exit code {code}:\n{said}");
     ensure!(project.say()? == "2\n", "the old program is gone");
-    ensure!(project.temporaries()?.is_empty() && !project.path("program.distlto/dtlto").exists());
+    ensure!(project.temporaries()?.is_empty());
     Ok(())
 }
 
@@ -264,7 +208,7 @@ fn an_empty_object_fails_the_link() -> Result<()> {
     let project = project("empty-object")?;
     let empty = Misbehaviour { name: "empty", script: ": > \"$out\"" };
     project.misbehave("part.o", empty)?;
-    let (code, said) = fail(&mut project.link_with(&["--dtlto"])?)?;
+    let (code, said) = fail(&mut project.link()?)?;
     ensure!(code != 101 && said.contains("part.o"), "exit code {code}:\n{said}");
     ensure!(!project.path("program").exists());
     Ok(())
@@ -273,15 +217,15 @@ fn an_empty_object_fails_the_link() -> Result<()> {
 #[test]
 fn a_terminated_link_leaves_nothing_behind() -> Result<()> {
     let project = project("terminated")?;
-    succeed(&mut project.link_with(&["--dtlto"])?)?;
+    succeed(&mut project.link()?)?;
     let slow =
         Misbehaviour { name: "slow", script: "echo half > \"$out\"; echo $$ > tools/running; exec sleep 60" };
     project.misbehave("part.o", slow)?;
-    let mut link = project.link_with(&["--dtlto"])?.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let mut link = project.link()?.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let running = project.path("tools/running");
     wait("the backend", || fs::read_to_string(&running).is_ok_and(|text| text.ends_with('\n')))?;
     let backend = fs::read_to_string(&running)?.trim().to_owned();
-    let (code, said) = fail(&mut project.link_with(&["--dtlto"])?)?;
+    let (code, said) = fail(&mut project.link()?)?;
     ensure!(code == 5, "a second link of one output: exit code {code}\n{said}");
     succeed(Command::new("kill").args(["-TERM", &link.id().to_string()]))?;
     let status = link.wait()?;
@@ -290,8 +234,7 @@ fn a_terminated_link_leaves_nothing_behind() -> Result<()> {
     ensure!(project.say()? == "2\n", "the old program is gone");
     ensure!(project.temporaries()?.is_empty(), "left: {:?}", project.temporaries()?);
     project.behave()?;
-    succeed(&mut project.link_with(&["--dtlto"])?)?;
-    ensure!(!project.path("program.distlto/dtlto").exists(), "lld's files are left");
+    succeed(&mut project.link()?)?;
     Ok(())
 }
 
@@ -305,15 +248,14 @@ fn wait(what: &str, done: impl Fn() -> bool) -> Result<()> {
 }
 
 #[test]
-fn what_lld_leaves_out_is_said_to_backends_or_to_the_user() -> Result<()> {
+fn what_lld_leaves_out_reaches_backends_or_is_refused() -> Result<()> {
     let mut project = project("left-out")?;
-    project.flags = ["-no-pie", "-Wl,-mllvm,-inline-threshold=7", "-Wl,--lto-newpm-passes=default<O1>"]
-        .map(str::to_owned)
-        .to_vec();
-    let output = succeed(&mut project.link_with(&["--dtlto", "-v"])?)?;
+    project.flags = vec!["-no-pie".to_owned(), "-Wl,--lto-newpm-passes=default<O1>".to_owned()];
+    let (code, said) = fail(&mut project.link()?)?;
+    ensure!(code == 6 && said.contains("--lto-newpm-passes"), "exit code {code}:\n{said}");
+    project.flags = vec!["-no-pie".to_owned(), "-Wl,-mllvm,-inline-threshold=7".to_owned()];
+    let output = succeed(&mut project.link_with(&["-v"])?)?;
     let said = String::from_utf8_lossy(&output.stderr);
-    let warned = said.lines().find(|line| line.contains("warning") && line.contains("--lto-newpm-passes"));
-    ensure!(warned.is_some(), "no warning in\n{said}");
     let backend = said.lines().find(|line| line.contains("-fthinlto-index=") && line.contains("part.o"));
     let backend = backend.with_context(|| format!("no backend's command in\n{said}"))?;
     ensure!(backend.contains("-fno-pic") && backend.contains("-mllvm -inline-threshold=7"), "{backend}");
@@ -322,47 +264,30 @@ fn what_lld_leaves_out_is_said_to_backends_or_to_the_user() -> Result<()> {
 }
 
 #[test]
-fn options_of_ours_reach_distributor_and_compiler() -> Result<()> {
+fn options_of_ours_reach_the_compiler() -> Result<()> {
     let mut project = project("options")?;
     project.flags = vec!["-Wl,--thinlto-jobs=3".to_owned(), "-Wl,--dependency-file=program.d".to_owned()];
-    let options = ["--dtlto", "-v", "-j", "1", "--backend-arg=-DFROM_US"];
+    let options = ["-v", "-j", "1", "--backend-arg=-DFROM_US"];
     let output = succeed(&mut project.link_with(&options)?)?;
     let said = String::from_utf8_lossy(&output.stderr);
     let backend = said.lines().find(|line| line.contains("-fthinlto-index=")).unwrap_or_default();
     ensure!(backend.contains("-DFROM_US"), "{said}");
-    let linker = said.lines().find(|line| line.contains("--thinlto-distributor=")).unwrap_or_default();
-    let at = |word: &str| linker.find(word).with_context(|| format!("no {word} in {linker}"));
-    ensure!(at("--thinlto-distributor-arg=-j3")? < at("--thinlto-distributor-arg=-j1")?, "{linker}");
     let dependencies = fs::read_to_string(project.path("program.d"))?;
     ensure!(dependencies.starts_with("program:"), "{dependencies}");
     Ok(())
 }
 
 #[test]
-fn a_stand_in_takes_the_option_from_the_environment() -> Result<()> {
+fn a_stand_in_is_started_by_the_linker_too() -> Result<()> {
     let project = project("stand-in")?;
     let plain = project.plain_link()?;
     symlink(distlto::binary()?, project.path("distlto-clang-22"))?;
     let mut link = Command::new(project.path("distlto-clang-22"));
-    link.args(plain.get_args()).current_dir(&project.folder.path).env("DISTLTO_LINK_OPTIONS", "--dtlto -v");
+    link.args(plain.get_args()).current_dir(&project.folder.path).env("DISTLTO_LINK_OPTIONS", "-v");
     let output = capture(&mut link)?;
     let said = told(&link, &output);
     ensure!(output.status.success() && said.contains("--thinlto-distributor="), "{said}");
     ensure!(project.say()? == "2\n");
-    Ok(())
-}
-
-#[test]
-fn a_missing_distributor_is_named() -> Result<()> {
-    let project = project("no-distributor")?;
-    let alone = project.path("alone");
-    fs::create_dir(&alone)?;
-    fs::copy(distlto::binary()?, alone.join("distlto"))?;
-    let plain = project.plain_link()?;
-    let mut link = Command::new(alone.join("distlto"));
-    link.args(["link", "--dtlto", "--"]).arg(plain.get_program()).args(plain.get_args());
-    let (code, said) = fail(link.current_dir(&project.folder.path))?;
-    ensure!(code == 7 && said.contains("distlto-distribute"), "exit code {code}:\n{said}");
     Ok(())
 }
 
@@ -381,7 +306,7 @@ struct Example {
 
 impl Example {
     fn copy(name: &str) -> Result<Self> {
-        let folder = Folder::create(Toolchain { version: NEWEST }, &format!("link-dtlto/page-{name}"))?;
+        let folder = Folder::create(Toolchain { version: NEWEST }, &format!("one-lld/page-{name}"))?;
         let dir = folder.path.join(name);
         succeed(Command::new("cp").arg("-r").arg(repository().join("examples").join(name)).arg(&dir))?;
         let tools = distlto::distributor()?.parent().context("a program has a directory")?;
