@@ -71,10 +71,13 @@ pub struct LinkArgs {
     /// Keep unpacked archive members in this store, and take them from there
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
-    /// Let the linker link, and hand its backends to distlto-distribute (DTLTO; needs ld.lld 21 or later)
+    /// Run the linker twice, for a thin link and for the final link, also where it can do both in one run (DTLTO)
     ///
-    /// Archives are unpacked first, so that module ids are stable paths. See docs/dtlto.md.
-    #[arg(long, conflicts_with_all = ["json", "save_plan"])]
+    /// A linker without DTLTO (ld.lld before 21) is run twice anyway. See docs/link.md.
+    #[arg(long, hide_short_help = true)]
+    pub two_step: bool,
+    /// Without effect: a linker with DTLTO does the whole link
+    #[arg(long, hide = true, conflicts_with = "two_step")]
     pub dtlto: bool,
     /// The link command: a compiler driver or ld.lld with its arguments
     #[arg(last = true, required = true, value_name = "LINKER")]
@@ -95,7 +98,7 @@ impl LinkArgs {
             compiler: self.compiler.clone(),
             backend_args: self.backend_args.clone(),
             store: self.store.clone(),
-            dtlto: self.dtlto,
+            two_step: self.two_step,
         }
     }
 }

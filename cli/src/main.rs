@@ -23,6 +23,10 @@ use distlto_prepare::write::IoError;
 use arguments::{Cli, Command};
 
 fn main() -> ExitCode {
+    // The linker starts this program for its backends.
+    if let Some(code) = link::dtlto::serve(std::env::args_os()) {
+        return ExitCode::from(code);
+    }
     if let Some(command) = stand_in::command() {
         return run_link(&command, &stand_in::options());
     }

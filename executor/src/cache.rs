@@ -3,7 +3,7 @@
 //! Knows keys and files. How keys come from commands and inputs is not decided by what keeps the results.
 
 pub mod compiler;
-mod framed;
+pub mod framed;
 pub mod inputs;
 pub mod reapi;
 pub mod results;

@@ -20,7 +20,7 @@ use distlto_prepare::write::write_if_changed;
 
 use crate::buck2_index::{self, Buck2Args};
 use crate::cancel::Cancel;
-use crate::link::{LinkError, show, state, tool_failure};
+use crate::link::{LinkError, identity, show, state, tool_failure};
 use crate::local::LocalSpawner;
 use crate::tool::ToolRunner;
 
@@ -81,6 +81,7 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         store: store.as_ref(),
         runner: &runner,
         foretell: None,
+        identity: Some(&|compiler| identity::of(compiler, &link.driver)),
     });
     let planned = match planned {
         Ok(Planned::Link(planned, unkept)) => {

@@ -5,51 +5,48 @@
 //! `<output>.distlto/`, and an advisory lock on it makes a second run of the same link an error.
 
 mod ahead;
-mod dtlto;
+pub mod dtlto;
+mod file_state;
 mod final_link;
+pub(crate) mod identity;
 mod keeping;
 mod line_cache;
 mod lock;
 mod phases;
+mod reads;
 pub(crate) mod state;
+mod two_step;
+mod two_step_reads;
 mod unchanged;
 
-use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use distlto_planner::compile_jobs::CompileError;
 use distlto_planner::front::{self, FrontError, LinkCommand, Resolved};
-use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
-use distlto_planner::index::{self, IndexError, Planned, PlannedLink};
+use distlto_planner::index::{self, IndexError};
 use distlto_planner::link_line::LinkLineError;
+use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::response::{self, ResponseError};
-use distlto_planner::runner::{Runner, ToolError};
+use distlto_planner::runner::ToolError;
 use distlto_planner::thin_link::ThinLinkError;
-use distlto_planner::unkept::Unkept;
 use distlto_planner::words::{Word, lossy, path_of};
-use distlto_prepare::store::Store;
 use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::cancel::Cancel;
 use crate::forkserver::ForkServer;
-use crate::frontend::Frontends;
 use crate::local::LocalSpawner;
 use crate::progress::{Plan, Progress, Teller, Voice};
 use crate::report::Counts;
-use crate::run;
 use crate::run_args::RunArgs;
-use crate::tokens::jobserver_from_env;
 use crate::tool::ToolRunner;
-use crate::up_to_date::{Recording, Records};
 
-use keeping::Keeping;
 pub use lock::Busy;
-use phases::{FinalLink, Phases};
 
 /// How to link.
 #[derive(Debug, Default)]
@@ -64,8 +61,8 @@ pub struct Options {
     pub backend_args: Vec<String>,
     /// Shared storage for unpacked archive members.
     pub store: Option<PathBuf>,
-    /// Whether the linker performs the link and hands its backends to a distributor.
-    pub dtlto: bool,
+    /// Whether thin link and final link are runs of their own, whatever the linker can do.
+    pub two_step: bool,
 }
 
 /// Why a link failed.
@@ -108,18 +105,18 @@ pub enum LinkError {
         help("the earlier program is intact; check that the linker is what it seems to be")
     )]
     NoProgram { linker: String, output: PathBuf },
-    #[error("{linker} cannot hand backends to a distributor")]
-    #[diagnostic(
-        code(distlto::tool),
-        help("DTLTO needs ld.lld 21 or later; `distlto link` without --dtlto works with this one")
-    )]
-    NoDtlto { linker: String },
-    #[error("there is no distributor {}", path.display())]
-    #[diagnostic(
-        code(distlto::tool),
-        help("install distlto-distribute beside distlto, or name a distributor with -fthinlto-distributor=")
-    )]
+    #[error("this program is not at {} any more, where the linker would start it for the backends", path.display())]
+    #[diagnostic(code(distlto::tool), help("install distlto again; link without replacing it meanwhile"))]
     NoDistributor { path: PathBuf },
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Job(#[from] distlto_planner::dtlto::JobFileError),
+    #[error("{linker} was ended by {signal} while its backends ran")]
+    #[diagnostic(
+        code(distlto::failed),
+        help("run it again: finished objects are kept; a system short of memory kills linkers")
+    )]
+    LinkerGone { linker: String, signal: String },
     #[error("the command is no link of ThinLTO bitcode: there is nothing to index")]
     #[diagnostic(
         code(distlto::usage),
@@ -133,30 +130,28 @@ pub enum LinkError {
 
 /// Links; returns the exit code to end with. A command that is no ThinLTO link replaces this process.
 pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, LinkError> {
-    let started = SystemTime::now();
     let spawner = options.run.spawner();
     let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
-    // The distributor of a link by the linker traces itself.
-    let trace = options.run.trace.as_deref().filter(|_| !options.dtlto);
-    let teller = Teller::new(Voice::COMMAND, options.run.style(), trace, None)?;
+    let teller = options.run.teller(Voice::COMMAND)?;
     let expanded = response::expand(command.to_vec())?;
     let key = state::key(&expanded, options);
     let guess = state::guess_output(&expanded).map(|output| state::directory(&output));
     let mut held =
         guess.as_deref().filter(|guess| Path::new(guess).is_dir()).map(state::State::open).transpose()?;
     if let Some(state) = &held
-        && !options.dtlto
         && unchanged::is_unchanged(state.directory(), &key)
     {
+        unchanged::renew(state.directory())?;
         nothing_to_do(options, &teller);
         if options.run.verbose && !options.run.json {
             eprintln!("distlto: {}: nothing to do", state.directory().trim_end_matches(".distlto"));
         }
         return Ok(0);
     }
-    // Only what is recorded has to settle.
-    let started = if options.dtlto { started } else { unchanged::settle(&expanded) };
-    let resolved = match held.as_ref().and_then(|held| line_cache::load(held.directory(), &key)) {
+    let started = unchanged::settle(&expanded);
+    let known = held.as_ref().and_then(|held| line_cache::load(held.directory(), &key));
+    let is_known = known.is_some();
+    let resolved = match known {
         Some(link) => Resolved::Link(link),
         None => {
             let spawner = options.run.asker(&spawner);
@@ -191,10 +186,17 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         teller: &teller,
         key: &key,
         started,
+        is_known: is_known && link.takes_distributor == Some(true),
+        after_crash: held.is_after_crash(),
+        takes_distributor: link.takes_distributor.map_or_else(OnceLock::new, OnceLock::from),
     };
-    match if options.dtlto { dtlto::run(&session) } else { session.run() } {
-        Ok(Some(code)) => Ok(code),
-        Ok(None) => {
+    match session.link() {
+        Ok(End::Code(code)) => Ok(code),
+        Ok(End::Needless(code)) => {
+            held.discard()?;
+            Ok(code)
+        }
+        Ok(End::AsItIs) => {
             held.discard()?;
             Err(replace_process(command))
         }
@@ -221,141 +223,58 @@ struct Session<'a> {
     teller: &'a Teller,
     key: &'a state::Key,
     started: SystemTime,
+    /// Whether the last link of the same command was one by the linker, with backends.
+    is_known: bool,
+    /// Whether the last run in this directory was killed.
+    after_crash: bool,
+    /// Whether the linker can hand its backends to a distributor, once it was asked.
+    takes_distributor: OnceLock<bool>,
+}
+
+/// How a link ended.
+enum End {
+    /// With this exit code.
+    Code(u8),
+    /// With this exit code, and its state is of no use.
+    Needless(u8),
+    /// It is no link of ours: the command is to be run as it is.
+    AsItIs,
 }
 
 impl Session<'_> {
-    /// Plans, compiles and links. `None` when the command is to be run as it is.
-    fn run(&self) -> Result<Option<u8>, LinkError> {
-        // Both programs load while the inputs are looked at, and the linker is needed twice.
-        self.spawner.prewarm(OsStr::new(&lossy(&self.link.linker[0])), 2);
-        if let Some(compiler) = &self.link.compiler {
-            self.options.run.prewarm(self.spawner, OsStr::new(&lossy(compiler)), 1);
+    fn takes_distributor(&self) -> Result<bool, ToolError> {
+        if let Some(&known) = self.takes_distributor.get() {
+            return Ok(known);
         }
-        let store = self.options.store.as_deref().map(Store::open).transpose()?;
-        let phases = Phases::new(self.teller, self.runner);
-        let frontends = Frontends::default();
-        let planned = std::thread::scope(|scope| {
-            let foretell = |backend| ahead::ask(self, &frontends, scope, backend);
-            index::plan(index::Request { foretell: Some(&foretell), ..self.request(store.as_ref(), &phases) })
-        })?;
-        let Planned::Link(planned, unkept) = planned else { return Ok(None) };
-        for option in &planned.not_done {
-            eprintln!("distlto: warning: {option} is ignored: a distributed link writes objects only");
-        }
-        let graph = planned.plan.to_graph()?;
-        phases.planned();
-        if let Some(path) = &self.options.save_plan {
-            distlto_prepare::write::write_if_changed(path, &distlto_planner::graph::json::to_bytes(&graph))?;
-        }
-        let result = self.compile_and_link(&planned, &unkept, &frontends, &graph);
-        self.teller.conclude(planned.plan.output.as_str(), Some(&graph), None);
-        let code = result?;
-        if code == 0 {
-            line_cache::save(self.directory, self.key, self.link)?;
-            unchanged::record(self.directory, self.key, &planned, self.link, self.started)?;
-        }
-        Ok(Some(code))
+        let takes = self.link.asks_distributors(self.runner)?;
+        Ok(*self.takes_distributor.get_or_init(|| takes))
     }
 
-    /// How planning is to go.
-    fn request<'s>(&'s self, store: Option<&'s Store>, runner: &'s dyn Runner) -> index::Request<'s> {
-        index::Request {
-            link: self.link,
-            state: self.directory,
-            compiler: self.options.compiler.as_deref(),
-            backend_args: &self.options.backend_args,
-            store,
-            runner,
-            foretell: None,
-        }
-    }
-
-    fn compile_and_link(
-        &self,
-        planned: &PlannedLink,
-        unkept: &Unkept,
-        frontends: &Frontends,
-        graph: &ActionGraph,
-    ) -> Result<u8, LinkError> {
-        let records = Records::open(Path::new(self.directory))?;
-        let keeping = Keeping { graph, unkept, records: &records };
-        let wanted = keeping.out_of_date()?;
-        let result = std::thread::scope(|scope| {
-            let kept = scope.spawn(|| keeping.finish(&planned.plan, self.cancel));
-            let result = self.compile(planned, &keeping, frontends, &wanted);
-            let kept = kept.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            result.and_then(|code| kept.map(|()| code).map_err(LinkError::from))
-        });
-        records.save()?;
-        let code = result?;
-        if code != 0 {
-            return Ok(code);
-        }
-        self.summarise(planned, wanted.len());
-        let links = graph.actions().filter(|(_, action)| action.kind == ActionKind::Link).map(|(id, _)| id);
-        for id in links {
-            let output_exists = planned.plan.output.exists();
-            if output_exists && records.out_of_date(graph, &[id])?.is_empty() {
-                continue;
+    /// Has the linker do it all where it can, and runs it twice where it cannot.
+    fn link(&self) -> Result<End, LinkError> {
+        if !self.options.two_step {
+            match dtlto::run(self)? {
+                dtlto::End::Done(end) => return Ok(end),
+                dtlto::End::TwoStep(reason) if self.options.run.verbose && !self.options.run.json => {
+                    eprintln!("distlto: {reason}: the linker is run twice");
+                }
+                dtlto::End::TwoStep(_) => {}
             }
-            let code = final_link::run(
-                planned,
-                self.directory,
-                &FinalLink::new(self.teller, self.runner),
-                &planned.warnings,
-            )?;
-            if code != 0 {
-                return Ok(code);
-            }
-            records.finished(graph, id)?;
-            records.save()?;
         }
-        Ok(0)
-    }
-
-    fn compile(
-        &self,
-        planned: &PlannedLink,
-        keeping: &Keeping<'_>,
-        frontends: &Frontends,
-        wanted: &[ActionId],
-    ) -> Result<u8, LinkError> {
-        if wanted.is_empty() {
-            nothing_to_do(self.options, self.teller);
-            return Ok(0);
-        }
-        if let Some(compiler) = planned.plan.backend.first().filter(|_| wanted.len() > 1) {
-            self.options.run.prewarm(self.spawner, OsStr::new(compiler), wanted.len());
-        }
-        let jobserver = jobserver_from_env();
-        let cache = self.options.run.open_cache(self.cancel);
-        let mut run_options = run::Options::new(self.spawner, self.cancel, self.teller);
-        let history = state::history(self.directory);
-        run_options.history = Some(&history);
-        self.options.run.apply(&mut run_options, planned.jobs);
-        run_options.jobserver = jobserver.as_ref();
-        let provide = |id| keeping.provide(id);
-        run_options.frontends = Some(frontends);
-        run_options.provide = Some(&provide);
-        run_options.digests = Some(keeping.records.digests());
-        run_options.cache = cache.as_deref();
-        let hooks = Recording::new(keeping.graph, keeping.records);
-        let report = run::run(keeping.graph, wanted, &run_options, &hooks);
-        hooks.result()?;
-        Ok(report.exit_code())
+        Ok(self.two_step()?.map_or(End::AsItIs, End::Code))
     }
 
     /// For people who asked: what the link consisted of, and what had to run.
-    fn summarise(&self, planned: &PlannedLink, stale: usize) {
+    fn summarise(&self, plan: &LinkPlan, stale: usize) {
         if !self.options.run.verbose || self.options.run.json {
             return;
         }
-        let modules = planned.plan.modules.len();
-        let imports: usize = planned.plan.modules.iter().map(|module| module.imports.len()).sum();
-        let output = &planned.plan.output;
+        let modules = plan.modules.len();
+        let imports: usize = plan.modules.iter().map(|module| module.imports.len()).sum();
         // Those that a cache had did not run.
         eprintln!(
-            "distlto: {output}: {modules} modules, {imports} imports; {stale} of {modules} backends were out of date"
+            "distlto: {}: {modules} modules, {imports} imports; {stale} of {modules} backends were out of date",
+            plan.output
         );
     }
 }

@@ -138,24 +138,26 @@ pub fn run_keeping(
             rustix::io::ioctl_fionbio(reader, true)?;
         }
         let child = spawner.spawn(command, out_writer, err_writer)?;
-        let stdout = Stream { reader: Some(out_reader), captured: Captured::keeping(keep) };
-        let stderr = Stream { reader: Some(err_reader), captured: Captured::keeping(keep) };
-        attend(child, stdout, stderr, cancel, grace)
+        let stream = |reader| Stream { reader: Some(reader), captured: Captured::keeping(keep), sink: None };
+        attend(child, stream(out_reader), stream(err_reader), cancel, grace)
     })
 }
 
-/// [`run`], with this process's standard output and standard error as the command's own.
+/// [`run`], with this process's standard output as the command's own. What it writes to standard error is handed on as
+/// it comes.
 pub fn run_through(
     command: &Command,
     spawner: &dyn Spawner,
     cancel: &Cancel,
     grace: Duration,
+    stderr: &dyn Fn(&[u8]),
 ) -> io::Result<Finished> {
     repeat(spawner, cancel, |spawner| {
-        let own = |stream: BorrowedFd<'_>| stream.try_clone_to_owned();
-        let child = spawner.spawn(command, own(io::stdout().as_fd())?, own(io::stderr().as_fd())?)?;
-        let nothing = || Stream { reader: None, captured: Captured::keeping(0) };
-        attend(child, nothing(), nothing(), cancel, grace)
+        let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&reader, true)?;
+        let child = spawner.spawn(command, io::stdout().as_fd().try_clone_to_owned()?, writer)?;
+        let stream = |reader, sink| Stream { reader, captured: Captured::keeping(0), sink };
+        attend(child, stream(None, None), stream(Some(reader), Some(stderr)), cancel, grace)
     })
 }
 
@@ -205,8 +207,8 @@ struct Attended {
 /// Reads what a child writes until it ends, or ends it.
 fn attend(
     mut child: Box<dyn Child>,
-    mut stdout: Stream,
-    mut stderr: Stream,
+    mut stdout: Stream<'_>,
+    mut stderr: Stream<'_>,
     cancel: &Cancel,
     grace: Duration,
 ) -> io::Result<Attended> {
@@ -271,12 +273,14 @@ impl Ending {
 }
 
 /// One captured stream; without a reader once it has come to its end.
-struct Stream {
+struct Stream<'a> {
     reader: Option<OwnedFd>,
     captured: Captured,
+    /// Gets what is read in place of `captured`.
+    sink: Option<&'a dyn Fn(&[u8])>,
 }
 
-impl Stream {
+impl Stream<'_> {
     /// Takes what is there. Returns after one megabyte, so that a flood cannot keep us from a signal.
     fn drain(&mut self) -> io::Result<()> {
         let Some(reader) = &self.reader else { return Ok(()) };
@@ -287,7 +291,10 @@ impl Stream {
                     self.reader = None;
                     break;
                 }
-                Ok(count) => self.captured.push(&buffer[..count]),
+                Ok(count) => match self.sink {
+                    Some(sink) => sink(&buffer[..count]),
+                    None => self.captured.push(&buffer[..count]),
+                },
                 Err(rustix::io::Errno::AGAIN) => break,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -299,8 +306,8 @@ impl Stream {
 
 /// Sleeps until there is output, the child has ended, or the run is cancelled.
 fn wait_for_news(
-    stdout: &Stream,
-    stderr: &Stream,
+    stdout: &Stream<'_>,
+    stderr: &Stream<'_>,
     child: &dyn Child,
     cancel: &Cancel,
     ending: &Ending,

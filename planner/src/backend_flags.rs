@@ -11,10 +11,11 @@ pub mod link_flags;
 pub mod raw;
 
 use camino::Utf8PathBuf;
+use distlto_prepare::names::escape_path;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::link_line::Argument;
+use crate::link_line::{Argument, last_value};
 use codegen::Codegen;
 use raw::{RawKind, RawLto, RawOption};
 
@@ -72,14 +73,45 @@ pub fn of_link_line(
     architecture: &str,
     extra: &[String],
 ) -> Result<BackendFlags, FlagError> {
-    translate(&raw::gather(arguments), architecture, extra)
+    translate(&raw::gather(arguments), architecture, extra, Relocatable::HasToSay)
+}
+
+/// The same for a link that the linker itself performs. With `-r` it leaves the relocation model to the compiler, so that
+/// is no error.
+pub fn of_distributed_line(arguments: &[Argument], extra: &[String]) -> Result<BackendFlags, FlagError> {
+    translate(&raw::gather(arguments), architecture(arguments), extra, Relocatable::UpToCompiler)
+}
+
+/// The first part of the target triple, as far as it decides how a processor is spelled.
+pub fn architecture(arguments: &[Argument]) -> &str {
+    match last_value(arguments, "emulation") {
+        Some(emulation) if emulation.starts_with("elf_x86_64") => "x86_64",
+        Some(emulation) if emulation.starts_with("elf_i386") => "i386",
+        Some(other) => other,
+        None => std::env::consts::ARCH,
+    }
+}
+
+/// What `-r` means for the relocation model, which the linker would take from each module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relocatable {
+    /// The user says it, or it is an error.
+    HasToSay,
+    /// The compiler's default decides.
+    UpToCompiler,
 }
 
 /// Validates raw options and translates them. `architecture` is the first part of the target triple, which
 /// decides how a processor is spelled.
-pub fn translate(raw: &RawLto, architecture: &str, extra: &[String]) -> Result<BackendFlags, FlagError> {
+pub fn translate(
+    raw: &RawLto,
+    architecture: &str,
+    extra: &[String],
+    relocatable: Relocatable,
+) -> Result<BackendFlags, FlagError> {
     let mut gathered = gather_arguments(raw)?;
     let linked = match raw {
+        RawLto { relocatable: true, .. } if relocatable == Relocatable::UpToCompiler => Linked::Unsaid,
         RawLto { relocatable: true, .. } => Linked::Relocatable,
         RawLto { shared: true, .. } | RawLto { pie: true, .. } => Linked::Independent,
         _ => Linked::FixedPlace,
@@ -174,7 +206,51 @@ impl ContextSensitive {
     }
 }
 
+/// The files of one backend compilation, as its command names them.
+#[derive(Debug, Clone, Copy)]
+pub struct Names<'a> {
+    /// The module, by its id.
+    pub module: &'a str,
+    /// Its index shard.
+    pub shard: &'a str,
+    /// The native object.
+    pub object: &'a str,
+    /// The split debug information, if there is any.
+    pub dwo: Option<&'a str>,
+}
+
+impl Names<'_> {
+    /// The words that follow the shared ones. `triple` is the module's own; it may be empty.
+    pub fn args(&self, triple: &str) -> Vec<String> {
+        let mut args = Vec::with_capacity(16);
+        if !triple.is_empty() {
+            args.push(format!("--target={triple}"));
+        }
+        if let Some(dwo) = self.dwo {
+            for option in ["-split-dwarf-file", "-split-dwarf-output"] {
+                args.extend(["-Xclang", option, "-Xclang", dwo].map(str::to_owned));
+            }
+        }
+        args.extend(["-x", "ir", self.module].map(str::to_owned));
+        args.push(format!("-fthinlto-index={}", self.shard));
+        args.extend(["-o", self.object].map(str::to_owned));
+        args
+    }
+}
+
 impl BackendFlags {
+    /// Where the split debug information of a module goes, if there is any. `name` tells the module from all others.
+    pub fn dwo(&self, name: &str) -> Option<Utf8PathBuf> {
+        let directory = self.dwo_directory.as_ref()?;
+        Some(directory.join(format!("{}.dwo", escape_path(name.as_bytes()))))
+    }
+
+    /// The words that all backends share, the compiler first.
+    pub fn shared_words(&self, compiler: &str) -> Vec<String> {
+        let shared = [compiler, "-c"].map(str::to_owned);
+        shared.into_iter().chain(self.args.iter().cloned()).collect()
+    }
+
     fn add(
         &mut self,
         option: &RawOption,

@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::driver::{self, DriverJobs};
 use crate::invocation::{Program, program};
 use crate::response::{self, ResponseError};
@@ -36,6 +38,21 @@ pub struct LinkCommand {
     pub compilations: Vec<Vec<Word>>,
     /// The clang to compile with, where the command names or implies one.
     pub compiler: Option<Word>,
+    /// Whether the linker can hand its backends to a distributor (DTLTO), where it has been asked.
+    pub takes_distributor: Option<bool>,
+    /// What the driver has read to make the line.
+    pub driver: DriverReads,
+}
+
+/// What a driver read to make a link line, besides the command's own words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriverReads {
+    /// Configuration files with what they include, and response files that only the linker sees.
+    pub files: Vec<PathBuf>,
+    /// Directories where a configuration file would be found.
+    pub searched: Vec<PathBuf>,
+    /// Where the compiler behind the command's name is installed.
+    pub installed: Option<PathBuf>,
 }
 
 /// Why a wrapped command could not be resolved.
@@ -51,6 +68,17 @@ pub enum FrontError {
     Tool(#[from] ToolError),
 }
 
+impl LinkCommand {
+    /// Asks the linker whether it can hand its backends to a distributor: its help speaks of one then.
+    pub fn asks_distributors(&self, runner: &dyn Runner) -> Result<bool, ToolError> {
+        let mut question = self.linker.clone();
+        question.push(b"--help".to_vec());
+        let start = |source| ToolError::Start { program: lossy(&self.linker[0]), source };
+        let answer = runner.run(&question).map_err(start)?;
+        Ok(String::from_utf8_lossy(&answer.stdout).contains("--thinlto-distributor="))
+    }
+}
+
 /// Finds out what a command is. `command` is not empty.
 pub fn resolve(command: &[Word], runner: &dyn Runner) -> Result<Resolved, FrontError> {
     let name = lossy(&command[0]);
@@ -63,6 +91,8 @@ pub fn resolve(command: &[Word], runner: &dyn Runner) -> Result<Resolved, FrontE
                 words: response::expand(words.to_vec())?,
                 compilations: Vec::new(),
                 compiler: None,
+                takes_distributor: None,
+                driver: DriverReads::default(),
             }))
         }
         Program::OtherLinker => {
@@ -78,8 +108,16 @@ fn ask_driver(command: &[Word], kind: Program, runner: &dyn Runner) -> Result<Re
     let not_a_link = || Resolved::Other { linker: None, words: Vec::new() };
     let mut question = command.to_vec();
     question.push(b"-###".to_vec());
-    let answer =
-        runner.run(&question).map_err(|source| ToolError::Start { program: program.clone(), source })?;
+    let (answer, searched) = std::thread::scope(|scope| {
+        // Another driver may be no clang at all, which its answer tells.
+        let searched = (kind == Program::Clang).then(|| scope.spawn(|| searched(command, runner)));
+        let answer = runner.run(&question);
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        (answer, searched.map(join))
+    });
+    let answer = answer.map_err(|source| ToolError::Start { program: program.clone(), source })?;
     if !answer.status.success() {
         // The command itself will say what is wrong with it, in its own words.
         return Ok(not_a_link());
@@ -93,13 +131,57 @@ fn ask_driver(command: &[Word], kind: Program, runner: &dyn Runner) -> Result<Re
     };
     let words = link[1..].to_vec();
     match linker_of(command, link, runner) {
-        Some(linker) => Ok(Resolved::Link(LinkCommand {
-            linker: vec![linker],
-            words: response::expand(words.into_iter().filter(|word| !word.starts_with(b"-fuse-ld=")))?,
-            compilations: jobs.before_link().to_vec(),
-            compiler: compiler_of(command, kind, &jobs),
-        })),
+        Some(linker) => {
+            let words = words.into_iter().filter(|word| !word.starts_with(b"-fuse-ld="));
+            let expanded = response::expand_noting(words)?;
+            Ok(Resolved::Link(LinkCommand {
+                linker: vec![linker],
+                words: expanded.words,
+                compilations: jobs.before_link().to_vec(),
+                compiler: compiler_of(command, kind, &jobs),
+                takes_distributor: None,
+                driver: DriverReads {
+                    files: with_configuration(expanded.files, &jobs),
+                    searched: match (&jobs.installed_dir, searched) {
+                        (Some(_), None) => self::searched(command, runner),
+                        (_, searched) => searched.unwrap_or_default(),
+                    },
+                    installed: jobs.installed_dir.clone(),
+                },
+            }))
+        }
         None => Ok(Resolved::Other { linker: Some(lossy(&link[0])), words: response::expand(words)? }),
+    }
+}
+
+/// A name that no configuration file has, so that clang says where it looks for one.
+const NO_CONFIGURATION: &[u8] = b"--config=distlto-asks-where-it-is-looked-for.cfg";
+
+/// The directories where clang looks for configuration files. One that appears there is read.
+fn searched(command: &[Word], runner: &dyn Runner) -> Vec<PathBuf> {
+    let mut question = command.to_vec();
+    question.extend([NO_CONFIGURATION.to_vec(), b"-###".to_vec()]);
+    // A driver that cannot be run is told of where its answer is needed.
+    runner.run(&question).map(|answer| driver::searched(&answer.stderr)).unwrap_or_default()
+}
+
+fn with_configuration(mut files: Vec<PathBuf>, jobs: &DriverJobs) -> Vec<PathBuf> {
+    for file in &jobs.configuration {
+        configuration(file, 0, &mut files);
+    }
+    files
+}
+
+/// A configuration file and those that it includes: `@FILE`, from its own directory.
+fn configuration(file: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+    let Ok(Some(text)) = response::read(file) else { return };
+    files.push(file.to_owned());
+    if depth == response::MAX_DEPTH {
+        return;
+    }
+    let beside = file.parent().unwrap_or(Path::new(""));
+    for name in response::tokenize(&text).iter().filter_map(|word| word.strip_prefix(b"@")) {
+        configuration(&beside.join(path_of(name)), depth + 1, files);
     }
 }
 

@@ -13,11 +13,13 @@ use thiserror::Error;
 
 use crate::backend_flags::{self, FlagError};
 use crate::compile_jobs::{self, CompileError};
+use crate::elf::options::step;
 use crate::front::{FrontError, LinkCommand, clang_beside, in_search_path};
 use crate::inputs::{self, InputError, Inputs, Places};
 use crate::link_line::{Argument, LinkLineError, last_value, options, parse};
 use crate::link_plan::LinkPlan;
 use crate::module::{Module, Summary};
+use crate::options::Step;
 use crate::planning::Planning;
 use crate::rewrite::thin_words;
 use crate::runner::{Runner, ToolError};
@@ -104,6 +106,8 @@ pub struct Request<'a> {
     pub runner: &'a dyn Runner,
     /// Is told of one backend before the thin link runs.
     pub foretell: Option<&'a dyn Fn(Foretold)>,
+    /// Says of a compiler what besides its own file decides what it does, a line each.
+    pub identity: Option<&'a dyn Fn(&str) -> Vec<String>>,
 }
 
 /// A backend as the plan will have it, but for what the thin link says.
@@ -171,7 +175,7 @@ pub struct Prepared {
 pub fn prepare(request: &Request<'_>) -> Result<Option<Prepared>, IndexError> {
     let compiled = compile_jobs::run(request.link, request.state, request.runner)?;
     let arguments = parse(compiled)?;
-    if options(&arguments).any(|option| writes_itself(&option.name)) {
+    if writes_itself(&arguments) {
         return Ok(None);
     }
     let inputs = inputs::resolve(&arguments, Places { state: request.state, store: request.store })?;
@@ -179,7 +183,7 @@ pub fn prepare(request: &Request<'_>) -> Result<Option<Prepared>, IndexError> {
         return Ok(None);
     }
     check_exclude_libs(&arguments, &inputs)?;
-    let compiler = compiler_of(request)?;
+    let compiler = compiler_of(request.link, request.compiler)?;
     let architecture = architecture_of(&inputs);
     let jobs = jobs_of(&arguments);
     Ok(Some(Prepared { arguments, inputs, compiler, architecture, jobs }))
@@ -201,20 +205,9 @@ pub fn plan(request: Request<'_>) -> Result<Planned, IndexError> {
     Ok(Planned::Link(Box::new(planned), unkept.with(scratch)))
 }
 
-/// Options with which the linker stops before the program, or writes what only it can.
-fn writes_itself(name: &str) -> bool {
-    let name = name.strip_prefix("plugin-opt=").unwrap_or(name);
-    matches!(
-        name,
-        "lto-emit-asm"
-            | "lto-emit-llvm"
-            | "emit-asm"
-            | "emit-llvm"
-            | "version"
-            | "help"
-            | "thinlto-index-only"
-    ) || name.starts_with("thinlto-index-only=")
-        || name.starts_with("thinlto-single-module=")
+/// Whether the linker is told to stop before the program, or to write what only it can.
+pub fn writes_itself(arguments: &[Argument]) -> bool {
+    options(arguments).any(|option| step(option) == Step::Whole)
 }
 
 fn thin_link_of(link: &LinkCommand, arguments: &[Argument], inputs: &Inputs) -> ThinLink {
@@ -250,19 +243,19 @@ fn architecture_of(inputs: &Inputs) -> String {
     triple.and_then(|triple| triple.split('-').next()).unwrap_or_default().to_owned()
 }
 
-fn compiler_of(request: &Request<'_>) -> Result<String, ToolError> {
-    let linker = &request.link.linker[0];
-    request
-        .compiler
+/// The clang for the backends: the one that is asked for, or that the command names or implies, or the linker's neighbour.
+pub fn compiler_of(link: &LinkCommand, asked: Option<&str>) -> Result<String, ToolError> {
+    let linker = &link.linker[0];
+    asked
         .map(str::to_owned)
-        .or_else(|| request.link.compiler.as_deref().map(lossy))
+        .or_else(|| link.compiler.as_deref().map(lossy))
         .or_else(|| clang_beside(linker).as_deref().map(lossy))
         .or_else(|| in_search_path(Path::new("clang")).map(|_| "clang".to_owned()))
         .ok_or_else(|| ToolError::NoCompiler { linker: lossy(linker) })
 }
 
 /// The last `--thinlto-jobs=`, when it is a number.
-fn jobs_of(arguments: &[Argument]) -> Option<usize> {
+pub fn jobs_of(arguments: &[Argument]) -> Option<usize> {
     let value = |name: &str| {
         name.strip_prefix("thinlto-jobs=")
             .or_else(|| name.strip_prefix("plugin-opt=jobs="))

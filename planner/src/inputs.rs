@@ -25,10 +25,10 @@ use thiserror::Error;
 
 use crate::alias::{Aliases, needs_alias};
 use crate::bitcode::BitcodeError;
-use crate::link_line::{Argument, LinkOption};
+use crate::link_line::{Argument, LinkOption, options};
 use crate::module::Module;
 use crate::words::lossy;
-use line::{Named, Part, name_parts};
+use line::{Named, Part, name_parts, refuse};
 use look::{Looked, look, read_module, sources_of};
 use once::Once;
 
@@ -179,16 +179,11 @@ pub struct Places<'a> {
 
 /// Finds out what every input of a line is, unpacks archives, and gives odd names an alias.
 pub fn resolve(arguments: &[Argument], places: Places<'_>) -> Result<Inputs, InputError> {
-    let fat_lto = crate::link_line::is_on(arguments, "fat-lto-objects", "no-fat-lto-objects");
+    options(arguments).try_for_each(refuse)?;
+    let fat_lto = takes_fat_lto(arguments);
     let mut inputs = Inputs { fat_lto, ..Inputs::default() };
-    let parts = name_parts(arguments, &mut inputs)?;
-    let looked_at: Vec<Looked> = parts
-        .par_iter()
-        .map(|part| match part {
-            Part::Option(_) => Ok(Looked::Other),
-            Part::Input(named) => look(named, fat_lto),
-        })
-        .collect::<Result<_, _>>()?;
+    let parts = name_parts(arguments, &mut inputs);
+    let looked_at = look_at(&parts, fat_lto)?;
     let mut builder = Builder {
         inputs,
         places,
@@ -200,6 +195,52 @@ pub fn resolve(arguments: &[Argument], places: Places<'_>) -> Result<Inputs, Inp
         builder.add(part, looked)?;
     }
     builder.finish()
+}
+
+fn takes_fat_lto(arguments: &[Argument]) -> bool {
+    crate::link_line::is_on(arguments, "fat-lto-objects", "no-fat-lto-objects")
+}
+
+fn look_at(parts: &[Part], fat_lto: bool) -> Result<Vec<Looked>, InputError> {
+    parts
+        .par_iter()
+        .map(|part| match part {
+            Part::Option(_) => Ok(Looked::Other),
+            Part::Input(named) => look(named, fat_lto),
+        })
+        .collect()
+}
+
+/// What of a line is bitcode, found out without unpacking or renaming anything.
+#[derive(Debug, Default)]
+pub struct Bitcode {
+    /// The objects, by path; those in archives are not among them.
+    pub objects: Vec<(PathBuf, Module)>,
+    /// How many archives hold bitcode.
+    pub archives: usize,
+}
+
+impl Bitcode {
+    /// Looks at each input of a line.
+    pub fn among(arguments: &[Argument]) -> Result<Self, InputError> {
+        let parts = name_parts(arguments, &mut Inputs::default());
+        let mut found = Self::default();
+        for (part, looked) in parts.iter().zip(look_at(&parts, takes_fat_lto(arguments))?) {
+            match (part, looked) {
+                (Part::Input(named), Looked::Module { module, .. }) => {
+                    found.objects.push((named.path.clone(), *module));
+                }
+                (_, Looked::Archive { .. }) => found.archives += 1,
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether nothing is.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.archives == 0
+    }
 }
 
 struct Request {

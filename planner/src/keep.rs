@@ -53,13 +53,17 @@ pub fn toolchain_place(state: &str) -> String {
 
 /// Whether a file is such a note: an input by which other runs know the compiler, and which no compiler reads.
 pub fn is_toolchain(file: &Path) -> bool {
-    let lines = ["compiler ", "file ", "size ", "modified "];
+    let first = ["compiler ", "file ", "size ", "modified "];
     file.file_name().is_some_and(|name| name == TOOLCHAIN)
         && fs::read_to_string(file).is_ok_and(|text| {
-            text.lines().count() == lines.len()
-                && text.lines().zip(lines).all(|(line, word)| line.starts_with(word))
+            text.lines().count() >= first.len()
+                && text.lines().zip(first).all(|(line, word)| line.starts_with(word))
+                && text.lines().skip(first.len()).all(|line| line.starts_with(FURTHER))
         })
 }
+
+/// How each line of a note begins that its caller adds.
+const FURTHER: &str = "with ";
 
 /// Where the object with the code of regular LTO lies.
 pub fn regular_object_place(state: &str) -> String {
@@ -86,8 +90,9 @@ pub fn regular_object(state: &str, object: Option<&[u8]>) -> Result<(), IoError>
     }
 }
 
-/// Writes what compiles, so that another compiler under the same name makes every backend run again.
-pub fn toolchain(state: &str, compiler: &str) -> Result<(), IoError> {
+/// Writes what compiles, so that another compiler under the same name makes every backend run again. `further` says what
+/// else decides what it does: libraries, configuration, environment; a line each.
+pub fn toolchain(state: &str, compiler: &str, further: &[String]) -> Result<(), IoError> {
     use std::os::unix::fs::MetadataExt;
     let named = Path::new(compiler);
     let file = if compiler.contains('/') { Some(named.to_owned()) } else { in_search_path(named) };
@@ -97,7 +102,11 @@ pub fn toolchain(state: &str, compiler: &str) -> Result<(), IoError> {
         (stat.size(), i128::from(stat.mtime_nsec()) + i128::from(stat.mtime()) * 1_000_000_000)
     });
     let real = real.unwrap_or_else(|| named.to_owned());
-    let text = format!("compiler {compiler}\nfile {}\nsize {size}\nmodified {modified}\n", real.display());
+    let mut text =
+        format!("compiler {compiler}\nfile {}\nsize {size}\nmodified {modified}\n", real.display());
+    for line in further {
+        text += &format!("{FURTHER}{}\n", line.escape_default());
+    }
     write_if_changed(Path::new(&toolchain_place(state)), text.as_bytes()).map(|_| ())
 }
 

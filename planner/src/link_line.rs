@@ -1,12 +1,12 @@
 //! A link line of ld.lld as typed arguments: inputs, libraries, and options with their words.
 //!
-//! Pure: reads words, not files. Which options take a value is in `lld_options`; what the inputs are is found
+//! Pure: reads words, not files. Which options take a value is in `elf::options`; what the inputs are is found
 //! out by `inputs`.
 
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::lld_options::{Shape, shape};
+use crate::elf::options::{Shape, shape};
 use crate::words::{Word, lossy};
 
 /// Why a link line could not be read.

@@ -21,6 +21,10 @@ pub const VERSION: u32 = 1;
 pub struct LinkPlan {
     /// [`VERSION`].
     pub version: u32,
+    /// Whether one process of the linker does everything and hands its backends to distlto. The steps then say what was
+    /// done, and cannot be run one by one.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub by_linker: bool,
     /// The program or library that the link makes.
     pub output: Utf8PathBuf,
     /// Archives with bitcode members, in link order.
@@ -82,6 +86,9 @@ pub struct MemberPlan {
 pub struct ObjectPlan {
     /// The module id: the module's path as the linker saw it.
     pub id: Utf8PathBuf,
+    /// The archive that holds the module, where it is in no file of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<Utf8PathBuf>,
     /// The module's index shard.
     pub shard: Utf8PathBuf,
     /// The modules it imports from, sorted.
@@ -205,7 +212,16 @@ impl LinkPlan {
     }
 }
 
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
 impl ObjectPlan {
+    /// The file that holds the module.
+    pub fn file(&self) -> &Utf8Path {
+        self.archive.as_deref().unwrap_or(&self.id)
+    }
+
     /// The module's import list, which the linker writes beside its shard: `m.o.imports` for
     /// `m.o.thinlto.bc`.
     pub fn imports_file(&self) -> Utf8PathBuf {

@@ -6,10 +6,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs;
 
 use camino::Utf8PathBuf;
-use distlto_prepare::names::escape_path;
 use distlto_prepare::store::Store;
 
-use crate::backend_flags::BackendFlags;
+use crate::backend_flags::{BackendFlags, Names};
 use crate::index::{Foretold, IndexError, PlannedLink, Request};
 use crate::inputs::{self, Inputs, Slot};
 use crate::keep::{self, ModulePlaces};
@@ -42,7 +41,8 @@ impl Planning<'_> {
         let fates = Fates::of(&linked.outcome);
         let merged = self.regular_object(&fates, linked.regular_object.as_deref())?;
         keep::regular_object(state, merged)?;
-        keep::toolchain(state, &self.compiler)?;
+        let further = self.request.identity.map(|of| of(&self.compiler)).unwrap_or_default();
+        keep::toolchain(state, &self.compiler, &further)?;
         let merged = merged.map(|_| keep::regular_object_place(state));
         let by_id = inputs::by_id(&self.inputs);
         let modules = linked
@@ -53,10 +53,11 @@ impl Planning<'_> {
         let output = last_value(&self.arguments, "output").unwrap_or("a.out");
         let plan = LinkPlan {
             version: VERSION,
+            by_linker: false,
             output: output.into(),
             archives: self.archive_plans(&fates),
             thin_link: self.thin_step(merged.as_deref()),
-            backend: self.backend(),
+            backend: self.flags.shared_words(&self.compiler),
             modules,
             link: self.link_step(&linked, &fates, merged.as_deref(), output),
         };
@@ -102,12 +103,6 @@ impl Planning<'_> {
         }
     }
 
-    /// The words that all backends share.
-    fn backend(&self) -> Vec<String> {
-        let shared = [self.compiler.clone(), "-c".to_owned()];
-        shared.into_iter().chain(self.flags.args.iter().cloned()).collect()
-    }
-
     /// A backend that will be in the plan if the linker loads its module.
     pub(crate) fn foretold(&self) -> Option<Foretold> {
         let of_thin_lto = || self.inputs.modules().filter(|(_, module)| module.summary == Summary::ThinLto);
@@ -115,7 +110,7 @@ impl Planning<'_> {
         let cost = Some(Cost { own_instructions: 0, imported_instructions: 0 });
         let unknown = IndexedModule { id: id.to_owned(), shard: Vec::new(), imports: Vec::new(), cost };
         let plan = self.object_plan(&unknown, module);
-        let mut command = self.backend();
+        let mut command = self.flags.shared_words(&self.compiler);
         command.extend(plan.args);
         Some(Foretold {
             command,
@@ -128,32 +123,23 @@ impl Planning<'_> {
 
     fn object_plan(&self, indexed: &IndexedModule, module: &Module) -> ObjectPlan {
         let places = ModulePlaces::of(self.request.state, &indexed.id);
-        let mut args = Vec::with_capacity(12);
-        if !module.triple.is_empty() {
-            args.push(format!("--target={}", module.triple));
-        }
-        let mut extra_outputs = Vec::new();
-        if let Some(directory) = &self.flags.dwo_directory {
-            let dwo = directory.join(format!("{}.dwo", escape_path(indexed.id.as_bytes())));
-            for option in ["-split-dwarf-file", "-split-dwarf-output"] {
-                args.extend(["-Xclang", option, "-Xclang", dwo.as_str()].map(str::to_owned));
-            }
-            extra_outputs.push(dwo);
-        }
-        args.extend(["-x", "ir", &indexed.id].map(str::to_owned));
-        args.push(format!("-fthinlto-index={}", places.shard));
-        args.extend(["-o".to_owned(), places.object.clone()]);
+        let dwo = self.flags.dwo(&indexed.id);
+        let dwo_name = dwo.as_ref().map(|dwo| dwo.as_str());
+        let names =
+            Names { module: &indexed.id, shard: &places.shard, object: &places.object, dwo: dwo_name };
+        let args = names.args(&module.triple);
         let mut extra_inputs = self.flags.inputs.clone();
         extra_inputs.push(keep::toolchain_place(self.request.state).into());
         extra_inputs.sort();
         let cost = indexed.cost.unwrap_or_else(|| cost_by_size(indexed));
         ObjectPlan {
             id: indexed.id.clone().into(),
+            archive: None,
             shard: places.shard.into(),
             imports: indexed.imports.iter().map(Utf8PathBuf::from).collect(),
             extra_inputs,
             object: places.object.into(),
-            extra_outputs,
+            extra_outputs: dwo.into_iter().collect(),
             args,
             own_instructions: cost.own_instructions,
             imported_instructions: cost.imported_instructions,

@@ -93,7 +93,21 @@ pub fn content<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
 /// Replaces every `@file` by the words of that file, nested ones too. As LLVM does, a name that is no file
 /// stays as it is, and nested names are relative to the working directory.
 pub fn expand(words: impl IntoIterator<Item = Word>) -> Result<Vec<Word>, ResponseError> {
-    let mut expanded = Vec::new();
+    Ok(expand_noting(words)?.words)
+}
+
+/// Words whose response files are expanded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Expanded {
+    /// The words.
+    pub words: Vec<Word>,
+    /// Every response file that was opened, nested ones too.
+    pub files: Vec<PathBuf>,
+}
+
+/// [`expand`], with the files that were opened.
+pub fn expand_noting(words: impl IntoIterator<Item = Word>) -> Result<Expanded, ResponseError> {
+    let mut expanded = Expanded::default();
     expand_into(words, 0, &mut expanded)?;
     Ok(expanded)
 }
@@ -101,18 +115,21 @@ pub fn expand(words: impl IntoIterator<Item = Word>) -> Result<Vec<Word>, Respon
 fn expand_into(
     words: impl IntoIterator<Item = Word>,
     depth: usize,
-    expanded: &mut Vec<Word>,
+    expanded: &mut Expanded,
 ) -> Result<(), ResponseError> {
     for word in words {
         let Some(name) = word.strip_prefix(b"@").filter(|name| !name.is_empty()) else {
-            expanded.push(word);
+            expanded.words.push(word);
             continue;
         };
         let path = path_of(name);
         match read(&path)? {
             Some(_) if depth == MAX_DEPTH => return Err(ResponseError::TooDeep { path }),
-            Some(text) => expand_into(tokenize(&text), depth + 1, expanded)?,
-            None => expanded.push(word),
+            Some(text) => {
+                expanded.files.push(path);
+                expand_into(tokenize(&text), depth + 1, expanded)?;
+            }
+            None => expanded.words.push(word),
         }
     }
     Ok(())
@@ -154,6 +171,7 @@ mod tests {
         let at_a = format!("@{}", a.display()).into_bytes();
         let words = expand([at_a.clone()]).expect("expands");
         assert_eq!(words, [&b"one"[..], b"two words", b"three", b"@nowhere"]);
+        assert_eq!(expand_noting([at_a.clone()]).expect("expands").files, [a, b.clone()]);
         fs::write(&b, &at_a).expect("written");
         assert!(matches!(expand([at_a]), Err(ResponseError::TooDeep { .. })));
     }

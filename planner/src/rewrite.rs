@@ -7,8 +7,10 @@
 
 use std::collections::HashSet;
 
+use crate::elf::options::step;
 use crate::inputs::{Inputs, Slot, UnpackedArchive};
 use crate::link_line::LinkOption;
+use crate::options::Step;
 
 /// What a thin link said about the modules.
 #[derive(Debug, Clone, Default)]
@@ -93,7 +95,7 @@ impl Line {
 
 /// The thin link's words: the inputs, and the options that decide what is loaded and imported.
 pub fn thin_words(inputs: &Inputs) -> Vec<String> {
-    bitcode_words(inputs, |option| is_final_only(option) || is_replaced(option))
+    bitcode_words(inputs, |option| step(option) != Step::Every)
 }
 
 /// The words of a link that runs its backends itself or through a distributor: the user's line without its output, and
@@ -143,7 +145,7 @@ pub fn final_words(
     };
     for slot in &inputs.slots {
         match slot {
-            Slot::Option(option) if is_grouping(option) || is_thin_only(option) || is_replaced(option) => {}
+            Slot::Option(option) if is_grouping(option) || !is_for_final(option) => {}
             Slot::Option(option) => line.words.extend_from_slice(&option.words),
             Slot::Other { words, lazy } => line.input(words, *lazy),
             Slot::Module { input, lazy } => place(&mut line, &input.id, *lazy),
@@ -172,54 +174,8 @@ fn is_grouping(option: &LinkOption) -> bool {
     matches!(option.name.as_str(), "start-lib" | "end-lib" | "start-group" | "end-group")
 }
 
-/// Options whose value each step chooses for itself.
-fn is_replaced(option: &LinkOption) -> bool {
-    let name = option.name.as_str();
-    name == "output"
-        || ["lto-obj-path=", "plugin-opt=obj-path=", "lto-partitions=", "plugin-opt=lto-partitions="]
-            .iter()
-            .any(|prefix| name.starts_with(prefix))
-}
-
-/// Options of a ThinLTO that the linker would run itself; the final link has no use for them.
-fn is_thin_only(option: &LinkOption) -> bool {
-    let name = option.name.strip_prefix("plugin-opt=").unwrap_or(&option.name);
-    name.starts_with("thinlto-")
-        || name == "save-temps"
-        || name.starts_with("save-temps=")
-        || (name.starts_with("jobs=") && option.name.starts_with("plugin-opt="))
-}
-
-/// Options that write or print something of the finished program.
-fn is_final_only(option: &LinkOption) -> bool {
-    const PRINTING: &[&str] = &[
-        "Map",
-        "cref",
-        "dependency-file",
-        "print-gc-sections",
-        "print-icf-sections",
-        "print-map",
-        "print-memory-usage",
-        "print-symbol-order",
-        "reproduce",
-        "time-trace",
-        "trace",
-        "trace-symbol",
-        "verbose",
-        "why-live",
-    ];
-    let name = option.name.as_str();
-    is_thin_only(option)
-        || PRINTING.contains(&name)
-        || [
-            "print-archive-stats=",
-            "time-trace=",
-            "why-extract=",
-            "plugin-opt=time-trace=",
-            "print-gc-sections=",
-        ]
-        .iter()
-        .any(|prefix| name.starts_with(prefix))
+fn is_for_final(option: &LinkOption) -> bool {
+    matches!(step(option), Step::Every | Step::Final)
 }
 
 #[cfg(test)]

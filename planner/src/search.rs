@@ -57,6 +57,23 @@ impl Search {
         }
         found
     }
+
+    /// Where a file would have been found instead of `path`, which may have come from this search: under its name in
+    /// earlier directories, and as the library that a name without prefix and suffix stands for.
+    pub fn before(&self, path: &Path) -> Vec<PathBuf> {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Vec::new() };
+        let stem = name.strip_suffix(".a").unwrap_or(name);
+        let names = [name.to_owned(), format!("{stem}.so"), format!("lib{name}.so"), format!("lib{name}.a")];
+        // A name without directories is looked for as it is, first or last.
+        let mut places = vec![PathBuf::from(name)];
+        for directory in &self.directories {
+            places.extend(names.iter().map(|name| directory.join(name)));
+            if path.parent() == Some(directory) {
+                return places;
+            }
+        }
+        Vec::new()
+    }
 }
 
 fn exists(path: &Path) -> bool {

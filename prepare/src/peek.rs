@@ -1,12 +1,15 @@
-//! Whether an archive concerns LTO at all, so that one that does not is left as it is.
+//! What an archive says without being unpacked: whether it concerns LTO at all, so that one that does not is left as it
+//! is, and which other files it is made of.
 //!
 //! Reads member headers and first bytes only; writes nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::archive::Contents;
+use crate::archive::{Content, Contents};
 use crate::error::Error;
+use crate::input::Input;
 use crate::kind::{self, Kind};
+use crate::write::IoError;
 
 /// Whether the archive at `path` has a bitcode member; with `fat_lto`, a FatLTO member counts too.
 pub fn holds_bitcode(path: &Path, fat_lto: bool) -> Result<bool, Error> {
@@ -23,4 +26,19 @@ pub fn holds_bitcode(path: &Path, fat_lto: bool) -> Result<bool, Error> {
 /// Bitcode shows in the first bytes; only FatLTO takes a look at the sections.
 fn kind_of(bytes: &[u8], fat_lto: bool) -> Kind {
     if fat_lto { kind::classify(bytes) } else { kind::classify(&bytes[..bytes.len().min(20)]) }
+}
+
+/// The files that a thin archive names, those of nested archives too; none for any other file.
+pub fn files_beside(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let thin =
+        |head: &[u8]| matches!(kind::classify(&head[..head.len().min(8)]), Kind::Archive { thin: true });
+    if !Input::begins_with(path, thin).map_err(IoError::on("read", path))? {
+        return Ok(Vec::new());
+    }
+    let contents = Contents::open(path, None)?;
+    let members = contents.members.into_iter().filter_map(|member| match member.content {
+        Content::Beside { path, .. } => Some(path),
+        Content::Inside { .. } => None,
+    });
+    Ok(contents.sources.into_iter().skip(1).map(|(path, _)| path).chain(members).collect())
 }

@@ -35,8 +35,6 @@ pub struct Case {
     pub remote: Vec<String>,
     /// Why DTLTO is no oracle for this case.
     pub without_dtlto: Option<String>,
-    /// Why `distlto link --dtlto` cannot do what the others do.
-    pub without_front: Option<String>,
     /// Commands after linking, with the output at hand.
     pub after: Vec<String>,
     /// Commands that show what the program does; the program itself where absent.
@@ -151,7 +149,6 @@ impl Case {
             },
             "remote" => self.remote.push(text),
             "without dtlto" => self.without_dtlto = Some(text),
-            "without link --dtlto" => self.without_front = Some(text),
             "after" => self.after.push(text),
             "run" if value == "none" => self.run = Some(Vec::new()),
             "run" => self.run.get_or_insert_default().push(text),

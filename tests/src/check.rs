@@ -1,5 +1,6 @@
 //! One case from beginning to end: build, link in every way, run, and compare what came out with the oracles.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 use std::{fs, str};
@@ -24,6 +25,14 @@ pub struct Compared {
     pub compiled: usize,
 }
 
+impl std::ops::Add for Compared {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { identical: self.identical + other.identical, compiled: self.compiled + other.compiled }
+    }
+}
+
 /// Checks one case.
 pub fn check(case: &Case, toolchain: Toolchain) -> Result<Compared> {
     let folder = build(case, toolchain)?;
@@ -36,29 +45,28 @@ pub fn check(case: &Case, toolchain: Toolchain) -> Result<Compared> {
         let said = outcome(case, &folder, Way::Dtlto)?;
         ensure!(said == oracle, "DTLTO's program behaves unlike the in-process one, so it is no oracle");
     }
-    let said = outcome(case, &folder, Way::Distlto)?;
-    ensure!(said == oracle, "the program says\n{said}\nand the in-process one\n{oracle}");
-    same_symbols(&folder, Way::Distlto)?;
-    let mut compared = Compared::default();
-    let output = Way::Distlto.output(&folder);
-    compared.compiled = objects(&objects_dir(&output))?.len();
+    let mut compared = links_alike(case, &folder, Way::Distlto, &oracle, dtlto)?;
+    if toolchain.has_dtlto() {
+        compared = compared + links_alike(case, &folder, Way::TwoStep, &oracle, dtlto)?;
+    }
+    Ok(compared)
+}
+
+/// Links in a way of ours, and compares with the oracles; links again, which changes nothing.
+fn links_alike(case: &Case, folder: &Folder, way: Way, oracle: &str, dtlto: bool) -> Result<Compared> {
+    let said = outcome(case, folder, way)?;
+    ensure!(said == oracle, "{}: the program says\n{said}\nand the in-process one\n{oracle}", way.dir());
+    same_symbols(folder, way)?;
+    let output = way.output(folder);
+    let mut compared = Compared { identical: 0, compiled: objects(&objects_dir(&output))?.len() };
     if dtlto {
-        compared.identical = same_objects(&folder, Way::Dtlto)?;
+        compared.identical = same_objects(folder, way)?;
     }
     if let Some(modules) = case.modules {
         let found = compared.compiled;
-        ensure!(found == modules, "{found} native objects were compiled, expected {modules}");
+        ensure!(found == modules, "{}: {found} native objects were compiled, expected {modules}", way.dir());
     }
-    unchanged_by_relink(case, &folder)?;
-    if toolchain.has_dtlto() && case.without_front.is_none() {
-        let said = outcome(case, &folder, Way::Front)?;
-        ensure!(
-            said == oracle,
-            "the program of `link --dtlto` says\n{said}\nand the in-process one\n{oracle}"
-        );
-        same_symbols(&folder, Way::Front)?;
-        same_objects(&folder, Way::Front)?;
-    }
+    unchanged_by_relink(case, folder, way)?;
     Ok(compared)
 }
 
@@ -103,13 +111,12 @@ fn same_symbols(folder: &Folder, way: Way) -> Result<()> {
     Ok(())
 }
 
-/// The objects of `distlto link` are those that a distributor made, byte for byte. Gives their number.
+/// The objects of a way of ours are those that DTLTO's distributor made, byte for byte. Gives their number.
 ///
 /// Compared as multisets: module ids differ where archives are unpacked in different places.
 fn same_objects(folder: &Folder, way: Way) -> Result<usize> {
-    let kept = way.kept(folder);
-    let mut expected = objects(&kept)?;
-    let found = objects(&objects_dir(&Way::Distlto.output(folder)))?;
+    let mut expected = objects(&Way::Dtlto.kept(folder))?;
+    let found = objects(&objects_dir(&way.output(folder)))?;
     let all = found.len();
     let mut unlike = Vec::new();
     for (path, bytes) in &found {
@@ -136,23 +143,31 @@ fn same_objects(folder: &Folder, way: Way) -> Result<usize> {
     Ok(all)
 }
 
-/// A second link with nothing changed touches neither the program nor any object.
-fn unchanged_by_relink(case: &Case, folder: &Folder) -> Result<()> {
-    let output = Way::Distlto.output(folder);
-    let state = |output: &Path| -> Result<Vec<SystemTime>> {
+/// A second link with nothing changed writes neither the program nor any object; build systems see the program as new.
+fn unchanged_by_relink(case: &Case, folder: &Folder, way: Way) -> Result<()> {
+    let output = way.output(folder);
+    let state = |output: &Path| -> Result<Vec<(u64, u64, SystemTime)>> {
         let objects = objects(&objects_dir(output))?;
-        let files = objects.iter().map(|(path, _)| path.as_path()).chain([output]);
-        files.map(|path| Ok(fs::metadata(path)?.modified()?)).collect()
+        let objects = objects.iter().map(|(path, _)| {
+            let found = fs::metadata(path)?;
+            Ok((found.ino(), found.len(), found.modified()?))
+        });
+        let program = fs::metadata(output)?;
+        let program = (program.ino(), program.len(), SystemTime::UNIX_EPOCH);
+        objects.chain([Ok(program)]).collect()
     };
     let before = state(&output)?;
     if before.len() == 1 {
         return Ok(());
     }
-    succeed(&mut Way::Distlto.command(case, folder)?)?;
+    let linked = fs::metadata(&output)?.modified()?;
+    succeed(&mut way.command(case, folder)?)?;
     ensure!(
         state(&output)? == before,
-        "a second link with nothing changed wrote the program or objects again"
+        "{}: a second link with nothing changed wrote the program or objects again",
+        way.dir()
     );
+    ensure!(fs::metadata(&output)?.modified()? >= linked, "{}: the program has become older", way.dir());
     Ok(())
 }
 
@@ -164,10 +179,12 @@ fn refuses(case: &Case, folder: &Folder, text: &str) -> Result<Compared> {
     } else {
         succeed(&mut plain)?;
     }
-    let mut command = Way::Distlto.command(case, folder)?;
-    let (_, said) = fail(&mut command)?;
-    let shown = shown(&command);
-    ensure!(said.contains(text), "expected `{text}` from\n  {shown}\nfound\n{said}");
-    ensure!(!Way::Distlto.output(folder).exists(), "a program is left behind by\n  {shown}");
+    for way in [Way::Distlto, Way::TwoStep] {
+        let mut command = way.command(case, folder)?;
+        let (_, said) = fail(&mut command)?;
+        let shown = shown(&command);
+        ensure!(said.contains(text), "expected `{text}` from\n  {shown}\nfound\n{said}");
+        ensure!(!way.output(folder).exists(), "a program is left behind by\n  {shown}");
+    }
     Ok(Compared::default())
 }

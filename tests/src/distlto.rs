@@ -66,10 +66,10 @@ pub fn link() -> Result<Command> {
     Ok(command)
 }
 
-/// The same, with the linker in charge and a distributor for its backends.
-pub fn link_by_dtlto() -> Result<Command> {
+/// The same, with the linker run twice.
+pub fn link_in_two_steps() -> Result<Command> {
     let mut command = Command::new(binary()?);
-    command.args(["link", "--dtlto", "--"]);
+    command.args(["link", "--two-step", "--"]);
     Ok(command)
 }
 

@@ -1,5 +1,5 @@
-//! The ways of linking a case: in-process ThinLTO, lld's DTLTO with the simplest distributor, `distlto link`, and
-//! `distlto link --dtlto` with that distributor.
+//! The ways of linking a case: in-process ThinLTO, lld's DTLTO with the simplest distributor, `distlto link`, which is one
+//! run of a linker with DTLTO, and `distlto link --two-step`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,8 +20,8 @@ pub enum Way {
     Dtlto,
     /// The program under test.
     Distlto,
-    /// The program under test in front of the linker, which hands backends to a distributor.
-    Front,
+    /// The program under test, which runs the linker twice.
+    TwoStep,
 }
 
 impl Way {
@@ -31,7 +31,7 @@ impl Way {
             Self::InProcess => "by-linker",
             Self::Dtlto => "by-dtlto",
             Self::Distlto => "by-distlto",
-            Self::Front => "by-distlto-and-dtlto",
+            Self::TwoStep => "by-distlto-in-two-steps",
         }
     }
 
@@ -55,10 +55,10 @@ impl Way {
         let words = self.words(case, folder)?;
         let mut command = match self {
             Self::Distlto => distlto::link()?,
-            Self::Front => distlto::link_by_dtlto()?,
+            Self::TwoStep => distlto::link_in_two_steps()?,
             Self::InProcess | Self::Dtlto => Command::new(&words[0]),
         };
-        let wrapped = matches!(self, Self::Distlto | Self::Front);
+        let wrapped = matches!(self, Self::Distlto | Self::TwoStep);
         command.args(if wrapped { &words[..] } else { &words[1..] });
         command.current_dir(&folder.path);
         Ok(command)
@@ -73,7 +73,7 @@ impl Way {
                 folder.words(&format!("{clang} -O2 -flto=thin -fuse-ld=lld -o %out"), dir)?
             }
         };
-        if matches!(self, Self::Dtlto | Self::Front) {
+        if self == Self::Dtlto {
             let helper = toolchain::helper("distlto-test-distributor")?;
             let helper = helper.to_str().context("the target directory's name is UTF-8")?;
             let kept = format!("{dir}/kept");
@@ -82,22 +82,15 @@ impl Way {
                 let prefix = if direct { "" } else { "-Wl," };
                 format!("{prefix}--thinlto-{option}={value}")
             };
-            match self {
-                Self::Dtlto if !direct => {
-                    words.push(format!("-fthinlto-distributor={helper}"));
-                    words.push(format!("-Xthinlto-distributor={kept}"));
-                }
-                _ => {
-                    words.push(linker("distributor", helper));
-                    words.push(linker("distributor-arg", &kept));
-                }
+            if direct {
+                words.push(linker("distributor", helper));
+                words.push(linker("distributor-arg", &kept));
+                words.push(linker("remote-compiler", &folder.expand("%clang", dir)?));
+            } else {
+                words.push(format!("-fthinlto-distributor={helper}"));
+                words.push(format!("-Xthinlto-distributor={kept}"));
             }
-            if self == Self::Dtlto {
-                if direct {
-                    words.push(linker("remote-compiler", &folder.expand("%clang", dir)?));
-                }
-                words.extend(case.remote.iter().map(|flag| linker("remote-compiler-arg", flag)));
-            }
+            words.extend(case.remote.iter().map(|flag| linker("remote-compiler-arg", flag)));
         }
         words.extend(folder.words(case.link.as_deref().unwrap_or("%objects"), dir)?);
         Ok(words)

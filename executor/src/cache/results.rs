@@ -23,10 +23,8 @@ use super::words::Words;
 use crate::cancel::Cancel;
 use crate::frontend::{Names, Template};
 use crate::job::{Context, Job};
+use crate::variables::{self, Reader};
 use crate::verify::Role;
-
-/// Variables that a compiler itself reads and that can change an object. What its driver reads shows in its answer.
-const VARIABLES: &[&str] = &["AS_SECURE_LOG_FILE", "LLVM_OVERRIDE_PRODUCER", "SOURCE_DATE_EPOCH"];
 
 /// A cache of results in a directory.
 #[derive(Debug)]
@@ -58,11 +56,9 @@ impl Results {
     /// Opens the cache in `directory`, making it if missing, for a run that `cancel` ends.
     pub fn open(directory: &Path, limits: Limits, cancel: &Cancel) -> Result<Self, IoError> {
         let cache = Cache::open(directory, limits)?.until(cancel);
-        let environment = VARIABLES
-            .iter()
-            .filter_map(|&name| {
-                Some((name.to_owned(), std::env::var_os(name)?.to_string_lossy().into_owned()))
-            })
+        // What a driver reads shows in its answer.
+        let environment = variables::read_by(&[Reader::Compiler])
+            .filter_map(|(name, value)| Some((name.to_owned(), value?.to_string_lossy().into_owned())))
             .collect();
         Ok(Self {
             compilers: Compilers::new(directory),

@@ -10,6 +10,8 @@
 //! What else may differ from object to object stands in the bitcode, and so in the module's content: source names,
 //! debug information, the directory of the compilation.
 
+use std::collections::BTreeSet;
+
 use camino::Utf8Path;
 use distlto_planner::digests::Digest;
 
@@ -45,6 +47,28 @@ pub fn key(parts: Parts<'_>) -> Digest {
         framed.add("variable", name);
         framed.add("value", value);
     }
+    add_inputs(&mut framed, inputs, &words.files);
+    for (at, (name, role)) in outputs.iter().enumerate() {
+        framed.add("output", format!("{role:?}"));
+        // The name of split debug information stands in the object.
+        if at > 0 || *role != Role::Object || words.names_matter {
+            framed.add("name", name.as_str());
+        }
+    }
+    if words.names_matter {
+        framed.add("directory", directory);
+        framed.add("name", inputs.module.0);
+        framed.add("name", inputs.shard.as_ref().map_or("", |shard| shard.name));
+        for (entry, _) in inputs.shard.iter().flat_map(|shard| &shard.table) {
+            framed.add("name", &entry.path);
+        }
+    }
+    framed.finish()
+}
+
+/// What a backend reads, by content: the module, the shard without its paths, each module in the shard's table, and every
+/// other declared input but those that are `named` by the command's words.
+pub fn add_inputs(framed: &mut Framed, inputs: &Inputs<'_>, named: &BTreeSet<String>) {
     let (module, content) = inputs.module;
     framed.content("module", &content);
     if let Some(shard) = &inputs.shard {
@@ -57,27 +81,11 @@ pub fn key(parts: Parts<'_>) -> Digest {
             framed.content("content", content);
         }
     }
-    let mut remaining: Vec<_> = inputs.remaining(&words.files).collect();
+    let mut remaining: Vec<_> = inputs.remaining(named).collect();
     remaining.sort_unstable();
     remaining.dedup();
     for (name, content) in remaining {
         framed.add("input", name);
         framed.content("content", &content);
     }
-    for (at, (name, role)) in outputs.iter().enumerate() {
-        framed.add("output", format!("{role:?}"));
-        // The name of split debug information stands in the object.
-        if at > 0 || *role != Role::Object || words.names_matter {
-            framed.add("name", name.as_str());
-        }
-    }
-    if words.names_matter {
-        framed.add("directory", directory);
-        framed.add("name", module);
-        framed.add("name", inputs.shard.as_ref().map_or("", |shard| shard.name));
-        for (entry, _) in inputs.shard.iter().flat_map(|shard| &shard.table) {
-            framed.add("name", &entry.path);
-        }
-    }
-    framed.finish()
 }

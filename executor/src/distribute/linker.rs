@@ -190,6 +190,18 @@ pub fn temporaries_among<'a>(
     files.filter_map(name).collect()
 }
 
+/// Whether there is a process of this number, be it another one by now.
+pub fn is_running(process: u32) -> bool {
+    stat(process).is_some_and(|found| !found.ended)
+}
+
+/// The memory that a process holds, in bytes, where the system tells.
+pub fn resident(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
 /// The name of a process's program.
 fn program_of(process: u32) -> Option<String> {
     let path = fs::read_link(format!("/proc/{process}/exe")).ok()?;

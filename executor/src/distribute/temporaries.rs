@@ -51,6 +51,19 @@ pub fn without_process_in_path(path: &str, process: Option<u32>) -> String {
     }
 }
 
+/// The name of the file, or of the archive's member, that lld of this process has unpacked into a file of this name.
+pub fn unpacked(name: &str, process: u32) -> Option<&str> {
+    let numbered = without_hexadecimal(name.strip_suffix(".o")?, process)?;
+    numbered.rsplit_once('.').map(|(stem, _)| stem)
+}
+
+/// The process that has unpacked something into a file of this name.
+pub fn unpacking_process(name: &str) -> Option<u32> {
+    let (_, number) = name.strip_suffix(".o")?.rsplit_once('.')?;
+    let plain = !number.is_empty() && number.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'A'..=b'F'));
+    u32::from_str_radix(number, 16).ok().filter(|_| plain)
+}
+
 fn without_hexadecimal(stem: &str, process: u32) -> Option<&str> {
     stem.strip_suffix(&format!(".{process:X}")).filter(|head| ends_in_number(head))
 }

@@ -1,206 +1,308 @@
-//! `distlto link --dtlto`: the linker performs the link and hands its backends to a distributor.
+//! One lld: the user's link line as it is, performed by one process of the linker, whose backends are ours.
 //!
-//! Archives are unpacked first. By itself lld writes their members beside the output under names with its process
-//! number; members that have paths of their own give the same module ids, shards and jobs in every link. The linker
-//! writes into a directory that is emptied for each run, and the program is renamed into place. How lld is told of a
-//! distributor: LLVM's page DTLTO. Knows nothing of job files.
+//! lld resolves symbols, runs the thin link, asks for the backends' objects (DTLTO) and links them, so the program is the
+//! one that it makes. It is told a distributor, which hands the job file over to this process (`hand_over`); which
+//! backends have to run is decided by content (`backends`, `kept`). The linker writes beside the output under another
+//! name, since names of files beside the output stand in module ids and so decide the order of imports; the program
+//! is then renamed into place. How lld is told of a distributor: LLVM's page DTLTO.
 
+mod backends;
+mod hand_over;
+mod kept;
+mod leaves;
+mod line;
+mod messages;
+mod names;
+mod sweep;
+
+use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Instant;
 
-use distlto_planner::dtlto::dropped::{self, Remedy};
-use distlto_planner::index::{self, Prepared};
-use distlto_planner::link_line::{self, Argument, last_value, options};
-use distlto_planner::rewrite::whole_words;
-use distlto_planner::runner::{Runner, ToolError};
+use distlto_planner::backend_flags;
+use distlto_planner::compile_jobs;
+use distlto_planner::index;
+use distlto_planner::inputs::Bitcode;
+use distlto_planner::keep;
+use distlto_planner::link_line::{self, Argument};
+use distlto_planner::runner::ToolError;
 use distlto_planner::words::{Word, lossy, shell_line};
-use distlto_prepare::store::Store;
 use distlto_prepare::write::IoError;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::pipe::PipeFlags;
 
-use super::{LinkError, Options, Session, final_link, line_cache, state};
+use super::reads::Reads;
+use super::{LinkError, Session, ahead, identity};
+use crate::frontend::Frontends;
 use crate::local::LocalSpawner;
-use crate::process::{self, Command, GRACE};
+use crate::process::{self, Command, Finished, GRACE, Spawner, signal_name};
+use crate::progress::{Phase, Progress};
 use crate::response_file;
+use crate::up_to_date::Records;
 
-/// Our own distributor, which lies beside this program.
-const DISTRIBUTOR: &str = "distlto-distribute";
+use backends::{Backends, Compilation, Ran};
+use hand_over::HandOver;
+pub use hand_over::serve;
+use kept::Kept;
+use line::Line;
+use messages::Messages;
 
-/// Links; returns the linker's exit code. `None` when the command is to be run as it is.
-pub(super) fn run(session: &Session<'_>) -> Result<Option<u8>, LinkError> {
-    let store = session.options.store.as_deref().map(Store::open).transpose()?;
-    let request = session.request(store.as_ref(), session.runner);
+/// How a link by the linker ended.
+pub(super) enum End {
+    /// It is done.
+    Done(super::End),
+    /// The linker cannot do it, for this reason.
+    TwoStep(String),
+}
+
+/// Links.
+pub(super) fn run(session: &Session<'_>) -> Result<End, LinkError> {
+    let looked = look(session)?;
+    let bitcode = match looked {
+        Looked::Known => None,
+        Looked::Found(bitcode) => Some(bitcode),
+        Looked::End(end) => return Ok(end),
+    };
+    let words = compile_jobs::run(session.link, session.directory, session.runner)
+        .map_err(index::IndexError::from)?;
+    let arguments = link_line::parse(words.clone())?;
+    let compilation = compilation(session, &arguments)?;
+    session.options.run.prewarm(session.spawner, OsStr::new(&compilation.compiler), 1);
+    sweep::before(session)?;
+    let link = Link { session, arguments: &arguments, words: &words, compilation: &compilation };
+    link.run(bitcode.as_ref())
+}
+
+/// What is known of a link before it begins.
+enum Looked {
+    /// That it is one by the linker with backends, as it was last time.
+    Known,
+    /// The bitcode among its inputs.
+    Found(Bitcode),
+    End(End),
+}
+
+fn look(session: &Session<'_>) -> Result<Looked, LinkError> {
+    let arguments = link_line::parse(session.link.words.clone())?;
+    if index::writes_itself(&arguments) {
+        return Ok(Looked::End(End::Done(super::End::AsItIs)));
+    }
+    if let Some(odd) = line::odd_name(&arguments) {
+        return Ok(Looked::End(End::TwoStep(format!("a linker with DTLTO cannot spell the name {odd}"))));
+    }
+    if session.is_known {
+        line::check_inputs(&arguments)?;
+        return Ok(Looked::Known);
+    }
+    if session.takes_distributor.get() == Some(&false) {
+        return Ok(Looked::End(End::TwoStep(without_dtlto(session))));
+    }
+    session.spawner.prewarm(OsStr::new(&lossy(&session.link.linker[0])), 2);
     // The linker is asked while the inputs are looked at.
-    let (prepared, known) = std::thread::scope(|scope| {
-        let known = scope.spawn(|| knows_distributors(&session.link.linker, session.runner));
-        let prepared = index::prepare(&request);
-        (prepared, known.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    let (takes, bitcode) = thread::scope(|scope| {
+        let takes = scope.spawn(|| session.takes_distributor());
+        let bitcode = Bitcode::among(&arguments).map_err(index::IndexError::from);
+        (takes.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), bitcode)
     });
-    let Some(prepared) = prepared? else { return Ok(None) };
-    let linker = lossy(&session.link.linker[0]);
-    if !known? {
-        return Err(LinkError::NoDtlto { linker });
+    if !takes? {
+        return Ok(Looked::End(End::TwoStep(without_dtlto(session))));
     }
-    let output = last_value(&prepared.arguments, "output").unwrap_or("a.out");
-    let place = Place::new(session.directory, output, keeps_temporaries(&prepared.arguments))?;
-    let mut words: Vec<String> = session.link.linker.iter().map(|word| lossy(word)).collect();
-    let asked = asked_words(&prepared, session.options, session.directory);
-    words.extend(implied_words(&prepared, &asked)?);
-    words.extend(whole_words(&prepared.inputs));
-    words.extend(asked);
-    words.extend(["-o".to_owned(), place.staged.clone()]);
-    if session.options.run.verbose {
-        eprintln!("distlto: {}", shell_line(words.iter().map(String::as_str)));
+    let bitcode = bitcode?;
+    // Sources on the line are not compiled yet.
+    if bitcode.is_empty() && session.link.compilations.is_empty() {
+        return Ok(Looked::End(End::Done(super::End::AsItIs)));
     }
-    let code = run_linker(session, &words)?;
-    if session.cancel.is_cancelled() {
-        return Err(LinkError::Interrupted { exit_code: session.cancel.exit_code() });
-    }
-    if code == 0 {
-        if fs::metadata(&place.staged).map_or(true, |found| found.len() == 0) {
-            return Err(LinkError::NoProgram { linker, output: output.into() });
+    Ok(Looked::Found(bitcode))
+}
+
+fn without_dtlto(session: &Session<'_>) -> String {
+    format!("{} has no DTLTO", lossy(&session.link.linker[0]))
+}
+
+fn compilation(session: &Session<'_>, arguments: &[Argument]) -> Result<Compilation, LinkError> {
+    let named = link_line::last_value(arguments, "thinlto-remote-compiler");
+    let asked = session.options.compiler.as_deref().or(named);
+    let compiler = index::compiler_of(session.link, asked)?;
+    let mut extra: Vec<String> = line::compiler_arguments(arguments);
+    extra.extend_from_slice(&session.options.backend_args);
+    let flags = backend_flags::of_distributed_line(arguments, &extra).map_err(index::IndexError::from)?;
+    let identity = identity::of(&compiler, &session.link.driver);
+    keep::toolchain(session.directory, &compiler, &identity)?;
+    let place = keep::toolchain_place(session.directory);
+    let note = fs::read(&place).map_err(IoError::on("read", &place))?;
+    Ok(Compilation::new(compiler, flags, &note, index::jobs_of(arguments)))
+}
+
+/// One link, with everything known that can be known before the linker runs.
+struct Link<'a> {
+    session: &'a Session<'a>,
+    arguments: &'a [Argument],
+    words: &'a [Word],
+    compilation: &'a Compilation,
+}
+
+/// How the linker ended, and what it handed over.
+struct Linked {
+    finished: Finished,
+    reads: Reads,
+    ran: Option<Result<Ran, LinkError>>,
+    /// Whether the linker has failed by a defect of its own.
+    lost_archive: bool,
+}
+
+impl Link<'_> {
+    fn run(&self, bitcode: Option<&Bitcode>) -> Result<End, LinkError> {
+        let session = self.session;
+        let hand_over = HandOver::listen(session.directory)?;
+        let line = Line::new(session, self.arguments, self.words, &self.compilation.compiler, &hand_over)?;
+        if session.options.run.verbose && !session.options.run.json {
+            let words: Vec<String> = line.words.iter().map(|word| lossy(word)).collect();
+            eprintln!("distlto: {}", shell_line(words.iter().map(String::as_str)));
         }
-        final_link::mend_dependency_file(&words, &place.staged, output)?;
-        fs::rename(&place.staged, output).map_err(IoError::on("rename into place", output))?;
-        line_cache::save(session.directory, session.key, session.link)?;
-    }
-    Ok(Some(code))
-}
-
-/// Whether the linker's help speaks of distributors.
-fn knows_distributors(linker: &[Word], runner: &dyn Runner) -> Result<bool, ToolError> {
-    let mut question = linker.to_vec();
-    question.push(b"--help".to_vec());
-    let answer =
-        runner.run(&question).map_err(|source| ToolError::Start { program: lossy(&linker[0]), source })?;
-    Ok(String::from_utf8_lossy(&answer.stdout).contains("--thinlto-distributor="))
-}
-
-/// Options that the link implies: the distributor, and what lld does not tell backends. They come first, so that the same
-/// options of the user's line win.
-fn implied_words(prepared: &Prepared, asked: &[String]) -> Result<Vec<String>, LinkError> {
-    let mut words = Vec::new();
-    if last_value(&prepared.arguments, "thinlto-distributor").is_none() {
-        words.push(format!("--thinlto-distributor={}", own_distributor()?.display()));
-    }
-    let asked = link_line::parse(asked.iter().map(|word| word.clone().into_bytes()))?;
-    let told = [prepared.arguments.as_slice(), asked.as_slice()].concat();
-    for dropped in dropped::of_link_line(&told) {
-        match &dropped.remedy {
-            Remedy::CompilerArguments(_) => words.extend(dropped.remedy.lld_words()),
-            Remedy::DistributorArguments(_) if is_ours(prepared) => words.extend(dropped.remedy.lld_words()),
-            // What another distributor takes is not known here.
-            Remedy::DistributorArguments(_) => {}
-            Remedy::Advice(_) => eprintln!("distlto: warning: {dropped}"),
+        let records = Records::open(Path::new(session.directory))?;
+        let linked = self.link(&line, &hand_over, &records, bitcode)?;
+        let code = linked.finished.ended.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+        let ran = linked.ran.transpose();
+        if session.cancel.is_cancelled() {
+            return Err(self.ended_early(&linked.finished));
         }
-    }
-    Ok(words)
-}
-
-/// Options that the user gives to us; they win over those of the line.
-fn asked_words(prepared: &Prepared, options: &Options, directory: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    if options.compiler.is_some() || last_value(&prepared.arguments, "thinlto-remote-compiler").is_none() {
-        words.push(format!("--thinlto-remote-compiler={}", prepared.compiler));
-    }
-    words.extend(options.backend_args.iter().map(|word| format!("--thinlto-remote-compiler-arg={word}")));
-    if is_ours(prepared) {
-        words.extend(
-            own_arguments(options, directory).map(|word| format!("--thinlto-distributor-arg={word}")),
-        );
-    }
-    words
-}
-
-/// Whether the distributor is our own, so that it takes our options: the line names it, or none.
-fn is_ours(prepared: &Prepared) -> bool {
-    let named = last_value(&prepared.arguments, "thinlto-distributor").map(Path::new);
-    named.is_none_or(|named| named.file_name().is_some_and(|name| name == DISTRIBUTOR))
-}
-
-/// What our own distributor is told of our options.
-fn own_arguments(options: &Options, directory: &str) -> impl Iterator<Item = String> {
-    let jobs = options.run.jobs.map(|jobs| format!("-j{jobs}"));
-    let keep_going = options.run.keep_going.then(|| "--keep-going".to_owned());
-    let verbose = options.run.verbose.then(|| "-v".to_owned());
-    let no_warm = options.run.no_warm.then(|| "--no-warm".to_owned());
-    let quiet = options.run.quiet.then(|| "-q".to_owned());
-    let memory = options.run.memory.map(|bytes| format!("--memory={bytes}"));
-    // A path of another encoding has no spelling among a linker's options; there is no history then.
-    let history = options.run.history.clone().unwrap_or_else(|| state::history(directory));
-    let history = history.to_str().map(|history| format!("--history={history}"));
-    let cache = options.run.cache.as_deref().and_then(Path::to_str).map(|cache| format!("--cache={cache}"));
-    let cache_size = options.run.cache_size.map(|bytes| format!("--cache-size={bytes}"));
-    let cache_age = options.run.cache_age.map(|age| format!("--cache-age={}s", age.as_secs()));
-    let hashes = options.run.no_verify_hashes.then(|| "--no-verify-hashes".to_owned());
-    let trace = options.run.trace.as_ref().and_then(|file| Some(format!("--trace={}", file.to_str()?)));
-    let all = [
-        jobs, keep_going, no_warm, verbose, quiet, memory, history, cache, cache_size, cache_age, trace,
-        hashes,
-    ];
-    all.into_iter().flatten()
-}
-
-fn own_distributor() -> Result<PathBuf, LinkError> {
-    let own = std::env::current_exe().map_err(IoError::on("find", "this program"))?;
-    let path = own.with_file_name(DISTRIBUTOR);
-    if path.is_file() { Ok(path) } else { Err(LinkError::NoDistributor { path }) }
-}
-
-fn run_linker(session: &Session<'_>, words: &[String]) -> Result<u8, LinkError> {
-    let words: Vec<Word> = words.iter().map(|word| word.clone().into_bytes()).collect();
-    let fitting = response_file::fit(&words)?;
-    let program = lossy(&words[0]);
-    let start = |source| ToolError::Start { program, source };
-    // There are words: the linker is the first.
-    let command =
-        Command::of_words(&fitting.words, None).ok_or_else(|| std::io::ErrorKind::InvalidInput.into());
-    // What the distributor prints is seen while it prints. It needs descriptors of make, which a fork server has not.
-    let finished = command
-        .and_then(|command| process::run_through(&command, &LocalSpawner, session.cancel, GRACE))
-        .map_err(start)?;
-    Ok(finished.ended.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
-}
-
-fn keeps_temporaries(arguments: &[Argument]) -> bool {
-    options(arguments).any(|option| {
-        let name = option.name.strip_prefix("plugin-opt=").unwrap_or(&option.name);
-        name == "save-temps" || name.starts_with("save-temps=")
-    })
-}
-
-/// Where the linker writes: a directory of one name in every run, since the job file holds it.
-struct Place {
-    directory: PathBuf,
-    staged: String,
-    keep: bool,
-}
-
-impl Place {
-    fn new(state: &str, output: &str, keep: bool) -> Result<Self, LinkError> {
-        let directory = format!("{state}/dtlto");
-        let name = output.rsplit('/').next().unwrap_or(output);
-        let place =
-            Self { directory: PathBuf::from(&directory), staged: format!("{directory}/{name}"), keep };
-        place.remove()?;
-        fs::create_dir_all(&directory).map_err(IoError::on("create directory", &directory))?;
-        Ok(place)
-    }
-
-    fn remove(&self) -> Result<(), IoError> {
-        match fs::remove_dir_all(&self.directory) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(IoError::on("remove", &self.directory)(error))
+        let (code, ran) = match ran? {
+            // What failed has been told, and its exit code says more than the linker's.
+            Some(ran) if ran.code != 0 => (ran.code, Some(ran)),
+            ran => (code, ran),
+        };
+        if linked.lost_archive && code != 0 {
+            return Ok(End::TwoStep("the linker loses archives that a linker script names".to_owned()));
+        }
+        let Some(ran) = ran else {
+            if code == 0 {
+                line.commit(false, true)?;
             }
-            _ => Ok(()),
+            return Ok(End::Done(super::End::Needless(code)));
+        };
+        if code == 0 {
+            line.commit(true, ran.modules.iter().any(|module| module.ran))?;
+        }
+        leaves::leave(self, &line, &records, &ran, linked.reads, code)?;
+        session.teller.conclude(&line.output.to_string_lossy(), Some(&ran.graph), None);
+        Ok(End::Done(super::End::Code(code)))
+    }
+
+    /// Runs the linker, and its backends when it asks for them.
+    fn link(
+        &self,
+        line: &Line,
+        hand_over: &HandOver,
+        records: &Records,
+        bitcode: Option<&Bitcode>,
+    ) -> Result<Linked, LinkError> {
+        let session = self.session;
+        let begun = Instant::now();
+        let fitting = response_file::fit(&line.words)?;
+        let start = |source| ToolError::Start { program: lossy(&line.words[0]), source };
+        // There are words: the linker is the first.
+        let command = Command::of_words(&fitting.words, None)
+            .ok_or_else(|| start(std::io::ErrorKind::InvalidInput.into()))?;
+        // A linker that was just asked something is loaded already.
+        let spawner: &dyn Spawner = if session.is_known { &LocalSpawner } else { session.spawner };
+        let (over, ended) =
+            rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| start(error.into()))?;
+        let waits = AtomicBool::new(false);
+        let messages = Messages::new();
+        let (frontends, kept) = (Frontends::default(), Kept::load(session.directory));
+        thread::scope(|scope| {
+            let linker = scope.spawn(|| {
+                let _ended = ended;
+                let finished = process::run_through(&command, spawner, session.cancel, GRACE, &|text| {
+                    messages.take(text)
+                });
+                // Nobody is left to take what backends make.
+                if waits.load(Ordering::SeqCst) {
+                    session.cancel.cancel(None);
+                }
+                finished
+            });
+            if let Some(backend) = bitcode.and_then(|bitcode| self.first_backend(bitcode)) {
+                ahead::ask(session, &frontends, scope, backend);
+            }
+            let backends = Backends {
+                session,
+                compilation: self.compilation,
+                frontends: &frontends,
+                records,
+                kept: &kept,
+            };
+            let reads = leaves::known_reads(self);
+            let mut ran = None;
+            let mut asked = None;
+            while let News::Request = wait_for_news(hand_over, &over).map_err(&start)? {
+                let request = hand_over.accept().map_err(&start)?;
+                session.teller.had_phase("thin link", begun);
+                messages.release();
+                waits.store(true, Ordering::SeqCst);
+                sweep::note(session, &request.job_file)?;
+                let result = backends.run(&request.job_file);
+                waits.store(false, Ordering::SeqCst);
+                let code = result.as_ref().map_or(1, |ran| ran.code);
+                if code == 0 {
+                    let start = Instant::now();
+                    session.teller.phase(Phase { name: "final link", start, end: None });
+                    asked = Some(start);
+                }
+                ran = Some(result);
+                request.answer(code);
+            }
+            let finished = linker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            if let Some(start) = asked {
+                session.teller.phase(Phase { name: "final link", start, end: Some(Instant::now()) });
+            }
+            let lost_archive = messages.tell_of_a_lost_archive();
+            if !lost_archive {
+                messages.release();
+            }
+            Ok(Linked { finished: finished.map_err(start)?, reads, ran, lost_archive })
+        })
+    }
+
+    /// A backend as the linker will want it, but for what its thin link says.
+    fn first_backend(&self, bitcode: &Bitcode) -> Option<index::Foretold> {
+        line::first_backend(self.session.directory, self.compilation, bitcode)
+    }
+
+    /// Why a link was cancelled: by whoever asked for it, or since the linker is gone.
+    fn ended_early(&self, finished: &Finished) -> LinkError {
+        let cancel = self.session.cancel;
+        match (cancel.signal(), signal_name(finished.ended.status)) {
+            (None, Some((number, name))) => LinkError::LinkerGone {
+                linker: lossy(&self.session.link.linker[0]),
+                signal: format!("signal {number} ({name})"),
+            },
+            _ => LinkError::Interrupted { exit_code: cancel.exit_code() },
         }
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        if !self.keep {
-            // The next run removes it, if this one cannot.
-            let _ = self.remove();
+/// What is waited for while the linker runs.
+enum News {
+    /// It has a job file.
+    Request,
+    /// It has ended.
+    Ended,
+}
+
+fn wait_for_news(hand_over: &HandOver, over: &impl AsFd) -> std::io::Result<News> {
+    loop {
+        let mut descriptors =
+            [PollFd::from_borrowed_fd(hand_over.ready(), PollFlags::IN), PollFd::new(over, PollFlags::IN)];
+        match poll(&mut descriptors, None) {
+            Ok(_) if descriptors[0].revents().contains(PollFlags::IN) => return Ok(News::Request),
+            Ok(_) => return Ok(News::Ended),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
     }
 }

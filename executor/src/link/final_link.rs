@@ -6,19 +6,23 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use distlto_planner::dependency_file::DependencyFile;
+use distlto_planner::elf::options::endings;
 use distlto_planner::index::PlannedLink;
+use distlto_planner::link_line::{Argument, last_value};
 use distlto_planner::runner::{Runner, ToolError, ToolOutput};
-use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
+use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, write_atomically};
 
-use super::{LinkError, show};
+use super::{LinkError, show, two_step_reads};
 
 /// Links; returns the linker's exit code. `thin_warnings` is what the linker printed in the thin link: what it does not
 /// say again is said now.
 pub fn run(
     planned: &PlannedLink,
     directory: &str,
+    arguments: &[Argument],
     runner: &dyn Runner,
     thin_warnings: &[u8],
 ) -> Result<u8, LinkError> {
@@ -36,6 +40,9 @@ pub fn run(
     if let Some(last) = command.last_mut() {
         last.clone_from(&staged_word);
     }
+    // The last such option counts.
+    let dependencies = staging.path().join("dependencies");
+    command.push(format!("--dependency-file={}", dependencies.display()));
     let words: Vec<_> = command.iter().map(|word| word.clone().into_bytes()).collect();
     let program = command.first().cloned().unwrap_or_default();
     let finished = runner.run(&words).map_err(|source| ToolError::Start { program, source })?;
@@ -47,7 +54,18 @@ pub fn run(
     if empty {
         return Err(LinkError::NoProgram { linker: step.command[0].clone(), output: output.to_owned() });
     }
-    mend_dependency_file(&step.command, &staged_word, planned.plan.output.as_str())?;
+    if let Some(own) = last_value(arguments, "dependency-file") {
+        let text = fs::read(&dependencies).map_err(IoError::on("read", &dependencies))?;
+        let read = DependencyFile::parse(&text);
+        let read = read.map(|read| two_step_reads::as_one_link(read, &planned.plan, directory).to_bytes());
+        write_atomically(Path::new(own), &read.unwrap_or(text))?;
+    }
+    let kept = two_step_reads::dependencies(directory);
+    fs::rename(&dependencies, &kept).map_err(IoError::on("rename into place", &kept))?;
+    for ending in endings(arguments) {
+        let (from, to) = (format!("{staged_word}{ending}"), format!("{}{ending}", planned.plan.output));
+        fs::rename(from, &to).map_err(IoError::on("rename into place", &to))?;
+    }
     fs::rename(&staged, output).map_err(IoError::on("rename into place", output))?;
     Ok(0)
 }
@@ -62,26 +80,4 @@ fn report(finished: &ToolOutput, thin_warnings: &[u8]) {
         }
     }
     show(&finished.stderr);
-}
-
-/// A dependency file names the output, which the linker knew by its temporary name.
-pub(super) fn mend_dependency_file(command: &[String], staged: &str, output: &str) -> Result<(), IoError> {
-    let mut words = command.iter();
-    while let Some(word) = words.next() {
-        let path = match word.strip_prefix("--dependency-file=") {
-            Some(path) => PathBuf::from(path),
-            None if word == "--dependency-file" => words.next().map(PathBuf::from).unwrap_or_default(),
-            None => continue,
-        };
-        mend(&path, staged, output)?;
-    }
-    Ok(())
-}
-
-fn mend(path: &Path, staged: &str, output: &str) -> Result<(), IoError> {
-    let text = fs::read_to_string(path).map_err(IoError::on("read", path))?;
-    if let Some(rest) = text.strip_prefix(staged) {
-        distlto_prepare::write::write_atomically(path, format!("{output}{rest}").as_bytes())?;
-    }
-    Ok(())
 }

@@ -6,15 +6,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use distlto_planner::front::{LinkCommand, in_search_path};
+use distlto_planner::front::{DriverReads, LinkCommand, in_search_path};
 use distlto_planner::words::{Word, path_of};
 use distlto_prepare::write::{IoError, write_if_changed};
 use serde::{Deserialize, Serialize};
 
+use super::file_state::FileState;
 use super::state::Key;
-use super::unchanged::FileState;
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
 struct Record {
@@ -23,7 +23,10 @@ struct Record {
     linker: Vec<Word>,
     words: Vec<Word>,
     compiler: Option<Word>,
+    takes_distributor: Option<bool>,
+    driver: DriverReads,
     depends_on: Vec<FileState>,
+    absent: Vec<PathBuf>,
 }
 
 fn place(directory: &str) -> PathBuf {
@@ -36,33 +39,46 @@ pub fn load(directory: &str, key: &Key) -> Option<LinkCommand> {
     let record: Record = serde_json::from_slice(&text).ok()?;
     let holds = record.version == VERSION
         && record.key == key.to_string()
-        && record.depends_on.iter().all(FileState::holds);
+        && record.depends_on.iter().all(FileState::holds)
+        && record.absent.iter().all(|path| !path.exists());
     holds.then_some(LinkCommand {
         linker: record.linker,
         words: record.words,
         compilations: Vec::new(),
         compiler: record.compiler,
+        takes_distributor: record.takes_distributor,
+        driver: record.driver,
     })
 }
 
-/// Keeps an answer. A command that also compiles is asked about each time: its sources are its inputs.
-pub fn save(directory: &str, key: &Key, link: &LinkCommand) -> Result<(), IoError> {
+/// Keeps an answer, and whether the linker takes a distributor. A command that also compiles is asked about each time: its sources are its inputs.
+pub fn save(
+    directory: &str,
+    key: &Key,
+    link: &LinkCommand,
+    takes_distributor: Option<bool>,
+) -> Result<(), IoError> {
     if !link.compilations.is_empty() {
         return Ok(());
     }
+    let (depends_on, absent) = depends_on(link);
     let record = Record {
         version: VERSION,
         key: key.to_string(),
         linker: link.linker.clone(),
         words: link.words.clone(),
         compiler: link.compiler.clone(),
-        depends_on: depends_on(link),
+        takes_distributor,
+        driver: link.driver.clone(),
+        depends_on,
+        absent,
     };
     let text = serde_json::to_vec(&record).expect("bytes and numbers serialise");
     write_if_changed(&place(directory), &text).map(|_| ())
 }
 
-fn depends_on(link: &LinkCommand) -> Vec<FileState> {
+/// The states of what the answer depends on, and what of it is not there.
+fn depends_on(link: &LinkCommand) -> (Vec<FileState>, Vec<PathBuf>) {
     let program = |word: &Word| {
         let path = path_of(word);
         if word.contains(&b'/') { Some(path) } else { in_search_path(&path) }
@@ -74,8 +90,16 @@ fn depends_on(link: &LinkCommand) -> Vec<FileState> {
             let real = path.canonicalize().ok()?;
             real.parent().filter(|parent| *parent != Path::new("/")).map(Path::to_owned)
         });
-    let mut paths: Vec<PathBuf> = programs.chain(above).collect();
+    let driver = link.driver.files.iter().chain(&link.driver.searched).cloned();
+    let mut paths: Vec<PathBuf> = programs.chain(above).chain(driver).collect();
     paths.sort_unstable();
     paths.dedup();
-    paths.iter().filter_map(|path| FileState::of(path)).collect()
+    let (mut states, mut absent) = (Vec::new(), Vec::new());
+    for path in paths {
+        match FileState::of(&path) {
+            Some(state) => states.push(state),
+            None => absent.push(path),
+        }
+    }
+    (states, absent)
 }

@@ -7,27 +7,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use distlto_planner::digests::Digest;
-use distlto_planner::words::{Word, path_of};
+use distlto_planner::response;
+use distlto_planner::words::Word;
 use distlto_prepare::names::escape_path;
 use distlto_prepare::write::IoError;
 
 use crate::staging;
+use crate::variables;
 
 use super::LinkError;
 use super::Options;
 use super::lock::{Lock, LockError};
-
-/// Variables that change what a driver or a linker does with the same words.
-const VARIABLES: &[&str] = &[
-    "CCC_OVERRIDE_OPTIONS",
-    "COMPILER_PATH",
-    "GCC_EXEC_PREFIX",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "LIBRARY_PATH",
-    "LLD_VERSION",
-    "PATH",
-];
 
 /// Stands for a command with its response files' content, its environment and our own options.
 pub type Key = Digest;
@@ -40,16 +30,19 @@ pub fn key(expanded: &[Word], options: &Options) -> Key {
         text.extend_from_slice(bytes);
     };
     add(env!("CARGO_PKG_VERSION").as_bytes());
-    add(format!("{:?} {:?}", options.compiler, options.backend_args).as_bytes());
+    add(format!("{:?} {:?} {}", options.compiler, options.backend_args, options.two_step).as_bytes());
     add(std::env::current_dir().unwrap_or_default().as_os_str().as_bytes());
-    for name in VARIABLES {
-        add(std::env::var_os(name).unwrap_or_default().as_bytes());
+    for (name, value) in variables::all().filter_map(|(name, value)| Some((name, value?))) {
+        add(name.as_bytes());
+        add(value.as_bytes());
     }
     for word in expanded {
         add(word);
         // `-Wl,@FILE` reaches the linker as a response file of its own.
-        for file in word.split(|&byte| byte == b',').filter_map(|part| part.strip_prefix(b"@")) {
-            add(&fs::read(path_of(file)).unwrap_or_default());
+        for file in word.split(|&byte| byte == b',').filter(|part| part.starts_with(b"@")) {
+            // One that cannot be read is what the linker will tell of.
+            let words = response::expand([file.to_vec()]).unwrap_or_default();
+            words.iter().for_each(|word| add(word));
         }
     }
     Digest::of(&text)
@@ -99,7 +92,7 @@ impl From<LockError> for LinkError {
 pub struct State {
     directory: String,
     fresh: bool,
-    _lock: Lock,
+    lock: Lock,
 }
 
 impl State {
@@ -110,12 +103,17 @@ impl State {
         if lock.after_crash {
             sweep(Path::new(directory))?;
         }
-        Ok(Self { directory: directory.to_owned(), fresh, _lock: lock })
+        Ok(Self { directory: directory.to_owned(), fresh, lock })
     }
 
     /// Its path.
     pub fn directory(&self) -> &str {
         &self.directory
+    }
+
+    /// Whether the run that had the directory last was killed.
+    pub fn is_after_crash(&self) -> bool {
+        self.lock.after_crash
     }
 
     /// Releases the directory of a link that needs none, and removes it if it was made for this run.

@@ -1,27 +1,28 @@
-//! Whether a link has anything to do at all, answered from file states alone: no tool is run, no file is read.
+//! Whether a link has anything to do at all, answered from file states alone: no tool is run, no content is compared.
 //!
-//! A successful link records the state of every file it read and of the program. The next run of the same command
+//! A successful link records the state of every file it read and of those it wrote. The next run of the same command
 //! with all of them untouched is done. Any doubt (a file changed while the link ran, one that cannot be looked at)
-//! means that contents are compared instead.
+//! means that contents are compared instead. Outputs of a link that had nothing to do become newer than its inputs, or
+//! a build system that goes by times would ask for the link for ever.
 
+use std::collections::HashSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
-use distlto_planner::front::{LinkCommand, in_search_path};
-use distlto_planner::index::PlannedLink;
 use distlto_planner::words::{Word, path_of};
 use distlto_prepare::write::{IoError, remove, write_if_changed};
 use rayon::prelude::*;
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
 use serde::{Deserialize, Serialize};
 
+use super::file_state::{FileState, GRAIN};
+use super::reads::{Outputs, Reads};
 use super::state::Key;
+use crate::variables;
 
-const VERSION: u32 = 1;
-
-/// Time stamps may stand still for this long while a file changes: Linux ticks at 100 Hz or faster.
-const GRAIN: Duration = Duration::from_millis(20);
+const VERSION: u32 = 2;
 
 /// Waits until a change of any file that a command names would show in its time stamps, and returns the time then. A
 /// build starts the link right after the last compilation, whose object could not be told from a later one otherwise.
@@ -39,107 +40,130 @@ pub fn settle(words: &[Word]) -> SystemTime {
     SystemTime::now()
 }
 
-/// The state of a file, by which a change shows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileState {
-    path: PathBuf,
-    size: u64,
-    modified: i128,
-    changed: i128,
-    inode: u64,
-    device: u64,
-}
-
-impl FileState {
-    /// Of a path that exists.
-    pub fn of(path: &Path) -> Option<Self> {
-        let found = fs::metadata(path).ok()?;
-        let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
-        Some(Self {
-            path: path.to_owned(),
-            size: found.size(),
-            modified: nanoseconds(found.mtime(), found.mtime_nsec()),
-            changed: nanoseconds(found.ctime(), found.ctime_nsec()),
-            inode: found.ino(),
-            device: found.dev(),
-        })
-    }
-
-    /// Whether the path still has this state.
-    pub fn holds(&self) -> bool {
-        Self::of(&self.path).as_ref() == Some(self)
-    }
-
-    fn is_older_than(&self, time: SystemTime) -> bool {
-        let limit = (time - GRAIN).duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128);
-        self.modified < limit && self.changed < limit
-    }
-}
-
+/// What a link read.
 #[derive(Serialize, Deserialize)]
 struct Record {
     version: u32,
     key: String,
+    /// Of the whole environment, where a program ran that may depend on any of it.
+    environment: Option<String>,
     files: Vec<FileState>,
     absent: Vec<PathBuf>,
 }
 
-fn place(directory: &str) -> PathBuf {
+/// What it wrote. Apart, as it is written anew whenever the outputs' times are.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    version: u32,
+    files: Vec<FileState>,
+}
+
+fn record_place(directory: &str) -> PathBuf {
     PathBuf::from(format!("{directory}/last-link.json"))
+}
+
+fn written_place(directory: &str) -> PathBuf {
+    PathBuf::from(format!("{directory}/last-outputs.json"))
+}
+
+fn read<T: for<'de> Deserialize<'de>>(place: &Path) -> Option<T> {
+    // What is not a regular file was not put there by a link.
+    let found = fs::symlink_metadata(place).ok().filter(fs::Metadata::is_file);
+    serde_json::from_slice(&found.and_then(|_| fs::read(place).ok())?).ok()
 }
 
 /// Whether the last link in this directory was the same and nothing it read or wrote has changed.
 pub fn is_unchanged(directory: &str, key: &Key) -> bool {
-    let Some(record) =
-        fs::read(place(directory)).ok().and_then(|text| serde_json::from_slice::<Record>(&text).ok())
-    else {
-        return false;
-    };
+    let hold = |files: &[FileState]| files.par_iter().with_min_len(64).all(FileState::holds);
+    let Some(written) = read::<Written>(&written_place(directory)) else { return false };
+    written.version == VERSION && hold(&written.files) && reads_hold(directory, key)
+}
+
+fn reads_hold(directory: &str, key: &Key) -> bool {
+    holds_besides(directory, key, &HashSet::new())
+}
+
+/// Whether the last link in this directory was the same, and nothing has changed of what it read besides files that are
+/// `compared` otherwise, and of what it wrote besides the program.
+pub fn is_unchanged_besides(directory: &str, key: &Key, compared: &HashSet<&Path>) -> bool {
+    let written = read::<Written>(&written_place(directory));
+    written.is_some_and(|written| written.files.iter().skip(1).all(FileState::holds))
+        && holds_besides(directory, key, compared)
+}
+
+fn holds_besides(directory: &str, key: &Key, compared: &HashSet<&Path>) -> bool {
+    let Some(record) = read::<Record>(&record_place(directory)) else { return false };
+    let holds = |file: &FileState| compared.contains(file.path()) || file.holds();
     record.version == VERSION
         && record.key == key.to_string()
-        && record.files.par_iter().with_min_len(64).all(FileState::holds)
+        && record.environment.is_none_or(|environment| environment == variables::environment().to_string())
+        && record.files.par_iter().with_min_len(64).all(holds)
         && record.absent.par_iter().with_min_len(64).all(|path| !path.exists())
 }
 
-/// Records a successful link. Nothing is recorded if a file that it read is so young that it may have changed
-/// after it was read, or if the command also compiles: what a source includes is not known here.
+/// Has the outputs of the last link in this directory become newer than whatever asked for it again, as the linker's
+/// would: they are written now.
+pub fn renew(directory: &str) -> Result<(), IoError> {
+    let Some(written) = read::<Written>(&written_place(directory)) else { return Ok(()) };
+    for file in &written.files {
+        touch(file.path())?;
+    }
+    write_states(directory, written.files.iter().map(FileState::path))
+}
+
+/// The same for outputs that a link has found up to date.
+pub fn touch_all(outputs: &Outputs) -> Result<(), IoError> {
+    outputs.files().iter().try_for_each(|path| touch(path))
+}
+
+/// Sets a file's time of modification to this moment. One that may not be touched is left alone: it asks for the link
+/// again, which does no harm.
+pub fn touch(path: &Path) -> Result<(), IoError> {
+    let now = Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        last_modification: Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+    };
+    match utimensat(CWD, path, &now, AtFlags::empty()).map_err(io::Error::from) {
+        Err(error)
+            if error.kind() != io::ErrorKind::PermissionDenied && error.kind() != io::ErrorKind::NotFound =>
+        {
+            Err(IoError::on("set the times of", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn write_states<'a>(directory: &str, files: impl Iterator<Item = &'a Path>) -> Result<(), IoError> {
+    let place = written_place(directory);
+    let states: Option<Vec<FileState>> = files.map(FileState::of).collect();
+    match states.and_then(|files| serde_json::to_vec(&Written { version: VERSION, files }).ok()) {
+        Some(text) => write_if_changed(&place, &text).map(drop),
+        // An output that is gone, or whose path has no JSON form.
+        None => remove(&place),
+    }
+}
+
+/// Records a successful link that `started` after its command's files had settled. Nothing is recorded if something
+/// that it read may have changed since.
 pub fn record(
     directory: &str,
     key: &Key,
-    planned: &PlannedLink,
-    link: &LinkCommand,
+    reads: &Reads,
+    outputs: &Outputs,
     started: SystemTime,
 ) -> Result<(), IoError> {
-    let own = Path::new(directory);
-    let plan = &planned.plan;
-    let programs = [path_of(&link.linker[0]), PathBuf::from(&plan.backend[0])];
-    let archives = plan.archives.iter().map(|archive| archive.path.as_std_path());
-    let extra =
-        plan.modules.iter().flat_map(|module| module.extra_inputs.iter().map(|path| path.as_std_path()));
-    let named = plan.thin_link.inputs.iter().chain(&plan.link.inputs).map(|path| path.as_std_path());
-    let mut paths: Vec<PathBuf> = named
-        .chain(archives)
-        .chain(extra)
-        .filter(|path| !path.starts_with(own) || path.is_symlink())
-        .map(Path::to_owned)
-        .chain(programs.into_iter().filter_map(|program| match program.components().count() {
-            1 => in_search_path(&program),
-            _ => Some(program),
-        }))
-        .collect();
-    paths.sort_unstable();
-    paths.dedup();
-    let place = place(directory);
-    let states: Option<Vec<FileState>> =
-        paths.par_iter().with_min_len(64).map(|path| FileState::of(path)).collect();
-    let settled = states.filter(|states| {
-        link.compilations.is_empty() && states.iter().all(|state| state.is_older_than(started))
+    let place = record_place(directory);
+    let environment = reads.environment_matters().then(|| variables::environment().to_string());
+    let record = reads.settled(started).map(|(files, absent)| Record {
+        version: VERSION,
+        key: key.to_string(),
+        environment,
+        files,
+        absent,
     });
-    let (Some(mut files), Some(output)) = (settled, FileState::of(plan.output.as_std_path())) else {
-        return remove(&place);
-    };
-    files.push(output);
-    let record = Record { version: VERSION, key: key.to_string(), files, absent: planned.absent.clone() };
-    let text = serde_json::to_vec(&record).expect("paths were UTF-8 in the plan, the rest is numbers");
-    write_if_changed(&place, &text).map(|_| ())
+    match record.and_then(|record| serde_json::to_vec(&record).ok()) {
+        Some(text) => write_if_changed(&place, &text).map(drop)?,
+        None => remove(&place)?,
+    }
+    write_states(directory, outputs.files().iter().map(PathBuf::as_path))
 }

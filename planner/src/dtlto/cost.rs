@@ -32,8 +32,12 @@ fn cost(file: &JobFile, job: ActionId, directory: Option<&Path>) -> u64 {
         let cost = shard::read(&bytes).ok()?.cost(module).ok()?;
         Some(cost.total())
     });
-    from_shard.filter(|&cost| cost > 0).unwrap_or_else(|| {
-        let content = file.content_of(module.into());
-        fs::metadata(place(content.as_str())).map_or(0, |found| found.len() / BYTES_PER_INSTRUCTION)
-    })
+    from_shard
+        .filter(|&cost| cost > 0)
+        .unwrap_or_else(|| by_size(&place(file.content_of(module.into()).as_str())))
+}
+
+/// The cost that the size of a module's file suggests.
+pub fn by_size(module: &Path) -> u64 {
+    fs::metadata(module).map_or(0, |found| found.len() / BYTES_PER_INSTRUCTION)
 }

@@ -8,7 +8,7 @@
 use std::fmt;
 
 use crate::backend_flags::raw::{RawKind, RawLto, RawOption, gather};
-use crate::backend_flags::translate;
+use crate::backend_flags::{Relocatable, architecture, translate};
 use crate::link_line::{self, Argument, LinkLineError, last_value, options};
 use crate::words::Word;
 
@@ -130,16 +130,6 @@ pub fn of_link_line(arguments: &[Argument]) -> Vec<Dropped> {
         }
     }
     unique
-}
-
-/// The first part of the target triple, as far as it decides how a processor is spelled.
-fn architecture(arguments: &[Argument]) -> &str {
-    match last_value(arguments, "emulation") {
-        Some(emulation) if emulation.starts_with("elf_x86_64") => "x86_64",
-        Some(emulation) if emulation.starts_with("elf_i386") => "i386",
-        Some(other) => other,
-        None => std::env::consts::ARCH,
-    }
 }
 
 fn mended_by_arguments(dropped: &Dropped) -> bool {
@@ -294,8 +284,8 @@ fn code_option(option: &RawOption, architecture: &str) -> Option<Dropped> {
 /// What a compiler is given for these options alone; `None` where it has no spelling for them.
 fn arguments_of(options: Vec<RawOption>, architecture: &str) -> Option<Vec<String>> {
     let line = |options| RawLto { options, pie: true, ..RawLto::default() };
-    let base = translate(&line(Vec::new()), architecture, &[]).ok()?.args;
-    let with = translate(&line(options), architecture, &[]).ok()?.args;
+    let base = translate(&line(Vec::new()), architecture, &[], Relocatable::HasToSay).ok()?.args;
+    let with = translate(&line(options), architecture, &[], Relocatable::HasToSay).ok()?.args;
     // The arguments of every line stand around those of the options, each once.
     Some(with.into_iter().filter(|argument| !base.contains(argument)).collect())
 }

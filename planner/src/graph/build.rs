@@ -3,6 +3,8 @@
 //! One prepare action for each unpacked archive, the thin link, one opt action for each module, the final
 //! link. Pure: knows nothing of files on disk.
 
+use std::collections::HashMap;
+
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::GraphError;
@@ -17,8 +19,10 @@ impl LinkPlan {
         let archives = self.archives.iter().filter_map(|archive| prepare(&mut graph, archive));
         let mut actions: Vec<Action> = archives.collect();
         actions.push(thin_link(&mut graph, self));
+        let holders: HashMap<&Utf8Path, &Utf8Path> =
+            self.modules.iter().map(|module| (module.id.as_path(), module.file())).collect();
         for module in &self.modules {
-            actions.push(opt(&mut graph, &self.backend, module)?);
+            actions.push(opt(&mut graph, &self.backend, module, &holders)?);
         }
         let link = step(&mut graph, ActionKind::Link, &self.output, &self.link);
         actions.push(link);
@@ -62,10 +66,20 @@ fn thin_link(graph: &mut ActionGraph, plan: &LinkPlan) -> Action {
     action
 }
 
-fn opt(graph: &mut ActionGraph, backend: &[String], module: &ObjectPlan) -> Result<Action, GraphError> {
-    let mut imports = module.imports.clone();
+/// `holders` says in which file each module is.
+fn opt(
+    graph: &mut ActionGraph,
+    backend: &[String],
+    module: &ObjectPlan,
+    holders: &HashMap<&Utf8Path, &Utf8Path>,
+) -> Result<Action, GraphError> {
+    let holder = |id: &Utf8Path| holders.get(id).map_or_else(|| id.to_owned(), |&file| file.to_owned());
+    let mut imports: Vec<Utf8PathBuf> = module.imports.iter().map(|id| holder(id)).collect();
     imports.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
-    let mut inputs = vec![graph.file(&module.id), graph.file(&module.shard)];
+    // Members of one archive are in one file.
+    imports.dedup();
+    imports.retain(|file| file != module.file());
+    let mut inputs = vec![graph.file(module.file()), graph.file(&module.shard)];
     inputs.extend(files(graph, &imports));
     inputs.extend(files(graph, &module.extra_inputs));
     let mut outputs = vec![graph.file(&module.object)];

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use super::{InputError, Inputs};
+use crate::elf::options::may_read;
 use crate::link_line::{Argument, LinkOption};
 use crate::search::Search;
 use crate::words::{lossy, path_of};
@@ -26,16 +27,15 @@ pub enum Part {
 }
 
 /// Walks the line, keeping the states that decide how an input is taken.
-pub fn name_parts(arguments: &[Argument], inputs: &mut Inputs) -> Result<Vec<Part>, InputError> {
+pub fn name_parts(arguments: &[Argument], inputs: &mut Inputs) -> Vec<Part> {
     let search = Search::of(arguments);
     let mut state = LineState::default();
     let mut parts = Vec::with_capacity(arguments.len());
     for argument in arguments {
         match argument {
             Argument::Option(option) => {
-                refuse(option)?;
                 state.step(option);
-                inputs.files.extend(file_of(option));
+                inputs.files.extend(may_read(option));
                 parts.push(Part::Option(option.clone()));
             }
             Argument::Input(word) => {
@@ -59,7 +59,7 @@ pub fn name_parts(arguments: &[Argument], inputs: &mut Inputs) -> Result<Vec<Par
             }
         }
     }
-    Ok(parts)
+    parts
 }
 
 #[derive(Clone, Copy, Default)]
@@ -104,7 +104,7 @@ impl LineState {
 }
 
 /// Options that change which inputs there are, so that what was planned would not be what is linked.
-fn refuse(option: &LinkOption) -> Result<(), InputError> {
+pub fn refuse(option: &LinkOption) -> Result<(), InputError> {
     let remedy = if option.name.starts_with("remap-inputs") {
         "name the replaced inputs on the link line"
     } else if option.name.contains("thinlto-object-suffix-replace")
@@ -115,22 +115,4 @@ fn refuse(option: &LinkOption) -> Result<(), InputError> {
         return Ok(());
     };
     Err(InputError::Option { option: option.words.join(" "), remedy })
-}
-
-/// The file that an option names and the linker reads.
-fn file_of(option: &LinkOption) -> Option<PathBuf> {
-    const NAMING: &[&str] = &[
-        "call-graph-ordering-file",
-        "default-script",
-        "dynamic-list",
-        "export-dynamic-symbol-list",
-        "in-implib",
-        "just-symbols",
-        "retain-symbols-file",
-        "script",
-        "symbol-ordering-file",
-        "version-script",
-    ];
-    let value = option.value.as_deref().filter(|_| NAMING.contains(&option.name.as_str()))?;
-    Some(PathBuf::from(value)).filter(|path| path.exists())
 }

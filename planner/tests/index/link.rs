@@ -118,6 +118,7 @@ pub fn plan_of(command: &[Word], state: &str, compiler: Option<&str>) -> Result<
         store: None,
         runner: &Processes,
         foretell: None,
+        identity: None,
     })?;
     match planned {
         Planned::Link(planned, unkept) => {

@@ -3,7 +3,6 @@
 //# flags: -g -gsplit-dwarf
 //# link: %objects -g -gsplit-dwarf
 //# without dtlto: lld drops split DWARF on the way to its distributor
-//# without link --dtlto: debug information stays in the program
 //# after: sh -c "ls %dir/program-dwo/*.dwo | wc -l > %dir/count"
 //# run: %out
 //# run: cat %dir/count

@@ -45,17 +45,17 @@ pub const DTLTO: Way =
     Way { name: "lld's DTLTO", dir: "by-dtlto", by: By::Distributor, exact: true, keeps: false };
 
 /// One lld, whose distributor is ours.
-pub const ONE_LLD: Way = Way {
-    name: "distlto, one lld",
-    dir: "by-distlto",
-    by: By::Distlto(&["--dtlto"]),
-    exact: true,
-    keeps: false,
-};
+pub const ONE_LLD: Way =
+    Way { name: "distlto, one lld", dir: "by-distlto", by: By::Distlto(&[]), exact: true, keeps: true };
 
 /// A thin link and a final link.
-pub const TWO_STEP: Way =
-    Way { name: "distlto, two steps", dir: "by-steps", by: By::Distlto(&[]), exact: false, keeps: true };
+pub const TWO_STEP: Way = Way {
+    name: "distlto, two steps",
+    dir: "by-steps",
+    by: By::Distlto(&["--two-step"]),
+    exact: false,
+    keeps: true,
+};
 
 impl Way {
     /// The command that links a program with this way, ready to run.
@@ -65,7 +65,6 @@ impl Way {
         let mut command = match self.by {
             By::Lld | By::Distributor => Command::new(&driver),
             By::Distlto(options) => {
-                distlto::distributor()?;
                 let mut command = Command::new(distlto::binary()?);
                 command.arg("link").args(options).args(more).arg("--").arg(&driver);
                 command

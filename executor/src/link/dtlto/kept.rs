@@ -1,0 +1,152 @@
+//! Native objects that earlier links left in the state directory, found again by what they were compiled from.
+//!
+//! lld names members of archives by its process number, so files do not tell whether a backend is out of date: the key of
+//! its content does (see `keys`). The record is a line of JSON for each object, appended as backends end, so that a
+//! killed link keeps what was finished; the last line of a key counts. An object counts as long as it has the content
+//! with which it was recorded.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use camino::Utf8Path;
+use distlto_planner::digests::{Digest, FileDigests};
+use distlto_prepare::write::{IoError, write_if_changed};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// The record's name in the state directory.
+const NAME: &str = "kept-objects";
+/// The record's first line.
+const HEADER: &str = "distlto kept objects 1\n";
+
+/// One object that is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Object {
+    /// What it was compiled from.
+    pub key: String,
+    /// What people call the module.
+    pub label: String,
+    /// The object, then split debug information, each with its content.
+    pub files: Vec<(String, String)>,
+}
+
+/// The objects of one state directory, which is held.
+#[derive(Debug)]
+pub struct Kept {
+    place: PathBuf,
+    known: HashMap<String, Object>,
+}
+
+impl Kept {
+    /// Reads the record. A damaged line costs one compilation.
+    pub fn load(state: &str) -> Self {
+        let place = Path::new(state).join(NAME);
+        let text = fs::read_to_string(&place).unwrap_or_default();
+        let lines = text.strip_prefix(HEADER).unwrap_or_default().lines();
+        let objects = lines.filter_map(|line| serde_json::from_str::<Object>(line).ok());
+        Self { place, known: objects.map(|object| (object.key.clone(), object)).collect() }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// The object of a key, if it is as it was recorded and names these files of split debug information.
+    pub fn find(&self, key: &str, digests: &FileDigests) -> Option<&Object> {
+        let object = self.known.get(key)?;
+        let holds = |(path, digest): &(String, String)| {
+            digests.digest(Utf8Path::new(path)).is_ok_and(|found| found.to_string() == *digest)
+        };
+        (!object.files.is_empty() && object.files.iter().all(holds)).then_some(object)
+    }
+
+    /// For recording objects as they are made.
+    pub fn appender(&self) -> Result<Appender, IoError> {
+        let fresh = !self.place.is_file();
+        let file = OpenOptions::new().append(true).create(true).open(&self.place);
+        let mut file = file.map_err(IoError::on("write", &self.place))?;
+        if fresh {
+            file.write_all(HEADER.as_bytes()).map_err(IoError::on("write", &self.place))?;
+        }
+        Ok(Appender { file, place: self.place.clone() })
+    }
+
+    /// Keeps the record of these objects alone, those of the link that has ended well.
+    pub fn settle(&self, objects: &[Object]) -> Result<(), IoError> {
+        let lines: Vec<String> = objects.par_iter().with_min_len(64).map(line).collect();
+        let text = HEADER.to_owned() + &lines.concat();
+        write_if_changed(&self.place, text.as_bytes()).map(drop)
+    }
+}
+
+/// Adds to the record.
+#[derive(Debug)]
+pub struct Appender {
+    file: File,
+    place: PathBuf,
+}
+
+impl Appender {
+    /// One more object, whose files are in place.
+    pub fn add(&mut self, object: &Object) -> Result<(), IoError> {
+        self.file.write_all(line(object).as_bytes()).map_err(IoError::on("write", &self.place))
+    }
+}
+
+fn line(object: &Object) -> String {
+    let mut text = serde_json::to_string(object).expect("strings serialise");
+    text.push('\n');
+    text
+}
+
+impl Object {
+    /// Of files that are in place.
+    pub fn of<'f>(
+        key: &Digest,
+        label: &str,
+        files: impl Iterator<Item = &'f Utf8Path>,
+        digests: &FileDigests,
+    ) -> Result<Self, IoError> {
+        let files = files.map(|path| {
+            digests.forget(path);
+            Ok((path.to_string(), digests.digest(path)?.to_string()))
+        });
+        let files = files.collect::<Result<_, IoError>>()?;
+        Ok(Self { key: key.hex(), label: label.to_owned(), files })
+    }
+
+    /// The native object.
+    pub fn path(&self) -> &Path {
+        // `find` and `of` give objects that have files.
+        Path::new(&self.files[0].0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_found_by_key_as_long_as_they_are_what_they_were() {
+        let place = tempfile::tempdir().expect("a directory");
+        let state = place.path().to_str().expect("UTF-8");
+        let path = format!("{state}/a.o");
+        fs::write(&path, "object").expect("written");
+        let digests = FileDigests::new(Path::new(""));
+        let key = Digest::of(b"key");
+        let object = Object::of(&key, "a", [Utf8Path::new(&path)].into_iter(), &digests).expect("there");
+        let mut appender = Kept::load(state).appender().expect("opens");
+        appender.add(&object).expect("written");
+        // As a killed run leaves it.
+        appender.file.write_all(b"{\"key\":\"").expect("written");
+        assert_eq!(Kept::load(state).find(&key.hex(), &digests), Some(&object));
+        assert_eq!(Kept::load(state).find(&Digest::of(b"other").hex(), &digests), None);
+        Kept::load(state).settle(std::slice::from_ref(&object)).expect("written");
+        assert_eq!(Kept::load(state).known.len(), 1);
+        fs::write(&path, "another").expect("written");
+        assert_eq!(Kept::load(state).find(&key.hex(), &FileDigests::new(Path::new(""))), None);
+    }
+}

@@ -1,0 +1,229 @@
+//! What a link by the linker leaves in its state directory: its plan, shards and objects for the next link, and what was
+//! read, by which the next link sees that there is nothing to do.
+//!
+//! The plan says what the link did in the words of every other plan, modules by the names that they have in every link.
+//! Nothing here decides what runs.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use distlto_planner::backend_flags::Names;
+use distlto_planner::dependency_file::DependencyFile;
+use distlto_planner::elf::options::written;
+use distlto_planner::graph::{ActionGraph, ActionId};
+use distlto_planner::keep::{self, ModulePlaces};
+use distlto_planner::link_plan::{LinkPlan, ObjectPlan, Step, VERSION};
+use distlto_planner::thin_link::IndexedModule;
+use distlto_planner::words::{lossy, path_of};
+use distlto_prepare::write::{IoError, remove};
+
+use super::Link;
+use super::backends::{Module, Ran};
+use super::kept::{Kept, Object};
+use super::line::Line;
+use super::sweep;
+use crate::link::reads::{Outputs, Reads};
+use crate::link::{LinkError, line_cache, unchanged};
+use crate::up_to_date::Records;
+
+/// Keeps what the next link needs; all of it after a link that ended well.
+pub fn leave(
+    link: &Link<'_>,
+    line: &Line,
+    records: &Records,
+    ran: &Ran,
+    before: Reads,
+    code: u8,
+) -> Result<(), LinkError> {
+    let session = link.session;
+    forget_temporaries(records, ran);
+    sweep::after(session)?;
+    if code != 0 {
+        records.save()?;
+        return Ok(());
+    }
+    let objects: Vec<Object> = ran.modules.iter().filter_map(|module| module.object.clone()).collect();
+    Kept::load(session.directory).settle(&objects)?;
+    let read = read_files(line)?;
+    let plan = plan(link, line, ran, &read);
+    let graph = plan.to_graph()?;
+    if let Some(path) = &session.options.save_plan {
+        distlto_prepare::write::write_if_changed(path, &distlto_planner::graph::json::to_bytes(&graph))?;
+    }
+    keep::plan(session.directory, &plan)?;
+    record(&graph, records)?;
+    records.save()?;
+    sweep_objects(session.directory, &objects)?;
+    line_cache::save(session.directory, session.key, session.link, Some(true))?;
+    let (reads, outputs) = reads(before, link, line)?;
+    unchanged::record(session.directory, session.key, &reads, &outputs, session.started)?;
+    session.summarise(&plan, ran.modules.iter().filter(|module| module.ran).count());
+    Ok(())
+}
+
+/// Keeps the shard that a module is compiled from, and what it imports.
+pub fn keep_shard(directory: &str, module: &Module, labels: &HashMap<&str, &str>) -> Result<(), IoError> {
+    let shard = fs::read(&module.shard).map_err(IoError::on("read", &module.shard))?;
+    let (id, imports) = (module.name.label.clone(), imports(module, labels));
+    keep::shard(directory, &IndexedModule { id, shard, imports, cost: Some(module.cost) })
+}
+
+/// Whether a module's shard is kept, be it that of another link.
+pub fn has_shard(directory: &str, module: &Module) -> bool {
+    Path::new(&ModulePlaces::of(directory, &module.name.label).shard).is_file()
+}
+
+/// The modules' names in every link, by their paths in this one.
+pub fn labels(modules: &[Module]) -> HashMap<&str, &str> {
+    modules.iter().map(|module| (module.path.as_str(), module.name.label.as_str())).collect()
+}
+
+/// What a module imports from, sorted.
+fn imports(module: &Module, labels: &HashMap<&str, &str>) -> Vec<String> {
+    let label =
+        |path: &String| labels.get(path.as_str()).map_or_else(|| path.clone(), |&label| label.to_owned());
+    let found: BTreeSet<String> = module.imports.iter().map(label).collect();
+    found.into_iter().collect()
+}
+
+/// Names with the linker's process number are of no use to the next link.
+fn forget_temporaries(records: &Records, ran: &Ran) {
+    let made = ran.modules.iter().filter(|module| module.name.is_temporary);
+    let modules = made.map(|module| Utf8Path::new(&module.path));
+    let shards = ran.modules.iter().map(|module| module.shard.as_path());
+    modules.chain(shards).for_each(|path| records.digests().forget(path));
+}
+
+/// Every file that the linker says it has read, sorted.
+fn read_files(line: &Line) -> Result<BTreeSet<Utf8PathBuf>, IoError> {
+    let listed = DependencyFile::parse(&line.read_dependencies()?);
+    let files = listed.into_iter().flat_map(|listed| listed.files);
+    // lld writes a slash for a backslash in a name.
+    let there = files.map(|path| path_of(&path)).filter(|path| path.is_file());
+    Ok(there.filter_map(|path| Utf8PathBuf::from_path_buf(path).ok()).collect())
+}
+
+/// What the link has read and written, for the question whether anything is to be done. `before` is what was known of
+/// that before the linker had ended.
+fn reads(before: Reads, link: &Link<'_>, line: &Line) -> Result<(Reads, Outputs), IoError> {
+    let mut reads = before;
+    reads.dependency_file(&line.read_dependencies()?, link.arguments);
+    let mut outputs = Outputs::new(&line.output);
+    written(link.arguments).into_iter().for_each(|path| outputs.file(path));
+    Ok((reads, outputs))
+}
+
+/// What a link reads as far as it is known before it ends.
+pub fn known_reads(link: &Link<'_>) -> Reads {
+    let session = link.session;
+    let mut reads = Reads::new(session.directory);
+    reads.command(session.link, link.arguments);
+    reads.files(link.compilation.flags.inputs.iter().map(|path| path.as_std_path().to_owned()));
+    reads.program(&session.link.linker[0]);
+    reads.compiler(&link.compilation.compiler.clone().into_bytes(), &session.link.driver);
+    reads
+}
+
+/// The plan of a link that is done.
+fn plan(link: &Link<'_>, line: &Line, ran: &Ran, read: &BTreeSet<Utf8PathBuf>) -> LinkPlan {
+    let session = link.session;
+    let labels = labels(&ran.modules);
+    let archives = archives(read);
+    let output: Utf8PathBuf = line.output.to_string_lossy().into_owned().into();
+    let modules: Vec<ObjectPlan> =
+        ran.modules.iter().map(|module| object_plan(link, module, &labels, &archives)).collect();
+    let linker = session.link.linker.iter().chain(link.words);
+    let command: Vec<String> = ["distlto", "link", "--"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(linker.map(|word| lossy(word)))
+        .collect();
+    let objects: BTreeSet<Utf8PathBuf> = modules.iter().map(|module| module.object.clone()).collect();
+    let inputs: Vec<Utf8PathBuf> = read.iter().cloned().collect();
+    LinkPlan {
+        version: VERSION,
+        by_linker: true,
+        archives: Vec::new(),
+        thin_link: Step { command: command.clone(), inputs: inputs.clone(), outputs: Vec::new() },
+        backend: link.compilation.flags.shared_words(&link.compilation.compiler),
+        modules,
+        link: Step {
+            command,
+            inputs: objects.into_iter().chain(inputs).collect::<BTreeSet<_>>().into_iter().collect(),
+            outputs: vec![output.clone()],
+        },
+        output,
+    }
+}
+
+fn object_plan(
+    link: &Link<'_>,
+    module: &Module,
+    labels: &HashMap<&str, &str>,
+    archives: &BTreeMap<String, Utf8PathBuf>,
+) -> ObjectPlan {
+    let (directory, flags) = (link.session.directory, &link.compilation.flags);
+    let label = &module.name.label;
+    let places = ModulePlaces::of(directory, label);
+    let object =
+        module.object.as_ref().map_or(places.object, |object| object.path().to_string_lossy().into_owned());
+    let dwo = flags.dwo(label);
+    let names = Names {
+        module: label,
+        shard: &places.shard,
+        object: &object,
+        dwo: dwo.as_ref().map(|dwo| dwo.as_str()),
+    };
+    let mut extra_inputs = flags.inputs.clone();
+    extra_inputs.push(keep::toolchain_place(directory).into());
+    extra_inputs.sort();
+    let archive = module.name.archive.as_ref();
+    ObjectPlan {
+        id: label.clone().into(),
+        archive: archive.map(|name| archives.get(name).cloned().unwrap_or_else(|| name.into())),
+        args: names.args(""),
+        shard: places.shard.clone().into(),
+        imports: imports(module, labels).into_iter().map(Utf8PathBuf::from).collect(),
+        extra_inputs,
+        object: object.clone().into(),
+        extra_outputs: dwo.into_iter().collect(),
+        own_instructions: module.cost.own_instructions,
+        imported_instructions: module.cost.imported_instructions,
+    }
+}
+
+/// Files by their names; of several with one name, the first.
+fn archives(read: &BTreeSet<Utf8PathBuf>) -> BTreeMap<String, Utf8PathBuf> {
+    let named = |path: &Utf8PathBuf| Some((path.file_name()?.to_owned(), path.clone()));
+    read.iter().rev().filter_map(named).collect()
+}
+
+/// Records what each step has read and written, for whoever asks what would run.
+fn record(graph: &ActionGraph, records: &Records) -> Result<(), IoError> {
+    let all: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
+    for id in records.out_of_date(graph, &all)? {
+        records.finished(graph, id)?;
+    }
+    Ok(())
+}
+
+/// Removes what no module of this link has left in the directory of objects.
+fn sweep_objects(directory: &str, objects: &[Object]) -> Result<(), IoError> {
+    let kept: HashSet<PathBuf> = objects.iter().map(|object| object.path().to_owned()).collect();
+    sweep_below(&Path::new(directory).join("objects"), &kept)
+}
+
+fn sweep_below(directory: &Path, kept: &HashSet<PathBuf>) -> Result<(), IoError> {
+    let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
+    for entry in entries {
+        let path = entry.map_err(IoError::on("read", directory))?.path();
+        if path.is_dir() {
+            sweep_below(&path, kept)?;
+        } else if !kept.contains(&path) {
+            remove(&path)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! The environment variables that compilers and linkers read and that decide what they write.
+//!
+//! Found by asking: a library that is preloaded into clang and lld of LLVM 22 and that writes down what `getenv` is asked
+//! for (`tests/tests/variables.rs` does that again). What changes messages only is not here. `CLANG_CONFIG_FILE_*` are
+//! settings of LLVM's own build and no variables.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use distlto_planner::digests::Digest;
+
+/// Who reads a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// The system's loader, for every program.
+    Loader,
+    /// A compiler's driver. What it says it would run (`-###`) shows the effect.
+    Driver,
+    /// A compilation itself.
+    Compiler,
+    /// The linker.
+    Linker,
+}
+
+/// The variables.
+const VARIABLES: &[(&str, Reader)] = &[
+    ("AS_SECURE_LOG_FILE", Reader::Compiler),
+    ("CCC_OVERRIDE_OPTIONS", Reader::Driver),
+    ("CLANG_NO_DEFAULT_CONFIG", Reader::Driver),
+    ("COMPILER_PATH", Reader::Driver),
+    ("GCC_EXEC_PREFIX", Reader::Driver),
+    ("LD_AUDIT", Reader::Loader),
+    ("LD_LIBRARY_PATH", Reader::Loader),
+    ("LD_PRELOAD", Reader::Loader),
+    ("LIBRARY_PATH", Reader::Driver),
+    ("LLD_IN_TEST", Reader::Linker),
+    ("LLD_REPRODUCE", Reader::Linker),
+    ("LLD_VERSION", Reader::Linker),
+    ("LLVM_OVERRIDE_PRODUCER", Reader::Compiler),
+    ("PATH", Reader::Driver),
+    ("SDKROOT", Reader::Driver),
+    ("SOURCE_DATE_EPOCH", Reader::Compiler),
+    ("ZERO_AR_DATE", Reader::Linker),
+];
+
+/// What shells, make and test runners count up or set by themselves, for every command anew.
+const COUNTED: &[&str] = &["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "OLDPWD", "SHLVL", "_"];
+
+/// The variables that these read, and their values where they are set.
+pub fn read_by(readers: &[Reader]) -> impl Iterator<Item = (&'static str, Option<OsString>)> {
+    let wanted = VARIABLES.iter().filter(move |(_, reader)| readers.contains(reader));
+    wanted.map(|(name, _)| (*name, std::env::var_os(name)))
+}
+
+/// The variables that any of them reads.
+pub fn all() -> impl Iterator<Item = (&'static str, Option<OsString>)> {
+    VARIABLES.iter().map(|(name, _)| (*name, std::env::var_os(name)))
+}
+
+/// Stands for all of the environment, for a program that may depend on any of it.
+pub fn environment() -> Digest {
+    let mut variables: Vec<_> =
+        std::env::vars_os().filter(|(name, _)| COUNTED.iter().all(|counted| name != counted)).collect();
+    variables.sort_unstable();
+    let mut text = Vec::new();
+    for part in variables.iter().flat_map(|(name, value)| [name, value]) {
+        text.extend((part.len() as u64).to_le_bytes());
+        text.extend_from_slice(part.as_bytes());
+    }
+    Digest::of(&text)
+}

@@ -1,0 +1,4 @@
+//! What is particular to ELF's linker, ld.lld.
+
+pub mod options;
+pub mod table;

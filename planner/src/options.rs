@@ -1,0 +1,232 @@
+//! What a tool's options are: names, shape of the value, the step of a distributed link that they are for, and which files
+//! they name. A tool's table is a list of these, one option a line.
+//!
+//! Knows no option itself: see `elf::options`.
+
+/// One option of a tool, under one of its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opt {
+    /// The name as it is written, without dashes.
+    pub name: &'static str,
+    /// The name that the rest of the program uses: one for all spellings.
+    pub canonical: &'static str,
+    /// With how many dashes it is known.
+    pub dashes: Dashes,
+    /// How its value is given.
+    pub value: Value,
+    /// Which step it is for.
+    pub step: Step,
+    /// Which files it names.
+    pub files: Files,
+    /// Whether it changes what a backend makes of a module.
+    pub code: bool,
+}
+
+/// With how many dashes an option is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dashes {
+    /// `-name`.
+    One,
+    /// `--name`.
+    Two,
+    /// `-name` and `--name`.
+    Either,
+}
+
+/// How the value of an option is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    /// It takes none.
+    None,
+    /// `name=value`, or the next word.
+    Equals,
+    /// `name=value`.
+    EqualsOnly,
+    /// `name=value`, or none.
+    Optional,
+    /// The next word.
+    Next,
+    /// The rest of the word, or the next word.
+    Short,
+    /// The rest of the word.
+    Joined,
+}
+
+/// Which step of a distributed link an option is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The thin link and the final link.
+    Every,
+    /// The final link: it writes or prints something of the finished program.
+    Final,
+    /// Backends that the linker runs itself.
+    Backends,
+    /// Each step has a value of its own.
+    Chosen,
+    /// A link that is not distributed: the linker stops before the program, or writes what only it can.
+    Whole,
+}
+
+/// Which files an option names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Files {
+    /// Nothing is known of any.
+    Unknown,
+    /// The value is a file that is read.
+    Read,
+    /// The value is a file that is read, by a path or by a name that is searched.
+    Searched,
+    /// The value is a directory in which files are found.
+    Directory,
+    /// The value is a file that is written.
+    Written,
+    /// Without a value a file is written that is named after the output, with this ending; with one, the value.
+    Beside(&'static str),
+    /// Many files are written whose names begin as the output's.
+    Temporaries,
+}
+
+impl Opt {
+    const fn new(name: &'static str, dashes: Dashes, value: Value) -> Self {
+        Self { name, canonical: name, dashes, value, step: Step::Every, files: Files::Unknown, code: false }
+    }
+
+    /// It is another spelling of this option.
+    pub const fn named(self, canonical: &'static str) -> Self {
+        Self { canonical, ..self }
+    }
+
+    /// It is for the final link.
+    pub const fn last(self) -> Self {
+        Self { step: Step::Final, ..self }
+    }
+
+    /// It is for backends that the linker runs itself.
+    pub const fn lto(self) -> Self {
+        Self { step: Step::Backends, ..self }
+    }
+
+    /// Each step chooses its value.
+    pub const fn chosen(self) -> Self {
+        Self { step: Step::Chosen, ..self }
+    }
+
+    /// With it a link is not distributed.
+    pub const fn whole(self) -> Self {
+        Self { step: Step::Whole, ..self }
+    }
+
+    /// It names a file that is read.
+    pub const fn reads(self) -> Self {
+        Self { files: Files::Read, ..self }
+    }
+
+    /// It names a file that is read, and that may be searched.
+    pub const fn searches(self) -> Self {
+        Self { files: Files::Searched, ..self }
+    }
+
+    /// It names a directory in which files are found.
+    pub const fn directory(self) -> Self {
+        Self { files: Files::Directory, ..self }
+    }
+
+    /// It names a file that is written.
+    pub const fn writes(self) -> Self {
+        Self { files: Files::Written, ..self }
+    }
+
+    /// It writes a file of the output's name and this ending.
+    pub const fn beside(self, ending: &'static str) -> Self {
+        Self { files: Files::Beside(ending), ..self }
+    }
+
+    /// It writes many files beside the output.
+    pub const fn temporaries(self) -> Self {
+        Self { files: Files::Temporaries, ..self }
+    }
+
+    /// It changes what a backend makes of a module.
+    pub const fn code(self) -> Self {
+        Self { code: true, ..self }
+    }
+
+    /// Whether a word with so many dashes can be it.
+    pub fn takes_dashes(&self, dashes: usize) -> bool {
+        match self.dashes {
+            Dashes::One => dashes == 1,
+            Dashes::Two => dashes == 2,
+            Dashes::Either => true,
+        }
+    }
+}
+
+/// `-name` or `--name`.
+pub(crate) const fn flag(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::Either, Value::None)
+}
+
+/// `--name`.
+pub(crate) const fn flag2(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::Two, Value::None)
+}
+
+/// `-name`.
+pub(crate) const fn one(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::One, Value::None)
+}
+
+/// `-name=value`, `--name value`.
+pub(crate) const fn eq(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::Either, Value::Equals)
+}
+
+/// `--name=value`, `--name value`.
+pub(crate) const fn eq2(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::Two, Value::Equals)
+}
+
+/// `-name=value`, `--name=value`.
+pub(crate) const fn only(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::Either, Value::EqualsOnly)
+}
+
+/// `--name=value`.
+pub(crate) const fn only2(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::Two, Value::EqualsOnly)
+}
+
+/// `-name`, `--name=value`.
+pub(crate) const fn maybe(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::Either, Value::Optional)
+}
+
+/// `--name`, `--name=value`.
+pub(crate) const fn maybe2(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::Two, Value::Optional)
+}
+
+/// `-name value`.
+pub(crate) const fn next1(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::One, Value::Next)
+}
+
+/// `--name value`.
+pub(crate) const fn next2(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::Two, Value::Next)
+}
+
+/// `-nvalue`, `-n value`.
+pub(crate) const fn short(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::One, Value::Short)
+}
+
+/// `-namevalue`, `--namevalue`.
+pub(crate) const fn prefix(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::Either, Value::Joined)
+}
+
+/// `--namevalue`.
+pub(crate) const fn prefix2(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::Two, Value::Joined)
+}
