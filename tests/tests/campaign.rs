@@ -20,7 +20,7 @@ fn random_programs_are_those_of_lld() -> Result<()> {
     let found = links(&request("links", 1130, 25)?, TOOLCHAIN)?;
     println!("{}", found.table());
     ensure!(found.links == 25 && found.refused < 8, "few programs are linked: {found:?}");
-    ensure!(found.counts(DTLTO).compared > 15, "few programs are compared: {found:?}");
+    ensure!(found.counts(ONE_LLD).compared > 15, "few programs are compared: {found:?}");
     for way in [DTLTO, ONE_LLD] {
         ensure!(found.counts(way).differences.is_empty(), "{}", found.messages.join("\n"));
     }
