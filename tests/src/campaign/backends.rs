@@ -72,7 +72,7 @@ fn shard(workspace: &Workspace, id: &str) -> Result<String> {
 /// A line without the number of `lib.a(member.o at 120)`.
 fn without_place(line: &str) -> String {
     match line.split_once(" at ") {
-        Some((before, after)) if line.contains(": module: ") => {
+        Some((before, after)) if line.contains(" = module: ") => {
             let after = after.trim_start_matches(|digit: char| digit.is_ascii_digit());
             format!("{before}{after}")
         }
@@ -80,10 +80,11 @@ fn without_place(line: &str) -> String {
     }
 }
 
-/// What a module is called, wherever it lies: `u1` of `o/u1.o`, `liba.a(u1.o at 78)` and `members/liba.a/u1.o`.
+/// What a module is called, wherever it lies: `u1` of `o/u1.o`, `liba.a(u1.o at 78)` and `members/liba.a/u1.o`. A second
+/// member of one name may be unpacked as `u1_1.o`.
 fn stem(id: &str) -> &str {
     let name = id.rsplit(['/', '(']).next().unwrap_or(id);
-    name.split('.').next().unwrap_or(name)
+    name.split(['.', '_']).next().unwrap_or(name)
 }
 
 /// The backends that ran, of the events that `--json` prints.

@@ -30,11 +30,13 @@ const EDITS: usize = 5;
 /// What was counted of one way.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Counts {
-    /// Relinks.
-    pub relinks: usize,
-    /// Relinks that differ from a fresh link, by kind.
+    /// Links: the first one of each program, and one after each edit.
+    pub links: usize,
+    /// Links that fail, as the fresh link does or should.
+    pub refused: usize,
+    /// Links that differ from a fresh link, by kind.
     pub stale: BTreeMap<&'static str, usize>,
-    /// Relinks whose backends were counted.
+    /// Links whose backends were counted.
     pub counted: usize,
     /// Backends of those links.
     pub backends: usize,
@@ -68,13 +70,14 @@ impl Found {
         let number: usize = self.edits.values().sum();
         let list: Vec<String> = self.edits.iter().map(|(name, count)| format!("{name} {count}")).collect();
         let mut text = format!("{number} edits: {}\n", list.join(", "));
-        let head = ["relinks", "stale", "counted", "backends", "changed", "ran", "unequal"];
+        let head = ["links", "refused", "stale", "counted", "backends", "changed", "ran", "unequal"];
         let _ = writeln!(text, "{:<20} {}", "way", head.map(|name| format!("{name:>8}")).join(" "));
         for way in WAYS {
             let counts = self.of(way);
             let stale = counts.stale.values().sum();
             let row = [
-                counts.relinks,
+                counts.links,
+                counts.refused,
                 stale,
                 counts.counted,
                 counts.backends,
@@ -94,7 +97,8 @@ impl Found {
         }
         for (name, counts) in one.ways {
             let all = self.ways.entry(name).or_default();
-            all.relinks += counts.relinks;
+            all.links += counts.links;
+            all.refused += counts.refused;
             all.counted += counts.counted;
             all.backends += counts.backends;
             all.ran += counts.ran;
@@ -198,7 +202,9 @@ impl Edited {
             let mut fresh = self.workspace.copy(path)?;
             let oracle = outcome(&self.program, &mut fresh, way, &[])?;
             let kind = difference(&again, &oracle);
-            self.found.ways.entry(way.name).or_default().relinks += 1;
+            let counts = self.found.ways.entry(way.name).or_default();
+            counts.links += 1;
+            counts.refused += usize::from(oracle.error.is_some());
             if let Some(kind) = kind {
                 self.tell(way, edit, kind.name(), &explain(kind, &again, &oracle));
             } else if again.bytes != oracle.bytes {

@@ -57,12 +57,9 @@ pub struct Found {
 }
 
 impl Found {
-    /// How often a way differs in one of these kinds.
-    pub fn differing(&self, way: Way, kinds: &[&str]) -> usize {
-        let counts = self.ways.get(way.name);
-        let number =
-            |kind: &&str| counts.and_then(|counts| counts.differences.get(kind)).copied().unwrap_or(0);
-        kinds.iter().map(number).sum()
+    /// The counts of a way.
+    pub fn counts(&self, way: Way) -> Counts {
+        self.ways.get(way.name).cloned().unwrap_or_default()
     }
 
     /// The counts as a table.
@@ -74,8 +71,8 @@ impl Found {
             "way", "status", "behaviour", "order only", "bytes"
         );
         for way in WAYS {
-            let number = |kind| self.differing(way, &[kind]).to_string();
-            let compared = self.ways.get(way.name).map_or(0, |counts| counts.compared);
+            let Counts { differences, compared } = self.counts(way);
+            let number = |kind| differences.get(kind).copied().unwrap_or(0).to_string();
             let bytes =
                 if compared > 0 { format!("{} of {compared}", number("bytes")) } else { "-".to_owned() };
             let _ = writeln!(

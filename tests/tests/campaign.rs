@@ -1,0 +1,41 @@
+//! A short run of both campaigns, with fixed seeds: random programs in every way, and random edits. `cargo xtask campaign`
+//! has the long one.
+
+use anyhow::{Result, ensure};
+use distlto_tests::campaign::edits::edits;
+use distlto_tests::campaign::links::{Request, links};
+use distlto_tests::campaign::ways::{DTLTO, ONE_LLD, TWO_STEP};
+use distlto_tests::toolchain::{NEWEST, Toolchain, profile_dir};
+
+/// DTLTO, an oracle of both, is not in older versions.
+const TOOLCHAIN: Toolchain = Toolchain { version: NEWEST };
+
+fn request(name: &str, seed: u64, count: usize) -> Result<Request> {
+    let directory = profile_dir()?.join("campaign").join(name);
+    Ok(Request { seed, count, jobs: 2, directory, keep: false })
+}
+
+#[test]
+fn random_programs_are_those_of_lld() -> Result<()> {
+    let found = links(&request("links", 1130, 25)?, TOOLCHAIN)?;
+    println!("{}", found.table());
+    ensure!(found.links == 25 && found.refused < 8, "few programs are linked: {found:?}");
+    ensure!(found.counts(ONE_LLD).compared > 15, "few programs are compared: {found:?}");
+    for way in [DTLTO, ONE_LLD] {
+        ensure!(found.counts(way).differences.is_empty(), "{}", found.messages.join("\n"));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_relink_is_never_stale() -> Result<()> {
+    let found = edits(&request("edits", 1, 15)?, TOOLCHAIN)?;
+    println!("{}", found.table());
+    for way in [ONE_LLD, TWO_STEP] {
+        let counts = found.of(way);
+        ensure!(counts.links == 18 && counts.stale.is_empty(), "{}", found.messages.join("\n"));
+        ensure!(!way.keeps || counts.counted > 9, "backends of few links were counted: {found:?}");
+        ensure!(counts.unequal == 0, "{}", found.messages.join("\n"));
+    }
+    Ok(())
+}
