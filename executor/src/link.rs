@@ -23,7 +23,7 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use distlto_planner::compile_jobs::CompileError;
 use distlto_planner::front::{self, FrontError, LinkCommand, Resolved};
@@ -138,7 +138,6 @@ pub enum LinkError {
 
 /// Links; returns the exit code to end with. A command that is no ThinLTO link replaces this process.
 pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, LinkError> {
-    let started = SystemTime::now();
     let spawner = options.run.spawner();
     let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
     // The distributor of a link by the linker traces itself.
@@ -160,8 +159,6 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         }
         return Ok(0);
     }
-    // Only what is recorded has to settle.
-    let started = if options.dtlto { started } else { unchanged::settle(&expanded) };
     let resolved = match held.as_ref().and_then(|held| line_cache::load(held.directory(), &key)) {
         Some(link) => Resolved::Link(link),
         None => {
@@ -196,7 +193,6 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         runner: &runner,
         teller: &teller,
         key: &key,
-        started,
     };
     match if options.dtlto { dtlto::run(&session) } else { session.run() } {
         Ok(Some(code)) => Ok(code),
@@ -226,7 +222,6 @@ struct Session<'a> {
     runner: &'a ToolRunner<'a>,
     teller: &'a Teller,
     key: &'a state::Key,
-    started: SystemTime,
 }
 
 impl Session<'_> {
@@ -239,6 +234,7 @@ impl Session<'_> {
         }
         let arguments = link_line::parse(self.link.words.clone())?;
         let reads = two_step_reads::before(self.directory, self.link, &arguments);
+        let started = reads.settle();
         let store = self.options.store.as_deref().map(Store::open).transpose()?;
         let phases = Phases::new(self.teller, self.runner);
         let frontends = Frontends::default();
@@ -270,7 +266,7 @@ impl Session<'_> {
             if !linked {
                 unchanged::touch_all(&outputs)?;
             }
-            unchanged::record(self.directory, self.key, &reads, &outputs, self.started)?;
+            unchanged::record(self.directory, self.key, &reads, &outputs, started)?;
         }
         Ok(Some(code))
     }

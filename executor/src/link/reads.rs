@@ -17,7 +17,7 @@ use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::peek::files_beside;
 use rayon::prelude::*;
 
-use super::file_state::FileState;
+use super::file_state::{FileState, GRAIN};
 use super::identity;
 use crate::loaded;
 
@@ -27,6 +27,7 @@ pub struct Reads {
     own: PathBuf,
     files: BTreeMap<PathBuf, FileState>,
     absent: BTreeSet<PathBuf>,
+    programs: BTreeSet<PathBuf>,
     environment: bool,
     doubt: Option<String>,
 }
@@ -139,6 +140,9 @@ impl Reads {
         self.files(named.into_iter().filter(|path| path.is_file()));
         self.files(link.driver.files.iter().cloned());
         self.directories(link.driver.searched.iter().cloned());
+        if let Some(driver) = &link.driver.program {
+            self.compiler(driver, &link.driver);
+        }
         if !link.compilations.is_empty() {
             self.doubt("the command also compiles, and what a source includes is not known");
         }
@@ -182,6 +186,9 @@ impl Reads {
     }
 
     fn executable(&mut self, path: PathBuf) {
+        if !self.programs.insert(path.clone()) {
+            return;
+        }
         self.file(&path);
         if loaded::is_script(&path) {
             self.environment = true;
@@ -203,6 +210,17 @@ impl Reads {
     /// Something that the link may have read and that cannot be compared: nothing is recorded.
     pub fn doubt(&mut self, why: impl Into<String>) {
         self.doubt.get_or_insert_with(|| why.into());
+    }
+
+    /// Waits until a change of any file that was told of would show in its time stamps, and returns the time then. A build
+    /// starts the link right after the last compilation, whose object could not be told from a later one otherwise.
+    pub fn settle(&self) -> SystemTime {
+        let youngest = self.files.values().map(FileState::youngest).max();
+        let age = youngest.and_then(|youngest| SystemTime::now().duration_since(youngest).ok());
+        if let Some(left) = age.and_then(|age| (GRAIN + GRAIN / 4).checked_sub(age)) {
+            std::thread::sleep(left);
+        }
+        SystemTime::now()
     }
 
     /// The states that a later run compares with, and the places that have to stay empty. `None` when a file changed

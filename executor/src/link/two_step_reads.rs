@@ -38,11 +38,12 @@ pub fn after(
     arguments: &[Argument],
 ) -> (Reads, Outputs) {
     reads.compiler(&plan.backend[0].clone().into_bytes(), &link.driver);
-    reads.files(compared(plan).map(Path::to_owned));
+    // What the line does not name is searched.
     match fs::read(dependencies(directory)) {
         Ok(text) => reads.dependency_file(&text, arguments),
         Err(_) => reads.doubt("the final link has written no list of what it read"),
     }
+    reads.files(compared(plan).map(Path::to_owned));
     let mut outputs = Outputs::new(plan.output.as_str());
     written(arguments).into_iter().for_each(|path| outputs.file(path));
     (reads, outputs)
