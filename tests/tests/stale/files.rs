@@ -148,7 +148,7 @@ fn files_that_options_of_the_linker_name() -> Result<()> {
         ("order", "--symbol-ordering-file=", "main\nf\n", "f\nmain\n"),
         ("versions", "--version-script=", "{ global: f; local: *; };\n", "{ global: main; local: *; };\n"),
         ("exports", "--dynamic-list=", "{ f; };\n", "{ main; };\n"),
-        ("blocks", "--lto-basic-block-sections=", "!main\n", "!other\n"),
+        ("blocks", "--lto-basic-block-sections=", "v1\nf f\nc 0\n", "v1\nf other\nc 0\n"),
     ] {
         in_every_way(&format!("option-{name}"), |link| {
             link.write("list", one)?;

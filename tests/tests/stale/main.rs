@@ -51,7 +51,9 @@ impl Link {
             variables: Vec::new(),
         };
         link.folder.write("main.c", "int f(int); int main(int n, char **v) { return f(n); }\n")?;
-        link.folder.write("f.c", "__attribute__((noinline)) int f(int n) { return n * 7; }\n")?;
+        let f =
+            "__attribute__((noinline)) int f(int n) { if (n > 3) return n * 7; puts(\"few\"); return 2; }\n";
+        link.folder.write("f.c", format!("int puts(const char *);\n{f}"))?;
         link.lto("main.c")?;
         link.lto("f.c")?;
         Ok(link)

@@ -13,7 +13,6 @@ fn outputs_beside_the_program_are_made_again() -> Result<()> {
     for (name, option, file) in [
         ("map", "-Map=side", "side"),
         ("dependencies", "--dependency-file=side", "side"),
-        ("order", "--print-symbol-order=side,--call-graph-ordering-file=graph", "side"),
         ("why", "--why-extract=side", "side"),
         ("archives", "--print-archive-stats=side", "side"),
         ("reproduce", "--reproduce=side", "side"),
@@ -22,7 +21,6 @@ fn outputs_beside_the_program_are_made_again() -> Result<()> {
     ] {
         in_every_way(&format!("output-{name}"), |link| {
             let word = format!("-Wl,{option}");
-            link.write("graph", "main f 10\n")?;
             let link = link.with(&[&word]);
             link.run("program")?;
             ensure!(link.path(file).is_file(), "{option} writes no {file}: the case shows nothing");
