@@ -62,6 +62,7 @@ pub(super) fn run(session: &Session<'_>) -> Result<Option<u8>, LinkError> {
             return Err(LinkError::NoProgram { linker, output: output.into() });
         }
         final_link::mend_dependency_file(&prepared.arguments, &place.staged, output)?;
+        final_link::place_beside(&prepared.arguments, &place.staged, output)?;
         fs::rename(&place.staged, output).map_err(IoError::on("rename into place", output))?;
         line_cache::save(session.directory, session.key, session.link)?;
     }

@@ -3,7 +3,6 @@
 //! Asking costs a start of the compiler. The answer depends on the command, the environment (both in the key), the
 //! driver, the linker, and which GCC and library directories there are: it is kept while all those stand as they did.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use distlto_planner::front::{DriverReads, LinkCommand, in_search_path};
@@ -13,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file_state::FileState;
 use super::identity;
-use super::state::Key;
+use super::state::{self, Key};
 use crate::variables;
 
 const VERSION: u32 = 2;
@@ -38,7 +37,7 @@ fn place(directory: &str) -> PathBuf {
 
 /// The answer of an earlier run, if it still holds.
 pub fn load(directory: &str, key: &Key) -> Option<LinkCommand> {
-    let text = fs::read(place(directory)).ok()?;
+    let text = state::read(&place(directory))?;
     let record: Record = serde_json::from_slice(&text).ok()?;
     let holds = record.version == VERSION
         && record.key == key.to_string()

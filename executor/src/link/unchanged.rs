@@ -6,7 +6,6 @@
 //! a build system that goes by times would ask for the link for ever.
 
 use std::collections::HashSet;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -18,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file_state::FileState;
 use super::reads::{Outputs, Reads};
-use super::state::Key;
+use super::state::{self, Key};
 use crate::variables;
 
 const VERSION: u32 = 2;
@@ -50,9 +49,7 @@ fn written_place(directory: &str) -> PathBuf {
 }
 
 fn read<T: for<'de> Deserialize<'de>>(place: &Path) -> Option<T> {
-    // What is not a regular file was not put there by a link.
-    let found = fs::symlink_metadata(place).ok().filter(fs::Metadata::is_file);
-    serde_json::from_slice(&found.and_then(|_| fs::read(place).ok())?).ok()
+    serde_json::from_slice(&state::read(place)?).ok()
 }
 
 /// Whether the last link in this directory was the same and nothing it read or wrote has changed.
