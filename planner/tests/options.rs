@@ -31,13 +31,15 @@ enum Taken {
 /// Asks how each word is taken: what is not known is complained of, and so is an unknown option after it, unless that was
 /// taken for its value.
 fn ask(linker: &PathBuf, words: &[String]) -> Vec<Taken> {
+    // Some of the options write files.
+    let place = tempfile::tempdir().expect("a temporary directory");
     let chunk = |words: &[String]| -> Vec<Taken> {
         let after = |at: usize| format!("--no-option-has-this-name-{at}");
         let mut command = Command::new(linker);
         words.iter().enumerate().for_each(|(at, word)| {
             command.arg(word).arg(after(at));
         });
-        let output = command.output().expect("the linker runs");
+        let output = command.current_dir(&place).output().expect("the linker runs");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let unknown = |word: &str| said.contains(&format!("unknown argument '{word}'"));
         let taken = |(at, word): (usize, &String)| match (unknown(word), unknown(&after(at))) {
