@@ -34,5 +34,5 @@ pub mod tokens;
 pub mod tool;
 pub mod trace;
 pub mod up_to_date;
-mod variables;
+pub mod variables;
 pub mod verify;

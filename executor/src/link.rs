@@ -23,7 +23,7 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use distlto_planner::compile_jobs::CompileError;
 use distlto_planner::front::{self, FrontError, LinkCommand, Resolved};
@@ -148,7 +148,6 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         }
         return Ok(0);
     }
-    let started = unchanged::settle(&expanded);
     let known = held.as_ref().and_then(|held| line_cache::load(held.directory(), &key));
     let is_known = known.is_some();
     let resolved = match known {
@@ -185,7 +184,6 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         runner: &runner,
         teller: &teller,
         key: &key,
-        started,
         is_known: is_known && link.takes_distributor == Some(true),
         after_crash: held.is_after_crash(),
         takes_distributor: link.takes_distributor.map_or_else(OnceLock::new, OnceLock::from),
@@ -222,7 +220,6 @@ struct Session<'a> {
     runner: &'a ToolRunner<'a>,
     teller: &'a Teller,
     key: &'a state::Key,
-    started: SystemTime,
     /// Whether the last link of the same command was one by the linker, with backends.
     is_known: bool,
     /// Whether the last run in this directory was killed.

@@ -1,7 +1,7 @@
 //! Dependency files of ld.lld: the rule for make that `--dependency-file` has it write, read and written.
 //!
 //! The form is that of `writeDependencyFile` in `lld/ELF/Driver.cpp`: the output, a colon and each file on a line of its
-//! own, then an empty rule for every file but the first. A space is escaped by a backslash, as are the backslashes
+//! own, then an empty rule for every file. A space is escaped by a backslash, as are the backslashes
 //! before it, `#` by a backslash and `$` by itself. Pure. lld writes a slash where a name has a backslash, so such a name
 //! cannot be had back.
 
@@ -42,7 +42,7 @@ impl DependencyFile {
             escape(file, &mut text);
         }
         text.push(b'\n');
-        for file in self.files.iter().skip(1) {
+        for file in &self.files {
             text.push(b'\n');
             escape(file, &mut text);
             text.extend(b":\n");
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn what_lld_writes_is_read() {
         // By ld.lld 22, for an output `out p#$` and the files `crt.o`, `a b c#$x.o` and `lib.a`.
-        let text = b"out p#$: \\\n crt.o \\\n a\\ b\\ c\\#$$x.o \\\n lib.a\n\na\\ b\\ c\\#$$x.o:\n\nlib.a:\n";
+        let text = b"out p#$: \\\n crt.o \\\n a\\ b\\ c\\#$$x.o \\\n lib.a\n\ncrt.o:\n\na\\ b\\ c\\#$$x.o:\n\nlib.a:\n";
         let read = DependencyFile::parse(text).expect("a dependency file");
         assert_eq!(read.target, b"out p#$");
         assert_eq!(read.files, [&b"crt.o"[..], b"a b c#$x.o", b"lib.a"]);

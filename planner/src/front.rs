@@ -47,6 +47,8 @@ pub struct LinkCommand {
 /// What a driver read to make a link line, besides the command's own words.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriverReads {
+    /// The driver, as the command names it.
+    pub program: Option<Word>,
     /// Configuration files with what they include, and response files that only the linker sees.
     pub files: Vec<PathBuf>,
     /// Directories where a configuration file would be found.
@@ -141,6 +143,7 @@ fn ask_driver(command: &[Word], kind: Program, runner: &dyn Runner) -> Result<Re
                 compiler: compiler_of(command, kind, &jobs),
                 takes_distributor: None,
                 driver: DriverReads {
+                    program: Some(command[0].clone()),
                     files: with_configuration(expanded.files, &jobs),
                     searched: match (&jobs.installed_dir, searched) {
                         (Some(_), None) => self::searched(command, runner),

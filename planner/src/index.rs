@@ -107,8 +107,11 @@ pub struct Request<'a> {
     /// Is told of one backend before the thin link runs.
     pub foretell: Option<&'a dyn Fn(Foretold)>,
     /// Says of a compiler what besides its own file decides what it does, a line each.
-    pub identity: Option<&'a dyn Fn(&str) -> Vec<String>>,
+    pub identity: Option<&'a Identify<'a>>,
 }
+
+/// What decides what a compiler does besides its own file, a line each.
+pub type Identify<'a> = dyn Fn(&str) -> Vec<String> + 'a;
 
 /// A backend as the plan will have it, but for what the thin link says.
 #[derive(Debug)]

@@ -95,7 +95,11 @@ fn utf8(word: Word) -> Result<String, LinkLineError> {
 
 /// The last value of an option, which is the one that counts.
 pub fn last_value<'a>(arguments: &'a [Argument], name: &str) -> Option<&'a str> {
-    options(arguments).rev().find(|option| option.name == name).and_then(|option| option.value.as_deref())
+    options(arguments).rev().find_map(|option| match option.name.strip_prefix(name)? {
+        "" => option.value.as_deref(),
+        // A value that cannot stand in a word of its own is in the name.
+        rest => rest.strip_prefix('='),
+    })
 }
 
 /// Whether the last of two opposite flags is the first of them.

@@ -21,7 +21,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use distlto_planner::backend_flags;
 use distlto_planner::compile_jobs;
@@ -152,7 +152,8 @@ struct Link<'a> {
 /// How the linker ended, and what it handed over.
 struct Linked {
     finished: Finished,
-    reads: Reads,
+    /// What was read, as far as it is known before the linker ends, and when the link began to read.
+    reads: (Reads, SystemTime),
     ran: Option<Result<Ran, LinkError>>,
     /// Why the linker cannot do this link, if that is so.
     unable: Option<String>,
@@ -215,6 +216,8 @@ impl Link<'_> {
         let spawner: &dyn Spawner = if session.is_known { &LocalSpawner } else { session.spawner };
         let (over, ended) =
             rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| start(error.into()))?;
+        let mut reads = leaves::named_reads(self);
+        let started = reads.settle();
         let waits = AtomicBool::new(false);
         let messages = Messages::new();
         let (frontends, kept) = (Frontends::default(), Kept::load(session.directory));
@@ -240,7 +243,7 @@ impl Link<'_> {
                 records,
                 kept: &kept,
             };
-            let reads = leaves::known_reads(self);
+            leaves::add_programs(&mut reads, self);
             let mut ran = None;
             let mut asked = None;
             let mut unable = None;
@@ -277,7 +280,7 @@ impl Link<'_> {
             if unable.is_none() {
                 messages.release();
             }
-            Ok(Linked { finished: finished.map_err(start)?, reads, ran, unable })
+            Ok(Linked { finished: finished.map_err(start)?, reads: (reads, started), ran, unable })
         })
     }
 

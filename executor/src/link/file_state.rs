@@ -65,6 +65,14 @@ impl FileState {
         Self::of(&self.path).as_ref() == Some(self)
     }
 
+    /// When it last changed, by its own times.
+    pub fn youngest(&self) -> SystemTime {
+        let statuses = self.link.iter().chain([&self.target]);
+        let latest = statuses.map(|status| status.modified.max(status.changed)).max().unwrap_or(0);
+        // Times before 1970 are old enough.
+        UNIX_EPOCH + Duration::from_nanos(u64::try_from(latest).unwrap_or(0))
+    }
+
     /// Whether a change at `time` or after it would show.
     pub fn is_older_than(&self, time: SystemTime) -> bool {
         let limit = (time - GRAIN).duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128);

@@ -62,12 +62,18 @@ pub fn run(
     }
     let kept = two_step_reads::dependencies(directory);
     fs::rename(&dependencies, &kept).map_err(IoError::on("rename into place", &kept))?;
-    for ending in endings(arguments) {
-        let (from, to) = (format!("{staged_word}{ending}"), format!("{}{ending}", planned.plan.output));
-        fs::rename(from, &to).map_err(IoError::on("rename into place", &to))?;
-    }
+    place_beside(arguments, &staged_word, planned.plan.output.as_str())?;
     fs::rename(&staged, output).map_err(IoError::on("rename into place", output))?;
     Ok(0)
+}
+
+/// Puts what the linker has named after the staged output beside the output.
+pub(super) fn place_beside(arguments: &[Argument], staged: &str, output: &str) -> Result<(), IoError> {
+    for ending in endings(arguments) {
+        let (from, to) = (format!("{staged}{ending}"), format!("{output}{ending}"));
+        fs::rename(from, &to).map_err(IoError::on("rename into place", &to))?;
+    }
+    Ok(())
 }
 
 fn report(finished: &ToolOutput, thin_warnings: &[u8]) {

@@ -3,16 +3,17 @@
 //! Asking costs a start of the compiler. The answer depends on the command, the environment (both in the key), the
 //! driver, the linker, and which GCC and library directories there are: it is kept while all those stand as they did.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use distlto_planner::front::{DriverReads, LinkCommand, in_search_path};
-use distlto_planner::words::{Word, path_of};
+use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::write::{IoError, write_if_changed};
 use serde::{Deserialize, Serialize};
 
 use super::file_state::FileState;
-use super::state::Key;
+use super::identity;
+use super::state::{self, Key};
+use crate::variables;
 
 const VERSION: u32 = 2;
 
@@ -25,6 +26,8 @@ struct Record {
     compiler: Option<Word>,
     takes_distributor: Option<bool>,
     driver: DriverReads,
+    /// Of the whole environment, where a wrapper answered.
+    environment: Option<String>,
     depends_on: Vec<FileState>,
     absent: Vec<PathBuf>,
 }
@@ -35,10 +38,11 @@ fn place(directory: &str) -> PathBuf {
 
 /// The answer of an earlier run, if it still holds.
 pub fn load(directory: &str, key: &Key) -> Option<LinkCommand> {
-    let text = fs::read(place(directory)).ok()?;
+    let text = state::read(&place(directory))?;
     let record: Record = serde_json::from_slice(&text).ok()?;
     let holds = record.version == VERSION
         && record.key == key.to_string()
+        && record.environment.is_none_or(|environment| environment == variables::environment().to_string())
         && record.depends_on.iter().all(FileState::holds)
         && record.absent.iter().all(|path| !path.exists());
     holds.then_some(LinkCommand {
@@ -70,11 +74,17 @@ pub fn save(
         compiler: link.compiler.clone(),
         takes_distributor,
         driver: link.driver.clone(),
+        environment: wrapper(link).then(|| variables::environment().to_string()),
         depends_on,
         absent,
     };
     let text = serde_json::to_vec(&record).expect("bytes and numbers serialise");
     write_if_changed(&place(directory), &text).map(|_| ())
+}
+
+fn wrapper(link: &LinkCommand) -> bool {
+    let driver = link.driver.program.as_ref().and_then(|driver| identity::located(&lossy(driver)));
+    driver.is_some_and(|driver| identity::behind(&driver, &link.driver).is_some())
 }
 
 /// The states of what the answer depends on, and what of it is not there.
@@ -83,7 +93,8 @@ fn depends_on(link: &LinkCommand) -> (Vec<FileState>, Vec<PathBuf>) {
         let path = path_of(word);
         if word.contains(&b'/') { Some(path) } else { in_search_path(&path) }
     };
-    let programs = link.linker.first().into_iter().chain(&link.compiler).filter_map(program);
+    let programs = link.linker.first().into_iter().chain(&link.compiler).chain(&link.driver.program);
+    let programs = programs.filter_map(program);
     // A new GCC or a new multi-architecture directory shows in the directory above the one that was chosen.
     let above =
         link.words.iter().filter_map(|word| word.strip_prefix(b"-L")).map(path_of).filter_map(|path| {

@@ -18,7 +18,7 @@ use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::peek::files_beside;
 use rayon::prelude::*;
 
-use super::file_state::FileState;
+use super::file_state::{FileState, GRAIN};
 use super::identity;
 use crate::loaded;
 
@@ -28,6 +28,7 @@ pub struct Reads {
     own: PathBuf,
     files: BTreeMap<PathBuf, FileState>,
     absent: BTreeSet<PathBuf>,
+    programs: BTreeSet<PathBuf>,
     environment: bool,
     doubt: Option<String>,
 }
@@ -128,8 +129,8 @@ impl Reads {
         self.absent.extend(paths.into_iter().filter(|path| !path.exists()));
     }
 
-    /// What a link command names, and what its driver read: to be told before the link runs.
-    pub fn command(&mut self, link: &LinkCommand, arguments: &[Argument]) {
+    /// What a link line names: to be told before the link runs.
+    pub fn line(&mut self, arguments: &[Argument]) {
         let search = Search::of(arguments);
         let mut named = Vec::new();
         for argument in arguments {
@@ -144,8 +145,15 @@ impl Reads {
             }
         }
         self.files(named.into_iter().filter(|path| path.is_file()));
+    }
+
+    /// What the driver of a link command read, and the driver itself.
+    pub fn driver(&mut self, link: &LinkCommand) {
         self.files(link.driver.files.iter().cloned());
         self.directories(link.driver.searched.iter().cloned());
+        if let Some(driver) = &link.driver.program {
+            self.compiler(driver, &link.driver);
+        }
         if !link.compilations.is_empty() {
             self.doubt("the command also compiles, and what a source includes is not known");
         }
@@ -191,6 +199,9 @@ impl Reads {
     }
 
     fn executable(&mut self, path: PathBuf) {
+        if !self.programs.insert(path.clone()) {
+            return;
+        }
         self.file(&path);
         if loaded::is_script(&path) {
             self.environment = true;
@@ -212,6 +223,17 @@ impl Reads {
     /// Something that the link may have read and that cannot be compared: nothing is recorded.
     pub fn doubt(&mut self, why: impl Into<String>) {
         self.doubt.get_or_insert_with(|| why.into());
+    }
+
+    /// Waits until a change of any file that was told of would show in its time stamps, and returns the time then. A build
+    /// starts the link right after the last compilation, whose object could not be told from a later one otherwise.
+    pub fn settle(&self) -> SystemTime {
+        let youngest = self.files.values().map(FileState::youngest).max();
+        let age = youngest.and_then(|youngest| SystemTime::now().duration_since(youngest).ok());
+        if let Some(left) = age.and_then(|age| (GRAIN + GRAIN / 4).checked_sub(age)) {
+            std::thread::sleep(left);
+        }
+        SystemTime::now()
     }
 
     /// The states that a later run compares with, and the places that have to stay empty. `None` when a file changed

@@ -3,6 +3,7 @@
 //! Knows nothing of plans.
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -71,6 +72,17 @@ pub fn directory(output: &str) -> String {
 /// What modules took when they last ran.
 pub fn history(directory: impl AsRef<Path>) -> PathBuf {
     directory.as_ref().join("history")
+}
+
+/// The content of a file of state. What is not a regular file was not put there by a link, and may block a reader.
+pub fn read(path: &Path) -> Option<Vec<u8>> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = fs::File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    let mut bytes = Vec::new();
+    file.metadata().ok().filter(fs::Metadata::is_file)?;
+    file.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// Whether an output is a device or a directory, which no link can be kept beside.

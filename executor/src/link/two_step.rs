@@ -36,6 +36,7 @@ impl Session<'_> {
         }
         let arguments = link_line::parse(self.link.words.clone())?;
         let reads = two_step_reads::before(self.directory, self.link, &arguments);
+        let started = reads.settle();
         let store = self.options.store.as_deref().map(Store::open).transpose()?;
         let phases = Phases::new(self.teller, self.runner);
         let frontends = Frontends::default();
@@ -68,7 +69,7 @@ impl Session<'_> {
             if !linked {
                 unchanged::touch_all(&outputs)?;
             }
-            unchanged::record(self.directory, self.key, &reads, &outputs, self.started)?;
+            unchanged::record(self.directory, self.key, &reads, &outputs, started)?;
         }
         Ok(Some(code))
     }

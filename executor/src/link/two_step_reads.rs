@@ -15,6 +15,7 @@ use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::words::{Word, path_of};
 
 use super::reads::{Outputs, Reads};
+use super::state;
 
 /// Where the final link's list of files is kept, in a state directory.
 pub fn dependencies(directory: &str) -> PathBuf {
@@ -24,7 +25,8 @@ pub fn dependencies(directory: &str) -> PathBuf {
 /// What a link reads as far as it is known before it begins.
 pub fn before(directory: &str, link: &LinkCommand, arguments: &[Argument]) -> Reads {
     let mut reads = Reads::new(directory);
-    reads.command(link, arguments);
+    reads.line(arguments);
+    reads.driver(link);
     reads.program(&link.linker[0]);
     reads
 }
@@ -38,11 +40,12 @@ pub fn after(
     arguments: &[Argument],
 ) -> (Reads, Outputs) {
     reads.compiler(&plan.backend[0].clone().into_bytes(), &link.driver);
-    reads.files(compared(plan).map(Path::to_owned));
-    match fs::read(dependencies(directory)) {
-        Ok(text) => reads.dependency_file(&text, arguments),
-        Err(_) => reads.doubt("the final link has written no list of what it read"),
+    // What the line does not name is searched.
+    match state::read(&dependencies(directory)) {
+        Some(text) => reads.dependency_file(&text, arguments),
+        None => reads.doubt("the final link has written no list of what it read"),
     }
+    reads.files(compared(plan).map(Path::to_owned));
     let mut outputs = Outputs::new(plan.output.as_str());
     written(arguments).into_iter().for_each(|path| outputs.file(path));
     (reads, outputs)

@@ -6,39 +6,21 @@
 //! a build system that goes by times would ask for the link for ever.
 
 use std::collections::HashSet;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use distlto_planner::words::{Word, path_of};
 use distlto_prepare::write::{IoError, remove, write_if_changed};
 use rayon::prelude::*;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
 use serde::{Deserialize, Serialize};
 
-use super::file_state::{FileState, GRAIN};
+use super::file_state::FileState;
 use super::reads::{Outputs, Reads};
-use super::state::Key;
+use super::state::{self, Key};
 use crate::variables;
 
 const VERSION: u32 = 2;
-
-/// Waits until a change of any file that a command names would show in its time stamps, and returns the time then. A
-/// build starts the link right after the last compilation, whose object could not be told from a later one otherwise.
-pub fn settle(words: &[Word]) -> SystemTime {
-    let age = words
-        .par_iter()
-        .with_min_len(64)
-        .filter(|word| !word.starts_with(b"-"))
-        .filter_map(|word| fs::metadata(path_of(word)).ok()?.modified().ok())
-        .filter_map(|modified| SystemTime::now().duration_since(modified).ok())
-        .min();
-    if let Some(left) = age.and_then(|age| (GRAIN + GRAIN / 4).checked_sub(age)) {
-        std::thread::sleep(left);
-    }
-    SystemTime::now()
-}
 
 /// What a link read.
 #[derive(Serialize, Deserialize)]
@@ -67,9 +49,7 @@ fn written_place(directory: &str) -> PathBuf {
 }
 
 fn read<T: for<'de> Deserialize<'de>>(place: &Path) -> Option<T> {
-    // What is not a regular file was not put there by a link.
-    let found = fs::symlink_metadata(place).ok().filter(fs::Metadata::is_file);
-    serde_json::from_slice(&found.and_then(|_| fs::read(place).ok())?).ok()
+    serde_json::from_slice(&state::read(place)?).ok()
 }
 
 /// Whether the last link in this directory was the same and nothing it read or wrote has changed.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::backend_flags::Names;
@@ -34,7 +35,7 @@ pub fn leave(
     line: &Line,
     records: &Records,
     ran: &Ran,
-    before: Reads,
+    (before, started): (Reads, SystemTime),
     code: u8,
 ) -> Result<(), LinkError> {
     let session = link.session;
@@ -58,7 +59,7 @@ pub fn leave(
     sweep_objects(session.directory, &objects)?;
     line_cache::save(session.directory, session.key, session.link, Some(true))?;
     let (reads, outputs) = reads(before, link, line)?;
-    unchanged::record(session.directory, session.key, &reads, &outputs, session.started)?;
+    unchanged::record(session.directory, session.key, &reads, &outputs, started)?;
     session.summarise(&plan, ran.modules.iter().filter(|module| module.ran).count());
     Ok(())
 }
@@ -115,15 +116,20 @@ fn reads(before: Reads, link: &Link<'_>, line: &Line) -> Result<(Reads, Outputs)
     Ok((reads, outputs))
 }
 
-/// What a link reads as far as it is known before it ends.
-pub fn known_reads(link: &Link<'_>) -> Reads {
-    let session = link.session;
-    let mut reads = Reads::new(session.directory);
-    reads.command(session.link, link.arguments);
+/// What a link reads as far as its line says.
+pub fn named_reads(link: &Link<'_>) -> Reads {
+    let mut reads = Reads::new(link.session.directory);
+    reads.line(link.arguments);
     reads.files(link.compilation.flags.inputs.iter().map(|path| path.as_std_path().to_owned()));
+    reads
+}
+
+/// Adds the programs that a link runs, with what they load.
+pub fn add_programs(reads: &mut Reads, link: &Link<'_>) {
+    let session = link.session;
+    reads.driver(session.link);
     reads.program(&session.link.linker[0]);
     reads.compiler(&link.compilation.compiler.clone().into_bytes(), &session.link.driver);
-    reads
 }
 
 /// The plan of a link that is done.
