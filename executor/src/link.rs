@@ -357,6 +357,11 @@ impl Session<'_> {
         eprintln!(
             "distlto: {output}: {modules} modules, {imports} imports; {stale} of {modules} backends were out of date"
         );
+        if planned.order_differs {
+            eprintln!(
+                "distlto: {output}: native objects define what modules define too: the order of constructors may differ from lld's"
+            );
+        }
     }
 }
 

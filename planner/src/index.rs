@@ -62,7 +62,7 @@ pub enum IndexError {
     #[diagnostic(transparent)]
     Io(#[from] IoError),
     /// Symbols of an archive would be exported that the user wants hidden.
-    #[error("--exclude-libs={libraries} names {archive}, which holds bitcode")]
+    #[error("--exclude-libs={libraries} names {archive}, whose members are linked one by one")]
     #[diagnostic(
         code(distlto::untranslatable),
         help(
@@ -144,6 +144,8 @@ pub struct PlannedLink {
     pub absent: Vec<PathBuf>,
     /// How many backends the link line asks to run at once.
     pub jobs: Option<usize>,
+    /// Whether the program's native objects and modules stand in another order than in a link of one step.
+    pub order_differs: bool,
 }
 
 /// The output that a link line names; the linker's own default where it names none.

@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::alias::climbs;
 use crate::bitcode::BitcodeError;
-use crate::rewrite::Outcome;
+use crate::fates::Outcome;
 use crate::runner::{Runner, ToolError, ToolOutput};
 use crate::scratch::Scratch;
 use crate::shard;
@@ -166,7 +166,7 @@ impl ThinLink {
         if let Some(id) = indexed.iter().find(|id| !known.contains(id.as_str())) {
             return Err(ThinLinkError::Unprepared { id: id.clone() });
         }
-        let loaded: HashSet<String> = lines(&output.stdout).collect();
+        let loaded = lines(&output.stdout).collect();
         let modules = indexed.par_iter().map(|id| read_module(prefix, id)).collect::<Result<Vec<_>, _>>()?;
         let regular_object = match fs::read(&places.regular) {
             Ok(object) if !object.is_empty() => Some(object),
@@ -227,10 +227,13 @@ impl ScratchPlaces {
     }
 }
 
-/// The directory of a file named by the linker's `--trace`: an archive member's archive.
+/// The archive and the member that a line of the linker's `--trace` names; `None` for a file of its own.
+pub fn traced_member(line: &str) -> Option<(&str, &str)> {
+    let (archive, member) = line.strip_suffix(')')?.rsplit_once('(')?;
+    (!Path::new(line).exists()).then_some((archive, member))
+}
+
+/// The file that a line of the linker's `--trace` names: an archive member's archive.
 pub fn traced_file(line: &str) -> PathBuf {
-    match line.strip_suffix(')').and_then(|line| line.rsplit_once('(')) {
-        Some((archive, _)) if !Path::new(line).exists() => PathBuf::from(archive),
-        _ => PathBuf::from(line),
-    }
+    PathBuf::from(traced_member(line).map_or(line, |(archive, _)| archive))
 }

@@ -99,6 +99,11 @@ impl Contents {
     }
 }
 
+/// What a linker prints of a member's name.
+pub(crate) fn last_component(name: &[u8]) -> &[u8] {
+    name.rsplit(|&byte| byte == b'/').next().unwrap_or(name)
+}
+
 /// A member's content.
 pub(crate) enum Bytes<'a> {
     Inside(&'a [u8]),
