@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use crate::alias::climbs;
 use crate::bitcode::BitcodeError;
+use crate::buck2::places::archives;
 use crate::fates::Outcome;
 use crate::runner::{Runner, ToolError, ToolOutput};
 use crate::scratch::Scratch;
@@ -229,8 +230,12 @@ impl ScratchPlaces {
 
 /// The archive and the member that a line of the linker's `--trace` names; `None` for a file of its own.
 pub fn traced_member(line: &str) -> Option<(&str, &str)> {
-    let (archive, member) = line.strip_suffix(')')?.rsplit_once('(')?;
-    (!Path::new(line).exists()).then_some((archive, member))
+    if Path::new(line).exists() {
+        return None;
+    }
+    let mut candidates = archives(line.as_bytes()).filter_map(|archive| line.split_at_checked(archive.len()));
+    let (archive, member) = candidates.find(|(archive, _)| Path::new(archive).is_file())?;
+    Some((archive, member.strip_prefix('(')?.strip_suffix(')')?))
 }
 
 /// The file that a line of the linker's `--trace` names: an archive member's archive.

@@ -99,7 +99,7 @@ impl Contents {
     }
 }
 
-/// What a linker prints of a member's name.
+/// A member's name without directories.
 pub(crate) fn last_component(name: &[u8]) -> &[u8] {
     name.rsplit(|&byte| byte == b'/').next().unwrap_or(name)
 }

@@ -13,7 +13,7 @@ use crate::error::Error;
 /// An archive whose members can be taken by name.
 pub struct Excerpts {
     contents: Contents,
-    /// Members by the last component of their name, which is what linkers print.
+    /// Members by the last component of their name.
     by_name: HashMap<Vec<u8>, Vec<usize>>,
 }
 
@@ -33,9 +33,10 @@ impl Excerpts {
         self.contents.members.len()
     }
 
-    /// The place of a member in the archive; `None` if there is none of that name, or more than one.
+    /// The place of a member in the archive; `None` if there is none of that name, or more than one. Directories in a name,
+    /// which members of thin archives have, do not count: not every linker prints them.
     pub fn place(&self, name: &[u8]) -> Option<usize> {
-        match self.by_name.get(name).map(Vec::as_slice) {
+        match self.by_name.get(last_component(name)).map(Vec::as_slice) {
             Some(&[at]) => Some(at),
             _ => None,
         }

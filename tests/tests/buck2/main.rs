@@ -176,10 +176,7 @@ fn odd_inputs() -> Result<()> {
             "loud.c",
             "#include <stdio.h>\n__attribute__((constructor)) static void loud(void) { puts(\"whole\"); }\n",
         ),
-        (
-            "said.c",
-            "#include <stdio.h>\n__attribute__((constructor)) static void say(void) { puts(WHO); }\n",
-        ),
+        ("said.c", "#include <stdio.h>\n__attribute__((constructor)) static void say(void) { puts(WHO); }\n"),
         ("lone.c", "#include <stdio.h>\nint main(void) { puts(\"lone\"); return 0; }\n"),
         (
             "two words.c",
