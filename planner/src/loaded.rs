@@ -11,9 +11,10 @@ use std::path::Path;
 
 use distlto_prepare::error::Error as PrepareError;
 use distlto_prepare::excerpt::Excerpts;
-use distlto_prepare::kind::{Kind, classify_file};
+use distlto_prepare::kind::{Kind, classify, classify_file};
 
 use crate::buck2::script;
+use crate::fates::Outcome;
 use crate::inputs::{Inputs, Native, Slot};
 use crate::thin_link::traced_member;
 
@@ -59,6 +60,24 @@ impl LoadedFiles {
             reader.line(line)?;
         }
         Ok(reader.loaded)
+    }
+
+    /// Bitcode that the linker loaded and that is none of the inputs, by its id or its archive.
+    pub fn unprepared(&self, inputs: &Inputs, outcome: &Outcome) -> Result<Option<String>, PrepareError> {
+        let known: HashSet<&str> = inputs.modules().map(|(id, _)| id).collect();
+        if let Some(id) = outcome.indexed.iter().find(|id| !known.contains(id.as_str())) {
+            return Ok(Some(id.clone()));
+        }
+        // Modules of regular LTO have no place in the index.
+        for file in &self.files {
+            let Loaded::Member { archive, member } = file else { continue };
+            let (path, excerpts) = &self.archives[*archive];
+            let kind = classify(&excerpts.member(*member)?);
+            if matches!(kind, Kind::Bitcode { .. }) || (inputs.fat_lto && matches!(kind, Kind::FatLto(_))) {
+                return Ok(Some(path.clone()));
+            }
+        }
+        Ok(None)
     }
 
     /// The object of a native file, to look at its symbols.

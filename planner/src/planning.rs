@@ -41,16 +41,19 @@ pub(crate) struct Planning<'a> {
 
 impl Planning<'_> {
     /// Makes the plan, and keeps what it takes to tell which backends are out of date.
-    pub(crate) fn finish(self, linked: ThinLinked) -> Result<(PlannedLink, Unkept), IndexError> {
+    pub(crate) fn finish(
+        self,
+        linked: ThinLinked,
+        loaded: &LoadedFiles,
+    ) -> Result<(PlannedLink, Unkept), IndexError> {
         let state = self.request.state;
         let fates = Fates::of(&linked.outcome);
         let merged = self.regular_object(&fates, linked.regular_object.as_deref())?;
         keep::regular_object(state, merged)?;
         keep::toolchain(state, &self.compiler)?;
         let merged = merged.map(|_| keep::regular_object_place(state));
-        let loaded = LoadedFiles::of(&self.inputs, &linked.outcome.loaded).map_err(InputError::from)?;
         let object_of = |id: &str| ModulePlaces::of(state, id).object;
-        let first = first_words(state, &self.inputs, &fates, &loaded, object_of, merged.as_deref())
+        let first = first_words(state, &self.inputs, &fates, loaded, object_of, merged.as_deref())
             .map_err(InputError::from)?;
         keep::excerpts(&first.excerpts)?;
         let by_id = inputs::by_id(&self.inputs);
@@ -67,7 +70,7 @@ impl Planning<'_> {
             thin_link: self.thin_step(merged.as_deref(), &first),
             backend: self.backend(),
             modules,
-            link: self.link_step(&linked, &fates, &loaded, &first, output),
+            link: self.link_step(&linked, &fates, loaded, &first, output),
         };
         let unkept = Unkept::after_comparison(state, linked.modules)?;
         let planned = PlannedLink {

@@ -102,7 +102,7 @@ pub struct ThinLink {
 pub struct ThinLinked {
     /// Which modules have shards, and which files were loaded.
     pub outcome: Outcome,
-    /// One for each indexed module, in link order.
+    /// One for each indexed module that was asked for, in link order.
     pub modules: Vec<IndexedModule>,
     /// The object with the code of regular LTO, if there is any.
     pub regular_object: Option<Vec<u8>>,
@@ -163,12 +163,10 @@ impl ThinLink {
         let indexed: Vec<String> = lines(&index)
             .map(|line| line.strip_prefix(prefix.as_str()).map_or_else(|| line.clone(), str::to_owned))
             .collect();
-        let known: HashSet<&str> = self.ids.iter().map(String::as_str).collect();
-        if let Some(id) = indexed.iter().find(|id| !known.contains(id.as_str())) {
-            return Err(ThinLinkError::Unprepared { id: id.clone() });
-        }
         let loaded = lines(&output.stdout).collect();
-        let modules = indexed.par_iter().map(|id| read_module(prefix, id)).collect::<Result<Vec<_>, _>>()?;
+        let known: HashSet<&str> = self.ids.iter().map(String::as_str).collect();
+        let read = indexed.par_iter().filter(|id| known.contains(id.as_str()));
+        let modules = read.map(|id| read_module(prefix, id)).collect::<Result<Vec<_>, _>>()?;
         let regular_object = match fs::read(&places.regular) {
             Ok(object) if !object.is_empty() => Some(object),
             _ => None,
