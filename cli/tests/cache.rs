@@ -106,7 +106,7 @@ fn what_is_damaged_is_named_and_removed() {
     assert_eq!((&clean["cache"]["files"], &clean["store"]["files"]), (&4.into(), &2.into()));
     let mut damaged = files(&scratch.path().join("cache/results-v1/blobs"));
     damaged.truncate(1);
-    damaged.extend(files(&scratch.path().join("store/v1/archives")));
+    damaged.extend(files(&scratch.path().join("store/v2/archives")));
     for file in &damaged {
         fs::remove_file(file).expect("there");
         fs::write(file, "").expect("writable");
@@ -140,7 +140,7 @@ fn what_is_neither_is_an_error() {
         assert!(stderr.contains(complaint), "{words:?}: {stderr}");
     }
     assert!(!scratch.path().join("missing").exists());
-    fs::rename(scratch.path().join("store/v1"), scratch.path().join("store/v7")).expect("there");
+    fs::rename(scratch.path().join("store/v2"), scratch.path().join("store/v7")).expect("there");
     let (code, _, stderr) = run(scratch.path(), &["stats", "--store", "store"]);
     assert!(code == 3 && stderr.contains("version 7") && stderr.contains("up to 1"), "{stderr}");
 }

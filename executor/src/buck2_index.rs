@@ -95,6 +95,7 @@ fn gnu(
     let (meta, link) = rayon::join(|| meta::read(request.meta, text), || ThinLink::new(command, runner));
     let (meta, link) = (meta.map_err(PlanError::from)?, link?);
     let modules = Modules::of(&meta);
+    all_reach_linker(request, &link, &modules)?;
     stale::remove_left(&request.directory, modules.slots.par_iter().map(|slot| slot.path))?;
     let linked = link.run(&request.directory, &[], runner)?;
     if let Some(code) = failure(&linked.output, command, cancel)? {
@@ -127,6 +128,7 @@ fn darwin(
     );
     let (meta, link) = (meta.map_err(PlanError::from)?, link?);
     let modules = meta.modules();
+    all_reach_linker(request, &link, &modules)?;
     stale::remove_left(&request.directory, modules.slots.par_iter().map(|slot| slot.path))?;
     let map = request.premerger.then(|| output_map(&meta)).transpose()?;
     let option: Vec<Word> = map.iter().map(|map| word_of(premerger_option(map.path()))).collect();
@@ -138,6 +140,18 @@ fn darwin(
     let unknown = DarwinLink { meta: &meta, modules: &modules, directory, link_plan }.finish()?;
     warn(request, &unknown);
     Ok(0)
+}
+
+/// Refuses a link whose driver would keep an object from the linker.
+fn all_reach_linker(
+    request: &Request<'_>,
+    link: &ThinLink<'_>,
+    modules: &Modules<'_>,
+) -> Result<(), PlanError> {
+    match link.kept_from_linker(modules.slots.iter().map(|slot| slot.path)) {
+        Some(file) => Err(PlanError::NeverLinked { meta: request.meta.to_owned(), file: file.to_owned() }),
+        None => Ok(()),
+    }
 }
 
 /// A file that tells the linker where merged modules go.

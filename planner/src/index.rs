@@ -18,15 +18,16 @@ use crate::front::{FrontError, LinkCommand, clang_beside, in_search_path};
 use crate::inputs::{self, InputError, Inputs, Places};
 use crate::link_line::{Argument, LinkLineError, last_value, options, parse};
 use crate::link_plan::LinkPlan;
+use crate::loaded::LoadedFiles;
 use crate::module::{Module, Summary};
 use crate::options::Step;
 use crate::planning::Planning;
 use crate::rewrite::thin_words;
 use crate::runner::{Runner, ToolError};
 use crate::scratch::Scratch;
-use crate::thin_link::{ThinLink, ThinLinkError};
+use crate::thin_link::{ThinLink, ThinLinkError, traced_file};
 use crate::unkept::Unkept;
-use crate::words::{Word, lossy, path_of};
+use crate::words::{Word, lossy, path_of, word_of};
 
 /// Why a link could not be planned.
 #[derive(Debug, Error, Diagnostic)]
@@ -64,7 +65,7 @@ pub enum IndexError {
     #[diagnostic(transparent)]
     Io(#[from] IoError),
     /// Symbols of an archive would be exported that the user wants hidden.
-    #[error("--exclude-libs={libraries} names {archive}, which holds bitcode")]
+    #[error("--exclude-libs={libraries} names {archive}, whose members are linked one by one")]
     #[diagnostic(
         code(distlto::untranslatable),
         help(
@@ -151,6 +152,8 @@ pub struct PlannedLink {
     pub absent: Vec<PathBuf>,
     /// How many backends the link line asks to run at once.
     pub jobs: Option<usize>,
+    /// Whether the program's native objects and modules stand in another order than in a link of one step.
+    pub order_differs: bool,
 }
 
 /// The output that a link line names; the linker's own default where it names none.
@@ -197,15 +200,37 @@ pub fn plan(request: Request<'_>) -> Result<Planned, IndexError> {
     let Some(prepared) = prepare(&request)? else { return Ok(Planned::Unchanged) };
     let Prepared { arguments, inputs, compiler, architecture, jobs } = prepared;
     let flags = backend_flags::of_link_line(&arguments, &architecture, request.backend_args)?;
-    let thin_link = thin_link_of(request.link, &arguments, &inputs);
-    let scratch = Scratch::new(Path::new(request.state), thin_link.ids.len())?;
-    let planning = Planning { request, arguments, inputs, flags, compiler, jobs };
+    let mut planning = Planning { request, arguments, inputs, flags, compiler, jobs };
     if let (Some(foretell), Some(backend)) = (request.foretell, planning.foretold()) {
         foretell(backend);
     }
-    let linked = thin_link.run(&scratch, request.runner)?;
-    let (planned, unkept) = planning.finish(linked)?;
-    Ok(Planned::Link(Box::new(planned), unkept.with(scratch)))
+    loop {
+        let thin_link = thin_link_of(request.link, &planning.arguments, &planning.inputs);
+        let scratch = Scratch::new(Path::new(request.state), thin_link.ids.len())?;
+        let linked = thin_link.run(&scratch, request.runner)?;
+        let loaded = LoadedFiles::of(&planning.inputs, &linked.outcome.loaded).map_err(InputError::from)?;
+        match loaded.unprepared(&planning.inputs, &linked.outcome).map_err(InputError::from)? {
+            Some(id) => name_noted(&mut planning, id)?,
+            None => {
+                let (planned, unkept) = planning.finish(linked, &loaded)?;
+                return Ok(Planned::Link(Box::new(planned), unkept.with(scratch)));
+            }
+        }
+    }
+}
+
+/// Puts what the linker has found by itself, after a note in an object, at the end of the line, where it has put it too:
+/// there it can be unpacked. What stands on the line already came from somewhere else.
+fn name_noted(planning: &mut Planning<'_>, id: String) -> Result<(), IndexError> {
+    let file = traced_file(&id);
+    if planning.inputs.files.contains(&file) || !file.is_file() {
+        return Err(ThinLinkError::Unprepared { id }.into());
+    }
+    planning.arguments.push(Argument::Input(word_of(file.into_os_string())));
+    let request = &planning.request;
+    let places = Places { state: request.state, store: request.store };
+    planning.inputs = inputs::resolve(&planning.arguments, places)?;
+    Ok(())
 }
 
 /// Whether the linker is told to stop before the program, or to write what only it can.

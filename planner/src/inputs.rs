@@ -81,10 +81,10 @@ pub enum InputError {
 pub enum Slot {
     /// An option, with its words.
     Option(LinkOption),
-    /// An input that is not bitcode, with its words.
+    /// An input that is not bitcode.
     Other {
-        /// As they were written, or an alias.
-        words: Vec<String>,
+        /// The input.
+        input: OtherInput,
         /// Whether it stands between `--start-lib` and `--end-lib`.
         lazy: bool,
     },
@@ -95,13 +95,37 @@ pub enum Slot {
         /// Whether the linker loads it only when a symbol needs it.
         lazy: bool,
     },
-    /// An archive with bitcode members, unpacked.
+    /// An archive with bitcode members, or with members of one name, unpacked.
     Archive {
         /// Which of [`Inputs::archives`].
         index: usize,
         /// Whether its members are loaded only when a symbol needs them: not under `--whole-archive`.
         lazy: bool,
     },
+}
+
+/// An input that is not bitcode.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OtherInput {
+    /// Its words, as they were written, or an alias.
+    pub words: Vec<String>,
+    /// Its path, or an alias; for a library, where it was found.
+    pub path: String,
+    /// What it is.
+    pub native: Native,
+}
+
+/// What an input that is not bitcode is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Native {
+    /// A relocatable object.
+    Object,
+    /// An archive without bitcode, all of whose members have names of their own.
+    Archive,
+    /// Text: the linker takes it for a script.
+    Script,
+    /// A shared library, data to embed, a file that is not there.
+    Else,
 }
 
 /// A bitcode object of the link.
@@ -205,7 +229,7 @@ fn look_at(parts: &[Part], fat_lto: bool) -> Result<Vec<Looked>, InputError> {
     parts
         .par_iter()
         .map(|part| match part {
-            Part::Option(_) => Ok(Looked::Other),
+            Part::Option(_) => Ok(Looked::Other(Native::Else)),
             Part::Input(named) => look(named, fat_lto),
         })
         .collect()
@@ -274,11 +298,14 @@ impl Builder<'_> {
             Looked::Archive { .. } => named.in_lib || !named.whole_archive,
             _ => named.in_lib,
         };
-        if lazy && !matches!(looked, Looked::Other) && !self.once.takes_lazy(&named.path) {
+        if lazy && !matches!(looked, Looked::Other(_)) && !self.once.takes_lazy(&named.path) {
             return Ok(());
         }
         let slot = match looked {
-            Looked::Other => Slot::Other { words: named.words, lazy },
+            Looked::Other(native) => {
+                let path = plain.unwrap_or_else(|| lossy(named.path.as_os_str().as_bytes()));
+                Slot::Other { input: OtherInput { words: named.words, path, native }, lazy }
+            }
             Looked::Module { module, bitcode } => {
                 let id = self.module_id(&named.path, plain, bitcode)?;
                 Slot::Module { input: ModuleInput { id, module: *module }, lazy }

@@ -11,6 +11,7 @@ use std::path::Path;
 use distlto_prepare::names::escape_path;
 use distlto_prepare::write::{IoError, remove, write_if_changed};
 
+use crate::first_words;
 use crate::front::in_search_path;
 use crate::link_plan::LinkPlan;
 use crate::plan_command::LINK_PLAN;
@@ -90,6 +91,11 @@ pub fn regular_object(state: &str, object: Option<&[u8]>) -> Result<(), IoError>
     }
 }
 
+/// Writes excerpts of archives where their content differs.
+pub fn excerpts(excerpts: &[(String, Vec<u8>)]) -> Result<(), IoError> {
+    excerpts.iter().try_for_each(|(place, bytes)| write_if_changed(Path::new(place), bytes).map(|_| ()))
+}
+
 /// Writes what compiles, so that another compiler under the same name makes every backend run again. `further` says what
 /// else decides what it does: libraries, configuration, environment; a line each.
 pub fn toolchain(state: &str, compiler: &str, further: &[String]) -> Result<(), IoError> {
@@ -110,8 +116,8 @@ pub fn toolchain(state: &str, compiler: &str, further: &[String]) -> Result<(), 
     write_if_changed(Path::new(&toolchain_place(state)), text.as_bytes()).map(|_| ())
 }
 
-/// Removes the shards, import lists and objects of modules that the last plan had and this one has not, and
-/// makes this plan the last one.
+/// Removes the shards, import lists and objects of modules that the last plan had and this one has not, its excerpts of
+/// archives likewise, and makes this plan the last one.
 pub fn plan(state: &str, plan: &LinkPlan) -> Result<(), IoError> {
     let place = plan_place(state);
     let path = Path::new(&place);
@@ -123,6 +129,13 @@ pub fn plan(state: &str, plan: &LinkPlan) -> Result<(), IoError> {
         let places = ModulePlaces::of(state, module.id.as_str());
         for stale in [places.shard, places.imports, places.object] {
             remove(Path::new(&stale))?;
+        }
+    }
+    let excerpts = format!("{}/", first_words::directory(state));
+    let stale = old.iter().flat_map(|old| &old.thin_link.outputs);
+    for stale in stale.filter(|file| file.as_str().starts_with(&excerpts)) {
+        if !plan.thin_link.outputs.contains(stale) {
+            remove(stale.as_std_path())?;
         }
     }
     write_if_changed(path, &plan.to_bytes()).map(|_| ())

@@ -1,6 +1,7 @@
 //! From the outcome of a thin link to the link plan: what each backend and the final link have to do.
 //!
-//! The last step of `index::plan`. Asks of files only whether and how large they are; what is written is up to `keep`.
+//! The last step of `index::plan`. What the final link is given for what was loaded is found by `loaded` and
+//! `first_words`; what is written is up to `keep`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -9,13 +10,16 @@ use camino::Utf8PathBuf;
 use distlto_prepare::store::Store;
 
 use crate::backend_flags::{BackendFlags, Names};
+use crate::fates::{Fate, Fates};
+use crate::final_line::final_words;
+use crate::first_words::{FirstWords, first_words};
 use crate::index::{Foretold, IndexError, PlannedLink, Request};
-use crate::inputs::{self, Inputs, Slot};
+use crate::inputs::{self, InputError, Inputs, Slot};
 use crate::keep::{self, ModulePlaces};
 use crate::link_line::{Argument, last_value};
 use crate::link_plan::{ArchivePlan, LinkPlan, MemberPlan, ObjectPlan, Step, VERSION};
+use crate::loaded::LoadedFiles;
 use crate::module::{Module, Summary};
-use crate::rewrite::{Fate, Fates, final_words};
 use crate::shard::Cost;
 use crate::thin_link::{IndexedModule, ThinLinked, traced_file};
 use crate::unkept::Unkept;
@@ -36,7 +40,11 @@ pub(crate) struct Planning<'a> {
 
 impl Planning<'_> {
     /// Makes the plan, and keeps what it takes to tell which backends are out of date.
-    pub(crate) fn finish(self, linked: ThinLinked) -> Result<(PlannedLink, Unkept), IndexError> {
+    pub(crate) fn finish(
+        self,
+        linked: ThinLinked,
+        loaded: &LoadedFiles,
+    ) -> Result<(PlannedLink, Unkept), IndexError> {
         let state = self.request.state;
         let fates = Fates::of(&linked.outcome);
         let merged = self.regular_object(&fates, linked.regular_object.as_deref())?;
@@ -44,6 +52,10 @@ impl Planning<'_> {
         let further = self.request.identity.map(|of| of(&self.compiler)).unwrap_or_default();
         keep::toolchain(state, &self.compiler, &further)?;
         let merged = merged.map(|_| keep::regular_object_place(state));
+        let object_of = |id: &str| ModulePlaces::of(state, id).object;
+        let first = first_words(state, &self.inputs, &fates, loaded, object_of, merged.as_deref())
+            .map_err(InputError::from)?;
+        keep::excerpts(&first.excerpts)?;
         let by_id = inputs::by_id(&self.inputs);
         let modules = linked
             .modules
@@ -56,10 +68,10 @@ impl Planning<'_> {
             by_linker: false,
             output: output.into(),
             archives: self.archive_plans(&fates),
-            thin_link: self.thin_step(merged.as_deref()),
+            thin_link: self.thin_step(merged.as_deref(), &first),
             backend: self.flags.shared_words(&self.compiler),
             modules,
-            link: self.link_step(&linked, &fates, merged.as_deref(), output),
+            link: self.link_step(&linked, &fates, loaded, &first, output),
         };
         let unkept = Unkept::after_comparison(state, linked.modules)?;
         let planned = PlannedLink {
@@ -68,6 +80,7 @@ impl Planning<'_> {
             warnings: linked.stderr,
             absent: self.inputs.absent,
             jobs: self.jobs,
+            order_differs: first.order_differs,
         };
         Ok((planned, unkept))
     }
@@ -167,7 +180,7 @@ impl Planning<'_> {
 
     /// The thin link as this planning runs it: a bare `ld.lld --thinlto-index-only` would write every shard anew and
     /// beside its module.
-    fn thin_step(&self, merged: Option<&str>) -> Step {
+    fn thin_step(&self, merged: Option<&str>, first: &FirstWords) -> Step {
         let request = &self.request;
         let mut command = [INDEX_PROGRAM, "--index", request.state, "--compiler", &self.compiler]
             .map(str::to_owned)
@@ -188,37 +201,47 @@ impl Planning<'_> {
             .cloned();
         let named = self.inputs.files.iter().filter_map(|file| file.to_str()).map(str::to_owned);
         let ids = self.inputs.modules().map(|(id, _)| id.to_owned());
-        let read: BTreeSet<Utf8PathBuf> =
-            members.chain(named).chain(ids).filter(|path| !own(path)).map(Utf8PathBuf::from).collect();
+        let read: BTreeSet<Utf8PathBuf> = members
+            .chain(named)
+            .chain(ids)
+            .chain(first.sources.iter().cloned())
+            .filter(|path| !own(path))
+            .map(Utf8PathBuf::from)
+            .collect();
         let notes = [keep::plan_place(request.state), keep::toolchain_place(request.state)];
         let written: BTreeSet<Utf8PathBuf> = notes
             .into_iter()
             .chain(merged.map(str::to_owned))
             .chain(self.inputs.extracted.iter().cloned())
+            .chain(first.excerpts.iter().map(|(place, _)| place.clone()))
             .map(Utf8PathBuf::from)
             .collect();
         Step { command, inputs: read.into_iter().collect(), outputs: written.into_iter().collect() }
     }
 
-    fn link_step(&self, linked: &ThinLinked, fates: &Fates, merged: Option<&str>, output: &str) -> Step {
-        let object_of = |id: &str| ModulePlaces::of(self.request.state, id).object;
+    fn link_step(
+        &self,
+        linked: &ThinLinked,
+        fates: &Fates,
+        loaded: &LoadedFiles,
+        first: &FirstWords,
+        output: &str,
+    ) -> Step {
         let mut command: Vec<String> = self.request.link.linker.iter().map(|word| lossy(word)).collect();
-        command.extend(final_words(&self.inputs, fates, object_of, merged));
+        command.extend(final_words(&self.inputs, fates, &first.words, &loaded.slots));
         command.extend(["-o", output].map(str::to_owned));
-        let inputs = self.link_inputs(linked, fates, merged);
+        let inputs = self.link_inputs(linked, fates, first);
         Step { command, inputs, outputs: vec![output.into()] }
     }
 
-    /// What the final link reads: objects in the places of modules, and all else that the linker was seen to load
-    /// or that the line names.
-    fn link_inputs(&self, linked: &ThinLinked, fates: &Fates, merged: Option<&str>) -> Vec<Utf8PathBuf> {
+    /// What the final link reads: the loaded files in the form that they have there, and all else that the linker was
+    /// seen to load or that the line names.
+    fn link_inputs(&self, linked: &ThinLinked, fates: &Fates, first: &FirstWords) -> Vec<Utf8PathBuf> {
         let modules: HashMap<&str, &Module> = inputs::by_id(&self.inputs);
         let archives: BTreeSet<&str> =
             self.inputs.archives.iter().map(|archive| archive.path.as_str()).collect();
-        let mut found: BTreeSet<Utf8PathBuf> = BTreeSet::new();
-        let state = self.request.state;
-        found.extend(linked.modules.iter().map(|module| ModulePlaces::of(state, &module.id).object.into()));
-        found.extend(merged.map(Utf8PathBuf::from));
+        let words = first.words.iter().filter(|word| !word.starts_with('-'));
+        let mut found: BTreeSet<Utf8PathBuf> = words.map(Utf8PathBuf::from).collect();
         let loaded = linked.outcome.loaded.iter().map(|line| traced_file(line));
         let named = self.inputs.files.iter().cloned();
         found.extend(

@@ -14,7 +14,8 @@ use thiserror::Error;
 
 use crate::alias::climbs;
 use crate::bitcode::BitcodeError;
-use crate::rewrite::Outcome;
+use crate::buck2::places::archives;
+use crate::fates::Outcome;
 use crate::runner::{Runner, ToolError, ToolOutput};
 use crate::scratch::Scratch;
 use crate::shard;
@@ -101,7 +102,7 @@ pub struct ThinLink {
 pub struct ThinLinked {
     /// Which modules have shards, and which files were loaded.
     pub outcome: Outcome,
-    /// One for each indexed module, in link order.
+    /// One for each indexed module that was asked for, in link order.
     pub modules: Vec<IndexedModule>,
     /// The object with the code of regular LTO, if there is any.
     pub regular_object: Option<Vec<u8>>,
@@ -162,12 +163,10 @@ impl ThinLink {
         let indexed: Vec<String> = lines(&index)
             .map(|line| line.strip_prefix(prefix.as_str()).map_or_else(|| line.clone(), str::to_owned))
             .collect();
+        let loaded = lines(&output.stdout).collect();
         let known: HashSet<&str> = self.ids.iter().map(String::as_str).collect();
-        if let Some(id) = indexed.iter().find(|id| !known.contains(id.as_str())) {
-            return Err(ThinLinkError::Unprepared { id: id.clone() });
-        }
-        let loaded: HashSet<String> = lines(&output.stdout).collect();
-        let modules = indexed.par_iter().map(|id| read_module(prefix, id)).collect::<Result<Vec<_>, _>>()?;
+        let read = indexed.par_iter().filter(|id| known.contains(id.as_str()));
+        let modules = read.map(|id| read_module(prefix, id)).collect::<Result<Vec<_>, _>>()?;
         let regular_object = match fs::read(&places.regular) {
             Ok(object) if !object.is_empty() => Some(object),
             _ => None,
@@ -227,10 +226,17 @@ impl ScratchPlaces {
     }
 }
 
-/// The directory of a file named by the linker's `--trace`: an archive member's archive.
-pub fn traced_file(line: &str) -> PathBuf {
-    match line.strip_suffix(')').and_then(|line| line.rsplit_once('(')) {
-        Some((archive, _)) if !Path::new(line).exists() => PathBuf::from(archive),
-        _ => PathBuf::from(line),
+/// The archive and the member that a line of the linker's `--trace` names; `None` for a file of its own.
+pub fn traced_member(line: &str) -> Option<(&str, &str)> {
+    if Path::new(line).exists() {
+        return None;
     }
+    let mut candidates = archives(line.as_bytes()).filter_map(|archive| line.split_at_checked(archive.len()));
+    let (archive, member) = candidates.find(|(archive, _)| Path::new(archive).is_file())?;
+    Some((archive, member.strip_prefix('(')?.strip_suffix(')')?))
+}
+
+/// The file that a line of the linker's `--trace` names: an archive member's archive.
+pub fn traced_file(line: &str) -> PathBuf {
+    PathBuf::from(traced_member(line).map_or(line, |(archive, _)| archive))
 }

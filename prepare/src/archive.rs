@@ -99,6 +99,11 @@ impl Contents {
     }
 }
 
+/// A member's name without directories.
+pub(crate) fn last_component(name: &[u8]) -> &[u8] {
+    name.rsplit(|&byte| byte == b'/').next().unwrap_or(name)
+}
+
 /// A member's content.
 pub(crate) enum Bytes<'a> {
     Inside(&'a [u8]),

@@ -87,7 +87,7 @@ fn shorten(encoded: &str, component: &[u8]) -> String {
 
 /// The file name of each member, given their names in archive order (of nested archives, the innermost name).
 ///
-/// A name's directories are dropped, as `ar x` does. The second member of one name is called `stem_1.ext`, the
+/// A name's directories are dropped, as `ar x` does. A name that does not end in `.o` gets that end. The second member of one name is called `stem_1.ext`, the
 /// third `stem_2.ext`; a number that is another member's own name is passed over. Names that differ only by case
 /// count as one, so the files are distinct on case-insensitive file systems too. The result depends on the names
 /// and their order alone.
@@ -101,28 +101,48 @@ pub fn argument_file_names<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec
     number(names.into_iter().map(|name| escape_component(base_name(name), &[' ', '"', '\''])).collect())
 }
 
+/// How objects' names end. A compiler driver that is given a linker's input tells by the end of its name what it is: it
+/// would compile `m.bc` and link the result, and assemble `m.s`.
+const OBJECT: &str = ".o";
+
 fn number(own: Vec<String>) -> Vec<String> {
-    let mut taken: HashSet<String> = own.iter().map(|name| fold(name)).collect();
+    let is_object: Vec<bool> = own.iter().map(|name| name.ends_with(OBJECT)).collect();
+    let own: Vec<String> = own.into_iter().map(as_object).collect();
+    // Who keeps a name: the first that has it, before all who have got its end only here.
+    let mut owner: HashMap<String, usize> = HashMap::new();
+    for (at, name) in own.iter().enumerate() {
+        let owner = owner.entry(fold(name)).or_insert(at);
+        if is_object[at] && !is_object[*owner] {
+            *owner = at;
+        }
+    }
+    let mut taken: HashSet<String> = owner.keys().cloned().collect();
     let mut count: HashMap<String, u64> = HashMap::new();
     own.into_iter()
-        .map(|name| {
-            let count = match count.get_mut(&fold(&name)) {
-                None => {
-                    count.insert(fold(&name), 0);
-                    return name;
-                }
-                Some(count) => count,
-            };
+        .enumerate()
+        .map(|(at, name)| {
+            let folded = fold(&name);
+            if owner.get(&folded) == Some(&at) {
+                return name;
+            }
+            let count = count.entry(folded).or_default();
             let (stem, extension) = split_extension(&name);
             loop {
                 *count += 1;
-                let candidate = format!("{stem}_{count}{extension}");
+                let candidate = as_object(format!("{stem}_{count}{extension}"));
                 if taken.insert(fold(&candidate)) {
                     return candidate;
                 }
             }
         })
         .collect()
+}
+
+fn as_object(mut name: String) -> String {
+    if !name.ends_with(OBJECT) {
+        name.push_str(OBJECT);
+    }
+    name
 }
 
 /// The order in which Buck2's `dist_lto` tools list members: the first one of each name in archive order, then the

@@ -1,22 +1,26 @@
-//! What an archive says without being unpacked: whether it concerns LTO at all, so that one that does not is left as it
-//! is, and which other files it is made of.
+//! What an archive says without being unpacked: whether it has to be, for a link, so that one that need not be is left as
+//! it is, and which other files it is made of.
 //!
 //! Reads member headers and first bytes only; writes nothing.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::archive::{Content, Contents};
+use crate::archive::{Content, Contents, last_component};
 use crate::error::Error;
 use crate::input::Input;
 use crate::kind::{self, Kind};
 use crate::write::IoError;
 
-/// Whether the archive at `path` has a bitcode member; with `fat_lto`, a FatLTO member counts too.
-pub fn holds_bitcode(path: &Path, fat_lto: bool) -> Result<bool, Error> {
+/// Whether a link needs the members of the archive at `path` as files: it holds bitcode (with `fat_lto`, a FatLTO member
+/// counts), or members of one name, which a linker's trace does not tell apart.
+pub fn needs_unpacking(path: &Path, fat_lto: bool) -> Result<bool, Error> {
     let contents = Contents::open(path, None)?;
+    let mut names = HashSet::new();
     for member in &contents.members {
         let kind = kind_of(&contents.bytes(member)?, fat_lto);
-        if matches!(kind, Kind::Bitcode { .. }) || (fat_lto && matches!(kind, Kind::FatLto(_))) {
+        let bitcode = matches!(kind, Kind::Bitcode { .. }) || (fat_lto && matches!(kind, Kind::FatLto(_)));
+        if bitcode || !names.insert(last_component(&member.name)) {
             return Ok(true);
         }
     }

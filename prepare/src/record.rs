@@ -18,7 +18,7 @@ use crate::names;
 use crate::write::{self, IoError};
 
 const FILE: &str = ".distlto-unpacked.json";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// The coarsest clock among file systems in use (FAT).
 const RACY_NANOSECONDS: i128 = 2_000_000_000;
 

@@ -20,7 +20,7 @@ use crate::names;
 use crate::write::{self, IoError};
 
 /// Changes when the layout, the manifests or the rule for file names do.
-const LAYOUT: Layout = Layout { prefix: "v", version: 1 };
+const LAYOUT: Layout = Layout { prefix: "v", version: 2 };
 
 /// Its directories: what refers to others, then those.
 pub(crate) const PARTS: [&str; 2] = ["archives", "blobs"];

@@ -212,7 +212,11 @@ def _compile(ctx: AnalysisContext, headers: Artifact | None, deps: list, flags: 
     objects = []
     for src in ctx.attrs.srcs:
         extension = src.extension
-        if extension in (".o", ".bc", ".obj"):
+        if extension == ".bc":
+            # A driver would compile a file of this name instead of linking it.
+            objects.append(ctx.actions.copy_file("objects/" + src.short_path + ".o", src))
+            continue
+        if extension in (".o", ".obj"):
             objects.append(src)
             continue
         if extension not in _SOURCES:

@@ -112,6 +112,12 @@ impl Session<'_> {
             return Ok((code, false));
         }
         self.summarise(&planned.plan, wanted.len());
+        if planned.order_differs && self.options.run.verbose && !self.options.run.json {
+            eprintln!(
+                "distlto: {}: native objects define what modules define too: the order of constructors may differ from lld's",
+                planned.plan.output
+            );
+        }
         let compared: HashSet<&Path> = two_step_reads::compared(&planned.plan).collect();
         let holds = planned.plan.output.exists()
             && unchanged::is_unchanged_besides(self.directory, self.key, &compared);

@@ -187,6 +187,29 @@ impl<'a> Block<'a> {
         Ok(numbers)
     }
 
+    /// The blob that ends the latest record, whose other operands are passed over; `None` if there is none.
+    pub fn blob(&mut self) -> Result<Option<&'a [u8]>, BitcodeError> {
+        match &self.pending {
+            Pending::Abbreviated { abbreviation, .. } if matches!(abbreviation.tail, Some(Tail::Blob)) => {}
+            _ => return Ok(None),
+        }
+        let scalars = |pending: &Pending| match pending {
+            Pending::Abbreviated { abbreviation, next } => abbreviation.operands.len() - next,
+            _ => 0,
+        };
+        for _ in 0..scalars(&self.pending) {
+            self.value()?;
+        }
+        self.pending = Pending::Nothing;
+        let length = self.cursor.vbr(6)?;
+        self.cursor.align()?;
+        let rest = self.cursor.rest();
+        self.cursor.skip(length, 8)?;
+        self.cursor.align()?;
+        // The cursor has just passed over as many bytes of the rest.
+        Ok(usize::try_from(length).ok().and_then(|length| rest.get(..length)))
+    }
+
     /// Passes over what is left of the latest record.
     fn finish(&mut self) -> Result<(), BitcodeError> {
         loop {
@@ -228,7 +251,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Reads an array's length. A blob is passed over: none of the records that are read here has one.
+    /// Reads an array's length. A blob is passed over: who wants it asks for it.
     fn begin(&mut self, tail: Option<Tail>) -> Result<Pending, BitcodeError> {
         match tail {
             None => Ok(Pending::Nothing),

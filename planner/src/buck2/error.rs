@@ -148,6 +148,20 @@ pub enum PlanError {
         /// Who says that it has to be there.
         because: String,
     },
+    /// A linkable that the driver does not give to the linker.
+    #[error("{file} never reaches the linker, though {} lists it: the program would lack it", meta.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help(
+            "compiler drivers compile or assemble inputs whose names end as those of sources do, `.bc` among them: give the object a name that ends in `.o`"
+        )
+    )]
+    NeverLinked {
+        /// The meta file.
+        meta: PathBuf,
+        /// The linkable.
+        file: String,
+    },
     /// An import out of an archive that the linker has opened itself.
     #[error("{importer} imports {import}, a member that no backend can load")]
     #[diagnostic(

@@ -11,7 +11,7 @@ use distlto_prepare::write::{IoError, write_atomically};
 
 use super::error::{ARGUMENT_FILE, PlanError};
 use super::full_index::{Reader, is_known_to, scratch, without};
-use super::index_directory::IndexDirectory;
+use super::index_directory::{IndexDirectory, clean};
 use super::places::{Places, linker_words};
 use super::trace::Trace;
 use crate::front::{FrontError, Resolved, resolve};
@@ -53,6 +53,21 @@ impl<'a> ThinLink<'a> {
             has_argument_file: arguments.is_some(),
             arguments: arguments.unwrap_or_default(),
             linker: ask(command, runner)?,
+        })
+    }
+
+    /// The first of some paths that is not on the linker's line. A driver compiles what it takes for a source, which a
+    /// name such as `m.bc` makes of bitcode, and gives the linker another file.
+    pub fn kept_from_linker<'p>(&self, mut paths: impl Iterator<Item = &'p str>) -> Option<&'p str> {
+        let line: HashSet<&[u8]> = self.linker.as_ref()?.line.iter().map(Vec::as_slice).collect();
+        // Darwin's linker can be given its inputs in a file.
+        if line.contains(&b"-filelist"[..]) {
+            return None;
+        }
+        let cleaned = OnceCell::new();
+        let clean_line = || line.iter().map(|word| clean(&lossy(word))).collect::<HashSet<_>>();
+        paths.find(|path| {
+            !line.contains(path.as_bytes()) && !cleaned.get_or_init(clean_line).contains(&clean(path))
         })
     }
 

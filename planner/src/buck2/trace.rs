@@ -1,14 +1,15 @@
-//! `index.full` from a linker's trace: every file that it has loaded, in the order of the link line.
+//! `index.full` from a linker's trace: every file that it has loaded, in the order of loading.
 //!
 //! Pure but for asking whether a traced name is a file. lld names each file on standard output as it loads it, a lazy
-//! one when it is extracted, members as `archive(member)`. The private linker's list has bitcode files below the index
-//! directory, archives once and not by member, all in the order of the link line.
+//! one when it is extracted, members as `archive(member)`. The list has bitcode files below the index directory, and
+//! archives once and not by member. The final link takes files as they are listed, none lazy: in the order of the link
+//! line, another weak definition could win than in the thin link.
 
 use std::collections::HashSet;
 
 use super::index_directory::IndexDirectory;
 use super::listing::lines;
-use super::places::{Place, Places, archives};
+use super::places::{Places, archives};
 use crate::words::{Word, path_of};
 
 /// A trace in two parts.
@@ -47,16 +48,16 @@ impl Trace {
     pub fn full_index(&self, places: &Places, index: &[u8], directory: &IndexDirectory) -> Vec<u8> {
         let bitcode: HashSet<&[u8]> = lines(index).filter_map(|line| directory.module_of(line)).collect();
         // A file that is not on the line, because a note in an object asked for it, goes with the one before it.
-        let mut before = Place { at: (0, 0), given: true };
-        let mut ordered: Vec<(Place, &[u8])> = Vec::with_capacity(self.loaded.len());
+        let mut given = true;
+        let mut kept: Vec<&[u8]> = Vec::with_capacity(self.loaded.len());
         for file in &self.loaded {
-            before = places.find(file).map_or(before, |(_, place)| place);
-            ordered.push((before, file));
+            given = places.find(file).map_or(given, |(_, place)| place.given);
+            if given {
+                kept.push(file);
+            }
         }
-        ordered.retain(|(place, _)| place.given);
-        ordered.sort_by_key(|(place, _)| place.at);
         let mut text = Vec::new();
-        for (_, file) in ordered {
+        for file in kept {
             if bitcode.contains(file) {
                 text.extend_from_slice(directory.path().as_bytes());
                 text.push(b'/');

@@ -7,27 +7,27 @@ use std::path::{Path, PathBuf};
 use distlto_prepare::input::Input;
 use distlto_prepare::kind::{self, Kind};
 use distlto_prepare::manifest::Manifest;
-use distlto_prepare::peek::holds_bitcode;
+use distlto_prepare::peek::needs_unpacking;
 
-use super::InputError;
 use super::line::Named;
+use super::{InputError, Native};
 use crate::module::{self, Module};
 use crate::words::path_of;
 
 /// What one input turned out to be.
 pub enum Looked {
     /// Nothing that a backend compiles.
-    Other,
+    Other(Native),
     /// A bitcode object; `bitcode` is set where it is a part of the file only.
     Module { module: Box<Module>, bitcode: Option<Vec<u8>> },
-    /// An archive with bitcode.
+    /// An archive with bitcode, or with members of one name.
     Archive { thin: bool },
 }
 
 /// Looks at one input. FatLTO objects are bitcode only under `--fat-lto-objects`.
 pub fn look(named: &Named, fat_lto: bool) -> Result<Looked, InputError> {
     if named.binary || !named.path.is_file() {
-        return Ok(Looked::Other);
+        return Ok(Looked::Other(Native::Else));
     }
     let path = &named.path;
     let bytes = Input::open(path)?;
@@ -37,7 +37,9 @@ pub fn look(named: &Named, fat_lto: bool) -> Result<Looked, InputError> {
             Ok(Looked::Module { module, bitcode: None })
         }
         Kind::FatLto(_) if fat_lto => {
-            let Some(bitcode) = kind::bitcode_of(&bytes) else { return Ok(Looked::Other) };
+            let Some(bitcode) = kind::bitcode_of(&bytes) else {
+                return Ok(Looked::Other(Native::Object));
+            };
             let module = Box::new(module_of(path, bitcode)?);
             Ok(Looked::Module { module, bitcode: Some(bitcode.to_vec()) })
         }
@@ -45,8 +47,11 @@ pub fn look(named: &Named, fat_lto: bool) -> Result<Looked, InputError> {
         Kind::Empty if path.extension().is_some_and(|extension| extension == "o") => {
             Err(InputError::EmptyObject { path: path.clone() })
         }
-        Kind::Archive { thin } if holds_bitcode(path, fat_lto)? => Ok(Looked::Archive { thin }),
-        _ => Ok(Looked::Other),
+        Kind::Archive { thin } if needs_unpacking(path, fat_lto)? => Ok(Looked::Archive { thin }),
+        Kind::Archive { .. } => Ok(Looked::Other(Native::Archive)),
+        Kind::Native(_) | Kind::FatLto(_) => Ok(Looked::Other(Native::Object)),
+        Kind::Text => Ok(Looked::Other(Native::Script)),
+        _ => Ok(Looked::Other(Native::Else)),
     }
 }
 

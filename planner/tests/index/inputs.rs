@@ -1,6 +1,7 @@
 //! Kinds of inputs and the groups they stand in.
 
 use std::fs;
+use std::path::Path;
 
 use crate::link::{Folder, Linked, command_of, plan_of, returning};
 
@@ -22,15 +23,15 @@ fn plain_objects() {
 }
 
 #[test]
-fn members_of_archives_stand_in_groups() {
+fn unloaded_members_come_last_and_lazily() {
     let folder = two();
     folder.archive("rcs", "lib.a", &["a.o", "unused.o"]);
     folder.archive("rcsT", "thin.a", &["b.o"]);
     let linked = Linked::of(&["main.o", "lib.a", "thin.a", "lib.a"]);
     assert_eq!(
         linked.words(),
-        "§objects/main.o.o §objects/§members/lib.a/a.o.o \
-         --start-lib §members/lib.a/unused.o --end-lib §objects/§members/thin.a/b.o.o"
+        "§objects/main.o.o §objects/§members/lib.a/a.o.o §objects/§members/thin.a/b.o.o \
+         --start-lib §members/lib.a/unused.o --end-lib"
     );
     let [regular, thin] = &linked.plan.archives[..] else { panic!("two archives") };
     assert_eq!(
@@ -54,7 +55,7 @@ fn lazy_objects() {
     let linked = Linked::of(&["main.o", "-Wl,--start-lib", "unused.o", "a.o", "-Wl,--end-lib", "b.o"]);
     assert_eq!(
         linked.words(),
-        "§objects/main.o.o --start-lib unused.o --end-lib §objects/a.o.o §objects/b.o.o"
+        "§objects/main.o.o §objects/a.o.o §objects/b.o.o --start-lib unused.o --end-lib"
     );
 }
 
@@ -80,7 +81,7 @@ fn regular_lto_code_is_one_object_more() {
         let folder = two();
         folder.compile("a.o", &returning("a", 1), flags);
         let linked = Linked::of(&["main.o", "a.o", "b.o"]);
-        assert_eq!(linked.words(), "§objects/main.o.o §objects/b.o.o §regular-lto.o", "{flags:?}");
+        assert_eq!(linked.words(), "§regular-lto.o §objects/main.o.o §objects/b.o.o", "{flags:?}");
     }
 }
 
@@ -103,19 +104,58 @@ fn a_split_unit_has_a_shard_and_regular_code() {
     let linked = Linked::of(&["-Wl,--lto-whole-program-visibility", "main.o", "makes.o", "-lstdc++"]);
     assert_eq!(
         linked.words(),
-        "--lto-whole-program-visibility §objects/main.o.o §objects/makes.o.o §regular-lto.o -lstdc++"
+        "§regular-lto.o §objects/main.o.o §objects/makes.o.o --lto-whole-program-visibility -lstdc++"
     );
 }
 
 #[test]
-fn a_native_object_keeps_its_place() {
+fn native_objects_come_first() {
     let folder = two();
     folder.compile("a.o", &returning("a", 1), &[]);
     let linked = Linked::of(&["main.o", "a.o", "b.o"]);
-    assert_eq!(linked.words(), "§objects/main.o.o a.o §objects/b.o.o");
+    assert_eq!(linked.words(), "a.o §objects/main.o.o §objects/b.o.o");
     folder.archive("rcs", "lib.a", &["b.o", "a.o"]);
     let linked = Linked::of(&["main.o", "lib.a"]);
-    assert_eq!(linked.words(), "§objects/main.o.o §objects/§members/lib.a/b.o.o §members/lib.a/a.o");
+    assert_eq!(linked.words(), "§members/lib.a/a.o §objects/main.o.o §objects/§members/lib.a/b.o.o");
+}
+
+/// The linker would load the member again, or not at all where no reference is left: it is given the member alone.
+#[test]
+fn loaded_members_of_native_archives_are_excerpts() {
+    let folder = two();
+    folder.compile("a.o", &returning("a", 1), &[]);
+    folder.compile("b.o", &returning("b", 2), &[]);
+    folder.compile("unused.o", &returning("unused", 3), &[]);
+    folder.archive("rcs", "lib.a", &["a.o", "unused.o", "b.o"]);
+    let linked = Linked::of(&["main.o", "lib.a"]);
+    let excerpt = "--whole-archive §loaded/lib.a/1/lib.a --no-whole-archive";
+    assert_eq!(linked.words(), format!("{excerpt} §objects/main.o.o lib.a"));
+    let place = "prog.distlto/loaded/lib.a/1/lib.a";
+    assert!(linked.plan.thin_link.outputs.contains(&place.into()));
+    assert!(linked.plan.link.inputs.contains(&place.into()));
+    folder.archive("rcs", "all.a", &["a.o", "b.o"]);
+    let linked = Linked::of(&["main.o", "all.a"]);
+    assert_eq!(linked.words(), "--whole-archive all.a --no-whole-archive §objects/main.o.o all.a");
+    assert!(!Path::new(place).exists());
+}
+
+/// A weak definition of a module's that was loaded first beats a native one, also where native objects come first.
+#[test]
+fn a_native_object_stays_behind_a_module_that_it_competes_with() {
+    let folder = two();
+    let weak = |function: &str, value: u32| {
+        format!(
+            "{}__attribute__((weak)) int shared(void) {{ return {value}; }}\n",
+            returning(function, value)
+        )
+    };
+    folder.compile("a.o", &weak("a", 1), &["-flto=thin"]);
+    folder.compile("b.o", &weak("b", 2), &[]);
+    folder.compile("unused.o", &returning("unused", 3), &[]);
+    let linked = Linked::of(&["unused.o", "main.o", "a.o", "b.o"]);
+    assert_eq!(linked.words(), "unused.o §objects/main.o.o §objects/a.o.o b.o");
+    let linked = Linked::of(&["unused.o", "main.o", "b.o", "a.o"]);
+    assert_eq!(linked.words(), "unused.o b.o §objects/main.o.o §objects/a.o.o");
 }
 
 #[test]

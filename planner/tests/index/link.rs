@@ -11,7 +11,7 @@ use distlto_planner::front::{self, Resolved};
 use distlto_planner::index::{self, IndexError, Planned, Request};
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::runner::{Runner, ToolOutput};
-use distlto_planner::words::{Word, path_of, word_of};
+use distlto_planner::words::{Word, lossy, path_of, word_of};
 use tempfile::TempDir;
 
 /// The compiler that all links are made with.
@@ -177,16 +177,24 @@ impl Linked {
         self.plan.modules.iter().map(|module| module.id.as_str()).collect()
     }
 
-    /// The final link's words between the C runtime's first and last objects, with `§` for the state directory.
+    /// The final link's words without those that the driver adds, with `§` for the state directory.
     pub fn words(&self) -> String {
-        let words = &self.plan.link.command;
-        let start =
-            words.iter().position(|word| word.ends_with("crtbeginS.o")).expect("the first of the runtime");
-        let end = words.iter().position(|word| word == "-lgcc").expect("the last of the runtime");
-        let kept = words[start + 1..end].iter().filter(|word| !word.starts_with("-L") && *word != "-plugin");
-        let kept: Vec<_> =
-            kept.filter(|word| !word.contains("plugin-opt=") && !word.ends_with("LLVMgold.so")).collect();
+        let Ok(Resolved::Link(empty)) = front::resolve(&command_of("prog", &["-lnone"]), &Processes) else {
+            panic!("{CLANG} links with ld.lld");
+        };
+        let mut added: Vec<String> =
+            [empty.linker, empty.words].concat().iter().map(|word| lossy(word)).collect();
+        added.retain(|word| word != "-lnone");
         let state = format!("{}.distlto/", self.plan.output);
-        kept.iter().map(|word| word.replace(&state, "§")).collect::<Vec<_>>().join(" ")
+        // Where the driver's -lgcc was found; lld does without it here.
+        let kept = self.plan.link.command.iter().filter(|word| !word.ends_with("/libgcc.a"));
+        let kept = kept.filter(|word| match added.iter().position(|of_driver| of_driver == *word) {
+            Some(at) => {
+                added.swap_remove(at);
+                false
+            }
+            None => **word != self.plan.output,
+        });
+        kept.map(|word| word.replace(&state, "§")).collect::<Vec<_>>().join(" ")
     }
 }

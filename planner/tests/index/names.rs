@@ -67,8 +67,8 @@ fn odd_names_of_other_inputs() {
     let linked = Linked::of(&names.map(OsStr::from_bytes));
     assert_eq!(
         linked.words(),
-        "§objects/main.o.o §objects/§members/§inputs/lib%2525FF.a/a.o.o \
-         §inputs/b%FF.o §objects/§inputs/§inputs/c%2525FF.o.o --fat-lto-objects"
+        "§inputs/b%FF.o §objects/main.o.o §objects/§members/§inputs/lib%2525FF.a/a.o.o \
+         §objects/§inputs/§inputs/c%2525FF.o.o --fat-lto-objects"
     );
 }
 

@@ -55,9 +55,17 @@ fn members_of_one_name_are_numbered() {
     assert_eq!(files(&["x/a.o", "/a.o", "..\\a.o", "a.o/"]), ["a.o", "a_1.o", "a_2.o", "a_3.o"]);
     assert_eq!(
         files(&["", "..", ".", "/", ".o", ".o"]),
-        ["%empty", "%2E%2E", "%2E", "%empty_1", ".o", ".o_1"]
+        ["%empty.o", "%2E%2E.o", "%2E.o", "%empty_1.o", ".o", ".o_1.o"]
     );
     assert_eq!(files(&["a.tar.o", "a.tar.o"]), ["a.tar.o", "a.tar_1.o"]);
+}
+
+#[test]
+fn every_member_is_named_as_an_object() {
+    assert_eq!(files(&["a.bc", "b.s", "c", "d.obj", "e.O"]), ["a.bc.o", "b.s.o", "c.o", "d.obj.o", "e.O.o"]);
+    // What is called so already keeps its name, wherever it stands.
+    assert_eq!(files(&["a", "a.o", "a", "a.o"]), ["a_1.o", "a.o", "a_2.o", "a_3.o"]);
+    assert_eq!(files(&["a.bc", "a.bc"]), ["a.bc.o", "a.bc_1.o"]);
 }
 
 fn check_component(component: &str) {

@@ -48,7 +48,7 @@ impl Case {
 
     fn blobs(&self) -> Vec<PathBuf> {
         let mut blobs = Vec::new();
-        for shard in fs::read_dir(self.path("store/v1/blobs")).expect("blobs") {
+        for shard in fs::read_dir(self.path("store/v2/blobs")).expect("blobs") {
             let shard = fs::read_dir(shard.expect("an entry").path()).expect("a shard");
             blobs.extend(shard.map(|blob| blob.expect("an entry").path()));
         }
@@ -140,8 +140,8 @@ fn pruning_while_others_unpack() {
 fn a_store_that_cannot_be_written_only_costs_time() {
     let case = case();
     let store = case.store();
-    let _ = fs::remove_dir_all(case.path("store/v1/blobs"));
-    fs::write(case.path("store/v1/blobs"), "in the way").expect("writable");
+    let _ = fs::remove_dir_all(case.path("store/v2/blobs"));
+    fs::write(case.path("store/v2/blobs"), "in the way").expect("writable");
     case.unpack(&store, &case.path("one"));
     assert!(store.trouble().expect("said").contains("nothing more is kept"), "{:?}", store.trouble());
     fs::write(case.path("file"), "").expect("writable");
@@ -151,7 +151,7 @@ fn a_store_that_cannot_be_written_only_costs_time() {
 #[test]
 fn temporaries_of_the_dead_are_swept_while_others_are_there() {
     let case = case();
-    let temporaries = case.path("store/v1/tmp");
+    let temporaries = case.path("store/v2/tmp");
     let names = || -> Vec<_> {
         fs::read_dir(&temporaries).expect("made").map(|entry| entry.expect("an entry").file_name()).collect()
     };

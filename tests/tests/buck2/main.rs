@@ -163,7 +163,8 @@ fn shared_library() -> Result<()> {
     Ok(())
 }
 
-/// Archives without members, of machine code only, linked unopened and as a whole; spaces in names; a link of one file.
+/// Archives without members, of machine code only, linked unopened and as a whole; spaces in names; a link of one file;
+/// bitcode that is named as sources are.
 #[test]
 fn odd_inputs() -> Result<()> {
     let mut project = example("odd")?;
@@ -175,6 +176,7 @@ fn odd_inputs() -> Result<()> {
             "loud.c",
             "#include <stdio.h>\n__attribute__((constructor)) static void loud(void) { puts(\"whole\"); }\n",
         ),
+        ("said.c", "#include <stdio.h>\n__attribute__((constructor)) static void say(void) { puts(WHO); }\n"),
         ("lone.c", "#include <stdio.h>\nint main(void) { puts(\"lone\"); return 0; }\n"),
         (
             "two words.c",
@@ -184,7 +186,12 @@ fn odd_inputs() -> Result<()> {
     ] {
         fs::write(project.root.join(file), text)?;
     }
-    for (target, text) in [(":unpacked", "whole\n3\n"), (":unopened", "whole\n3\n"), (":lone", "lone\n")] {
+    for (target, text) in [
+        (":unpacked", "whole\n3\n"),
+        (":unopened", "whole\n3\n"),
+        (":lone", "lone\n"),
+        (":sourcelike", "input.bc\nm.bc\nf.s\nlone\n"),
+    ] {
         assert_eq!(say(&project.build(target)?)?, text, "{target}");
     }
     Ok(())

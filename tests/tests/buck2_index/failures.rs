@@ -61,6 +61,15 @@ fn a_missing_argument_file_is_named() -> Result<()> {
     refused(&rule, &output, 3, &["cannot read the link's argument file app.thinlto_index_argsfile"])
 }
 
+/// clang compiles such an input to an object of its own and links that: the planner would plan a link without it.
+#[test]
+fn what_the_driver_keeps_from_the_linker_is_refused() -> Result<()> {
+    let mut rule = small("compiled-by-driver")?;
+    rule.object("lost.bc", "__attribute__((constructor)) void lost(void) {}", true)?;
+    let says = ["lost.bc never reaches the linker", "meta.json lists it", "a name that ends in `.o`"];
+    refused(&rule, &rule.try_run()?, 3, &says)
+}
+
 #[test]
 fn bad_meta_files_are_refused_before_the_link() -> Result<()> {
     let rule = small("bad-meta")?;

@@ -31,7 +31,7 @@ fn what_the_driver_adds_is_left_out_and_what_the_user_gives_stays() -> Result<()
 }
 
 #[test]
-fn files_are_in_the_order_of_the_line_not_of_loading() -> Result<()> {
+fn files_are_in_the_order_of_loading() -> Result<()> {
     let mut rule = Rule::create("order")?;
     rule.object("main.o", MAIN, true)?;
     rule.arguments.push("-Wl,--start-lib".to_owned());
@@ -42,13 +42,13 @@ fn files_are_in_the_order_of_the_line_not_of_loading() -> Result<()> {
     rule.arguments.push("-Wl,--end-lib".to_owned());
     rule.run()?;
     let loaded = index_full(&rule)?;
-    let expected = [below("main.o"), below("d/g.o"), "d/native lazy.o".to_owned(), below("d/f f.o")];
+    let expected = [below("main.o"), below("d/f f.o"), below("d/g.o"), "d/native lazy.o".to_owned()];
     ensure!(loaded == expected, "{loaded:?}");
     let extracted = rule.lines(&below("index"))?;
     ensure!(extracted == [below("main.o"), below("d/f f.o"), below("d/g.o")], "{extracted:?}");
     let last = rule.lines("out/final")?;
     let expected =
-        ["", "out/0/main.o.opt.o", "out/1/d/g.o.opt.o", "\"d/native lazy.o\"", "\"out/4/d/f f.o.opt.o\""];
+        ["", "out/0/main.o.opt.o", "\"out/4/d/f f.o.opt.o\"", "out/1/d/g.o.opt.o", "\"d/native lazy.o\""];
     ensure!(last == expected, "{last:?}");
     Ok(())
 }
