@@ -12,6 +12,8 @@ use miette::Diagnostic;
 use rustix::fs::{Mode, OFlags, openat};
 use thiserror::Error;
 
+use crate::regular::{self, NotRegular};
+
 /// How the name of every temporary file of distlto begins.
 pub const TEMPORARY_PREFIX: &str = ".distlto-tmp-";
 
@@ -36,6 +38,9 @@ impl IoError {
 }
 
 fn remedy(error: &io::Error) -> &'static str {
+    if NotRegular::is_cause(error) {
+        return "a regular file belongs there: remove what is in its place, or name another path";
+    }
     match error.kind() {
         io::ErrorKind::NotFound => "check the path's spelling and that the step that makes the file has run",
         io::ErrorKind::PermissionDenied => "check the permissions of the file and of its directory",
@@ -69,6 +74,7 @@ pub(crate) fn holds(path: &Path, bytes: &[u8]) -> Result<bool, IoError> {
 
 /// Writes `bytes` to a temporary beside `path` and renames it into place, making parent directories.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), IoError> {
+    regular::check_place(path).map_err(IoError::on("write", path))?;
     write_with_mode(path, bytes, 0o666)
 }
 
