@@ -12,6 +12,7 @@ use std::path::Path;
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 use distlto_prepare::exit;
+use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, to_standard_output, write_if_changed};
 use miette::Diagnostic;
 use thiserror::Error;
@@ -183,6 +184,7 @@ impl Input {
                 let found = files.into_iter().find(|(path, _)| path.exists());
                 let (path, is_plan) =
                     found.ok_or_else(|| PlanCommandError::NotAnIndex { directory: given.to_owned() })?;
+                regular::check_place(path.as_std_path()).map_err(IoError::on("read", &path))?;
                 Ok(Self { path, is_plan })
             }
             Ok(_) => Ok(Self { path: given.to_owned(), is_plan: false }),

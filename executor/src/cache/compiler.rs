@@ -16,6 +16,7 @@ use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::front::in_search_path;
 use distlto_prepare::blobs;
 use distlto_prepare::check::Bad;
+use distlto_prepare::regular;
 use distlto_prepare::write::IoError;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, elf};
@@ -126,7 +127,7 @@ fn listed(line: &[u8]) -> Option<Option<PathBuf>> {
 /// The loader that an ELF program names; `None` for one that is linked statically.
 fn interpreter(program: &Path) -> Result<Option<PathBuf>, String> {
     let failed = |what: &str| format!("{}: {what}", program.display());
-    let file = std::fs::File::open(program).map_err(|error| failed(&error.to_string()))?;
+    let (file, _) = regular::open(program).map_err(|error| failed(&error.to_string()))?;
     // A program's headers, which come first, are all that is read.
     let cache = object::ReadCache::new(file);
     let not_elf = |_| failed("is not an ELF program");

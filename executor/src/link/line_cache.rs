@@ -3,11 +3,11 @@
 //! Asking costs a start of the compiler. The answer depends on the command, the environment (both in the key), the
 //! driver, the linker, and which GCC and library directories there are: it is kept while all those stand as they did.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use distlto_planner::front::{LinkCommand, in_search_path};
 use distlto_planner::words::{Word, path_of};
+use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, write_if_changed};
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,7 @@ fn place(directory: &str) -> PathBuf {
 
 /// The answer of an earlier run, if it still holds.
 pub fn load(directory: &str, key: &Key) -> Option<LinkCommand> {
-    let text = fs::read(place(directory)).ok()?;
+    let text = regular::read(&place(directory)).ok()?;
     let record: Record = serde_json::from_slice(&text).ok()?;
     let holds = record.version == VERSION
         && record.key == key.to_string()

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use distlto_planner::digests::Digest;
 use distlto_planner::words::{Word, path_of};
 use distlto_prepare::names::escape_path;
+use distlto_prepare::regular;
 use distlto_prepare::write::IoError;
 
 use crate::staging;
@@ -107,6 +108,7 @@ impl State {
     pub fn open(directory: &str) -> Result<Self, LinkError> {
         let fresh = !Path::new(directory).exists();
         let lock = Lock::take(directory)?;
+        check_places(Path::new(directory))?;
         if lock.after_crash {
             sweep(Path::new(directory))?;
         }
@@ -125,6 +127,19 @@ impl State {
         }
         Ok(())
     }
+}
+
+/// Refuses a directory that holds pipes, sockets or devices, before anything is done: none of its files is one, and no
+/// rename should replace somebody's.
+fn check_places(directory: &Path) -> Result<(), IoError> {
+    for entry in fs::read_dir(directory).map_err(IoError::on("list", directory))? {
+        let entry = entry.map_err(IoError::on("list", directory))?;
+        let known = entry.file_type().is_ok_and(|kind| kind.is_file() || kind.is_dir() || kind.is_symlink());
+        if !known {
+            regular::check_place(&entry.path()).map_err(IoError::on("use", entry.path()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes every temporary below a directory.

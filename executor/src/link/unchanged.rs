@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use distlto_planner::front::{LinkCommand, in_search_path};
 use distlto_planner::index::PlannedLink;
 use distlto_planner::words::{Word, path_of};
+use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, remove, write_if_changed};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -91,7 +92,7 @@ fn place(directory: &str) -> PathBuf {
 /// Whether the last link in this directory was the same and nothing it read or wrote has changed.
 pub fn is_unchanged(directory: &str, key: &Key) -> bool {
     let Some(record) =
-        fs::read(place(directory)).ok().and_then(|text| serde_json::from_slice::<Record>(&text).ok())
+        regular::read(&place(directory)).ok().and_then(|text| serde_json::from_slice::<Record>(&text).ok())
     else {
         return false;
     };

@@ -9,6 +9,7 @@ use distlto_planner::bitcode::ModuleHash;
 use distlto_planner::module;
 use distlto_planner::shard::{self, Shard};
 use distlto_prepare::kind::{Kind, Native, classify};
+use distlto_prepare::regular;
 use distlto_prepare::write::IoError;
 
 use super::{Refusal, Refused};
@@ -102,7 +103,7 @@ impl Modules {
             return Ok(None);
         }
         let file = self.path(path);
-        let bytes = fs::read(&file).map_err(IoError::on("read the index shard", &file))?;
+        let bytes = regular::read(&file).map_err(IoError::on("read the index shard", &file))?;
         if bytes.is_empty() {
             return Err(Refusal::EmptyShard { shard: file });
         }
@@ -116,7 +117,7 @@ impl Modules {
         }
         let file = self.path(path);
         let operation = if what == "the module" { "read the module" } else { "read the import" };
-        let bytes = fs::read(&file).map_err(IoError::on(operation, &file))?;
+        let bytes = regular::read(&file).map_err(IoError::on(operation, &file))?;
         match classify(&bytes) {
             Kind::Bitcode { .. } => {}
             found => return Err(Refusal::NotBitcode { what, path: file, found }),
