@@ -16,6 +16,7 @@ use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
 
 use crate::cache::CacheArgs;
+use crate::completions::CompletionsArgs;
 use crate::manual::ManualArgs;
 
 /// Distributed ThinLTO for any build system, on stock LLVM
@@ -46,6 +47,8 @@ pub enum Command {
     CompilerStatsMerger(distlto_prepare::stats::Args),
     #[command(hide = true)]
     Man(ManualArgs),
+    #[command(hide = true)]
+    Completions(CompletionsArgs),
 }
 
 /// Perform a whole ThinLTO link: thin link, backends in parallel, final link

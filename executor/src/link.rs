@@ -36,7 +36,7 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::cancel::Cancel;
-use crate::forkserver::ForkServer;
+use crate::forkserver::{ForkServer, INSTALL};
 use crate::frontend::Frontends;
 use crate::local::LocalSpawner;
 use crate::progress::{Plan, Progress, Teller, Voice};
@@ -115,10 +115,7 @@ pub enum LinkError {
     )]
     NoDtlto { linker: String },
     #[error("there is no distributor {}", path.display())]
-    #[diagnostic(
-        code(distlto::tool),
-        help("install distlto-distribute beside distlto, or name a distributor with -fthinlto-distributor=")
-    )]
+    #[diagnostic(code(distlto::tool), help("{INSTALL}; or name a distributor with -fthinlto-distributor="))]
     NoDistributor { path: PathBuf },
     #[error("the command is no link of ThinLTO bitcode: there is nothing to index")]
     #[diagnostic(

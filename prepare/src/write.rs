@@ -62,6 +62,18 @@ pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool, IoError> {
     Ok(true)
 }
 
+/// The same for a file that may have to be executable, with a file mode (which the umask restricts).
+pub fn write_if_changed_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<bool, IoError> {
+    const EXECUTABLE: u32 = 0o100;
+    let as_executable = |found: fs::Metadata| (found.permissions().mode() ^ mode) & EXECUTABLE == 0;
+    if path.metadata().is_ok_and(as_executable) && holds(path, bytes)? {
+        return Ok(false);
+    }
+    regular::check_place(path).map_err(IoError::on("write", path))?;
+    write_with_mode(path, bytes, mode)?;
+    Ok(true)
+}
+
 /// Whether `path` is a regular file with exactly this content.
 pub(crate) fn holds(path: &Path, bytes: &[u8]) -> Result<bool, IoError> {
     match fs::metadata(path) {
