@@ -62,6 +62,8 @@ pub struct Options {
     pub compiler: Option<String>,
     /// Arguments for every backend besides those that the link line implies.
     pub backend_args: Vec<String>,
+    /// The folder that holds the state of this link and of others; beside the output where absent.
+    pub state: Option<String>,
     /// Shared storage for unpacked archive members.
     pub store: Option<PathBuf>,
     /// Whether the linker performs the link and hands its backends to a distributor.
@@ -138,7 +140,8 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
     let teller = Teller::new(Voice::COMMAND, options.run.style(), trace, None)?;
     let expanded = response::expand(command.to_vec())?;
     let key = state::key(&expanded, options);
-    let guess = state::guess_output(&expanded).map(|output| state::directory(&output));
+    let output = state::guess_output(&expanded);
+    let guess = output.as_deref().map(|output| state::directory(output, options.state.as_deref()));
     let mut held =
         guess.as_deref().filter(|guess| Path::new(guess).is_dir()).map(state::State::open).transpose()?;
     if let Some(state) = &held
@@ -147,7 +150,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
     {
         nothing_to_do(options, &teller);
         if options.run.verbose && !options.run.json {
-            eprintln!("distlto: {}: nothing to do", state.directory().trim_end_matches(".distlto"));
+            eprintln!("distlto: {}: nothing to do", output.as_deref().unwrap_or_default());
         }
         return Ok(0);
     }
@@ -173,7 +176,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
     if state::is_special(Path::new(&output)) {
         return Err(replace_process(command));
     }
-    let directory = state::directory(&output);
+    let directory = state::directory(&output, options.state.as_deref());
     let held = match held.take_if(|held| held.directory() == directory) {
         Some(held) => held,
         None => state::State::open(&directory)?,

@@ -24,6 +24,7 @@ use crate::graph::error::GraphError;
 use crate::graph::summary::Summary;
 use crate::graph::{ActionGraph, json};
 use crate::link_plan::{LinkPlan, PlanError};
+use crate::state::{self, SUFFIX, VARIABLE};
 
 /// The link plan's name in an index directory.
 pub const LINK_PLAN: &str = "link-plan.json";
@@ -41,6 +42,9 @@ pub struct PlanArgs {
     /// The directory that distlto-index wrote, or an action graph in JSON
     #[arg(value_name = "INDEX_DIR|GRAPH.json")]
     pub input: Utf8PathBuf,
+    /// The directory of distlto link --state: INDEX_DIR may then be OUTPUT.distlto, though nothing is there
+    #[arg(long, value_name = "DIR", env = VARIABLE)]
+    pub state: Option<String>,
     /// Write the action graph as JSON (- for standard output)
     ///
     /// The format is versioned; docs/action-graph.md describes it.
@@ -80,7 +84,7 @@ pub enum PlanCommandError {
     #[diagnostic(
         code(distlto::bad_input),
         help(
-            "name the directory that distlto-index wrote (distlto link keeps it as OUTPUT.distlto), or a graph's JSON"
+            "name the directory that distlto-index wrote (distlto link keeps it as OUTPUT.distlto, or below its --state), or a graph's JSON"
         )
     )]
     Missing {
@@ -137,7 +141,7 @@ fn help_of(error: &dyn Diagnostic) -> String {
 /// Runs the command; a reader of standard output that goes away early ends it without an error.
 pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
     check_outputs(&args)?;
-    let input = Input::find(&args.input)?;
+    let input = Input::find(&args.input, args.state.as_deref())?;
     let graph = input.read()?;
     if let Some(path) = &args.json {
         emit(path, &json::to_bytes(&graph))?;
@@ -175,8 +179,14 @@ pub struct Input {
 }
 
 impl Input {
-    /// A file is a graph in JSON; a directory has a plan or a graph under its usual name.
-    pub fn find(given: &Utf8Path) -> Result<Self, PlanCommandError> {
+    /// A file is a graph in JSON; a directory has a plan or a graph under its usual name. The directory beside an output
+    /// may be missing, and lie in `folder` instead.
+    pub fn find(given: &Utf8Path, folder: Option<&str>) -> Result<Self, PlanCommandError> {
+        let elsewhere = folder.filter(|folder| !folder.is_empty() && !given.exists()).and_then(|folder| {
+            let output = given.as_str().trim_end_matches('/').strip_suffix(SUFFIX)?;
+            Some(Utf8PathBuf::from(state::directory(output, Some(folder))))
+        });
+        let given = elsewhere.as_deref().filter(|elsewhere| elsewhere.is_dir()).unwrap_or(given);
         match fs::metadata(given) {
             Ok(found) if found.is_dir() => {
                 let files =

@@ -132,6 +132,23 @@ pub(crate) fn place(path: &Path, make: impl FnMut(&Path) -> io::Result<()>) -> R
     Ok(())
 }
 
+/// Puts a finished file into place, from wherever it was made. On another file system it is copied beside its place first,
+/// under a name that follows from the file's: what a killed run leaves is replaced by the next one.
+pub fn move_into_place(from: &Path, to: &Path) -> Result<(), IoError> {
+    let failed = || IoError::on("rename into place", to);
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
+        renamed => return renamed.map_err(failed()),
+    }
+    let own = crate::names::escape_path(to.file_name().unwrap_or_default().as_encoded_bytes());
+    let temporary = parent_of(to).join(format!("{TEMPORARY_PREFIX}{own}"));
+    remove(&temporary)?;
+    let copied = fs::copy(from, &temporary).map_err(IoError::on("write", to));
+    let placed = copied.and_then(|_| fs::rename(&temporary, to).map_err(failed()));
+    placed.inspect_err(|_| drop(fs::remove_file(&temporary)))?;
+    remove(from)
+}
+
 /// Writes to standard output. A reader that has gone away, as `head` does, is no error.
 pub fn to_standard_output(bytes: &[u8]) -> Result<(), IoError> {
     let mut out = io::stdout().lock();

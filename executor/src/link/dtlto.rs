@@ -15,7 +15,7 @@ use distlto_planner::rewrite::whole_words;
 use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::words::{Word, lossy, shell_line};
 use distlto_prepare::store::Store;
-use distlto_prepare::write::IoError;
+use distlto_prepare::write::{IoError, move_into_place};
 
 use super::{LinkError, Options, Session, final_link, line_cache, state};
 use crate::local::LocalSpawner;
@@ -60,7 +60,7 @@ pub(super) fn run(session: &Session<'_>) -> Result<Option<u8>, LinkError> {
             return Err(LinkError::NoProgram { linker, output: output.into() });
         }
         final_link::mend_dependency_file(&words, &place.staged, output)?;
-        fs::rename(&place.staged, output).map_err(IoError::on("rename into place", output))?;
+        move_into_place(Path::new(&place.staged), Path::new(output))?;
         line_cache::save(session.directory, session.key, session.link)?;
     }
     Ok(Some(code))

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use distlto_planner::index::PlannedLink;
 use distlto_planner::runner::{Runner, ToolError, ToolOutput};
-use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
+use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, move_into_place};
 
 use super::{LinkError, show};
 
@@ -48,7 +48,7 @@ pub fn run(
         return Err(LinkError::NoProgram { linker: step.command[0].clone(), output: output.to_owned() });
     }
     mend_dependency_file(&step.command, &staged_word, planned.plan.output.as_str())?;
-    fs::rename(&staged, output).map_err(IoError::on("rename into place", output))?;
+    move_into_place(&staged, output)?;
     Ok(0)
 }
 

@@ -1,4 +1,4 @@
-//! The state directory of one link: its name, its lock, what it is keyed by, and sweeping after a killed run.
+//! The state directory of one link: its lock, what it is keyed by, and sweeping after a killed run.
 //!
 //! Knows nothing of plans.
 
@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use distlto_planner::digests::Digest;
+pub use distlto_planner::state::directory;
 use distlto_planner::words::{Word, path_of};
-use distlto_prepare::names::escape_path;
 use distlto_prepare::regular;
 use distlto_prepare::write::IoError;
 
@@ -68,22 +68,15 @@ pub fn guess_output(expanded: &[Word]) -> Option<String> {
     std::str::from_utf8(value).ok().map(str::to_owned)
 }
 
-/// The state directory of an output, beside it. Its name is ASCII, since members of archives have their module ids in it.
-pub fn directory(output: &str) -> String {
-    let (parent, name) = output.rsplit_once('/').map_or(("", output), |(parent, name)| (parent, name));
-    let slash = if name.len() == output.len() { "" } else { "/" };
-    let name = if name.is_ascii() { name.to_owned() } else { escape_path(name.as_bytes()) };
-    format!("{parent}{slash}{name}.distlto")
-}
-
 /// What modules took when they last ran.
 pub fn history(directory: impl AsRef<Path>) -> PathBuf {
     directory.as_ref().join("history")
 }
 
-/// Whether an output is a device or a directory, which no link can be kept beside.
+/// Whether an output is a device or a directory, or in a directory that does not exist: what to say of it is the linker's.
 pub fn is_special(output: &Path) -> bool {
-    fs::metadata(output).is_ok_and(|found| !found.is_file())
+    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty());
+    fs::metadata(output).is_ok_and(|found| !found.is_file()) || parent.is_some_and(|parent| !parent.is_dir())
 }
 
 impl From<LockError> for LinkError {
@@ -157,17 +150,6 @@ fn sweep(directory: &Path) -> Result<(), IoError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn state_lies_beside_the_output_under_an_ascii_name() {
-        for (output, expected) in [
-            ("a.out", "a.out.distlto"),
-            ("bin/x;y", "bin/x;y.distlto"),
-            ("/bin/pr\u{f6}g", "/bin/pr%C3%B6g.distlto"),
-        ] {
-            assert_eq!(directory(output), expected);
-        }
-    }
 
     #[test]
     fn the_output_is_guessed_from_the_usual_spellings() {
