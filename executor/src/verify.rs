@@ -8,6 +8,7 @@
 mod inputs;
 mod outputs;
 mod refusal;
+mod zeros;
 
 pub(crate) use inputs::NO_SHARD;
 pub use inputs::{Backend, Modules};

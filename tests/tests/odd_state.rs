@@ -149,3 +149,23 @@ fn a_pipe_where_history_is_to_be_kept() -> Result<()> {
     ensure!(fs::symlink_metadata(project.path("history"))?.file_type().is_fifo(), "the pipe was replaced");
     Ok(())
 }
+
+/// As after a crash: the object has its size, its time and its header, and zeros for the rest.
+#[test]
+fn an_object_of_zeros_is_compiled_again() -> Result<()> {
+    let project = Project::create("odd-state/zeros", &SOURCES)?;
+    let compiled = project.relink()?;
+    for (path, bytes) in project.native_objects()? {
+        let path = distlto::objects_dir(&project.path("program")).join(path);
+        let modified = fs::metadata(&path)?.modified()?;
+        let damaged: Vec<u8> =
+            bytes.iter().enumerate().map(|(at, &byte)| if at < 64 { byte } else { 0 }).collect();
+        fs::write(&path, damaged)?;
+        fs::File::options().write(true).open(&path)?.set_modified(modified)?;
+    }
+    fs::remove_file(project.path("program"))?;
+    let again = project.relink()?;
+    ensure!(again == compiled, "{again:?} ran, and at first {compiled:?}");
+    ensure!(project.say()? == "2\n", "the program is wrong");
+    Ok(())
+}

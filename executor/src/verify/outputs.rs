@@ -7,9 +7,9 @@ use std::process::ExitStatus;
 
 use distlto_prepare::kind::{Kind, Native, classify};
 use distlto_prepare::write::IoError;
-use object::{Object, ObjectSection};
+use object::{Object, ObjectSection, ObjectSymbol};
 
-use super::{Refusal, Refused};
+use super::{Refusal, Refused, zeros};
 use crate::capture::Captured;
 use crate::process::signal_name;
 
@@ -130,7 +130,13 @@ pub fn check_object(bytes: &[u8], output: &Path, expected: Option<Native>) -> Re
     if sections == 0 {
         return Err(malformed("it has no sections".to_owned()));
     }
-    Ok(())
+    for symbol in file.symbols() {
+        symbol.name_bytes().map_err(|error| malformed(format!("symbol {}: {error}", symbol.index().0)))?;
+    }
+    match zeros::damage(&file, bytes) {
+        Some(damage) => Err(malformed(format!("it has {damage}"))),
+        None => Ok(()),
+    }
 }
 
 /// Whether bytes begin as an object of a known format does.
