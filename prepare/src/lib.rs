@@ -31,6 +31,7 @@ mod staged;
 pub mod stats;
 pub mod store;
 mod temporaries;
+pub mod text;
 mod universal;
 pub mod unpack;
 pub mod write;

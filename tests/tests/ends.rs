@@ -51,10 +51,13 @@ fn hanging(name: &str) -> Result<Project> {
 
 fn signalled(name: &str, signal: &str, expected: Option<i32>) -> Result<()> {
     let project = hanging(name)?;
-    let mut link = project.link()?.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let told = project.path("told");
+    let mut link = project.link()?.stdout(Stdio::null()).stderr(fs::File::create(&told)?).spawn()?;
     let backend = wait_for(&project.path("tools/running"))?;
     succeed(Command::new("kill").args([signal, &link.id().to_string()]))?;
     let status = link.wait()?;
+    let said = fs::read_to_string(&told)?;
+    ensure!(expected.is_none() || said.starts_with("0 done, 1 interrupted in "), "{name}: {said}");
     ensure!(status.code() == expected, "{name}: ended with {status}, expected exit code {expected:?}");
     let start = Instant::now();
     while Path::new("/proc").join(&backend).exists() {
