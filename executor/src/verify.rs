@@ -8,6 +8,7 @@
 mod inputs;
 mod outputs;
 mod refusal;
+mod versions;
 mod zeros;
 
 pub(crate) use inputs::NO_SHARD;

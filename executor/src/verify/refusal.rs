@@ -112,6 +112,20 @@ pub enum Refusal {
         /// The file, as the command names it.
         path: String,
     },
+    /// The compiler cannot read bitcode of a later LLVM.
+    #[error("its bitcode is {producer}, and the compiler is {reader}, which cannot read it")]
+    #[diagnostic(
+        code(distlto::tool),
+        help(
+            "compile backends with a clang of the LLVM that made the bitcode or of a later one (--compiler), or make the bitcode with an older one; no output was replaced"
+        )
+    )]
+    TooOld {
+        /// What wrote the bitcode.
+        producer: String,
+        /// What the compiler is.
+        reader: String,
+    },
     /// The compiler said that it failed.
     #[error("the command failed with exit code {code}{}", first(errors))]
     #[diagnostic(code(distlto::failed), help("{REPEAT}"))]

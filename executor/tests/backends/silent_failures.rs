@@ -157,3 +157,19 @@ fn warnings_and_remarks_are_no_failures() {
         assert!(is_done(&report), "{report:?}");
     }
 }
+
+/// The compilers say so themselves, each in its own words.
+#[test]
+fn bitcode_of_a_later_llvm_is_a_compiler_too_old() {
+    let link = Link::new(22);
+    for version in [19, 16, 15, 14] {
+        let report = link.opt(&format!("clang-{version}"));
+        let text = cause(&report);
+        let versions = ["of LLVM 22.".to_owned(), format!("of LLVM {version}.")];
+        // Some stumble over the shard alone.
+        let summaries = ["version 12", if version < 18 { "version 9" } else { "version 10" }];
+        let named = versions.iter().all(|version| text.contains(version));
+        assert!(named || summaries.iter().all(|version| text.contains(version)), "{text}");
+        assert_eq!(report.exit_code(), 7, "{text}");
+    }
+}
