@@ -196,12 +196,12 @@ fn a_full_disk_leaves_the_old_program() -> Result<()> {
 }
 
 #[test]
-fn a_directory_that_is_a_file_is_an_io_error() -> Result<()> {
+fn a_directory_that_is_a_file_fails_as_the_linker_does() -> Result<()> {
     let mut project = Project::create("no-directory", &SOURCES)?;
     project.folder.write("file", "")?;
     project.output = "file/program".to_owned();
-    let (code, said) = fail(&mut project.link()?)?;
-    ensure!(code == 4 && said.contains("file/program"), "exit code {code}:\n{said}");
+    let (found, plain) = (fail(&mut project.link()?)?, fail(&mut project.plain_link()?)?);
+    ensure!(found == plain && plain.1.contains("file/program"), "{found:?}, and the linker {plain:?}");
     Ok(())
 }
 
