@@ -69,7 +69,7 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     // The folder of many states; --state is that of this graph alone.
     let input = Input::find(&args.graph, std::env::var(VARIABLE).ok().as_deref())?;
     let mut graph = input.read()?;
-    let directory = args.state.clone().unwrap_or_else(|| format!("{}.distlto", input.path()));
+    let directory = args.state.clone().unwrap_or_else(|| input.run_state());
     let _held = State::open(&directory)?;
     let spawner = args.run.spawner();
     let teller = args.run.teller(Voice::COMMAND)?;

@@ -19,10 +19,10 @@ use thiserror::Error;
 
 use crate::digests::FileDigests;
 use crate::emit::{dot, ninja};
-use crate::freshness::{self, ActionLog};
+use crate::freshness::{self, ActionLog, Reason};
 use crate::graph::error::GraphError;
 use crate::graph::summary::Summary;
-use crate::graph::{ActionGraph, json};
+use crate::graph::{ActionGraph, ActionId, json};
 use crate::link_plan::{LinkPlan, PlanError};
 use crate::state::{self, SUFFIX, VARIABLE};
 
@@ -64,7 +64,7 @@ pub struct PlanArgs {
     pub opt_program: String,
     /// List the actions that would run, and why, largest cost first
     ///
-    /// Judged by the state that earlier runs of distlto link left in the directory. Nothing is written.
+    /// Judged by what earlier runs of distlto link and distlto run left. Nothing is written.
     #[arg(long)]
     pub dry_run: bool,
     /// Print modules, imports, costs and simulated makespans [default if nothing else is asked for]
@@ -163,7 +163,7 @@ pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
         emit(path, ninja::render(&graph, &options)?.as_bytes())?;
     }
     if args.dry_run {
-        to_standard_output(dry_run(&graph, input.directory().unwrap_or(Utf8Path::new("")))?.as_bytes())?;
+        to_standard_output(dry_run(&graph, &input)?.as_bytes())?;
     }
     if args.summary || !asks_for_something(&args) {
         to_standard_output(Summary::of(&graph).to_string().as_bytes())?;
@@ -215,6 +215,12 @@ impl Input {
         self.path.parent()
     }
 
+    /// The directory in which `distlto run` keeps what it ran, unless told otherwise. That of the index would be held
+    /// while the graph's own thin link wants to write it.
+    pub fn run_state(&self) -> String {
+        format!("{}{SUFFIX}", self.path)
+    }
+
     /// The graph that it holds at the moment.
     pub fn read(&self) -> Result<ActionGraph, PlanCommandError> {
         let bytes = fs::read(&self.path).map_err(IoError::on("read", &self.path))?;
@@ -227,16 +233,28 @@ impl Input {
     }
 }
 
-/// What would run in the working directory, by the state that earlier runs left in `state`. Writes nothing.
-fn dry_run(graph: &ActionGraph, state: &Utf8Path) -> Result<String, PlanCommandError> {
+/// What would run in the working directory, by what earlier links and runs of the graph left. Each record says truly what
+/// an action read and wrote, so that the records by which the least would run are the ones to go by. Writes nothing.
+fn dry_run(graph: &ActionGraph, input: &Input) -> Result<String, PlanCommandError> {
+    let linked = found(graph, input.directory().unwrap_or(Utf8Path::new("")))?;
+    let ran = Utf8PathBuf::from(input.run_state());
+    let ran = if ran.is_dir() { Some(found(graph, &ran)?) } else { None };
+    let running =
+        |found: &Vec<(ActionId, Option<Reason>)>| found.iter().filter(|(_, why)| why.is_some()).count();
+    // A run has records of its own, while a directory may have none.
+    let least = ran.into_iter().chain([linked]).min_by_key(running).unwrap_or_default();
+    Ok(dry_run::text(graph, &least))
+}
+
+/// What would run by the records in one directory.
+fn found(graph: &ActionGraph, state: &Utf8Path) -> Result<Vec<(ActionId, Option<Reason>)>, PlanCommandError> {
     let (log, notes) = ActionLog::load(state.join(ACTION_LOG).as_std_path())?;
     let (digests, note) = FileDigests::load(state.join(DIGESTS).as_std_path(), Path::new(""));
     for note in notes.into_iter().chain(note) {
         eprintln!("warning: {note}");
     }
     let wanted: Vec<_> = graph.topological().collect();
-    let found = freshness::check(graph, &wanted, &log, &digests)?;
-    Ok(dry_run::text(graph, &found))
+    Ok(freshness::check(graph, &wanted, &log, &digests)?)
 }
 
 fn asks_for_something(args: &PlanArgs) -> bool {
