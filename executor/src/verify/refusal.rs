@@ -69,6 +69,13 @@ pub enum Refusal {
         /// What is wrong with it.
         source: BitcodeError,
     },
+    /// The shard is that of a module that imports from this one; clang crashes.
+    #[error("the index shard {} is that of a module that imports from this one", shard.display())]
+    #[diagnostic(code(distlto::bad_input), help("give each module its own shard"))]
+    ImportersShard {
+        /// The shard.
+        shard: PathBuf,
+    },
     /// The module or an import is not bitcode.
     #[error("{what} {} is {found}, not bitcode", path.display())]
     #[diagnostic(
