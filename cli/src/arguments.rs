@@ -12,10 +12,12 @@ use distlto_executor::run_args::RunArgs;
 use distlto_executor::run_command::RunCommandArgs;
 use distlto_planner::dtlto::command::JobsArgs;
 use distlto_planner::plan_command::PlanArgs;
+use distlto_planner::state::VARIABLE;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
 
 use crate::cache::CacheArgs;
+use crate::completions::CompletionsArgs;
 use crate::manual::ManualArgs;
 
 /// Distributed ThinLTO for any build system, on stock LLVM
@@ -46,6 +48,8 @@ pub enum Command {
     CompilerStatsMerger(distlto_prepare::stats::Args),
     #[command(hide = true)]
     Man(ManualArgs),
+    #[command(hide = true)]
+    Completions(CompletionsArgs),
 }
 
 /// Perform a whole ThinLTO link: thin link, backends in parallel, final link
@@ -68,6 +72,12 @@ pub struct LinkArgs {
     /// Give every backend this argument besides those that the link line implies; repeatable
     #[arg(long = "backend-arg", value_name = "ARG", allow_hyphen_values = true)]
     pub backend_args: Vec<String>,
+    /// Keep state in a folder of this directory, and not beside the output; any number of links may share the directory
+    ///
+    /// The folder is named after the output and its place, as in prog-0123456789ab: outputs of one name have folders of
+    /// their own. `distlto plan --state DIR OUTPUT.distlto` finds it.
+    #[arg(long, value_name = "DIR", env = VARIABLE)]
+    pub state: Option<String>,
     /// Keep unpacked archive members in this store, and take them from there
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
@@ -97,6 +107,7 @@ impl LinkArgs {
             save_plan: self.save_plan.clone(),
             compiler: self.compiler.clone(),
             backend_args: self.backend_args.clone(),
+            state: self.state.clone(),
             store: self.store.clone(),
             two_step: self.two_step,
         }

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod cache;
+mod completions;
 mod manual;
 mod stand_in;
 
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Command::Copy(args) => exit::run(|| distlto_prepare::copy::run(&args)),
         Command::ArchiveMapper(args) => exit::run(|| distlto_prepare::archive_mapper::run(&args)),
         Command::CompilerStatsMerger(args) => exit::run(|| distlto_prepare::stats::run(&args)),
+        Command::Completions(args) => exit::run(|| completions::run(&args)),
         Command::Man(args) => exit::run(|| manual::run(&args)),
     }
 }

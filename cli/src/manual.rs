@@ -9,6 +9,7 @@ use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold};
 use distlto_executor::distribute;
+use distlto_planner::state;
 use distlto_prepare::exit;
 use distlto_prepare::write::{IoError, write_if_changed};
 
@@ -29,6 +30,10 @@ const VARIABLES: &[(&str, &str)] = &[
         "DISTLTO_FORKSERVER",
         "off does what --no-warm does, also where no option can be given; a path is the library to preload, in place \
          of the libdistlto_forkserver.so beside the program",
+    ),
+    (
+        state::VARIABLE,
+        "The directory of --state of distlto link, index and plan; for distlto run, where OUTPUT.distlto is found",
     ),
     ("MAKEFLAGS", "The make jobserver to share job slots with"),
 ];

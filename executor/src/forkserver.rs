@@ -31,6 +31,8 @@ mod protocol;
 pub const VARIABLE: &str = "DISTLTO_FORKSERVER";
 /// The library's file name.
 pub const LIBRARY: &str = "libdistlto_forkserver.so";
+/// How a complete set is installed, for people who lack a part of it.
+pub const INSTALL: &str = "`cargo xtask install --prefix DIR` installs all of distlto";
 /// From this many jobs on, a server's work for all of them together is worth it.
 pub const MANY: usize = 64;
 
@@ -381,6 +383,16 @@ pub fn find_library() -> Option<PathBuf> {
     [directory.join(LIBRARY), directory.join("../lib/distlto").join(LIBRARY)]
         .into_iter()
         .find(|path| path.is_file())
+}
+
+/// What to do about a library that is neither beside this program nor in `../lib/distlto`; `None` where there is one, or
+/// none is wanted.
+pub fn lack_of_library() -> Option<String> {
+    let wanted = cfg!(all(target_os = "linux", target_env = "gnu"))
+        && std::env::var_os(VARIABLE).is_none_or(|value| value.is_empty());
+    (wanted && find_library().is_none()).then(|| {
+        format!("{LIBRARY} is not installed, so that compilers are loaded anew for each job; {INSTALL}")
+    })
 }
 
 /// What names a program's server: like exec(2), a path with a slash starts from the job's directory.

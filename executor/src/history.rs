@@ -7,12 +7,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use distlto_prepare::lock::{self, Locked};
+use distlto_prepare::regular::{self, Links};
 use distlto_prepare::write::{IoError, write_if_changed};
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::report::Measured;
@@ -105,7 +106,7 @@ impl History {
         let Some(path) = self.path.as_deref().filter(|_| !self.added.is_empty()) else { return Ok(()) };
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         std::fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
-        let _lock = lock(parent);
+        let _lock = alone(parent);
         let mut records = read(path);
         let run = next_run(&records);
         records.extend(self.added.iter().map(|(key, record)| (key.clone(), Record { run, ..*record })));
@@ -114,18 +115,9 @@ impl History {
 }
 
 /// Waits a little for another run to have written. Without a lock one of two runs' records may be lost, no more.
-fn lock(directory: &Path) -> Option<File> {
-    let directory = File::open(directory).ok()?;
-    let start = std::time::Instant::now();
-    loop {
-        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Some(directory),
-            Err(rustix::io::Errno::WOULDBLOCK) if start.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            Err(_) => return None,
-        }
-    }
+fn alone(directory: &Path) -> Option<File> {
+    let directory = lock::open_directory(directory, Links::Follow).ok()?;
+    matches!(lock::wait_for(&directory, PATIENCE), Ok(Locked::Held)).then_some(directory)
 }
 
 fn next_run(records: &BTreeMap<Key, Record>) -> u64 {
@@ -134,7 +126,7 @@ fn next_run(records: &BTreeMap<Key, Record>) -> u64 {
 
 fn read(path: &Path) -> BTreeMap<Key, Record> {
     let mut bytes = Vec::new();
-    let opened: io::Result<_> = File::open(path).and_then(|file| file.take(SIZE).read_to_end(&mut bytes));
+    let opened = regular::open(path).and_then(|(file, _)| file.take(SIZE).read_to_end(&mut bytes));
     if opened.is_err() { BTreeMap::new() } else { decode(&bytes) }
 }
 

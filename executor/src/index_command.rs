@@ -13,6 +13,7 @@ use distlto_planner::index::{self, Planned};
 use distlto_planner::plan_command::GRAPH;
 use distlto_planner::plan_files;
 use distlto_planner::runner::ToolError;
+use distlto_planner::state::VARIABLE;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
 use distlto_prepare::store::Store;
@@ -36,6 +37,9 @@ pub struct IndexArgs {
     /// With --meta: the directory that the link command gives to the linker for its index.
     #[arg(long, value_name = "DIR")]
     pub index: Option<String>,
+    /// Without --index: write to a folder of this directory, as distlto link --state does
+    #[arg(long, value_name = "DIR", env = VARIABLE)]
+    pub state: Option<String>,
     /// As Buck2's planner.
     #[command(flatten)]
     pub buck2: Buck2Args,
@@ -70,7 +74,7 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         }
     };
     let output = index::output_of(&link.words)?;
-    let directory = args.index.clone().unwrap_or_else(|| state::directory(&output));
+    let directory = args.index.clone().unwrap_or_else(|| state::directory(&output, args.state.as_deref()));
     let held = state::State::open(&directory)?;
     let store = args.store.as_deref().map(Store::open).transpose()?;
     let planned = index::plan(index::Request {

@@ -21,6 +21,7 @@ use crate::cache::ResultCache;
 use crate::cache::store::{Key, NewOutput, NewResult};
 use crate::cancel::Cancel;
 use crate::capture::Captured;
+use crate::forkserver::INSTALL;
 use crate::frontend::{Frontends, Names};
 use crate::memory::Killer;
 use crate::process::{self, Command, Finished, Spawner};
@@ -90,7 +91,10 @@ pub enum Cause {
     #[error("{label}: cannot run {program}: {source}")]
     #[diagnostic(
         code(distlto::tool),
-        help("check that the program is installed, is executable, and is spelled as in PATH")
+        help(
+            "check that the program is installed, is executable, and is spelled as in PATH{}",
+            of_ours(program)
+        )
     )]
     Start {
         /// The action.
@@ -128,6 +132,12 @@ pub enum Cause {
         /// The action.
         label: String,
     },
+}
+
+/// For a program that is a part of distlto.
+fn of_ours(program: &str) -> String {
+    let ours = program.rsplit('/').next().is_some_and(|name| name.starts_with("distlto-"));
+    if ours { format!("; {INSTALL}") } else { String::new() }
 }
 
 fn twice(killer: Killer) -> &'static str {

@@ -39,7 +39,7 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::cancel::Cancel;
-use crate::forkserver::ForkServer;
+use crate::forkserver::{ForkServer, INSTALL};
 use crate::local::LocalSpawner;
 use crate::progress::{Plan, Progress, Teller, Voice};
 use crate::report::Counts;
@@ -59,6 +59,8 @@ pub struct Options {
     pub compiler: Option<String>,
     /// Arguments for every backend besides those that the link line implies.
     pub backend_args: Vec<String>,
+    /// The folder that holds the state of this link and of others; beside the output where absent.
+    pub state: Option<String>,
     /// Shared storage for unpacked archive members.
     pub store: Option<PathBuf>,
     /// Whether thin link and final link are runs of their own, whatever the linker can do.
@@ -106,7 +108,7 @@ pub enum LinkError {
     )]
     NoProgram { linker: String, output: PathBuf },
     #[error("this program is not at {} any more, where the linker would start it for the backends", path.display())]
-    #[diagnostic(code(distlto::tool), help("install distlto again; link without replacing it meanwhile"))]
+    #[diagnostic(code(distlto::tool), help("{INSTALL}; do not replace it while it links"))]
     NoDistributor { path: PathBuf },
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -135,7 +137,8 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
     let teller = options.run.teller(Voice::COMMAND)?;
     let expanded = response::expand(command.to_vec())?;
     let key = state::key(&expanded, options);
-    let guess = state::guess_output(&expanded).map(|output| state::directory(&output));
+    let output = state::guess_output(&expanded);
+    let guess = output.as_deref().map(|output| state::directory(output, options.state.as_deref()));
     let mut held =
         guess.as_deref().filter(|guess| Path::new(guess).is_dir()).map(state::State::open).transpose()?;
     if let Some(state) = &held
@@ -144,7 +147,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         unchanged::renew(state.directory())?;
         nothing_to_do(options, &teller);
         if options.run.verbose && !options.run.json {
-            eprintln!("distlto: {}: nothing to do", state.directory().trim_end_matches(".distlto"));
+            eprintln!("distlto: {}: nothing to do", output.as_deref().unwrap_or_default());
         }
         return Ok(0);
     }
@@ -170,7 +173,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
     if state::is_special(Path::new(&output)) {
         return Err(replace_process(command));
     }
-    let directory = state::directory(&output);
+    let directory = state::directory(&output, options.state.as_deref());
     let held = match held.take_if(|held| held.directory() == directory) {
         Some(held) => held,
         None => state::State::open(&directory)?,

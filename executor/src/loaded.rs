@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use distlto_prepare::regular;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, elf};
 
@@ -56,7 +57,7 @@ fn listed(line: &[u8]) -> Option<Option<PathBuf>> {
 /// The loader that an ELF program names; `None` for one that is linked statically.
 fn interpreter(program: &Path) -> Result<Option<PathBuf>, String> {
     let failed = |what: &str| format!("{}: {what}", program.display());
-    let file = std::fs::File::open(program).map_err(|error| failed(&error.to_string()))?;
+    let (file, _) = regular::open(program).map_err(|error| failed(&error.to_string()))?;
     // A program's headers, which come first, are all that is read.
     let cache = object::ReadCache::new(file);
     let not_elf = |_| failed("is not an ELF program");

@@ -16,6 +16,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use distlto_planner::graph::ActionKind;
+use distlto_prepare::exit;
 
 pub use json::JsonProgress;
 pub use plain::PlainProgress;
@@ -122,10 +123,7 @@ pub struct Style {
 /// A failure as lines for a person: the compiler's words, the cause, the remedy, the command to repeat it.
 fn failure_text(failure: &Failure) -> String {
     let mut text = crate::capture::whole_lines(&failure.stderr).into_owned();
-    text.push_str(&format!("error: {}\n", text::printable(&failure.cause.to_string())));
-    if let Some(help) = miette::Diagnostic::help(&failure.cause) {
-        text.push_str(&format!("  help: {}\n", text::printable(&help.to_string())));
-    }
+    text.push_str(&exit::text(&failure.cause));
     if !failure.command.is_empty() {
         text.push_str(&format!("  repeat: {}\n", failure.command));
     }

@@ -140,12 +140,15 @@ impl Report {
         })
     }
 
-    /// How many actions succeeded, failed or were interrupted, were skipped, and were not started.
+    /// How many actions ended in which way.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for (_, outcome) in &self.outcomes {
             *match outcome {
                 Outcome::Done(_) => &mut counts.done,
+                Outcome::Failed(failure) if matches!(failure.cause, Cause::Interrupted { .. }) => {
+                    &mut counts.interrupted
+                }
                 Outcome::Failed(_) => &mut counts.failed,
                 Outcome::Skipped(_) => &mut counts.skipped,
                 Outcome::NotStarted => &mut counts.not_started,
@@ -169,12 +172,21 @@ impl Report {
 pub struct Counts {
     /// Succeeded.
     pub done: usize,
-    /// Failed, or were interrupted.
+    /// Failed.
     pub failed: usize,
+    /// Ran when the run was interrupted.
+    pub interrupted: usize,
     /// Need one that failed.
     pub skipped: usize,
     /// The run ended first.
     pub not_started: usize,
+}
+
+impl Counts {
+    /// Those that are not done.
+    pub fn unfinished(&self) -> usize {
+        self.failed + self.interrupted + self.skipped + self.not_started
+    }
 }
 
 impl Add for Counts {
@@ -184,6 +196,7 @@ impl Add for Counts {
         Self {
             done: self.done + other.done,
             failed: self.failed + other.failed,
+            interrupted: self.interrupted + other.interrupted,
             skipped: self.skipped + other.skipped,
             not_started: self.not_started + other.not_started,
         }

@@ -15,7 +15,7 @@ use crate::cache::results::Results;
 use crate::cache::store::Limits;
 use crate::cache::store::limits::{parse_age, parse_size};
 use crate::cancel::Cancel;
-use crate::forkserver::ForkServer;
+use crate::forkserver::{self, ForkServer};
 use crate::local::LocalSpawner;
 use crate::memory::Limit;
 use crate::process::Spawner;
@@ -127,6 +127,12 @@ impl RunArgs {
     /// Has a compiler load before the first of so many jobs is known. A cache may have all their results, so that the
     /// compiler then loads when the first one is missing.
     pub fn prewarm(&self, spawner: &ForkServer<LocalSpawner>, compiler: &OsStr, jobs: usize) {
+        if jobs > 1
+            && !(self.quiet || self.json || self.no_warm)
+            && let Some(lack) = forkserver::lack_of_library()
+        {
+            eprintln!("distlto: note: {lack}");
+        }
         if self.cache_directory().is_none() {
             spawner.prewarm(compiler, jobs);
         }

@@ -20,6 +20,7 @@ use camino::Utf8PathBuf;
 use clap::Args;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_planner::plan_command::Input;
+use distlto_planner::state::VARIABLE;
 use distlto_prepare::exit;
 use distlto_prepare::write::IoError;
 
@@ -65,9 +66,10 @@ pub struct RunCommandArgs {
 /// ended the run.
 pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     let jobserver = jobserver_from_env();
-    let input = Input::find(&args.graph)?;
+    // The folder of many states; --state is that of this graph alone.
+    let input = Input::find(&args.graph, std::env::var(VARIABLE).ok().as_deref())?;
     let mut graph = input.read()?;
-    let directory = args.state.clone().unwrap_or_else(|| format!("{}.distlto", input.path()));
+    let directory = args.state.clone().unwrap_or_else(|| input.run_state());
     let _held = State::open(&directory)?;
     let spawner = args.run.spawner();
     let teller = args.run.teller(Voice::COMMAND)?;

@@ -8,6 +8,8 @@
 mod inputs;
 mod outputs;
 mod refusal;
+mod versions;
+mod zeros;
 
 pub(crate) use inputs::NO_SHARD;
 pub use inputs::{Backend, Modules};

@@ -9,7 +9,7 @@ mod cache;
 mod digest;
 
 use std::collections::HashMap;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, write_if_changed};
 use rayon::prelude::*;
 
@@ -129,7 +130,7 @@ impl FileDigests {
     /// is no error; what was wrong with it is the second value. A missing one is not wrong.
     pub fn load(cache: &Path, root: &Path) -> (Self, Option<String>) {
         let mut digests = Self::new(root);
-        let bytes = match std::fs::read(cache) {
+        let bytes = match regular::read(cache) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return (digests, None),
             Err(error) => return (digests, Some(format!("cannot read {}: {error}", cache.display()))),
@@ -149,7 +150,7 @@ impl FileDigests {
 
     /// Removes what no longer fits its file from a cache, and says how much that was. A cache that cannot be used stays.
     pub fn prune(cache: &Path, root: &Path) -> Result<usize, IoError> {
-        let Ok(mut entries) = cache::decode(&std::fs::read(cache).unwrap_or_default()) else { return Ok(0) };
+        let Ok(mut entries) = cache::decode(&regular::read(cache).unwrap_or_default()) else { return Ok(0) };
         let all = entries.len();
         entries.retain(|(path, entry)| {
             std::fs::metadata(root.join(path)).is_ok_and(|found| Status::of(&found) == entry.status)
@@ -287,8 +288,7 @@ fn hash(path: &Path) -> io::Result<(Entry, Look)> {
         return Ok((entry, Look { status: None, rested: true }));
     }
     let started = now();
-    let mut file = File::open(path)?;
-    let metadata = file.metadata()?;
+    let (mut file, metadata) = regular::open(path)?;
     let look = Look::of(&metadata, started);
     let mut hasher = Hasher::default();
     let mut buffer = vec![0; metadata.len().clamp(1, READ) as usize];

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use distlto_prepare::names::escape_path;
+use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, remove, write_if_changed};
 
 use crate::first_words;
@@ -56,7 +57,7 @@ pub fn toolchain_place(state: &str) -> String {
 pub fn is_toolchain(file: &Path) -> bool {
     let first = ["compiler ", "file ", "size ", "modified "];
     file.file_name().is_some_and(|name| name == TOOLCHAIN)
-        && fs::read_to_string(file).is_ok_and(|text| {
+        && regular::read(file).ok().and_then(|text| String::from_utf8(text).ok()).is_some_and(|text| {
             text.lines().count() >= first.len()
                 && text.lines().zip(first).all(|(line, word)| line.starts_with(word))
                 && text.lines().skip(first.len()).all(|line| line.starts_with(FURTHER))
@@ -123,7 +124,7 @@ pub fn plan(state: &str, plan: &LinkPlan) -> Result<(), IoError> {
     let path = Path::new(&place);
     let current: HashSet<&str> = plan.modules.iter().map(|module| module.id.as_str()).collect();
     // An unreadable old plan names nothing to sweep; its files are only left over.
-    let old = fs::read(path).ok().and_then(|old| LinkPlan::read(&old).ok());
+    let old = regular::read(path).ok().and_then(|old| LinkPlan::read(&old).ok());
     let gone = old.iter().flat_map(|old| &old.modules).filter(|module| !current.contains(module.id.as_str()));
     for module in gone {
         let places = ModulePlaces::of(state, module.id.as_str());

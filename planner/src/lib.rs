@@ -38,6 +38,7 @@ pub mod runner;
 pub mod scratch;
 pub mod search;
 pub mod shard;
+pub mod state;
 pub mod thin_link;
 pub mod unkept;
 pub mod words;

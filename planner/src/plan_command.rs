@@ -12,17 +12,19 @@ use std::path::Path;
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 use distlto_prepare::exit;
+use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, to_standard_output, write_if_changed};
 use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::digests::FileDigests;
 use crate::emit::{dot, ninja};
-use crate::freshness::{self, ActionLog};
+use crate::freshness::{self, ActionLog, Reason};
 use crate::graph::error::GraphError;
 use crate::graph::summary::Summary;
-use crate::graph::{ActionGraph, json};
+use crate::graph::{ActionGraph, ActionId, json};
 use crate::link_plan::{LinkPlan, PlanError};
+use crate::state::{self, SUFFIX, VARIABLE};
 
 /// The link plan's name in an index directory.
 pub const LINK_PLAN: &str = "link-plan.json";
@@ -40,6 +42,9 @@ pub struct PlanArgs {
     /// The directory that distlto-index wrote, or an action graph in JSON
     #[arg(value_name = "INDEX_DIR|GRAPH.json")]
     pub input: Utf8PathBuf,
+    /// The directory of distlto link --state: INDEX_DIR may then be OUTPUT.distlto, though nothing is there
+    #[arg(long, value_name = "DIR", env = VARIABLE)]
+    pub state: Option<String>,
     /// Write the action graph as JSON (- for standard output)
     ///
     /// The format is versioned; docs/action-graph.md describes it.
@@ -59,7 +64,7 @@ pub struct PlanArgs {
     pub opt_program: String,
     /// List the actions that would run, and why, largest cost first
     ///
-    /// Judged by the state that earlier runs of distlto link left in the directory. Nothing is written.
+    /// Judged by what earlier runs of distlto link and distlto run left. Nothing is written.
     #[arg(long)]
     pub dry_run: bool,
     /// Print modules, imports, costs and simulated makespans [default if nothing else is asked for]
@@ -79,7 +84,7 @@ pub enum PlanCommandError {
     #[diagnostic(
         code(distlto::bad_input),
         help(
-            "name the directory that distlto-index wrote (distlto link keeps it as OUTPUT.distlto), or a graph's JSON"
+            "name the directory that distlto-index wrote (distlto link keeps it as OUTPUT.distlto, or below its --state), or a graph's JSON"
         )
     )]
     Missing {
@@ -136,7 +141,7 @@ fn help_of(error: &dyn Diagnostic) -> String {
 /// Runs the command; a reader of standard output that goes away early ends it without an error.
 pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
     check_outputs(&args)?;
-    let input = Input::find(&args.input)?;
+    let input = Input::find(&args.input, args.state.as_deref())?;
     let graph = input.read()?;
     if let Some(path) = &args.json {
         emit(path, &json::to_bytes(&graph))?;
@@ -158,7 +163,7 @@ pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
         emit(path, ninja::render(&graph, &options)?.as_bytes())?;
     }
     if args.dry_run {
-        to_standard_output(dry_run(&graph, input.directory().unwrap_or(Utf8Path::new("")))?.as_bytes())?;
+        to_standard_output(dry_run(&graph, &input)?.as_bytes())?;
     }
     if args.summary || !asks_for_something(&args) {
         to_standard_output(Summary::of(&graph).to_string().as_bytes())?;
@@ -174,8 +179,14 @@ pub struct Input {
 }
 
 impl Input {
-    /// A file is a graph in JSON; a directory has a plan or a graph under its usual name.
-    pub fn find(given: &Utf8Path) -> Result<Self, PlanCommandError> {
+    /// A file is a graph in JSON; a directory has a plan or a graph under its usual name. The directory beside an output
+    /// may be missing, and lie in `folder` instead.
+    pub fn find(given: &Utf8Path, folder: Option<&str>) -> Result<Self, PlanCommandError> {
+        let elsewhere = folder.filter(|folder| !folder.is_empty() && !given.exists()).and_then(|folder| {
+            let output = given.as_str().trim_end_matches('/').strip_suffix(SUFFIX)?;
+            Some(Utf8PathBuf::from(state::directory(output, Some(folder))))
+        });
+        let given = elsewhere.as_deref().filter(|elsewhere| elsewhere.is_dir()).unwrap_or(given);
         match fs::metadata(given) {
             Ok(found) if found.is_dir() => {
                 let files =
@@ -183,6 +194,7 @@ impl Input {
                 let found = files.into_iter().find(|(path, _)| path.exists());
                 let (path, is_plan) =
                     found.ok_or_else(|| PlanCommandError::NotAnIndex { directory: given.to_owned() })?;
+                regular::check_place(path.as_std_path()).map_err(IoError::on("read", &path))?;
                 Ok(Self { path, is_plan })
             }
             Ok(_) => Ok(Self { path: given.to_owned(), is_plan: false }),
@@ -203,6 +215,12 @@ impl Input {
         self.path.parent()
     }
 
+    /// The directory in which `distlto run` keeps what it ran, unless told otherwise. That of the index would be held
+    /// while the graph's own thin link wants to write it.
+    pub fn run_state(&self) -> String {
+        format!("{}{SUFFIX}", self.path)
+    }
+
     /// The graph that it holds at the moment.
     pub fn read(&self) -> Result<ActionGraph, PlanCommandError> {
         let bytes = fs::read(&self.path).map_err(IoError::on("read", &self.path))?;
@@ -215,16 +233,28 @@ impl Input {
     }
 }
 
-/// What would run in the working directory, by the state that earlier runs left in `state`. Writes nothing.
-fn dry_run(graph: &ActionGraph, state: &Utf8Path) -> Result<String, PlanCommandError> {
+/// What would run in the working directory, by what earlier links and runs of the graph left. Each record says truly what
+/// an action read and wrote, so that the records by which the least would run are the ones to go by. Writes nothing.
+fn dry_run(graph: &ActionGraph, input: &Input) -> Result<String, PlanCommandError> {
+    let linked = found(graph, input.directory().unwrap_or(Utf8Path::new("")))?;
+    let ran = Utf8PathBuf::from(input.run_state());
+    let ran = if ran.is_dir() { Some(found(graph, &ran)?) } else { None };
+    let running =
+        |found: &Vec<(ActionId, Option<Reason>)>| found.iter().filter(|(_, why)| why.is_some()).count();
+    // A run has records of its own, while a directory may have none.
+    let least = ran.into_iter().chain([linked]).min_by_key(running).unwrap_or_default();
+    Ok(dry_run::text(graph, &least))
+}
+
+/// What would run by the records in one directory.
+fn found(graph: &ActionGraph, state: &Utf8Path) -> Result<Vec<(ActionId, Option<Reason>)>, PlanCommandError> {
     let (log, notes) = ActionLog::load(state.join(ACTION_LOG).as_std_path())?;
     let (digests, note) = FileDigests::load(state.join(DIGESTS).as_std_path(), Path::new(""));
     for note in notes.into_iter().chain(note) {
         eprintln!("warning: {note}");
     }
     let wanted: Vec<_> = graph.topological().collect();
-    let found = freshness::check(graph, &wanted, &log, &digests)?;
-    Ok(dry_run::text(graph, &found))
+    Ok(freshness::check(graph, &wanted, &log, &digests)?)
 }
 
 fn asks_for_something(args: &PlanArgs) -> bool {

@@ -8,14 +8,15 @@
 //! any file may vanish: then it is absent, and its maker makes it again.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, CWD, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
 use rustix::io::Errno;
 
+use crate::regular::{self, Links, NotRegular};
 use crate::temporaries::Temporaries;
 use crate::write::{self, IoError};
 
@@ -124,7 +125,7 @@ impl Blobs {
             Err(error) => return Ok(discard(&blob, &error)),
         };
         if !found.is_file() {
-            return Ok(discard(&blob, &not_a_file()));
+            return Ok(discard(&blob, &NotRegular::of(found.file_type())));
         }
         if size.is_some_and(|size| size != found.len()) {
             return Ok(discard(&blob, &damaged()));
@@ -217,21 +218,11 @@ pub fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
 
 /// The same, of a file that has at most so many bytes unless it is damaged.
 pub fn read_at_most(path: &Path, most: u64) -> io::Result<(Vec<u8>, Metadata)> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;
-    let found = file.metadata()?;
-    if !found.is_file() {
-        return Err(not_a_file());
-    }
+    let (file, found) = regular::open_with(File::options().read(true), Links::Refuse, path)?;
     if found.len() > most {
         return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it has {} bytes", found.len())));
     }
-    let mut bytes = Vec::new();
-    // A damaged file system may claim any size.
-    bytes.try_reserve_exact(usize::try_from(found.len()).unwrap_or(usize::MAX)).map_err(io::Error::other)?;
-    // Of a file alone, `read_to_end` asks for the size once more.
-    file.take(u64::MAX).read_to_end(&mut bytes)?;
-    Ok((bytes, found))
+    Ok((regular::contents(file, &found)?, found))
 }
 
 /// When a file was last used.
@@ -281,10 +272,6 @@ fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, NOT_ITS_NAME)
 }
 
-fn not_a_file() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file")
-}
-
 /// Whether there is no such file, or this process cannot look at any at the moment: no fault of the file.
 pub fn is_nothing(error: &io::Error) -> bool {
     matches!(
@@ -311,7 +298,7 @@ fn reflink(blob: &Path, to: &Path, how: Placing) -> io::Result<()> {
         // With a mode that the umask has restricted, which only opening does.
         Placing::Own { .. } => {
             let own = File::options().write(true).create_new(true).mode(mode(how)).open(to)?;
-            reflink_copy::reflink_file(&File::open(blob)?, &own).inspect_err(|_| {
+            reflink_copy::reflink_file(&regular::open(blob)?.0, &own).inspect_err(|_| {
                 let _ = fs::remove_file(to);
             })
         }

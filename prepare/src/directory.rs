@@ -7,10 +7,9 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
-
 use crate::error::Error;
+use crate::lock::{self, Locked};
+use crate::regular::Links;
 use crate::write::{self, IoError};
 
 /// A directory that no other run of distlto writes to while this value lives.
@@ -46,29 +45,20 @@ impl Directory {
 
 fn open(path: &Path) -> Result<(PathBuf, File, (u64, u64)), Error> {
     fs::create_dir_all(path).map_err(IoError::on("create directory", path))?;
-    let file = File::open(path).map_err(IoError::on("open directory", path))?;
+    let file = lock::open_directory(path, Links::Follow).map_err(IoError::on("open directory", path))?;
     let found = file.metadata().map_err(IoError::on("open directory", path))?;
     Ok((path.to_owned(), file, (found.dev(), found.ino())))
 }
 
 fn lock_and_sweep(path: &Path, file: &File) -> Result<(), Error> {
     // Without locks two runs still write whole files, but neither may sweep.
-    if lock(path, file)? {
+    if wait(path, file)? == Locked::Held {
         write::sweep(path)?;
     }
     Ok(())
 }
 
-/// Waits for the lock on an open directory; `false` on a file system without locks.
-pub(crate) fn lock(path: &Path, file: &File) -> Result<bool, IoError> {
-    loop {
-        match flock(file, FlockOperation::LockExclusive) {
-            Ok(()) => return Ok(true),
-            Err(Errno::INTR) => {}
-            Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::BADF) => {
-                return Ok(false);
-            }
-            Err(error) => return Err(IoError::on("lock", path)(error.into())),
-        }
-    }
+/// Waits for the lock on an open directory.
+pub(crate) fn wait(path: &Path, file: &File) -> Result<Locked, IoError> {
+    lock::wait(file).map_err(IoError::on("lock", path))
 }

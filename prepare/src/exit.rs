@@ -6,7 +6,9 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+use miette::Diagnostic;
+
+use crate::text::printable;
 
 /// The classes of errors with the exit code of each. Printed by `--help`, documented in the README.
 pub const CLASSES: &[(&str, u8, &str)] = &[
@@ -41,19 +43,19 @@ pub fn code_of(error: &dyn Diagnostic) -> u8 {
     CLASSES.iter().find(|(name, _, _)| class.as_deref() == Some(*name)).map_or(1, |&(_, exit, _)| exit)
 }
 
-/// Prints an error with its causes and its remedy on standard error.
-pub fn print(error: &dyn Diagnostic) {
-    let mut text = String::new();
-    let handler = GraphicalReportHandler::new_themed(GraphicalTheme::none())
-        .without_cause_chain()
-        .with_links(false)
-        .with_wrap_lines(false);
-    // The handler writes to a String, which cannot fail; an error that renders to nothing is still shown.
-    if handler.render_report(&mut text, error).is_err() || text.trim().is_empty() {
-        text = error.to_string();
+/// An error as people see it from every program: what is wrong, and below it what can be done. Ends with its line.
+pub fn text(error: &dyn Diagnostic) -> String {
+    let mut text = format!("error: {}\n", printable(&error.to_string()));
+    if let Some(help) = error.help() {
+        text.push_str(&format!("  help: {}\n", printable(&help.to_string())));
     }
+    text
+}
+
+/// Prints an error and its remedy on standard error.
+pub fn print(error: &dyn Diagnostic) {
     // A reader that has gone away, as of a linker that was killed, is no reason to panic.
-    let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
+    let _ = std::io::stderr().write_all(text(error).as_bytes());
 }
 
 /// Runs a program's body: prints what it returns as an error and gives the exit code of its class.

@@ -3,7 +3,7 @@
 //! A mapped file that another process truncates in the meantime kills the reader (SIGBUS), so what is short is
 //! read instead: linkers and archivers replace outputs by renaming, compilers may not.
 
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::{self, Read};
 use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
@@ -12,6 +12,7 @@ use std::path::Path;
 use memmap2::Mmap;
 
 use crate::error::Error;
+use crate::regular::{self, NotRegular};
 use crate::write::IoError;
 
 /// Below this many bytes reading costs less than mapping.
@@ -29,22 +30,17 @@ enum Bytes {
 }
 
 impl Input {
-    /// Opens a regular file. Pipes and devices are refused before they are opened, since that could block.
+    /// Opens a regular file.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        if !std::fs::metadata(path).map_err(IoError::on("read", path))?.is_file() {
-            return Err(Error::NotRegular { path: path.to_owned() });
-        }
-        Self::open_regular(path).map_err(|source| Error::Io(IoError::on("read", path)(source)))
+        Self::open_regular(path).map_err(|source| match NotRegular::is_cause(&source) {
+            true => Error::NotRegular { path: path.to_owned() },
+            false => Error::Io(IoError::on("read", path)(source)),
+        })
     }
 
     /// The same with the operating system's own error, for callers that know more of the path.
     pub(crate) fn open_regular(path: &Path) -> io::Result<Self> {
-        let found = std::fs::metadata(path)?;
-        if !found.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-        }
-        let file = File::open(path)?;
-        let metadata = file.metadata()?;
+        let (file, metadata) = regular::open(path)?;
         let bytes = if metadata.len() < READ_BELOW {
             let mut bytes = Vec::with_capacity(metadata.len() as usize);
             (&file).read_to_end(&mut bytes)?;
@@ -64,11 +60,8 @@ impl Input {
 
     /// Asks a question about the first bytes of a regular file, 16 of them or all there are.
     pub(crate) fn begins_with(path: &Path, question: impl Fn(&[u8]) -> bool) -> io::Result<bool> {
-        if !std::fs::metadata(path)?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-        }
         let mut head = Vec::with_capacity(16);
-        File::open(path)?.take(16).read_to_end(&mut head)?;
+        regular::open(path)?.0.take(16).read_to_end(&mut head)?;
         Ok(question(&head))
     }
 

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::input::Input;
 use crate::manifest::{Manifest, Member};
 use crate::names;
+use crate::regular;
 use crate::write::{self, IoError};
 
 const FILE: &str = ".distlto-unpacked.json";
@@ -87,7 +88,7 @@ impl Record {
 
     /// The record in `directory`; an empty one if there is none that can be trusted.
     pub(crate) fn load(directory: &Path) -> Self {
-        let read = std::fs::read(directory.join(FILE)).ok();
+        let read = regular::read(&directory.join(FILE)).ok();
         let record: Option<Self> = read.and_then(|json| serde_json::from_slice(&json).ok());
         let trusted = record.filter(|record| record.version == VERSION && record.names_are_safe());
         let mut record = trusted.unwrap_or_default();

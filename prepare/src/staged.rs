@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 
 use crate::directory;
 use crate::input::Input;
+use crate::lock;
 use crate::names;
+use crate::regular::Links;
 use crate::write::{self, IoError, TEMPORARY_PREFIX};
 
 /// The directory out of sight. Dropped before [`Staged::settle`], it is removed with all that is in it.
@@ -108,11 +110,11 @@ fn make(path: &Path) -> Result<File, IoError> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => true,
             Err(error) => return Err(IoError::on("create directory", path)(error)),
         };
-        let file = match File::open(path) {
+        let file = match lock::open_directory(path, Links::Refuse) {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             file => file.map_err(IoError::on("open directory", path))?,
         };
-        directory::lock(path, &file)?;
+        directory::wait(path, &file)?;
         // Whoever had the lock may have renamed or removed the directory meanwhile.
         let locked = file.metadata().map_err(IoError::on("open directory", path))?;
         let same = |found: fs::Metadata| (found.dev(), found.ino()) == (locked.dev(), locked.ino());

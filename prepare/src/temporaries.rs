@@ -9,9 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
-use rustix::io::Errno;
-
+use crate::lock::{self, Locked};
+use crate::regular::Links;
 use crate::write::{self, IoError, TEMPORARY_PREFIX};
 
 /// The shared directory, and this process's own one in it once something has been written.
@@ -61,9 +60,9 @@ impl Temporaries {
                 .prefix(TEMPORARY_PREFIX)
                 .tempdir_in(&self.directory)
                 .map_err(failed())?;
-            let Ok(lock) = open_directory(made.path()) else { continue };
-            let locked = flock(&lock, FlockOperation::NonBlockingLockShared);
-            if locked != Err(Errno::WOULDBLOCK) && made.path().is_dir() {
+            let Ok(lock) = lock::open_directory(made.path(), Links::Refuse) else { continue };
+            let locked = lock::share(&lock);
+            if !matches!(locked, Ok(Locked::Taken)) && made.path().is_dir() {
                 return Ok(Own { path: made.keep(), _lock: lock });
             }
         }
@@ -82,8 +81,8 @@ impl Temporaries {
             if !entry.file_name().as_encoded_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()) {
                 continue;
             }
-            let Ok(lock) = open_directory(&path) else { continue };
-            if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let Ok(lock) = lock::open_directory(&path, Links::Refuse) else { continue };
+            if !matches!(lock::take(&lock), Ok(Locked::Held)) {
                 continue;
             }
             // Another sweeper may be at it, and a directory that cannot be emptied harms nobody.
@@ -94,11 +93,6 @@ impl Temporaries {
         }
         Ok(swept)
     }
-}
-
-fn open_directory(path: &Path) -> io::Result<File> {
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
 }
 
 impl Drop for Temporaries {

@@ -12,6 +12,8 @@ use miette::Diagnostic;
 use rustix::fs::{Mode, OFlags, openat};
 use thiserror::Error;
 
+use crate::regular::{self, NotRegular};
+
 /// How the name of every temporary file of distlto begins.
 pub const TEMPORARY_PREFIX: &str = ".distlto-tmp-";
 
@@ -36,6 +38,9 @@ impl IoError {
 }
 
 fn remedy(error: &io::Error) -> &'static str {
+    if NotRegular::is_cause(error) {
+        return "a regular file belongs there: remove what is in its place, or name another path";
+    }
     match error.kind() {
         io::ErrorKind::NotFound => "check the path's spelling and that the step that makes the file has run",
         io::ErrorKind::PermissionDenied => "check the permissions of the file and of its directory",
@@ -57,6 +62,18 @@ pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool, IoError> {
     Ok(true)
 }
 
+/// The same for a file that may have to be executable, with a file mode (which the umask restricts).
+pub fn write_if_changed_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<bool, IoError> {
+    const EXECUTABLE: u32 = 0o100;
+    let as_executable = |found: fs::Metadata| (found.permissions().mode() ^ mode) & EXECUTABLE == 0;
+    if path.metadata().is_ok_and(as_executable) && holds(path, bytes)? {
+        return Ok(false);
+    }
+    regular::check_place(path).map_err(IoError::on("write", path))?;
+    write_with_mode(path, bytes, mode)?;
+    Ok(true)
+}
+
 /// Whether `path` is a regular file with exactly this content.
 pub(crate) fn holds(path: &Path, bytes: &[u8]) -> Result<bool, IoError> {
     match fs::metadata(path) {
@@ -69,6 +86,7 @@ pub(crate) fn holds(path: &Path, bytes: &[u8]) -> Result<bool, IoError> {
 
 /// Writes `bytes` to a temporary beside `path` and renames it into place, making parent directories.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), IoError> {
+    regular::check_place(path).map_err(IoError::on("write", path))?;
     write_with_mode(path, bytes, 0o666)
 }
 
@@ -112,6 +130,23 @@ pub(crate) fn place(path: &Path, make: impl FnMut(&Path) -> io::Result<()>) -> R
         .map_err(IoError::on("write", path))?;
     made.persist(path).map_err(|error| IoError::on("rename into place", path)(error.error))?;
     Ok(())
+}
+
+/// Puts a finished file into place, from wherever it was made. On another file system it is copied beside its place first,
+/// under a name that follows from the file's: what a killed run leaves is replaced by the next one.
+pub fn move_into_place(from: &Path, to: &Path) -> Result<(), IoError> {
+    let failed = || IoError::on("rename into place", to);
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
+        renamed => return renamed.map_err(failed()),
+    }
+    let own = crate::names::escape_path(to.file_name().unwrap_or_default().as_encoded_bytes());
+    let temporary = parent_of(to).join(format!("{TEMPORARY_PREFIX}{own}"));
+    remove(&temporary)?;
+    let copied = fs::copy(from, &temporary).map_err(IoError::on("write", to));
+    let placed = copied.and_then(|_| fs::rename(&temporary, to).map_err(failed()));
+    placed.inspect_err(|_| drop(fs::remove_file(&temporary)))?;
+    remove(from)
 }
 
 /// Writes to standard output. A reader that has gone away, as `head` does, is no error.

@@ -25,7 +25,9 @@ fn build() -> Result<PathBuf> {
     if let Some(path) = env::var_os("DISTLTO_TEST_BIN") {
         return Ok(path.into());
     }
-    Ok(cargo_build(&["--package", "distlto", "--bin", "distlto"])?.join("distlto"))
+    // Without its library distlto says what it lacks.
+    let parts = ["--package", "distlto", "--bin", "distlto", "--package", "distlto-forkserver", "--lib"];
+    Ok(cargo_build(&parts)?.join("distlto"))
 }
 
 /// Builds a part of distlto with the profile of the tests; gives the directory that holds it.

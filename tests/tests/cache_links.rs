@@ -155,9 +155,15 @@ fn killed_at_fifty_moments() -> Result<()> {
     }
     let before = hits(&cache)?;
     let said = program.run()?;
-    ensure!(!said.contains("cache"), "{said}");
+    ensure!(complaints(&said).is_empty(), "{said}");
     ensure!(hits(&cache)? == before + BACKENDS, "a link that was made before is not all hits");
     Ok(())
+}
+
+/// What a link says of its cache, but for how many results were from there: that is said of a link that takes long.
+fn complaints(said: &str) -> Vec<String> {
+    let of_cache = said.lines().filter(|line| line.contains("cache"));
+    of_cache.filter(|line| !line.contains("from the cache")).map(str::to_owned).collect()
 }
 
 fn at_once(links: usize) -> Result<()> {
@@ -173,7 +179,11 @@ fn at_once(links: usize) -> Result<()> {
         for ((command, child), program) in commands.iter().zip(children).zip(&programs) {
             let output = child.wait_with_output()?;
             ensure!(output.status.success(), "{}", told(command, &output));
-            ensure!(!String::from_utf8_lossy(&output.stderr).contains("cache"), "{}", told(command, &output));
+            ensure!(
+                complaints(&String::from_utf8_lossy(&output.stderr)).is_empty(),
+                "{}",
+                told(command, &output)
+            );
             program.check()?;
         }
         ask("verify", &cache)?;
@@ -231,7 +241,7 @@ fn every_file_damaged() -> Result<()> {
         }
         ask("verify", &cache)?;
         let said = program.run()?;
-        ensure!(!said.contains("cache") && hits(&cache)? == before + BACKENDS, "{said}");
+        ensure!(complaints(&said).is_empty() && hits(&cache)? == before + BACKENDS, "{said}");
     }
     Ok(())
 }

@@ -61,6 +61,32 @@ fn a_saved_graph_links_a_cleaned_tree_and_then_nothing() -> Result<()> {
     Ok(())
 }
 
+/// By a graph and by an index directory.
+#[test]
+fn a_dry_run_after_a_run_has_nothing_to_do() -> Result<()> {
+    let project = cleaned("run-dry")?;
+    let mut index = Command::new(distlto::binary()?);
+    let link = project.link()?;
+    index.arg("index").args(link.get_args().skip(1)).current_dir(&project.folder.path);
+    succeed(&mut index)?;
+    for (graph, from, to) in [("graph.json", "x + 2", "x + 3"), ("program.distlto", "x + 3", "x + 4")] {
+        succeed(&mut distlto_run(&project, &[graph])?)?;
+        let dry_run = || {
+            let mut plan = Command::new(distlto::binary()?);
+            let output = succeed(plan.args(["plan", "--dry-run", graph]).current_dir(&project.folder.path))?;
+            Ok::<_, anyhow::Error>(String::from_utf8(output.stdout)?)
+        };
+        let nothing = dry_run()?;
+        ensure!(nothing == "0 of 6 actions would run\n", "{graph}: {nothing}");
+        project.edit("b.c", from, to)?;
+        let edited = dry_run()?;
+        ensure!(edited.contains("opt b.o: its input b.o changed"), "{graph}: {edited}");
+        succeed(&mut distlto_run(&project, &[graph])?)?;
+        ensure!(dry_run()? == nothing, "{graph}: after an edit");
+    }
+    Ok(())
+}
+
 #[test]
 fn one_target_is_made_with_what_it_needs() -> Result<()> {
     let project = cleaned("run-target")?;

@@ -1,4 +1,4 @@
-//! Automation of this repository: `cargo xtask setup|test|demo|bench|campaign|tidy`.
+//! Automation of this repository: `cargo xtask setup|install|test|demo|bench|campaign|tidy`.
 //!
 //! Holds the command line; each command is a module of its own. Nothing a user of distlto needs is in here.
 
@@ -7,6 +7,7 @@ mod buck2;
 mod campaign;
 mod demo;
 mod distribute;
+mod install;
 mod libgit2;
 mod setup;
 mod shell;
@@ -34,6 +35,15 @@ enum Command {
         /// Also this LLVM, beside 22.
         #[arg(long, value_name = "VERSION")]
         llvm: Option<u32>,
+    },
+    /// Builds distlto and installs all of it; DESTDIR is put before the prefix.
+    Install {
+        /// Where bin, lib and share are, or are made.
+        #[arg(long, value_name = "DIR", default_value = "/usr/local")]
+        prefix: PathBuf,
+        /// Builds without optimisation, which is quicker.
+        #[arg(long)]
+        debug: bool,
     },
     /// Runs every check; with --llvm or FILTER only the programs of tests/cases.
     Test {
@@ -145,6 +155,7 @@ enum Bench {
 fn main() -> ExitCode {
     let result: Result<bool> = match Arguments::parse().command {
         Command::Setup { llvm } => setup::setup(llvm.as_slice()).map(|()| true),
+        Command::Install { prefix, debug } => install::install(&prefix, debug).map(|()| true),
         Command::Test { buck2: true, release, .. } => buck2::test(release).map(|()| true),
         Command::Test { llvm, release, filter, .. } => test::test(llvm, release, filter.as_deref()),
         Command::Demo => demo::demo().map(|()| true),

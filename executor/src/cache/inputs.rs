@@ -9,6 +9,7 @@ use camino::Utf8Path;
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::keep;
 use distlto_planner::shard::{self, Entry};
+use distlto_prepare::regular;
 use std::path::Path;
 
 use crate::verify::{Backend, NO_SHARD};
@@ -50,7 +51,7 @@ impl<'a> Inputs<'a> {
         let mut inputs = Self { module: look(backend.module)?, shard: None, others };
         if backend.shard != NO_SHARD {
             let (name, digest) = look(backend.shard)?;
-            let bytes = std::fs::read(directory.join(name)).map_err(|error| format!("{name}: {error}"))?;
+            let bytes = regular::read(&directory.join(name)).map_err(|error| format!("{name}: {error}"))?;
             // A shard that changes between two looks has another content than the key would say.
             if Digest::of(&bytes) != digest {
                 return Err(format!("{name} has changed"));

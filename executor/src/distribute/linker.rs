@@ -14,6 +14,7 @@ use distlto_planner::dtlto::dropped::{self, Dropped};
 use distlto_planner::invocation::{self, Program};
 use distlto_planner::response;
 use distlto_planner::words::{Word, lossy};
+use distlto_prepare::regular;
 #[cfg(target_os = "linux")]
 use rustix::event::{PollFd, PollFlags, poll};
 #[cfg(target_os = "linux")]
@@ -162,7 +163,7 @@ impl Linker {
 
 /// Removes the temporaries of a killed linker that a run's directory names, if that linker has ended.
 pub fn clean_up_after(run_directory: &Path) {
-    let record = fs::read(run_directory.join(RECORD)).unwrap_or_default();
+    let record = regular::read(&run_directory.join(RECORD)).unwrap_or_default();
     let Ok(Record { linker, temporaries }) = serde_json::from_slice(&record) else { return };
     let Some(directory) = run_directory.parent() else { return };
     if linker.is_alive() {

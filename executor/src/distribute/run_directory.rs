@@ -7,9 +7,9 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use distlto_prepare::lock::{self, Locked};
+use distlto_prepare::regular::Links;
 use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use tempfile::TempDir;
 
 /// What the names begin with, after the prefix of all temporaries.
@@ -40,7 +40,7 @@ impl RunDirectory {
                 .tempdir_in(parent)
                 .map_err(IoError::on("write into", parent))?;
             // Another run may take it for a dead one's before it is locked.
-            match lock(directory.path()) {
+            match hold(directory.path()) {
                 Ok(lock) => return Ok(Self { directory, _lock: Some(lock) }),
                 Err(NoLock::Impossible) => return Ok(Self { directory, _lock: None }),
                 Err(NoLock::Taken) => {}
@@ -64,7 +64,7 @@ pub fn sweep(parent: &Path, before: impl Fn(&Path)) {
             continue;
         }
         let path = entry.path();
-        if let Ok(_held) = lock(&path) {
+        if let Ok(_held) = hold(&path) {
             before(&path);
             let _ = fs::remove_dir_all(&path);
         }
@@ -76,13 +76,13 @@ fn prefix() -> String {
 }
 
 /// The lock of a directory that is there and that no living run holds.
-fn lock(directory: &Path) -> Result<File, NoLock> {
+fn hold(directory: &Path) -> Result<File, NoLock> {
     let gone = |_| NoLock::Taken;
-    let file = File::open(directory).map_err(gone)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(Errno::WOULDBLOCK) => return Err(NoLock::Taken),
-        Err(_) => return Err(NoLock::Impossible),
+    let file = lock::open_directory(directory, Links::Refuse).map_err(gone)?;
+    match lock::take(&file) {
+        Ok(Locked::Held) => {}
+        Ok(Locked::Taken) => return Err(NoLock::Taken),
+        Ok(Locked::Impossible) | Err(_) => return Err(NoLock::Impossible),
     }
     let (held, there) = (file.metadata().map_err(gone)?, fs::metadata(directory).map_err(gone)?);
     if (held.dev(), held.ino()) == (there.dev(), there.ino()) { Ok(file) } else { Err(NoLock::Taken) }

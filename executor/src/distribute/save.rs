@@ -19,6 +19,7 @@ use distlto_planner::shard;
 use distlto_planner::words::{shell_line, shell_quote};
 use distlto_prepare::member::MemberError;
 use distlto_prepare::names::escape_path;
+use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, write_atomically};
 use miette::Diagnostic;
 use rayon::prelude::*;
@@ -171,7 +172,7 @@ fn check_free(directory: &Path, new: &JobFile) -> Result<(), SaveError> {
     if !directory.join(SCRIPT).is_file() {
         return Err(other());
     }
-    let bytes = fs::read(directory.join(JOB_FILE)).map_err(|_| other())?;
+    let bytes = regular::read(&directory.join(JOB_FILE)).map_err(|_| other())?;
     let old = dtlto::read(&bytes, JOB_FILE).map_err(|_| other())?;
     if old.linker_output != new.linker_output {
         let output = |file: &JobFile| file.linker_output.clone().unwrap_or_default();

@@ -14,12 +14,13 @@ use crate::report::Report;
 pub fn tell_failure(program: &str, report: &Report) {
     let (counts, total) = (report.counts(), report.outcomes.len());
     let left = counts.not_started + counts.skipped;
-    let failed = if report.cancelled.is_some() { "failed or interrupted" } else { "failed" };
+    let ended = match (counts.failed, counts.interrupted) {
+        (failed, 0) => format!("{failed} of {total} backends failed"),
+        (0, interrupted) => format!("{interrupted} of {total} backends interrupted"),
+        (failed, interrupted) => format!("{failed} of {total} backends failed, {interrupted} interrupted"),
+    };
     let (program, wall) = (printable(program), human(report.wall));
-    say(&format!(
-        "distlto-distribute: {program}: {} of {total} backends {failed}, {left} not started, in {wall}",
-        counts.failed
-    ));
+    say(&format!("distlto-distribute: {program}: {ended}, {left} not started, in {wall}"));
 }
 
 /// After a failure, how its command can be repeated when the linker has removed the files.

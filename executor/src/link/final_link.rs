@@ -13,7 +13,7 @@ use distlto_planner::elf::options::endings;
 use distlto_planner::index::PlannedLink;
 use distlto_planner::link_line::{Argument, last_value};
 use distlto_planner::runner::{Runner, ToolError, ToolOutput};
-use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, write_atomically};
+use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, move_into_place, write_atomically};
 
 use super::{LinkError, show, two_step_reads};
 
@@ -60,10 +60,9 @@ pub fn run(
         let read = read.map(|read| two_step_reads::as_one_link(read, &planned.plan, directory).to_bytes());
         write_atomically(Path::new(own), &read.unwrap_or(text))?;
     }
-    let kept = two_step_reads::dependencies(directory);
-    fs::rename(&dependencies, &kept).map_err(IoError::on("rename into place", &kept))?;
+    move_into_place(&dependencies, &two_step_reads::dependencies(directory))?;
     place_beside(arguments, &staged_word, planned.plan.output.as_str())?;
-    fs::rename(&staged, output).map_err(IoError::on("rename into place", output))?;
+    move_into_place(&staged, output)?;
     Ok(0)
 }
 

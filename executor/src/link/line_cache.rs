@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use distlto_planner::front::{DriverReads, LinkCommand, in_search_path};
 use distlto_planner::words::{Word, lossy, path_of};
+use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, write_if_changed};
 use serde::{Deserialize, Serialize};
 
 use super::file_state::FileState;
 use super::identity;
-use super::state::{self, Key};
+use super::state::Key;
 use crate::variables;
 
 const VERSION: u32 = 2;
@@ -38,7 +39,7 @@ fn place(directory: &str) -> PathBuf {
 
 /// The answer of an earlier run, if it still holds.
 pub fn load(directory: &str, key: &Key) -> Option<LinkCommand> {
-    let text = state::read(&place(directory))?;
+    let text = regular::read(&place(directory)).ok()?;
     let record: Record = serde_json::from_slice(&text).ok()?;
     let holds = record.version == VERSION
         && record.key == key.to_string()

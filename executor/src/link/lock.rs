@@ -7,9 +7,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use distlto_prepare::lock::{self, Locked};
+use distlto_prepare::regular::{self, Links};
 use distlto_prepare::write::IoError;
 use miette::Diagnostic;
-use rustix::fs::{FlockOperation, flock};
 use thiserror::Error;
 
 /// Another run holds the output.
@@ -54,22 +55,21 @@ impl Lock {
     pub fn take(directory: &str) -> Result<Self, LockError> {
         fs::create_dir_all(directory).map_err(IoError::on("create directory", directory))?;
         let path = Path::new(directory).join("lock");
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(IoError::on("write", &path))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let (mut file, _) =
+            regular::open_with(&mut options, Links::Refuse, &path).map_err(IoError::on("write", &path))?;
         let mut holder = String::new();
-        let taken = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        let taken = lock::take(&file).map_err(IoError::on("lock", &path))?;
         // Text that is not a number is no process to name.
         let _ = file.read_to_string(&mut holder);
         let holder = holder.trim().to_owned();
         match taken {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(Busy { path, holder }.into()),
-            Err(error) => return Err(IoError::on("lock", path)(error.into()).into()),
+            Locked::Held => {}
+            Locked::Taken => return Err(Busy { path, holder }.into()),
+            Locked::Impossible => {
+                return Err(IoError::on("lock", path)(std::io::ErrorKind::Unsupported.into()).into());
+            }
         }
         let lock = Self { file, after_crash: !holder.is_empty() };
         lock.write(&format!("{}\n", std::process::id())).map_err(IoError::on("write", &path))?;

@@ -1,16 +1,16 @@
-//! The state directory of one link: its name, its lock, what it is keyed by, and sweeping after a killed run.
+//! The state directory of one link: its lock, what it is keyed by, and sweeping after a killed run.
 //!
 //! Knows nothing of plans.
 
 use std::fs;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use distlto_planner::digests::Digest;
 use distlto_planner::response;
+pub use distlto_planner::state::directory;
 use distlto_planner::words::Word;
-use distlto_prepare::names::escape_path;
+use distlto_prepare::regular;
 use distlto_prepare::write::IoError;
 
 use crate::staging;
@@ -61,33 +61,15 @@ pub fn guess_output(expanded: &[Word]) -> Option<String> {
     std::str::from_utf8(value).ok().map(str::to_owned)
 }
 
-/// The state directory of an output, beside it. Its name is ASCII, since members of archives have their module ids in it.
-pub fn directory(output: &str) -> String {
-    let (parent, name) = output.rsplit_once('/').map_or(("", output), |(parent, name)| (parent, name));
-    let slash = if name.len() == output.len() { "" } else { "/" };
-    let name = if name.is_ascii() { name.to_owned() } else { escape_path(name.as_bytes()) };
-    format!("{parent}{slash}{name}.distlto")
-}
-
 /// What modules took when they last ran.
 pub fn history(directory: impl AsRef<Path>) -> PathBuf {
     directory.as_ref().join("history")
 }
 
-/// The content of a file of state. What is not a regular file was not put there by a link, and may block a reader.
-pub fn read(path: &Path) -> Option<Vec<u8>> {
-    use rustix::fs::{Mode, OFlags};
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut file = fs::File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
-    let mut bytes = Vec::new();
-    file.metadata().ok().filter(fs::Metadata::is_file)?;
-    file.read_to_end(&mut bytes).ok()?;
-    Some(bytes)
-}
-
-/// Whether an output is a device or a directory, which no link can be kept beside.
+/// Whether an output is a device or a directory, or in a directory that does not exist: what to say of it is the linker's.
 pub fn is_special(output: &Path) -> bool {
-    fs::metadata(output).is_ok_and(|found| !found.is_file())
+    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty());
+    fs::metadata(output).is_ok_and(|found| !found.is_file()) || parent.is_some_and(|parent| !parent.is_dir())
 }
 
 impl From<LockError> for LinkError {
@@ -112,6 +94,7 @@ impl State {
     pub fn open(directory: &str) -> Result<Self, LinkError> {
         let fresh = !Path::new(directory).exists();
         let lock = Lock::take(directory)?;
+        check_places(Path::new(directory))?;
         if lock.after_crash {
             sweep(Path::new(directory))?;
         }
@@ -137,6 +120,19 @@ impl State {
     }
 }
 
+/// Refuses a directory that holds pipes, sockets or devices, before anything is done: none of its files is one, and no
+/// rename should replace somebody's.
+fn check_places(directory: &Path) -> Result<(), IoError> {
+    for entry in fs::read_dir(directory).map_err(IoError::on("list", directory))? {
+        let entry = entry.map_err(IoError::on("list", directory))?;
+        let known = entry.file_type().is_ok_and(|kind| kind.is_file() || kind.is_dir() || kind.is_symlink());
+        if !known {
+            regular::check_place(&entry.path()).map_err(IoError::on("use", entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
 /// Removes every temporary below a directory.
 fn sweep(directory: &Path) -> Result<(), IoError> {
     staging::sweep(directory)?;
@@ -152,17 +148,6 @@ fn sweep(directory: &Path) -> Result<(), IoError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn state_lies_beside_the_output_under_an_ascii_name() {
-        for (output, expected) in [
-            ("a.out", "a.out.distlto"),
-            ("bin/x;y", "bin/x;y.distlto"),
-            ("/bin/pr\u{f6}g", "/bin/pr%C3%B6g.distlto"),
-        ] {
-            assert_eq!(directory(output), expected);
-        }
-    }
 
     #[test]
     fn the_output_is_guessed_from_the_usual_spellings() {

@@ -13,9 +13,9 @@ use distlto_planner::front::LinkCommand;
 use distlto_planner::link_line::Argument;
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::words::{Word, path_of};
+use distlto_prepare::regular;
 
 use super::reads::{Outputs, Reads};
-use super::state;
 
 /// Where the final link's list of files is kept, in a state directory.
 pub fn dependencies(directory: &str) -> PathBuf {
@@ -41,9 +41,9 @@ pub fn after(
 ) -> (Reads, Outputs) {
     reads.compiler(&plan.backend[0].clone().into_bytes(), &link.driver);
     // What the line does not name is searched.
-    match state::read(&dependencies(directory)) {
-        Some(text) => reads.dependency_file(&text, arguments),
-        None => reads.doubt("the final link has written no list of what it read"),
+    match regular::read(&dependencies(directory)) {
+        Ok(text) => reads.dependency_file(&text, arguments),
+        Err(_) => reads.doubt("the final link has written no list of what it read"),
     }
     reads.files(compared(plan).map(Path::to_owned));
     let mut outputs = Outputs::new(plan.output.as_str());

@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, remove, write_if_changed};
 use rayon::prelude::*;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file_state::FileState;
 use super::reads::{Outputs, Reads};
-use super::state::{self, Key};
+use super::state::Key;
 use crate::variables;
 
 const VERSION: u32 = 2;
@@ -49,7 +50,7 @@ fn written_place(directory: &str) -> PathBuf {
 }
 
 fn read<T: for<'de> Deserialize<'de>>(place: &Path) -> Option<T> {
-    serde_json::from_slice(&state::read(place)?).ok()
+    serde_json::from_slice(&regular::read(place).ok()?).ok()
 }
 
 /// Whether the last link in this directory was the same and nothing it read or wrote has changed.

@@ -12,7 +12,7 @@
 //! | `fail` | `id`, `kind`, `label`, `lane`, `class`, `cause`, `help`, `command`, `stderr` |
 //! | `again` | `id`, `kind`, `label`, `cause`: it was killed and starts once more, alone |
 //! | `memory` | `in_use`, `budget`: of the running actions, by estimate |
-//! | `summary` | `done`, `failed`, `skipped`, `not_started`, `wall_ms`; of a command, what [`Summary`] holds besides |
+//! | `summary` | `done`, `failed`, `interrupted`, `skipped`, `not_started`, `wall_ms`; of a command, what [`Summary`] holds besides |
 //!
 //! In a log ([`JsonProgress::log`]) each event also has `time_ms`, milliseconds since 1970, and members that say whose
 //! event it is, so that several runs can append to one file.
@@ -129,8 +129,8 @@ impl<W: Write> Progress for JsonProgress<W> {
 
 fn totals(counts: Counts, wall: Duration) -> Value {
     json!({
-        "done": counts.done, "failed": counts.failed, "skipped": counts.skipped,
-        "not_started": counts.not_started, "wall_ms": milliseconds(wall),
+        "done": counts.done, "failed": counts.failed, "interrupted": counts.interrupted,
+        "skipped": counts.skipped, "not_started": counts.not_started, "wall_ms": milliseconds(wall),
     })
 }
 

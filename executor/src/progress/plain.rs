@@ -69,8 +69,7 @@ impl<W: Write> Progress for PlainProgress<W> {
     }
 
     fn summary(&self, counts: Counts, wall: Duration) {
-        let unfinished = counts.failed + counts.skipped + counts.not_started;
-        if self.verbose || unfinished > 0 {
+        if self.verbose || counts.unfinished() > 0 {
             self.put(&format!("{} in {}\n", summary_text(counts), human(wall)));
         }
     }
@@ -81,6 +80,7 @@ pub(super) fn summary_text(counts: Counts) -> String {
     let parts = [
         (counts.done, "done"),
         (counts.failed, "failed"),
+        (counts.interrupted, "interrupted"),
         (counts.skipped, "skipped"),
         (counts.not_started, "not started"),
     ];

@@ -149,7 +149,7 @@ impl Teller {
         if self.style.json || self.style.quiet || !started {
             return;
         }
-        let failed = counts.failed + counts.skipped + counts.not_started > 0;
+        let failed = counts.unfinished() > 0;
         let seen = io::stderr().is_terminal() || summary.makespan >= self.voice.worth_a_line;
         if self.style.verbose || seen && !failed {
             say(&format!("{}: {}", self.voice.program, summary.sentence(what)));
@@ -218,7 +218,7 @@ impl Progress for Teller {
         lock(&self.recorded).summary(Instant::now());
         let mut all = held(&self.counts);
         *all = Some(all.unwrap_or_default() + counts);
-        let failed = counts.failed + counts.skipped + counts.not_started > 0;
+        let failed = counts.unfinished() > 0;
         // A distributor has a line of its own for a failure, and the conclusion tells of a success.
         let told = if failed && self.voice.is_command {
             counts

@@ -81,7 +81,7 @@ impl Progress for TerminalProgress {
 
     fn summary(&self, counts: Counts, wall: Duration) {
         self.hide();
-        if counts.failed + counts.skipped + counts.not_started > 0 {
+        if counts.unfinished() > 0 {
             eprintln!("{} in {}", summary_text(counts), human(wall));
         }
     }

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+pub(crate) use distlto_prepare::text::printable;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// `1.2 s`, `34 ms`.
@@ -30,17 +31,6 @@ pub(crate) fn about(duration: Duration) -> String {
 pub(crate) fn size(bytes: u64) -> String {
     let mib = bytes as f64 / f64::from(1 << 20);
     if mib < 1000.0 { format!("{mib:.0} MiB") } else { format!("{:.1} GiB", mib / 1024.0) }
-}
-
-/// A name as it may be printed: a control character could move the cursor, and a line break would make two lines of one.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    // Those that turn the direction of what follows reorder the rest of the line.
-    let odd = |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if !text.contains(odd) {
-        return Cow::Borrowed(text);
-    }
-    let escaped = |c: char| -> String { if odd(c) { c.escape_default().collect() } else { c.to_string() } };
-    Cow::Owned(text.chars().map(escaped).collect())
 }
 
 /// How many columns a text takes.

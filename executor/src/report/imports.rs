@@ -2,12 +2,12 @@
 //!
 //! Reads the few shards that a summary names. What cannot be read is left out: a summary is not what a link fails for.
 
-use std::fs;
 use std::path::Path;
 
 use camino::Utf8Path;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_planner::shard;
+use distlto_prepare::regular;
 
 use super::summary::{Expensive, Summary};
 
@@ -30,7 +30,7 @@ fn fill_one(one: &mut Expensive, graph: &ActionGraph, directory: Option<&Path>) 
         Some(directory) => directory.join(path),
         None => path.as_std_path().to_owned(),
     };
-    let shard = shard::read(&fs::read(place(graph.path(shard))).ok()?).ok()?;
+    let shard = shard::read(&regular::read(&place(graph.path(shard))).ok()?).ok()?;
     let own = graph.path(module).as_str();
     let imports = shard.imported_from(own).map(|import| (import.name().into_owned(), import.instructions));
     one.imports = imports.collect();

@@ -1,7 +1,8 @@
 //! Where our own programs are that a graph's commands name.
 //!
 //! A plan says `distlto-index` and `distlto-prepare`, wherever they are installed. Those beside this program are taken
-//! before those of `PATH`: they are of the same version. Knows nothing of what they do.
+//! before those of `PATH`, and so are the subcommands of `distlto` itself: they are of the same version. Knows nothing of
+//! what they do.
 
 use std::path::Path;
 
@@ -12,19 +13,22 @@ pub(super) fn found(graph: &ActionGraph) -> ActionGraph {
     let mut found = graph.clone();
     let own = std::env::current_exe().unwrap_or_default();
     for (id, action) in graph.actions().filter(|(_, action)| action.prefix.is_none()) {
-        if let Some(path) = action.args.first().and_then(|program| beside(&own, program)) {
+        if let Some(words) = action.args.first().and_then(|program| ours(&own, program)) {
             let rest = action.args.iter().skip(1).cloned();
-            found.set_args(id, std::iter::once(path).chain(rest).collect());
+            found.set_args(id, words.into_iter().chain(rest).collect());
         }
     }
     found
 }
 
-/// The path of one of our programs, if it lies beside `own`.
-fn beside(own: &Path, program: &str) -> Option<String> {
-    if !program.starts_with("distlto-") || program.contains('/') {
-        return None;
-    }
+/// The words that start one of our programs: the one beside `own`, or `own` itself, which has it as a subcommand.
+fn ours(own: &Path, program: &str) -> Option<Vec<String>> {
+    let tool = program.strip_prefix("distlto-").filter(|tool| !tool.contains('/'))?;
     let path = own.with_file_name(program);
-    path.is_file().then(|| path.to_str().map(str::to_owned)).flatten()
+    if path.is_file() {
+        return Some(vec![path.to_str()?.to_owned()]);
+    }
+    let has_it = matches!(tool, "index" | "prepare" | "opt");
+    let own = own.to_str().filter(|_| has_it && own.file_name().is_some_and(|name| name == "distlto"))?;
+    Some(vec![own.to_owned(), tool.to_owned()])
 }

@@ -5,12 +5,12 @@
 //! outputs. Without a plan nothing is known, and what each shard says is checked by each backend.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::plan_command::{Input, LINK_PLAN};
+use distlto_prepare::regular;
 use distlto_prepare::write::IoError;
 
 use super::RunError;
@@ -27,7 +27,7 @@ pub(super) fn look(
     }
     let outputs = graph.action(thin_link).outputs.iter().map(|&output| graph.path(output));
     for path in outputs.filter(|path| path.file_name() == Some(LINK_PLAN)) {
-        let bytes = fs::read(path).map_err(IoError::on("read", path))?;
+        let bytes = regular::read(path.as_std_path()).map_err(IoError::on("read", path))?;
         // A plan of another version is none that can be compared.
         let Ok(planned) = LinkPlan::read(&bytes).and_then(|plan| plan.to_graph()) else { continue };
         if let Some(difference) = difference(graph, &planned) {

@@ -9,6 +9,7 @@ use distlto_planner::bitcode::ModuleHash;
 use distlto_planner::module;
 use distlto_planner::shard::{self, Shard};
 use distlto_prepare::kind::{Kind, Native, classify};
+use distlto_prepare::regular;
 use distlto_prepare::write::IoError;
 
 use super::{Refusal, Refused};
@@ -41,6 +42,8 @@ pub struct Modules {
 struct Known {
     hash: Option<ModuleHash>,
     native: Option<Native>,
+    /// Of all its functions together.
+    instructions: Option<u64>,
 }
 
 impl Modules {
@@ -64,6 +67,9 @@ impl Modules {
     fn check_all(&self, backend: Backend<'_>) -> Result<Option<Native>, Refusal> {
         let own = self.module("the module", backend.module)?;
         if let Some(shard) = self.shard(backend.shard)? {
+            if !self.ignores_hashes && lacks_own(&shard, backend.module, own.instructions) {
+                return Err(Refusal::ImportersShard { shard: self.path(backend.shard) });
+            }
             // A shard of another module names other imports, which may be missing: say first whose shard it is.
             if names(&shard, backend.module) {
                 self.check_imports(&shard, backend.module, own.hash)?;
@@ -102,7 +108,7 @@ impl Modules {
             return Ok(None);
         }
         let file = self.path(path);
-        let bytes = fs::read(&file).map_err(IoError::on("read the index shard", &file))?;
+        let bytes = regular::read(&file).map_err(IoError::on("read the index shard", &file))?;
         if bytes.is_empty() {
             return Err(Refusal::EmptyShard { shard: file });
         }
@@ -116,17 +122,29 @@ impl Modules {
         }
         let file = self.path(path);
         let operation = if what == "the module" { "read the module" } else { "read the import" };
-        let bytes = fs::read(&file).map_err(IoError::on(operation, &file))?;
+        let bytes = regular::read(&file).map_err(IoError::on(operation, &file))?;
         match classify(&bytes) {
             Kind::Bitcode { .. } => {}
             found => return Err(Refusal::NotBitcode { what, path: file, found }),
         }
         let module =
             module::read(&bytes).map_err(|source| Refusal::BadBitcode { what, path: file, source })?;
-        let known = Arc::new(Known { hash: module.hash, native: Native::of_triple(&module.triple) });
+        let known = Arc::new(Known {
+            hash: module.hash,
+            native: Native::of_triple(&module.triple),
+            instructions: module.instructions,
+        });
         lock().insert(path.to_owned(), Arc::clone(&known));
         Ok(known)
     }
+}
+
+/// Whether a shard names a module, but not all of its functions: it is that of a module that imports from this one. The
+/// thin link gives each module summaries of all that it defines, and of others those that it imports.
+fn lacks_own(shard: &Shard, module: &str, instructions: Option<u64>) -> bool {
+    let named = shard.modules.iter().any(|named| named.path == module.as_bytes());
+    let own = shard.cost(module).ok().map(|cost| cost.own_instructions);
+    named && matches!((own, instructions), (Some(own), Some(all)) if own < all)
 }
 
 /// Whether a shard's path table names a module.

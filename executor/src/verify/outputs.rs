@@ -7,9 +7,9 @@ use std::process::ExitStatus;
 
 use distlto_prepare::kind::{Kind, Native, classify};
 use distlto_prepare::write::IoError;
-use object::{Object, ObjectSection};
+use object::{Object, ObjectSection, ObjectSymbol};
 
-use super::{Refusal, Refused};
+use super::{Refusal, Refused, versions, zeros};
 use crate::capture::Captured;
 use crate::process::signal_name;
 
@@ -60,6 +60,10 @@ fn check_status(status: ExitStatus, stderr: &Captured, compiled: bool) -> Result
     let errors = stderr.errors();
     if let Some((signal, name)) = signal_name(status) {
         return Err(Refusal::Signal { signal, name, errors });
+    }
+    let failed = !status.success() || (compiled && !errors.is_empty());
+    if let Some((producer, reader)) = versions::too_old(&errors).filter(|_| failed) {
+        return Err(Refusal::TooOld { producer, reader });
     }
     if !status.success() {
         // A status without a code and without a signal does not occur on Unix.
@@ -130,7 +134,13 @@ pub fn check_object(bytes: &[u8], output: &Path, expected: Option<Native>) -> Re
     if sections == 0 {
         return Err(malformed("it has no sections".to_owned()));
     }
-    Ok(())
+    for symbol in file.symbols() {
+        symbol.name_bytes().map_err(|error| malformed(format!("symbol {}: {error}", symbol.index().0)))?;
+    }
+    match zeros::damage(&file, bytes) {
+        Some(damage) => Err(malformed(format!("it has {damage}"))),
+        None => Ok(()),
+    }
 }
 
 /// Whether bytes begin as an object of a known format does.

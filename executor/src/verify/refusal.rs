@@ -69,6 +69,13 @@ pub enum Refusal {
         /// What is wrong with it.
         source: BitcodeError,
     },
+    /// The shard is that of a module that imports from this one; clang crashes.
+    #[error("the index shard {} is that of a module that imports from this one", shard.display())]
+    #[diagnostic(code(distlto::bad_input), help("give each module its own shard"))]
+    ImportersShard {
+        /// The shard.
+        shard: PathBuf,
+    },
     /// The module or an import is not bitcode.
     #[error("{what} {} is {found}, not bitcode", path.display())]
     #[diagnostic(
@@ -111,6 +118,20 @@ pub enum Refusal {
     InputChanged {
         /// The file, as the command names it.
         path: String,
+    },
+    /// The compiler cannot read bitcode of a later LLVM.
+    #[error("its bitcode is {producer}, and the compiler is {reader}, which cannot read it")]
+    #[diagnostic(
+        code(distlto::tool),
+        help(
+            "compile backends with a clang of the LLVM that made the bitcode or of a later one (--compiler), or make the bitcode with an older one; no output was replaced"
+        )
+    )]
+    TooOld {
+        /// What wrote the bitcode.
+        producer: String,
+        /// What the compiler is.
+        reader: String,
     },
     /// The compiler said that it failed.
     #[error("the command failed with exit code {code}{}", first(errors))]

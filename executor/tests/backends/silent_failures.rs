@@ -157,3 +157,35 @@ fn warnings_and_remarks_are_no_failures() {
         assert!(is_done(&report), "{report:?}");
     }
 }
+
+/// The compilers say so themselves, each in its own words.
+#[test]
+fn bitcode_of_a_later_llvm_is_a_compiler_too_old() {
+    let link = Link::new(22);
+    for version in [19, 16, 15, 14] {
+        let report = link.opt(&format!("clang-{version}"));
+        let text = cause(&report);
+        let versions = ["of LLVM 22.".to_owned(), format!("of LLVM {version}.")];
+        // Some stumble over the shard alone.
+        let summaries = ["version 12", if version < 18 { "version 9" } else { "version 10" }];
+        let named = versions.iter().all(|version| text.contains(version));
+        assert!(named || summaries.iter().all(|version| text.contains(version)), "{text}");
+        assert_eq!(report.exit_code(), 7, "{text}");
+    }
+}
+
+#[test]
+fn shard_of_a_module_that_imports_from_this_one() {
+    for version in VERSIONS {
+        let link = Link::new(version);
+        // What nobody imports.
+        link.write("b.c", "int b1(int x) { return x * 7; } int b2(int x) { return x + 9; } __attribute__((noinline)) int big(int x) { return x * x; }");
+        link.tool(&[&link.clang, "-O2", "-flto=thin", "-c", "b.c", "-o", "b.o"]);
+        link.thin_link(version, &["a.o", "b.o"]);
+        assert!(is_done(&link.opt_of(&link.clang, "b.o")), "its own shard");
+        link.write("b.o.thinlto.bc", link.read("a.o.thinlto.bc"));
+        let report = link.opt_of(&link.clang, "b.o");
+        assert!(cause(&report).contains("is that of a module that imports from this one"), "{report:?}");
+        assert_eq!(report.exit_code(), 3);
+    }
+}

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use distlto_prepare::regular::{self, Links};
 use distlto_prepare::write::{IoError, write_atomically};
 use indexmap::IndexSet;
 use rayon::prelude::*;
@@ -103,11 +104,7 @@ impl ActionLog {
     /// Reads a log. The second value says in sentences what of it could not be used; a missing log and a
     /// torn last line are not worth one.
     pub fn load(path: &Path) -> Result<(Self, Vec<String>), IoError> {
-        let bytes = match std::fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(IoError::on("read", path)(error)),
-        };
+        let bytes = regular::read_if_there(path)?.unwrap_or_default();
         let (inner, mut notes) = Inner::decode(&bytes);
         notes.iter_mut().for_each(|note| *note = format!("{}: {note}", path.display()));
         Ok((Self { path: path.to_owned(), inner: RwLock::new(inner) }, notes))
@@ -283,7 +280,10 @@ impl Inner {
     fn append(&mut self, path: &Path, text: &[u8]) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(OpenOptions::new().append(true).open(path)?),
+            none => {
+                let (file, _) = regular::open_with(OpenOptions::new().append(true), Links::Follow, path)?;
+                none.insert(file)
+            }
         };
         file.write_all(text)
     }

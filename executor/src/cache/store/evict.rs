@@ -12,9 +12,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use distlto_prepare::blobs::Blobs;
+use distlto_prepare::lock::{self, Locked};
 use distlto_prepare::prune::{GoOn, PruneReport};
+use distlto_prepare::regular::Links;
 use distlto_prepare::write::IoError;
-use rustix::fs::{FlockOperation, flock};
 
 use super::limits::Limits;
 use super::usage::{self, Usage};
@@ -178,12 +179,9 @@ fn with_room(limits: Limits) -> Limits {
 
 /// Holds a lock as long as it lives; `None` while another process does what one is enough for.
 fn alone(blobs: &Blobs) -> Option<std::fs::File> {
-    let lock = std::fs::File::open(blobs.root().join(RECORDS)).ok()?;
-    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-        Err(rustix::io::Errno::WOULDBLOCK) => None,
-        // Without locks two prune at once, which harms nobody.
-        _ => Some(lock),
-    }
+    let records = lock::open_directory(&blobs.root().join(RECORDS), Links::Follow).ok()?;
+    // Without locks two prune at once, which harms nobody.
+    (!matches!(lock::take(&records), Ok(Locked::Taken))).then_some(records)
 }
 
 /// Prunes to the limits and notes what is left, unless `go_on` ended it: then the next one who looks counts.

@@ -4,17 +4,20 @@
 //! be added is added with the next. What killed processes did not add is found when everything is counted again. See
 //! [`super::frame`] for the file's form; its body is JSON. Knows nothing of what is kept.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use distlto_prepare::blobs::{self, Blobs};
-use rustix::fs::{FlockOperation, flock};
+use distlto_prepare::lock::{self, Locked};
+use distlto_prepare::regular::Links;
 use serde::{Deserialize, Serialize};
 
 use super::frame;
 
 const HEADER: &str = "distlto cache usage 1\n";
+
+/// Whoever has the lock needs less than a millisecond, unless it was stopped.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// What is known without looking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,18 +62,10 @@ pub(super) fn read(blobs: &Blobs) -> Result<Option<Usage>, String> {
 
 /// Changes what is noted; gives what is noted then, or `None` if that cannot be done at the moment.
 pub(super) fn update(blobs: &Blobs, change: impl FnOnce(&mut Usage)) -> Option<Usage> {
-    let lock = File::open(blobs.root()).ok()?;
-    for attempt in 0.. {
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => break,
-            // Whoever has it needs less than a millisecond, unless it was stopped.
-            Err(rustix::io::Errno::WOULDBLOCK) if attempt < 20 => {
-                std::thread::sleep(Duration::from_millis(1))
-            }
-            Err(rustix::io::Errno::WOULDBLOCK) => return None,
-            // Without locks something may go uncounted, until all is counted again.
-            Err(_) => break,
-        }
+    let root = lock::open_directory(blobs.root(), Links::Follow).ok()?;
+    // Without locks something may go uncounted, until all is counted again.
+    if matches!(lock::wait_for(&root, PATIENCE), Ok(Locked::Taken)) {
+        return None;
     }
     let begun = Usage { since: now(), ..Usage::default() };
     let mut usage = read(blobs).ok().flatten().unwrap_or(begun);

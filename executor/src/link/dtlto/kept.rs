@@ -6,12 +6,13 @@
 //! with which it was recorded.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use camino::Utf8Path;
 use distlto_planner::digests::{Digest, FileDigests};
+use distlto_prepare::regular::{self, Links};
 use distlto_prepare::write::{IoError, write_if_changed};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -43,7 +44,8 @@ impl Kept {
     /// Reads the record. A damaged line costs one compilation.
     pub fn load(state: &str) -> Self {
         let place = Path::new(state).join(NAME);
-        let text = fs::read_to_string(&place).unwrap_or_default();
+        let text = regular::read(&place).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
         let lines = text.strip_prefix(HEADER).unwrap_or_default().lines();
         let objects = lines.filter_map(|line| serde_json::from_str::<Object>(line).ok());
         Self { place, known: objects.map(|object| (object.key.clone(), object)).collect() }
@@ -66,8 +68,9 @@ impl Kept {
     /// For recording objects as they are made.
     pub fn appender(&self) -> Result<Appender, IoError> {
         let fresh = !self.place.is_file();
-        let file = OpenOptions::new().append(true).create(true).open(&self.place);
-        let mut file = file.map_err(IoError::on("write", &self.place))?;
+        let mut options = OpenOptions::new();
+        let opened = regular::open_with(options.append(true).create(true), Links::Refuse, &self.place);
+        let (mut file, _) = opened.map_err(IoError::on("write", &self.place))?;
         if fresh {
             file.write_all(HEADER.as_bytes()).map_err(IoError::on("write", &self.place))?;
         }
@@ -134,7 +137,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let state = place.path().to_str().expect("UTF-8");
         let path = format!("{state}/a.o");
-        fs::write(&path, "object").expect("written");
+        std::fs::write(&path, "object").expect("written");
         let digests = FileDigests::new(Path::new(""));
         let key = Digest::of(b"key");
         let object = Object::of(&key, "a", [Utf8Path::new(&path)].into_iter(), &digests).expect("there");
@@ -146,7 +149,7 @@ mod tests {
         assert_eq!(Kept::load(state).find(&Digest::of(b"other").hex(), &digests), None);
         Kept::load(state).settle(std::slice::from_ref(&object)).expect("written");
         assert_eq!(Kept::load(state).known.len(), 1);
-        fs::write(&path, "another").expect("written");
+        std::fs::write(&path, "another").expect("written");
         assert_eq!(Kept::load(state).find(&key.hex(), &FileDigests::new(Path::new(""))), None);
     }
 }

@@ -21,7 +21,8 @@ use distlto_planner::module::Summary;
 use distlto_planner::options::Files;
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::input::Input;
-use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, remove, write_atomically};
+use distlto_prepare::regular;
+use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, move_into_place, remove, write_atomically};
 
 use super::backends::Compilation;
 use super::hand_over::HandOver;
@@ -98,20 +99,20 @@ impl Line {
             for ending in &self.endings {
                 let at = |path: &Path| [path.as_os_str().as_bytes(), ending.as_bytes()].concat();
                 let to = path_of(&at(&self.output));
-                fs::rename(path_of(&at(&self.staged)), &to).map_err(IoError::on("rename into place", &to))?;
+                move_into_place(&path_of(&at(&self.staged)), &to)?;
             }
             if !compiled && same_file(&self.staged, &self.output) {
                 remove(&self.staged)?;
                 return Ok(unchanged::touch(&self.output)?);
             }
-            fs::rename(&self.staged, &self.output).map_err(IoError::on("rename into place", &self.output))?;
+            move_into_place(&self.staged, &self.output)?;
         }
         Ok(())
     }
 
     /// The linker's own list of what it has read.
     pub fn read_dependencies(&self) -> Result<Vec<u8>, IoError> {
-        fs::read(&self.dependencies).map_err(IoError::on("read", &self.dependencies))
+        regular::read(&self.dependencies).map_err(IoError::on("read", &self.dependencies))
     }
 
     /// The list as it would be if the linker knew the output by its name.

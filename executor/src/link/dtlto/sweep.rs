@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use distlto_planner::dtlto::identifier;
 use distlto_planner::index;
+use distlto_planner::words::path_of;
+use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, remove, write_atomically};
 
 use super::line::staged;
@@ -22,11 +24,12 @@ pub fn before(session: &Session<'_>) -> Result<(), LinkError> {
     let note = Path::new(session.directory).join(NOTE);
     let output = PathBuf::from(index::output_of(&session.link.words)?);
     remove(&staged(&output))?;
-    let killed = fs::read_to_string(&note).unwrap_or_default();
-    if !session.after_crash && killed.is_empty() {
+    let killed = regular::read_if_there(&note)?.unwrap_or_default();
+    let killed = path_of(&killed);
+    if !session.after_crash && killed.as_os_str().is_empty() {
         return Ok(());
     }
-    let noted = Path::new(&killed).file_name().and_then(|name| temporaries::process_of(name.to_str()?));
+    let noted = killed.file_name().and_then(|name| temporaries::process_of(name.to_str()?));
     let beside = match output.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

@@ -1,0 +1,85 @@
+//! Where the state of a link lies: beside its output, or in a folder that holds that of many.
+//!
+//! The one rule for the name, for those who link and those who look. Pure, save that the output's directory is resolved:
+//! one output has one name however it is spelled. Knows nothing of what is in the directory.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use distlto_prepare::names::escape_path;
+
+use crate::digests::Digest;
+
+/// The variable that names the folder.
+pub const VARIABLE: &str = "DISTLTO_STATE";
+
+/// What the name of a state directory beside an output ends with.
+pub const SUFFIX: &str = ".distlto";
+
+/// How many digits of the digest tell outputs of one name apart: 48 bits.
+const DIGITS: usize = 12;
+
+/// The state directory of an output. Its own name is ASCII, since members of archives have their module ids in it.
+pub fn directory(output: &str, folder: Option<&str>) -> String {
+    let (parent, name) = output.rsplit_once('/').map_or(("", output), |(parent, name)| (parent, name));
+    let ascii = if name.is_ascii() { name.to_owned() } else { escape_path(name.as_bytes()) };
+    match folder.filter(|folder| !folder.is_empty()) {
+        Some(folder) => {
+            let digest = Digest::of(absolute(output, name).as_os_str().as_bytes()).hex();
+            format!("{}/{ascii}-{}", folder.trim_end_matches('/'), &digest[..DIGITS])
+        }
+        None => {
+            let slash = if name.len() == output.len() { "" } else { "/" };
+            format!("{parent}{slash}{ascii}{SUFFIX}")
+        }
+    }
+}
+
+/// Where the output lies, by one name: links on the way to it are followed, and the output itself may be missing.
+fn absolute(output: &str, name: &str) -> PathBuf {
+    let parent = match output.rsplit_once('/') {
+        None => Path::new("."),
+        Some(("", _)) => Path::new("/"),
+        Some((parent, _)) => Path::new(parent),
+    };
+    let whole = parent.canonicalize().or_else(|_| std::path::absolute(parent));
+    whole.unwrap_or_else(|_| parent.to_owned()).join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::directory;
+
+    #[test]
+    fn beside_the_output_under_an_ascii_name() {
+        for (output, expected) in [
+            ("a.out", "a.out.distlto"),
+            ("bin/x;y", "bin/x;y.distlto"),
+            ("/bin/pr\u{f6}g", "/bin/pr%C3%B6g.distlto"),
+        ] {
+            assert_eq!(directory(output, None), expected);
+            assert_eq!(directory(output, Some("")), expected);
+        }
+    }
+
+    #[test]
+    fn in_a_folder_by_name_and_place() {
+        let place = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| place.path().join(name).display().to_string();
+        for name in ["one", "other"] {
+            std::fs::create_dir(at(name)).expect("made");
+        }
+        std::os::unix::fs::symlink(at("one"), at("link")).expect("made");
+        let of = |output: &str| directory(&at(output), Some("folder/"));
+        let first = of("one/prog");
+        let (name, digest) = first.rsplit_once('-').expect("a digest");
+        assert_eq!((name, digest.len()), ("folder/prog", 12));
+        assert_ne!(of("other/prog"), first);
+        assert_ne!(of("one/prog2"), first);
+        for same in ["one/../one/prog", "link/prog", "./one//prog"] {
+            assert_eq!(of(same), first, "{same}");
+        }
+        assert!(of("one/pr\u{f6}g").starts_with("folder/pr%C3%B6g-"));
+        assert_eq!(directory("/prog", Some("f")), directory("//prog", Some("f")));
+    }
+}
