@@ -17,7 +17,7 @@ use crate::shell::{output, quietly};
 pub enum Name {
     /// libgit2's command-line program, 232 modules.
     Libgit2,
-    /// leveldb's largest test, a small program.
+    /// leveldb's test of its tables, a small program.
     Leveldb,
     /// CMake itself, some 650 modules of C++ and C, from Debian's source package.
     Cmake,
