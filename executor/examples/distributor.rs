@@ -29,7 +29,7 @@ impl Spawner for Launcher {
         words.push_back(command.program.clone());
         words.extend(command.args.iter().cloned());
         let program = words.pop_front().unwrap_or_default();
-        let launched = Command { program, args: words.into(), directory: command.directory.clone() };
+        let launched = Command { program, args: words.into(), ..command.clone() };
         LocalSpawner.spawn(&launched, stdout, stderr)
     }
 }

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use rustix::process::{Pid, Signal};
 
+use crate::heap;
 use crate::process::{Child, Command, Ended, Lost, Spawner};
 use protocol::{Hello, Reply};
 
@@ -214,6 +215,10 @@ impl Server {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .process_group(0);
+        // Jobs inherit the heap, and have environments of their own.
+        if let Some(tunables) = heap::tunables() {
+            command.env(heap::VARIABLE, tunables);
+        }
         // SAFETY: does nothing. With it the process is forked; posix_spawn(3) would leave a signal of glibc's own
         // ignored in the server, and so in its children.
         unsafe { command.pre_exec(|| Ok(())) };

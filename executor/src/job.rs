@@ -243,8 +243,9 @@ fn attempt(job: &Job<'_>, context: &Context<'_>, told: &mut Attempt) -> Result<(
         program: job.words.first().map_or_else(String::new, |&word| word.to_owned()),
         source,
     };
-    let command = Command::of_words(&fitting.words, context.directory)
+    let mut command = Command::of_words(&fitting.words, context.directory)
         .ok_or_else(|| start(io::Error::new(io::ErrorKind::InvalidInput, "the command has no words")))?;
+    command.tunes_heap = job.backend.is_some();
     let begun = Instant::now();
     let ran = process::run(&command, context.spawner, context.cancel, context.grace);
     told.phases.command = Some(Span::since(begun));

@@ -12,6 +12,7 @@ pub mod distribute;
 pub mod estimate;
 pub mod forkserver;
 pub mod frontend;
+pub mod heap;
 pub mod history;
 pub mod index_command;
 pub mod job;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
+use crate::heap;
 use crate::process::{Child, Command, Ended, Spawner};
 
 /// Starts each command as a process of its own.
@@ -23,6 +24,9 @@ impl Spawner for LocalSpawner {
         prepared.args(&command.args).stdin(Stdio::null()).stdout(stdout).stderr(stderr).process_group(0);
         if let Some(directory) = &command.directory {
             prepared.current_dir(directory);
+        }
+        if let Some(tunables) = command.tunes_heap.then(heap::tunables).flatten() {
+            prepared.env(heap::VARIABLE, tunables);
         }
         die_with_parent(&mut prepared);
         let child = prepared.spawn()?;

@@ -36,6 +36,8 @@ pub struct Command {
     pub args: Vec<OsString>,
     /// Where it runs; the current directory when `None`.
     pub directory: Option<PathBuf>,
+    /// Whether its heap is worth what [`heap`](crate::heap) tells malloc. A fork server's is in any case.
+    pub tunes_heap: bool,
 }
 
 /// Starts children. The seam between running a command and how a process comes to be.
@@ -342,6 +344,7 @@ impl Command {
             program: path_of(program).into(),
             args: args.iter().map(|word| path_of(word).into()).collect(),
             directory: directory.map(Path::to_owned),
+            tunes_heap: false,
         })
     }
 }

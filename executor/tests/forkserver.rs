@@ -191,6 +191,55 @@ fn a_job_older_than_the_servers_work_for_many_tells_its_memory() {
     assert!(served > plain / 3, "{served} bytes, a process of its own {plain}");
 }
 
+/// A program of LLVM's ends without its libraries' destructors. What it prints late comes all the same: `llvm::outs()` is
+/// flushed, timers and counters are printed by destructors.
+#[test]
+fn programs_of_llvm_print_all_they_have_to_say() {
+    let place = tempfile::tempdir().unwrap();
+    let source = "int f(int x) { for (int i = 0; i < x; i++) x ^= x << i; return x; }\n";
+    fs::write(place.path().join("m.c"), source).unwrap();
+    let (clang, lld) = (which("clang-22"), which("ld.lld-22"));
+    let servers = servers();
+    let ast = ["-Xclang", "-ast-dump", "-fsyntax-only", "-fno-color-diagnostics", "m.c"];
+    let exact: [(&str, &[&str]); 5] = [
+        (&clang, &["--version"]),
+        (&clang, &["-print-targets"]),
+        (&clang, &["-O2", "-S", "-o", "-", "m.c"]),
+        (&clang, &["-c", "missing.c"]),
+        (&lld, &["--help"]),
+    ];
+    for (program, words) in exact {
+        finish_alike(&servers, &command(program, words, place.path()));
+    }
+    for words in [&ast[..], &["-O2", "-c", "-ftime-report", "-mllvm", "-stats", "m.c"]] {
+        // Addresses and times differ.
+        let command = command(&clang, words, place.path());
+        let lines = |spawner: &dyn Spawner| {
+            let finished = finish(spawner, &command);
+            (finished.stdout.text().lines().count(), finished.stderr.text().lines().count())
+        };
+        let served = lines(&servers);
+        assert_eq!(served, lines(&LocalSpawner), "{words:?}");
+        assert!(served.0.max(served.1) > 3, "{words:?}: {served:?}");
+    }
+    assert!(servers.server_of(clang.as_ref()).is_some() && servers.server_of(lld.as_ref()).is_some());
+}
+
+/// What jobs see of it is compared above: nothing.
+#[test]
+fn malloc_is_tuned_where_a_compiler_starts() {
+    let (place, program) = probe(&[]);
+    let servers = servers();
+    let mut command = command(&program, &["report"], place.path());
+    let told = |text: &str| text.contains("glibc.malloc.hugetlb=1");
+    assert!(!told(&finish(&servers, &command).stdout.text()));
+    let server = servers.server_of(program.as_ref()).unwrap();
+    assert!(told(&fs::read_to_string(format!("/proc/{server}/environ")).unwrap()));
+    assert!(!told(&finish(&LocalSpawner, &command).stdout.text()));
+    command.tunes_heap = true;
+    assert!(told(&finish(&LocalSpawner, &command).stdout.text()));
+}
+
 #[test]
 fn exit_codes_and_signals_arrive() {
     let (place, program) = probe(&[]);

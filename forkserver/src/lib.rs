@@ -9,6 +9,7 @@
 mod huge;
 mod job;
 mod layout;
+mod llvm;
 #[expect(dead_code, reason = "the client half is compiled into the executor")]
 mod protocol;
 mod server;

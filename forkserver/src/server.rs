@@ -2,15 +2,15 @@
 //!
 //! One thread, several jobs at a time. Knows nothing of what a job is made of.
 
-use std::ffi::{OsString, c_int};
+use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 
 use crate::huge::Mover;
 use crate::job::{self, Job, Request, Surroundings, check};
 use crate::layout::Layout;
+use crate::llvm;
 use crate::protocol::{Hello, JOB, MANY, Reply};
 use crate::socket;
 use crate::start::Program;
@@ -58,7 +58,8 @@ impl<'a> Server<'a> {
             }
             (mask, waiting, libc::getpid())
         };
-        keep_memory();
+        // What it allocates is on the heap before the first job.
+        let program = if llvm::register_targets() { program.ending_early() } else { program };
         let hello = Hello { pid: u32::try_from(pid).unwrap_or(0) };
         socket::send(socket.as_fd(), &hello.to_bytes())?;
         let layout = Layout::own();
@@ -152,26 +153,6 @@ impl<'a> Server<'a> {
             close: &close,
         };
         job::fork(request, out, err, &around)
-    }
-}
-
-/// Lets malloc take memory in larger pieces and keep what is freed, as it does by itself in a process that has run for
-/// a while: it raises its thresholds whenever a large block is freed (mallopt(3), `M_MMAP_THRESHOLD`). A child would
-/// learn that anew, by giving back memory that it needs again and that the kernel has to clear again. Who has tuned
-/// malloc is obeyed.
-fn keep_memory() {
-    let tuned = |(name, value): (OsString, OsString)| {
-        name.as_bytes().starts_with(b"MALLOC_") || name == "GLIBC_TUNABLES" && !value.is_empty()
-    };
-    if std::env::vars_os().any(tuned) {
-        return;
-    }
-    // The first two are the limits of what malloc arrives at itself.
-    let settings =
-        [(libc::M_MMAP_THRESHOLD, 32 << 20), (libc::M_TRIM_THRESHOLD, 64 << 20), (libc::M_TOP_PAD, 1 << 20)];
-    for (parameter, value) in settings {
-        // SAFETY: a plain call in a process of one thread; a failure leaves the setting as it is.
-        unsafe { libc::mallopt(parameter, value) };
     }
 }
 

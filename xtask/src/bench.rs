@@ -6,7 +6,7 @@ pub mod executor;
 pub mod floor;
 pub mod link;
 mod measure;
-mod program;
+pub mod program;
 mod tree;
 
 use std::fs;

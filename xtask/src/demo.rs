@@ -11,7 +11,8 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::{Result, ensure};
 
-use crate::libgit2::Libgit2;
+use crate::project::Edit;
+use crate::projects;
 use crate::shell::{self, find, output, quietly, run};
 use crate::{setup, shell::shown};
 
@@ -22,7 +23,7 @@ pub fn demo() -> Result<()> {
     setup::setup(&[])?;
     let distlto = shell::distlto()?;
     let dir = shell::target().join("demo");
-    let program = Libgit2::copy_to(&dir)?;
+    let program = projects::libgit2(&dir)?;
     program.restore()?;
     shell::remove(&program.build)?;
 
@@ -59,7 +60,7 @@ pub fn demo() -> Result<()> {
     heading("Linked again after an edit of one function's body");
     let variant =
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(1, |time| time.subsec_nanos());
-    println!("edited: {}", program.edit(variant | 1)?);
+    println!("edited: {}", program.edit(Edit::Leaf, variant | 1)?);
     program.compile()?;
     let backends = relink(&mut link(), &program.build)?;
     ensure!(backends < objects.len(), "an edit of one function ran every backend again");

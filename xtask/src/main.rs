@@ -1,14 +1,17 @@
-//! Automation of this repository: `cargo xtask setup|install|test|demo|bench|campaign|tidy`.
+//! Automation of this repository: `cargo xtask setup|install|test|demo|bench|campaign|compare|tidy`.
 //!
 //! Holds the command line; each command is a module of its own. Nothing a user of distlto needs is in here.
 
 mod bench;
 mod buck2;
 mod campaign;
+mod compare;
+mod debian;
 mod demo;
 mod distribute;
 mod install;
-mod libgit2;
+mod project;
+mod projects;
 mod setup;
 mod shell;
 mod test;
@@ -16,6 +19,7 @@ mod tidy;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread::available_parallelism;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -76,6 +80,12 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// Checks that libgit2, leveldb and CMake come out byte for byte as from lld's own DTLTO.
+    Compare {
+        /// Jobs at a time; the number of processors where absent.
+        #[arg(long, short)]
+        jobs: Option<usize>,
+    },
     /// Checks the repository's own rules.
     Tidy,
     /// A DTLTO distributor that runs JOBS jobs at a time, for `bench`.
@@ -105,14 +115,20 @@ enum Floor {
 
 #[derive(Subcommand)]
 enum Bench {
-    /// A link of libgit2's program: cold, with nothing changed, and after one edit.
+    /// Links of real programs: cold, with nothing changed, and after edits; against lld alone and with its cache.
     Link {
+        /// The programs.
+        #[arg(long = "program", value_delimiter = ',', value_enum, default_values = ["libgit2", "leveldb", "cmake", "small"])]
+        programs: Vec<bench::link::Name>,
         /// How often everything is measured; medians are shown.
         #[arg(long, default_value_t = 5)]
         runs: usize,
         /// Jobs at a time, for every way of linking; the number of processors where absent.
         #[arg(long, short)]
         jobs: Option<usize>,
+        /// Where every single figure is written.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
     },
     /// lld's DTLTO by a serial script, a simple parallel one, and distlto-distribute; and what a job costs besides clang.
     Dtlto {
@@ -159,7 +175,13 @@ fn main() -> ExitCode {
         Command::Test { buck2: true, release, .. } => buck2::test(release).map(|()| true),
         Command::Test { llvm, release, filter, .. } => test::test(llvm, release, filter.as_deref()),
         Command::Demo => demo::demo().map(|()| true),
-        Command::Bench { what: Bench::Link { runs, jobs } } => bench::link::link(runs, jobs).map(|()| true),
+        Command::Compare { jobs } => {
+            let jobs = jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
+            compare::run(jobs).map(|()| true)
+        }
+        Command::Bench { what: Bench::Link { programs, runs, jobs, json } } => {
+            bench::link::link(&bench::link::Request { programs, runs, jobs, json }).map(|()| true)
+        }
         Command::Bench { what: Bench::Buck2 { baseline, runs, objects, imports, directory } } => {
             let request = bench::buck2::Request { baseline, runs, objects, imports, directory };
             bench::buck2::buck2(&request).map(|()| true)

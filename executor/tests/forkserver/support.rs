@@ -58,7 +58,7 @@ pub fn probe(flags: &[&str]) -> (tempfile::TempDir, String) {
 
 pub fn command(program: &str, args: &[&str], directory: &Path) -> Command {
     let args = args.iter().map(OsString::from).collect();
-    Command { program: program.into(), args, directory: Some(directory.to_owned()) }
+    Command { program: program.into(), args, directory: Some(directory.to_owned()), tunes_heap: false }
 }
 
 pub fn finish(spawner: &dyn Spawner, command: &Command) -> Finished {

@@ -59,7 +59,7 @@ pub fn buck2(request: &Request) -> Result<()> {
 }
 
 /// This program as a release build, since what distlto is measured against is to be as fast as it can be.
-pub(super) fn floor() -> Result<PathBuf> {
+pub(crate) fn floor() -> Result<PathBuf> {
     shell::run(shell::cargo().args(["build", "--quiet", "--release", "--package", "xtask"]))?;
     Ok(shell::target().join("release/xtask"))
 }

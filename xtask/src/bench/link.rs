@@ -1,148 +1,163 @@
-//! `cargo xtask bench link`: what a link of libgit2's program costs, for each way of linking, as ratios.
+//! `cargo xtask bench link`: what links of real programs cost, for each way of linking, as ratios to the linker alone.
 //!
 //! Compiling is not measured. The ways take turns within each run, so that a busy machine weighs on all of them, and every
-//! edit is one that no cache has seen. The ratios are against in-process ThinLTO of the same run.
+//! edit is one that no cache has seen. A program is measured only if it is lld's byte for byte and its tests pass.
 
-use std::env;
-use std::path::PathBuf;
-use std::process::Command;
+mod subject;
+mod ways;
+
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
 
 use super::machine;
-use super::measure::{Cost, measure, median};
-use crate::libgit2::Libgit2;
+use super::measure::{Cost, Row, measure, measure_tree, middle, print};
+use crate::compare::compare;
+use crate::project::Edit;
 use crate::{setup, shell};
+pub use subject::Name;
+use subject::Subject;
+use ways::{COLD, Way, Ways};
 
-/// One line of the table: its name, the aim for its wall ratio, and a cost per run.
-struct Row {
-    name: &'static str,
-    aim: &'static str,
-    costs: Vec<(Cost, Cost)>,
+/// What to measure.
+pub struct Request {
+    /// Which programs.
+    pub programs: Vec<Name>,
+    /// How often; medians are shown.
+    pub runs: usize,
+    /// Jobs at a time, for every way; the number of processors where absent.
+    pub jobs: Option<usize>,
+    /// Where the raw figures are written.
+    pub json: Option<PathBuf>,
 }
 
-const ROWS: [(&str, &str); 9] = [
-    ("in-process ThinLTO", ""),
-    ("lld DTLTO, parallel distributor", ""),
-    ("in-process with a cache: cold", ""),
-    ("in-process with a cache: no-op", ""),
-    ("in-process with a cache: one edit", ""),
-    ("distlto link: cold", "<= 1.15"),
-    ("distlto link: no-op", "<= 0.05"),
-    ("distlto link: one edit", "< in-process with a cache"),
-    ("in-process ThinLTO: one edit", ""),
-];
+/// What is measured after the cold links, by the ways that keep something.
+const STEPS: [(&str, Option<Edit>); 3] =
+    [("no-op", None), ("one leaf edit", Some(Edit::Leaf)), ("one widely imported file", Some(Edit::Wide))];
 
-/// Measures `runs` times and prints the table.
-pub fn link(runs: usize, jobs: Option<usize>) -> Result<()> {
+/// Checks and measures each program, and prints a table for it.
+pub fn link(request: &Request) -> Result<()> {
     setup::setup(&[])?;
-    let jobs = jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
+    let jobs = request.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
+    let runs = request.runs.max(1);
     let distlto = shell::distlto()?;
-    let program = Libgit2::copy_to(&shell::target().join("bench"))?;
-    program.restore()?;
-    program.configure(&[])?;
-    program.compile()?;
-    let bench = Bench { jobs, distlto, words: program.link_words()?, dir: program.build.clone() };
-    let mut rows: Vec<Row> = ROWS.iter().map(|&(name, aim)| Row { name, aim, costs: Vec::new() }).collect();
-    let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.subsec_nanos()) | 1;
-    for number in 0..runs {
-        eprintln!("run {} of {runs}", number + 1);
-        let costs = bench.once(&program, number, seed.wrapping_mul(2 * number as u32 + 1))?;
-        for (row, cost) in rows.iter_mut().zip(costs) {
-            row.costs.push((cost, cost.relative_to(costs[0])));
+    println!("links, {jobs} jobs, medians of {runs} runs, {}", machine());
+    let mut figures = Vec::new();
+    for name in &request.programs {
+        let subject = Subject::new(*name)?;
+        let linked = compare(&subject.program, &distlto, jobs)?;
+        subject.check(&linked)?;
+        let bench = Bench { ways: Ways::new(&subject.program, &distlto, jobs), subject };
+        let rows = bench.rows(runs)?;
+        print(&bench.subject.program.name, &rows);
+        aims(&rows);
+        figures.push(raw(&bench.subject.program.name, &rows));
+        if let Some(file) = &request.json {
+            write(file, &json!({ "machine": machine(), "jobs": jobs, "programs": figures }))?;
         }
     }
-    print(&rows, runs, jobs);
     Ok(())
 }
 
-struct Bench {
-    jobs: usize,
-    distlto: PathBuf,
-    words: Vec<String>,
-    dir: PathBuf,
+struct Bench<'a> {
+    ways: Ways<'a>,
+    subject: Subject,
 }
 
-impl Bench {
-    /// All measurements of one run, in the order of `ROWS`.
-    fn once(&self, program: &Libgit2, number: usize, variant: u32) -> Result<[Cost; 9]> {
-        for name in [
-            "bench-plain",
-            "bench-dtlto",
-            "bench-cached",
-            "bench-distlto",
-            "bench-distlto.distlto",
-            "bench-cache",
-        ] {
-            shell::remove(&self.dir.join(name))?;
+impl Bench<'_> {
+    fn rows(&self, runs: usize) -> Result<Vec<Row<'static>>> {
+        let mut rows: Vec<Row<'static>> = Vec::new();
+        let memory = COLD.map(|way| self.peak(way)).into_iter().collect::<Result<Vec<_>>>()?;
+        let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.subsec_nanos()) | 1;
+        for run in 0..runs {
+            eprintln!("{}: run {} of {runs}", self.subject.program.name, run + 1);
+            let costs = self.once(run, seed.wrapping_mul(2 * run as u32 + 1), &memory)?;
+            let base = costs[0].1;
+            for (place, (name, cost)) in costs.into_iter().enumerate() {
+                if rows.len() <= place {
+                    rows.push((name, Vec::new()));
+                }
+                rows[place].1.push((cost, cost.relative_to(base)));
+            }
         }
-        let mut cold_ways = [self.plain(), self.distributed(), self.dtlto()?, self.cached()];
-        let mut costs = [Cost::default(); 4];
-        for place in 0..4 {
+        Ok(rows)
+    }
+
+    /// The most memory that all processes of a cold link hold together. Looking takes time, so that link is not timed.
+    fn peak(&self, way: Way) -> Result<f64> {
+        self.ways.forget(way)?;
+        measure_tree(&mut self.ways.command(way))
+    }
+
+    /// All measurements of one run, the linker alone first.
+    fn once(&self, run: usize, variant: u32, memory: &[f64]) -> Result<Vec<(&'static str, Cost)>> {
+        self.subject.restore()?;
+        COLD.iter().try_for_each(|&way| self.ways.forget(way))?;
+        let mut cold = vec![Cost::default(); COLD.len()];
+        for place in 0..COLD.len() {
             // Whoever comes first finds the machine busy with what was before, so the first place goes round.
-            let way = (place + number) % 4;
-            costs[way] = measure(&mut cold_ways[way])?;
+            let at = (place + run) % COLD.len();
+            cold[at] = measure(&mut self.ways.command(COLD[at]))?;
+            cold[at].memory = memory[at];
         }
-        let [plain, cold, dtlto, cache_cold] = costs;
-        let no_op = measure(&mut self.distributed())?;
-        let cache_no_op = measure(&mut self.cached())?;
-        program.edit(variant)?;
-        program.compile()?;
-        let edit = measure(&mut self.distributed())?;
-        let cache_edit = measure(&mut self.cached())?;
-        let plain_edit = measure(&mut self.plain())?;
-        Ok([plain, dtlto, cache_cold, cache_no_op, cache_edit, cold, no_op, edit, plain_edit])
-    }
-
-    fn plain(&self) -> Command {
-        let mut command = Command::new(&self.words[0]);
-        command.args(replace_output(&self.words[1..], "bench-plain"));
-        command.arg(format!("-Wl,--thinlto-jobs={}", self.jobs)).current_dir(&self.dir);
-        command
-    }
-
-    fn cached(&self) -> Command {
-        let mut command = Command::new(&self.words[0]);
-        command.args(replace_output(&self.words[1..], "bench-cached"));
-        command.arg(format!("-Wl,--thinlto-jobs={}", self.jobs)).arg("-Wl,--thinlto-cache-dir=bench-cache");
-        command.current_dir(&self.dir);
-        command
-    }
-
-    fn dtlto(&self) -> Result<Command> {
-        let mut command = self.plain();
-        command.arg(format!("-fthinlto-distributor={}", env::current_exe()?.display()));
-        command.arg(format!("-Xthinlto-distributor=distribute,{}", self.jobs)).args(["-o", "bench-dtlto"]);
-        Ok(command)
-    }
-
-    fn distributed(&self) -> Command {
-        let mut command = Command::new(&self.distlto);
-        command.args(["link", "-j", &self.jobs.to_string(), "--", &self.words[0]]);
-        command.args(replace_output(&self.words[1..], "bench-distlto")).current_dir(&self.dir);
-        command
+        let mut costs: Vec<_> = COLD.iter().map(|way| way.cold_name()).zip(cold).collect();
+        for (step, (what, edit)) in STEPS.into_iter().enumerate() {
+            if let Some(edit) = edit {
+                self.subject.edit(edit, variant.wrapping_add(step as u32))?;
+            }
+            let mut of_step = Vec::new();
+            for way in turned(Way::KEEPING, run) {
+                of_step.push((way, measure(&mut self.ways.command(way))?));
+            }
+            of_step.sort_by_key(|(way, _)| *way);
+            costs.extend(of_step.into_iter().map(|(way, cost)| (way.step_name(what), cost)));
+        }
+        self.subject.restore()?;
+        Ok(costs)
     }
 }
 
-fn replace_output(words: &[String], output: &str) -> Vec<String> {
-    let mut words = words.to_vec();
-    if let Some(place) = words.iter().position(|word| word == "-o") {
-        words[place + 1] = output.to_owned();
-    }
-    words
+/// The ways in an order that goes round.
+fn turned<const N: usize>(mut ways: [Way; N], run: usize) -> [Way; N] {
+    ways.rotate_left(run % N);
+    ways
 }
 
-fn print(rows: &[Row], runs: usize, jobs: usize) {
-    println!("link of libgit2's git2 (232 modules), {jobs} jobs, medians of {runs} runs, {}", machine());
-    println!("{:34} {:>9} {:>9} {:>8} {:>8}  aim (wall ratio)", "", "wall s", "cpu s", "wall x", "cpu x");
-    for row in rows {
-        let (costs, ratios): (Vec<_>, Vec<_>) = row.costs.iter().copied().unzip();
-        let (cost, ratio) = (median(&costs), median(&ratios));
-        println!(
-            "{:34} {:9.3} {:9.2} {:8.3} {:8.3}  {}",
-            row.name, cost.wall, cost.cpu, ratio.wall, ratio.cpu, row.aim
-        );
+/// What is aimed at, and what was reached: medians of the runs' own ratios.
+fn aims(rows: &[Row<'_>]) {
+    let ratio = |ours: &str, theirs: &str, part: fn(&Cost) -> f64| {
+        let of = |name: &str| rows.iter().find(|(row, _)| *row == name).map(|(_, costs)| costs);
+        let pairs = of(ours)?.iter().zip(of(theirs)?);
+        Some(middle(pairs.map(|((ours, _), (theirs, _))| part(ours) / part(theirs)).collect()))
+    };
+    let ours = Way::Distlto;
+    let leaf = STEPS[1].0;
+    for (ours, theirs, aim) in [
+        (ours.cold_name(), Way::InProcess.cold_name(), "<= 0.98; of 2000 small modules <= 1.8"),
+        (ours.step_name(leaf), Way::Cached.step_name(leaf), "<= 1"),
+    ] {
+        if let (Some(wall), Some(cpu)) =
+            (ratio(ours, theirs, |cost| cost.wall), ratio(ours, theirs, |cost| cost.cpu))
+        {
+            println!("{ours} / {theirs}: wall {wall:.3}, cpu {cpu:.3} (aim {aim})");
+        }
     }
+}
+
+fn raw(program: &str, rows: &[Row<'_>]) -> Value {
+    let rows = rows.iter().map(|(name, costs)| {
+        let runs = costs
+            .iter()
+            .map(|(cost, _)| json!({ "wall": cost.wall, "cpu": cost.cpu, "memory_mib": cost.memory }));
+        json!({ "way": name, "runs": runs.collect::<Vec<_>>() })
+    });
+    json!({ "program": program, "rows": rows.collect::<Vec<_>>() })
+}
+
+fn write(file: &Path, figures: &Value) -> Result<()> {
+    fs::write(file, format!("{figures:#}\n")).with_context(|| format!("cannot write {}", file.display()))
 }

@@ -1,14 +1,18 @@
 //! Time and memory of a command with all its descendants, and medians.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read, Seek};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use wait4::Wait4;
 
 use crate::shell::shown;
+
+/// How often memory is looked at.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// What a command cost.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,11 +37,17 @@ pub type Row<'a> = (&'a str, Vec<(Cost, Cost)>);
 
 /// Prints the medians of some ways under a head.
 pub fn print(head: &str, rows: &[Row<'_>]) {
-    println!("\n{head:44} {:>9} {:>9} {:>8} {:>8}", "wall s", "cpu s", "wall x", "cpu x");
+    println!(
+        "\n{head:44} {:>9} {:>9} {:>7} {:>8} {:>8} {:>8}",
+        "wall s", "cpu s", "MiB", "wall x", "cpu x", "MiB x"
+    );
     for (name, costs) in rows {
         let (costs, ratios): (Vec<_>, Vec<_>) = costs.iter().copied().unzip();
         let (cost, ratio) = (median(&costs), median(&ratios));
-        println!("{name:44} {:9.3} {:9.2} {:8.3} {:8.3}", cost.wall, cost.cpu, ratio.wall, ratio.cpu);
+        println!(
+            "{name:44} {:9.3} {:9.2} {:7.0} {:8.3} {:8.3} {:8.3}",
+            cost.wall, cost.cpu, cost.memory, ratio.wall, ratio.cpu, ratio.memory
+        );
     }
 }
 
@@ -56,6 +66,36 @@ pub fn measure(command: &mut Command) -> Result<Cost> {
     let cpu = (used.utime + used.stime).as_secs_f64();
     // Linux counts in KiB; the crate gives bytes.
     Ok(Cost { wall, cpu, memory: used.maxrss as f64 / f64::from(1 << 20) })
+}
+
+/// Runs a command that must succeed and tells the most memory that it and its descendants held together, in MiB, each
+/// page that they share counted once.
+pub fn measure_tree(command: &mut Command) -> Result<f64> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let mut peak: u64 = 0;
+    let status = loop {
+        peak = peak.max(held_by_tree(child.id()));
+        match child.try_wait()? {
+            Some(status) => break status,
+            None => thread::sleep(LOOK),
+        }
+    };
+    ensure!(status.success(), "{status} from {}", shown(command));
+    Ok(peak as f64 / 1024.0)
+}
+
+/// KiB that a process and its descendants hold: their proportional set sizes (proc(5), `smaps_rollup`). A process that
+/// ends meanwhile holds nothing.
+fn held_by_tree(process: u32) -> u64 {
+    let rollup = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
+    let own =
+        rollup.lines().find_map(|line| line.strip_prefix("Pss:")?.trim().strip_suffix(" kB")?.parse().ok());
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let children = tasks.flat_map(|task| {
+        let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        text.split_whitespace().filter_map(|child| child.parse().ok()).collect::<Vec<u32>>()
+    });
+    own.unwrap_or(0) + children.map(held_by_tree).sum::<u64>()
 }
 
 fn text(file: &mut File) -> Result<String> {

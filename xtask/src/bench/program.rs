@@ -1,4 +1,4 @@
-//! The programs that benches link: real ones from `tests/third-party`, and one of many small modules.
+//! The programs that benches link: real ones (see `projects`), and one of many small modules.
 
 use std::fmt::Write;
 use std::fs;
@@ -7,10 +7,12 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::libgit2::{Libgit2, sources_of};
+use crate::project::Project;
+use crate::projects::{self, sources_of};
 use crate::shell;
 
 /// A link to measure: the words of a clang that links, without an output.
+#[derive(Debug, Clone)]
 pub struct Program {
     /// What it is, for the head of a table.
     pub name: String,
@@ -36,16 +38,20 @@ impl Program {
     }
 }
 
-/// libgit2's command-line program, 232 modules of very different sizes.
+/// libgit2's command-line program.
 pub fn libgit2() -> Result<Program> {
-    let program = Libgit2::copy_to(&shell::target().join("bench"))?;
-    program.restore()?;
-    program.configure(&[])?;
-    program.compile()?;
-    let mut words = program.link_words()?;
+    of_project(&projects::libgit2(&projects::bench_directory())?)
+}
+
+/// A project's program, its modules compiled from sources without edits.
+pub fn of_project(project: &Project) -> Result<Program> {
+    project.restore()?;
+    project.configure(&[])?;
+    project.compile()?;
+    let mut words = project.link_words()?;
     let output = words.iter().position(|word| word == "-o").context("the link names its output")?;
     words.drain(output..output + 2);
-    Ok(Program { name: "libgit2's git2".to_owned(), dir: program.build.clone(), words })
+    Ok(Program { name: project.name.to_owned(), dir: project.build.clone(), words })
 }
 
 /// zstd as a shared library, its modules sorted by size with the largest last.
@@ -75,15 +81,16 @@ pub fn zstd() -> Result<Program> {
     Ok(Program { name: "zstd's library, the largest module last".to_owned(), dir, words })
 }
 
-/// A program of `modules` small C modules, each of which imports from the three after it.
-pub fn small(modules: usize) -> Result<Program> {
-    let dir = shell::target().join(format!("bench/small-{modules}"));
+/// A program of `modules` small C modules, each of which imports from the three after it. Each of `loops` takes some four
+/// milliseconds of compiling more.
+pub fn small(modules: usize, loops: usize) -> Result<Program> {
+    let dir = projects::bench_directory().join(format!("small-{modules}-{loops}"));
     fs::create_dir_all(&dir)?;
     let mut missing = Vec::new();
     for number in 0..modules {
         let (source, object) = (dir.join(format!("m{number}.c")), dir.join(format!("m{number}.o")));
         if !object.is_file() {
-            fs::write(&source, small_module(number, modules))?;
+            fs::write(&source, small_module(number, modules, loops))?;
             missing.push(source);
         }
     }
@@ -97,7 +104,22 @@ pub fn small(modules: usize) -> Result<Program> {
     Ok(Program { name: format!("{modules} small modules"), dir, words })
 }
 
-fn small_module(number: usize, modules: usize) -> String {
+/// Writes a module of [`small`] anew, of one loop and with a constant of its own, and compiles it if it differs.
+pub fn edit_small(program: &Program, number: usize, modules: usize, variant: Option<u32>) -> Result<()> {
+    let source = program.dir.join(format!("m{number}.c"));
+    let mut text = small_module(number, modules, 1);
+    if let Some(variant) = variant {
+        let _ = writeln!(text, "unsigned variant{number}(void) {{ return {variant}u; }}");
+    }
+    if fs::read_to_string(&source)? == text {
+        return Ok(());
+    }
+    fs::write(&source, text)?;
+    let mut clang = Command::new("clang-22");
+    shell::quietly(clang.args(["-O2", "-flto=thin", "-c"]).arg(&source).current_dir(&program.dir))
+}
+
+fn small_module(number: usize, modules: usize, loops: usize) -> String {
     let mut text = String::new();
     let next: Vec<usize> = (1..=3).map(|step| number + step).filter(|&next| next < modules).collect();
     for next in &next {
@@ -114,6 +136,12 @@ fn small_module(number: usize, modules: usize) -> String {
         text,
         "int sum{number}(const int *from, int count) {{ int all = {number}; while (count-- > 0) all += from[count] * step{number}(count); return all; }}"
     );
+    for at in 0..loops {
+        let _ = writeln!(
+            text,
+            "int loop{number}_{at}(int *from, int count) {{ int all = {at}; for (int i = 0; i < count; i++) switch (from[i] & 3) {{ case 0: all += from[i] * 3; break; case 1: all ^= table{number}[i & 3]; break; case 2: from[i] = all; break; default: all = from[all & 7]; }} return all; }}"
+        );
+    }
     if number == 0 {
         text.push_str("int main(int argc, char **argv) { (void)argv; return sum0(&argc, 1) & 1; }\n");
     }

@@ -1,0 +1,132 @@
+//! What `bench link` links: a program, how it is edited, and how it is known to work.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, ensure};
+use clap::ValueEnum;
+
+use crate::bench::program::{self, Program};
+use crate::project::{Edit, Project};
+use crate::projects::{self, bench_directory};
+use crate::shell::{output, quietly};
+
+/// The programs, as they are named on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Name {
+    /// libgit2's command-line program, 232 modules.
+    Libgit2,
+    /// leveldb's test of its tables, a small program.
+    Leveldb,
+    /// CMake itself, some 650 modules of C++ and C, from Debian's source package.
+    Cmake,
+    /// 2000 modules of some six milliseconds of compiling each.
+    Small,
+}
+
+const SMALL: usize = 2000;
+
+/// A program that can be edited and tested.
+pub struct Subject {
+    name: Name,
+    /// The program; what ways of linking write lies in its directory.
+    pub program: Program,
+    project: Option<Project>,
+}
+
+impl Subject {
+    /// Has the program's modules be there.
+    pub fn new(name: Name) -> Result<Self> {
+        let dir = bench_directory();
+        let project = match name {
+            Name::Libgit2 => Some(projects::libgit2(&dir)?),
+            Name::Leveldb => Some(projects::leveldb(&dir)?),
+            Name::Cmake => Some(projects::cmake(&dir)?),
+            Name::Small => None,
+        };
+        let program = match &project {
+            Some(project) => program::of_project(project)?,
+            None => program::small(SMALL, 1)?,
+        };
+        Ok(Self { name, program, project })
+    }
+
+    /// Changes the code of one module, which is compiled.
+    pub fn edit(&self, edit: Edit, variant: u32) -> Result<()> {
+        match &self.project {
+            Some(project) => {
+                project.edit(edit, variant)?;
+                project.compile()
+            }
+            // Nothing is imported from the first, and as much as from any other from one in the middle.
+            None => program::edit_small(
+                &self.program,
+                if edit == Edit::Leaf { 0 } else { SMALL / 2 },
+                SMALL,
+                Some(variant),
+            ),
+        }
+    }
+
+    /// Undoes every edit.
+    pub fn restore(&self) -> Result<()> {
+        match &self.project {
+            Some(project) => {
+                project.restore()?;
+                project.compile()
+            }
+            None => [0, SMALL / 2]
+                .into_iter()
+                .try_for_each(|number| program::edit_small(&self.program, number, SMALL, None)),
+        }
+    }
+
+    /// Fails unless the linked program passes the tests that it has.
+    pub fn check(&self, linked: &Path) -> Result<()> {
+        let place = tempfile::tempdir()?;
+        match self.name {
+            Name::Libgit2 => check_git2(linked, place.path()),
+            Name::Leveldb => quietly(
+                Command::new(linked)
+                    .env("TEST_TMPDIR", place.path())
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null()),
+            ),
+            Name::Cmake => check_cmake(linked, place.path()),
+            Name::Small => quietly(&mut Command::new(linked)),
+        }
+    }
+}
+
+/// Stores an object and reads it.
+fn check_git2(git2: &Path, place: &Path) -> Result<()> {
+    let text = "hello from a link\n";
+    quietly(Command::new(git2).args(["init", "--quiet", "."]).current_dir(place).stdout(Stdio::null()))?;
+    fs::write(place.join("file"), text)?;
+    let name = output(Command::new(git2).args(["hash-object", "-w", "file"]).current_dir(place))?;
+    let read = output(Command::new(git2).args(["cat-file", "-p", name.trim()]).current_dir(place))?;
+    ensure!(read == text, "git2 stored something else");
+    Ok(())
+}
+
+/// Tells its version, and configures and builds a project. Its modules are those of its sources.
+fn check_cmake(cmake: &Path, place: &Path) -> Result<()> {
+    let sources = bench_directory().join("cmake/sources");
+    let told = output(Command::new(cmake).arg("--version").env("CMAKE_ROOT", &sources))?;
+    ensure!(told.starts_with("cmake version 3.25.1"), "it tells another version: {told}");
+    fs::write(
+        place.join("CMakeLists.txt"),
+        "cmake_minimum_required(VERSION 3.13)\nproject(p C)\nadd_executable(p p.c)\n",
+    )?;
+    fs::write(place.join("p.c"), "int main(void) { return 0; }\n")?;
+    let build: PathBuf = place.join("build");
+    let cmake = || {
+        let mut command = Command::new(cmake);
+        command.env("CMAKE_ROOT", &sources).stdout(Stdio::null()).current_dir(place);
+        command
+    };
+    quietly(cmake().args(["-S", ".", "-B", "build", "-DCMAKE_C_COMPILER=clang-22"]))?;
+    quietly(cmake().args(["--build", "build"]))?;
+    quietly(&mut Command::new(build.join("p")))
+}

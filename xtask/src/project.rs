@@ -1,0 +1,152 @@
+//! A third-party program that CMake builds with clang 22 and ThinLTO as a user would, and that can be edited.
+//!
+//! Knows nothing of which programs there are (see `projects`) and of how they are linked by distlto.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::shell::{find, output, quietly, run};
+
+/// Which file is edited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edit {
+    /// One that few or no modules import from.
+    Leaf,
+    /// One that many modules import from.
+    Wide,
+}
+
+/// A file of the sources, and a line inside the body of a function in it that occurs once.
+pub type Edited = (&'static str, &'static str);
+
+/// A copy of the sources and a build of them.
+pub struct Project {
+    /// What it is called.
+    pub name: &'static str,
+    /// Where CMake finds it.
+    pub sources: PathBuf,
+    /// The build directory.
+    pub build: PathBuf,
+    /// The program, as ninja names it.
+    pub target: &'static str,
+    /// What CMake is told of this project.
+    pub options: &'static [&'static str],
+    /// Where [`Edit::Leaf`] edits.
+    pub leaf: Edited,
+    /// Where [`Edit::Wide`] edits.
+    pub wide: Edited,
+}
+
+/// How an inserted line begins; nothing else in the sources does.
+const INSERTED: &str = "\t__asm__ volatile(\"\" : : \"r\"(";
+
+impl Project {
+    /// Configures a build with clang 22 and ThinLTO, with `extra` definitions.
+    pub fn configure(&self, extra: &[String]) -> Result<()> {
+        let mut cmake = Command::new("cmake");
+        cmake.args(["-G", "Ninja", "-Wno-dev", "-S"]).arg(&self.sources).arg("-B").arg(&self.build);
+        cmake.args([
+            "-DCMAKE_BUILD_TYPE=Release",
+            "-DCMAKE_C_COMPILER=clang-22",
+            "-DCMAKE_CXX_COMPILER=clang++-22",
+            "-DCMAKE_C_FLAGS=-flto=thin",
+            "-DCMAKE_CXX_FLAGS=-flto=thin",
+            "-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld -flto=thin",
+        ]);
+        for (variable, tool) in [("AR", "llvm-ar-22"), ("RANLIB", "llvm-ranlib-22")] {
+            // CMake takes a relative tool as a file of the build directory.
+            let path =
+                find(tool).with_context(|| format!("{tool} is missing; `cargo xtask setup` installs it"))?;
+            cmake.arg(format!("-DCMAKE_{variable}={}", path.display()));
+        }
+        run(cmake.args(self.options).args(extra).stdout(Stdio::null()))
+    }
+
+    /// The command that links the program, to be run in the build directory.
+    pub fn link_words(&self) -> Result<Vec<String>> {
+        let said = output(self.ninja().args(["-t", "commands", self.target]))?;
+        let last = said.lines().last().with_context(|| format!("ninja knows no link of {}", self.target))?;
+        // CMake writes `: && COMMAND && :` around a link.
+        let command = last.trim_start_matches(": && ").trim_end_matches(" && :");
+        let words = shlex::split(command).context("ninja's command has an open quote")?;
+        let start = words.iter().position(|word| word.contains("clang"));
+        let start = start.with_context(|| format!("{} is not linked by clang", self.target))?;
+        Ok(words[start..].to_vec())
+    }
+
+    /// How long the link took in the last build, in seconds, by ninja's own log.
+    pub fn link_seconds(&self) -> Result<f64> {
+        let log = fs::read_to_string(self.build.join(".ninja_log"))?;
+        let line = log.lines().rfind(|line| line.split('\t').nth(3) == Some(self.target));
+        let line = line.with_context(|| format!("ninja has not linked {}", self.target))?;
+        let mut times = line.split('\t').map(str::parse::<f64>);
+        match (times.next(), times.next()) {
+            (Some(Ok(start)), Some(Ok(end))) => Ok((end - start) / 1000.0),
+            _ => bail!("unexpected line in .ninja_log"),
+        }
+    }
+
+    /// Gives the body of one function another constant, which changes its code and nothing else.
+    pub fn edit(&self, edit: Edit, variant: u32) -> Result<&'static str> {
+        let (file, line) = self.edited(edit);
+        let original = self.original(file)?;
+        ensure!(original.matches(line).count() == 1, "{file} has no line to edit");
+        fs::write(
+            self.sources.join(file),
+            original.replacen(line, &format!("{line}{INSERTED}{variant}u));\n"), 1),
+        )?;
+        Ok(file)
+    }
+
+    /// Undoes every edit.
+    pub fn restore(&self) -> Result<()> {
+        for (file, _) in [self.leaf, self.wide] {
+            let original = self.original(file)?;
+            if fs::read_to_string(self.sources.join(file))? != original {
+                fs::write(self.sources.join(file), original)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn edited(&self, edit: Edit) -> Edited {
+        match edit {
+            Edit::Leaf => self.leaf,
+            Edit::Wide => self.wide,
+        }
+    }
+
+    /// A file without what was inserted.
+    fn original(&self, file: &str) -> Result<String> {
+        let path = self.sources.join(file);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(text.split_inclusive('\n').filter(|line| !line.starts_with(INSERTED)).collect())
+    }
+
+    /// Compiles what has changed, without linking the program.
+    pub fn compile(&self) -> Result<()> {
+        let said = output(self.ninja().args(["-t", "inputs", self.target]))?;
+        let inputs: Vec<_> =
+            said.lines().filter(|path| path.ends_with(".o") || path.ends_with(".a")).collect();
+        quietly(self.ninja().arg("--quiet").args(inputs))
+    }
+
+    fn ninja(&self) -> Command {
+        let mut command = Command::new("ninja");
+        command.arg("-C").arg(&self.build);
+        command
+    }
+}
+
+/// Copies a directory of sources, unless that was done before, so that it can be edited.
+pub fn copy(from: &Path, to: &Path) -> Result<()> {
+    if !to.join("CMakeLists.txt").is_file() {
+        fs::create_dir_all(to.parent().context("a copy has a directory")?)?;
+        quietly(Command::new("cp").arg("-r").arg(from).arg(to))?;
+        quietly(Command::new("chmod").args(["-R", "u+w"]).arg(to))?;
+    }
+    Ok(())
+}
