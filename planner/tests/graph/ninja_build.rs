@@ -85,6 +85,7 @@ fn plan(directory: &Path) -> LinkPlan {
     let mut link = linker.to_vec();
     link.extend(natives.iter().map(String::as_str));
     LinkPlan {
+        by_linker: false,
         version: VERSION,
         output: "out $/pro'g".into(),
         archives: Vec::new(),

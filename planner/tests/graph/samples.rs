@@ -10,6 +10,7 @@ use serde::Deserialize;
 /// One backend compilation with the names that lld and the driver would give its files.
 pub fn module(id: &str, imports: &[&str], own: u64, imported: u64) -> ObjectPlan {
     ObjectPlan {
+        archive: None,
         id: id.into(),
         shard: format!("thin/{id}.thinlto.bc").into(),
         imports: imports.iter().map(Utf8PathBuf::from).collect(),
@@ -49,6 +50,7 @@ pub fn plan() -> LinkPlan {
     b.args.push("-fprofile-use=prof \"x\".profdata".to_owned());
     b.extra_outputs = vec!["native/it's $b|(odd).dwo".into()];
     LinkPlan {
+        by_linker: false,
         version: VERSION,
         output: "out dir/prog".into(),
         archives: vec![ArchivePlan {
