@@ -33,6 +33,8 @@ pub struct Project {
     pub output: String,
     /// Further arguments of the link.
     pub flags: Vec<String>,
+    /// Options of `distlto link`.
+    pub options: Vec<&'static str>,
 }
 
 /// What one link ran.
@@ -48,8 +50,13 @@ impl Project {
     /// Writes and compiles the sources.
     pub fn create(name: &str, sources: &[(&str, &str)]) -> Result<Self> {
         let folder = Folder::create(Toolchain::from_env()?, &format!("behaviour/{name}"))?;
-        let mut project =
-            Self { folder, objects: Vec::new(), output: "program".to_owned(), flags: Vec::new() };
+        let mut project = Self {
+            folder,
+            objects: Vec::new(),
+            output: "program".to_owned(),
+            flags: Vec::new(),
+            options: Vec::new(),
+        };
         for (name, text) in sources {
             project.folder.write(name, text)?;
             project.compile(name)?;
@@ -94,7 +101,13 @@ impl Project {
     /// The same with options of `distlto link`.
     pub fn link_with(&self, options: &[&str]) -> Result<Command> {
         let mut command = Command::new(distlto::binary()?);
-        command.arg("link").args(options).arg("--").args(self.linker_words()?).current_dir(&self.folder.path);
+        command
+            .arg("link")
+            .args(&self.options)
+            .args(options)
+            .arg("--")
+            .args(self.linker_words()?)
+            .current_dir(&self.folder.path);
         Ok(command)
     }
 

@@ -1,4 +1,4 @@
-//! Shards of a first link are kept while its backends run. No backend starts before the thin link has ended well, and
+//! Shards of a first link in two steps are kept while its backends run. No backend starts before the thin link has ended well, and
 //! each reads the shard that lld's own thin link writes, whole: told by the fake clang, which looks at it as it starts.
 
 use std::collections::BTreeMap;
@@ -50,7 +50,9 @@ fn project(name: &str) -> Result<Project> {
         .collect();
     let sources: Vec<(&str, &str)> =
         sources.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    Project::create(name, &sources)
+    let mut project = Project::create(name, &sources)?;
+    project.options = vec!["--two-step"];
+    Ok(project)
 }
 
 /// What the program says when lld links it by itself.

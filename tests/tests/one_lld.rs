@@ -221,6 +221,7 @@ fn a_terminated_link_leaves_nothing_behind() -> Result<()> {
     let slow =
         Misbehaviour { name: "slow", script: "echo half > \"$out\"; echo $$ > tools/running; exec sleep 60" };
     project.misbehave("part.o", slow)?;
+    project.edit("part.c", "x + 1", "x + 2")?;
     let mut link = project.link()?.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let running = project.path("tools/running");
     wait("the backend", || fs::read_to_string(&running).is_ok_and(|text| text.ends_with('\n')))?;

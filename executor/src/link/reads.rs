@@ -27,6 +27,8 @@ use crate::loaded;
 pub struct Reads {
     own: PathBuf,
     files: BTreeMap<PathBuf, FileState>,
+    /// Those of `files` that the line or the linker names, as opposed to programs.
+    inputs: BTreeSet<PathBuf>,
     absent: BTreeSet<PathBuf>,
     programs: BTreeSet<PathBuf>,
     environment: bool,
@@ -144,7 +146,12 @@ impl Reads {
                 Argument::Option(option) => named.extend(may_read(option)),
             }
         }
-        self.files(named.into_iter().filter(|path| path.is_file()));
+        self.inputs(named.into_iter().filter(|path| path.is_file()).collect());
+    }
+
+    fn inputs(&mut self, paths: Vec<PathBuf>) {
+        self.inputs.extend(paths.iter().cloned());
+        self.files(paths);
     }
 
     /// What the driver of a link command read, and the driver itself.
@@ -169,9 +176,9 @@ impl Reads {
         let garbled: HashSet<Word> = self.files.keys().filter_map(|path| with_slashes(path)).collect();
         let files = read.files.iter().filter(|file| !garbled.contains(*file));
         let files: Vec<PathBuf> = files.map(|file| path_of(file)).collect();
-        let found: Vec<_> = files.iter().filter(|path| self.is_new(path)).cloned().collect();
-        self.absent(found.iter().flat_map(|path| search.before(path)));
-        self.files(files);
+        let unnamed: Vec<_> = files.iter().filter(|path| !self.inputs.contains(*path)).cloned().collect();
+        self.absent(unnamed.iter().flat_map(|path| search.before(path)));
+        self.inputs(files);
     }
 
     /// A program that ran, by path or as a name to be found in `PATH`, with the libraries that it loads.
@@ -218,6 +225,11 @@ impl Reads {
             }
             Err(why) => self.doubt(why),
         }
+    }
+
+    /// The files that the line or the linker names and whose states are known.
+    pub(super) fn inputs_read(&self) -> impl Iterator<Item = &Path> {
+        self.inputs.iter().filter(|path| self.files.contains_key(*path)).map(PathBuf::as_path)
     }
 
     /// Something that the link may have read and that cannot be compared: nothing is recorded.

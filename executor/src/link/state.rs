@@ -94,10 +94,10 @@ impl State {
     pub fn open(directory: &str) -> Result<Self, LinkError> {
         let fresh = !Path::new(directory).exists();
         let lock = Lock::take(directory)?;
-        check_places(Path::new(directory))?;
         if lock.after_crash {
             sweep(Path::new(directory))?;
         }
+        check_places(Path::new(directory))?;
         Ok(Self { directory: directory.to_owned(), fresh, lock })
     }
 

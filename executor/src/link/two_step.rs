@@ -58,7 +58,8 @@ impl Session<'_> {
         if let Some(path) = &self.options.save_plan {
             distlto_prepare::write::write_if_changed(path, &distlto_planner::graph::json::to_bytes(&graph))?;
         }
-        let result = self.compile_and_link(&planned, &unkept, &frontends, &graph, &arguments);
+        let records = Records::open(Path::new(self.directory))?;
+        let result = self.compile_and_link(&planned, &unkept, &frontends, &graph, &arguments, &records);
         self.teller.conclude(planned.plan.output.as_str(), Some(&graph), None);
         let (code, linked) = result?;
         if code == 0 {
@@ -69,7 +70,8 @@ impl Session<'_> {
             if !linked {
                 unchanged::touch_all(&outputs)?;
             }
-            unchanged::record(self.directory, self.key, &reads, &outputs, started)?;
+            unchanged::record(self.directory, self.key, &reads, &outputs, started, records.digests())?;
+            records.save()?;
         }
         Ok(Some(code))
     }
@@ -96,9 +98,9 @@ impl Session<'_> {
         frontends: &Frontends,
         graph: &ActionGraph,
         arguments: &[Argument],
+        records: &Records,
     ) -> Result<(u8, bool), LinkError> {
-        let records = Records::open(Path::new(self.directory))?;
-        let keeping = Keeping { graph, unkept, records: &records };
+        let keeping = Keeping { graph, unkept, records };
         let wanted = keeping.out_of_date()?;
         let result = std::thread::scope(|scope| {
             let kept = scope.spawn(|| keeping.finish(&planned.plan, self.cancel));

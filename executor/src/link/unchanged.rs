@@ -1,15 +1,18 @@
-//! Whether a link has anything to do at all, answered from file states alone: no tool is run, no content is compared.
+//! Whether a link has anything to do at all, answered from file states: no tool is run, and the content of a file is
+//! compared only if its state differs.
 //!
 //! A successful link records the state of every file it read and of those it wrote. The next run of the same command
-//! with all of them untouched is done. Any doubt (a file changed while the link ran, one that cannot be looked at)
-//! means that contents are compared instead. Outputs of a link that had nothing to do become newer than its inputs, or
+//! with all of them as they were is done. Any doubt (a file changed while the link ran, one that cannot be looked at)
+//! means that the link is done. Outputs of a link that had nothing to do become newer than its inputs, or
 //! a build system that goes by times would ask for the link for ever.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use camino::Utf8Path;
+use distlto_planner::digests::FileDigests;
 use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, remove, write_if_changed};
 use rayon::prelude::*;
@@ -21,7 +24,7 @@ use super::reads::{Outputs, Reads};
 use super::state::Key;
 use crate::variables;
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What a link read.
 #[derive(Serialize, Deserialize)]
@@ -31,6 +34,8 @@ struct Record {
     /// Of the whole environment, where a program ran that may depend on any of it.
     environment: Option<String>,
     files: Vec<FileState>,
+    /// What inputs held, so that one that was only touched is known.
+    contents: BTreeMap<PathBuf, String>,
     absent: Vec<PathBuf>,
 }
 
@@ -53,15 +58,66 @@ fn read<T: for<'de> Deserialize<'de>>(place: &Path) -> Option<T> {
     serde_json::from_slice(&regular::read(place).ok()?).ok()
 }
 
-/// Whether the last link in this directory was the same and nothing it read or wrote has changed.
+/// Whether the last link in this directory was the same and nothing it read or wrote has changed. An input that has
+/// become another file, or was touched, counts as unchanged while it holds what it held.
 pub fn is_unchanged(directory: &str, key: &Key) -> bool {
-    let hold = |files: &[FileState]| files.par_iter().with_min_len(64).all(FileState::holds);
     let Some(written) = read::<Written>(&written_place(directory)) else { return false };
-    written.version == VERSION && hold(&written.files) && reads_hold(directory, key)
+    let hold = written.files.par_iter().with_min_len(64).all(FileState::holds);
+    let Some(record) = read::<Record>(&record_place(directory)) else { return false };
+    if written.version != VERSION || !hold || !record.is_of(key) {
+        return false;
+    }
+    let other: Vec<&FileState> =
+        record.files.par_iter().with_min_len(64).filter(|file| !file.holds()).collect();
+    let same = |file: &&FileState| {
+        record
+            .contents
+            .get(file.path())
+            .is_some_and(|content| content_of(file.path()).as_ref() == Some(content))
+    };
+    let unchanged = other.par_iter().all(same);
+    if unchanged && !other.is_empty() {
+        // The next run need not read them again; if this is not kept, it does.
+        let _ = record.with_present_states().write(directory);
+    }
+    unchanged
 }
 
-fn reads_hold(directory: &str, key: &Key) -> bool {
-    holds_besides(directory, key, &HashSet::new())
+/// What a file holds, if it is one.
+fn content_of(path: &Path) -> Option<String> {
+    let path = Utf8Path::from_path(path).filter(|path| path.is_file())?;
+    FileDigests::new(Path::new("")).digest(path).ok().map(|digest| digest.to_string())
+}
+
+impl Record {
+    /// Whether it is of the same command, run in the same way, and what was looked for in vain is not there.
+    fn is_of(&self, key: &Key) -> bool {
+        let environment = |known: &String| *known == variables::environment().to_string();
+        self.version == VERSION
+            && self.key == key.to_string()
+            && self.environment.as_ref().is_none_or(environment)
+            && self.absent.par_iter().with_min_len(64).all(|path| !path.exists())
+    }
+
+    /// With the states of files as they are, where a later change would show.
+    fn with_present_states(mut self) -> Self {
+        let now = SystemTime::now();
+        for file in &mut self.files {
+            if let Some(present) = FileState::of(file.path()).filter(|present| present.is_older_than(now)) {
+                *file = present;
+            }
+        }
+        self
+    }
+
+    fn write(&self, directory: &str) -> Result<(), IoError> {
+        let place = record_place(directory);
+        match serde_json::to_vec(self) {
+            Ok(text) => write_if_changed(&place, &text).map(drop),
+            // A path has no JSON form.
+            Err(_) => remove(&place),
+        }
+    }
 }
 
 /// Whether the last link in this directory was the same, and nothing has changed of what it read besides files that are
@@ -75,11 +131,7 @@ pub fn is_unchanged_besides(directory: &str, key: &Key, compared: &HashSet<&Path
 fn holds_besides(directory: &str, key: &Key, compared: &HashSet<&Path>) -> bool {
     let Some(record) = read::<Record>(&record_place(directory)) else { return false };
     let holds = |file: &FileState| compared.contains(file.path()) || file.holds();
-    record.version == VERSION
-        && record.key == key.to_string()
-        && record.environment.is_none_or(|environment| environment == variables::environment().to_string())
-        && record.files.par_iter().with_min_len(64).all(holds)
-        && record.absent.par_iter().with_min_len(64).all(|path| !path.exists())
+    record.is_of(key) && record.files.par_iter().with_min_len(64).all(holds)
 }
 
 /// Has the outputs of the last link in this directory become newer than whatever asked for it again, as the linker's
@@ -132,19 +184,31 @@ pub fn record(
     reads: &Reads,
     outputs: &Outputs,
     started: SystemTime,
+    digests: &FileDigests,
 ) -> Result<(), IoError> {
-    let place = record_place(directory);
     let environment = reads.environment_matters().then(|| variables::environment().to_string());
-    let record = reads.settled(started).map(|(files, absent)| Record {
-        version: VERSION,
-        key: key.to_string(),
-        environment,
-        files,
-        absent,
-    });
-    match record.and_then(|record| serde_json::to_vec(&record).ok()) {
-        Some(text) => write_if_changed(&place, &text).map(drop)?,
-        None => remove(&place)?,
+    match reads.settled(started) {
+        Some((files, absent)) => {
+            let record = Record {
+                version: VERSION,
+                key: key.to_string(),
+                environment,
+                contents: contents(reads.inputs_read(), digests),
+                files,
+                absent,
+            };
+            record.write(directory)?;
+        }
+        None => remove(&record_place(directory))?,
     }
     write_states(directory, outputs.files().iter().map(PathBuf::as_path))
+}
+
+/// What files hold. One that cannot be read is compared by its state alone.
+fn contents<'p>(inputs: impl Iterator<Item = &'p Path>, digests: &FileDigests) -> BTreeMap<PathBuf, String> {
+    let paths: Vec<&Utf8Path> = inputs.filter_map(Utf8Path::from_path).collect();
+    let found = digests.digest_all(&paths).into_iter().zip(paths);
+    let found =
+        found.filter_map(|(digest, path)| Some((path.as_std_path().to_owned(), digest.ok()?.to_string())));
+    found.collect()
 }

@@ -17,8 +17,8 @@ use distlto_prepare::write::{IoError, remove};
 
 /// The first argument of the program that lld starts; the state directory follows in the same word.
 const ARGUMENT: &str = "--distlto-hand-over=";
-/// The socket in the state directory.
-const SOCKET: &str = "hand-over";
+/// The socket in the state directory; a temporary, so that what a killed run leaves is swept.
+const SOCKET: &str = ".distlto-tmp-hand-over";
 /// The longest name of a job file that is taken.
 const LONGEST: usize = 1 << 16;
 
@@ -121,6 +121,7 @@ fn at_socket<T>(state: &Path, body: impl FnOnce(&Path) -> io::Result<T>) -> io::
 #[cfg(test)]
 mod tests {
     use super::*;
+    use distlto_prepare::write::TEMPORARY_PREFIX;
 
     #[test]
     fn a_job_file_goes_over_and_a_code_comes_back() {
@@ -139,5 +140,6 @@ mod tests {
         drop(here);
         assert_eq!(std::fs::read_dir(&state).expect("a directory").count(), 0);
         assert_eq!(serve(["distlto".into(), "link".into()].into_iter()), None);
+        assert!(SOCKET.starts_with(TEMPORARY_PREFIX));
     }
 }

@@ -55,11 +55,11 @@ pub fn leave(
     }
     keep::plan(session.directory, &plan)?;
     record(&graph, records)?;
-    records.save()?;
     sweep_objects(session.directory, &objects)?;
     line_cache::save(session.directory, session.key, session.link, Some(true))?;
     let (reads, outputs) = reads(before, link, line)?;
-    unchanged::record(session.directory, session.key, &reads, &outputs, started)?;
+    unchanged::record(session.directory, session.key, &reads, &outputs, started, records.digests())?;
+    records.save()?;
     session.summarise(&plan, ran.modules.iter().filter(|module| module.ran).count());
     Ok(())
 }
