@@ -36,6 +36,7 @@ pub mod response;
 pub mod rewrite;
 pub mod runner;
 pub mod scratch;
+mod script_objects;
 pub mod search;
 pub mod shard;
 pub mod state;
