@@ -215,8 +215,8 @@ pub fn resolve(arguments: &[Argument], places: Places<'_>) -> Result<Inputs, Inp
         requests: Vec::new(),
         once: Once::of(&parts, &looked_at),
     };
-    for (part, looked) in parts.into_iter().zip(looked_at) {
-        builder.add(part, looked)?;
+    for (at, (part, looked)) in parts.into_iter().zip(looked_at).enumerate() {
+        builder.add(at, part, looked)?;
     }
     builder.finish()
 }
@@ -282,7 +282,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn add(&mut self, part: Part, looked: Looked) -> Result<(), InputError> {
+    fn add(&mut self, at: usize, part: Part, looked: Looked) -> Result<(), InputError> {
         let mut named = match part {
             Part::Option(option) => {
                 self.inputs.words.extend_from_slice(&option.words);
@@ -298,7 +298,7 @@ impl Builder<'_> {
             Looked::Archive { .. } => named.in_lib || !named.whole_archive,
             _ => named.in_lib,
         };
-        if lazy && !matches!(looked, Looked::Other(_)) && !self.once.takes_lazy(&named.path) {
+        if lazy && !matches!(looked, Looked::Other(_)) && !self.once.takes_lazy(at, &named.path) {
             return Ok(());
         }
         let slot = match looked {
@@ -312,7 +312,7 @@ impl Builder<'_> {
             }
             Looked::Archive { thin } => {
                 let path = plain.unwrap_or_else(|| lossy(named.path.as_os_str().as_bytes()));
-                Slot::Archive { index: self.archive(path, named.path, thin), lazy }
+                Slot::Archive { index: self.archive(path, named.path, thin, lazy), lazy }
             }
         };
         self.inputs.slots.push(slot);
@@ -351,8 +351,13 @@ impl Builder<'_> {
     }
 
     /// The index of an archive that is to be unpacked; `path` is its name in the plan.
-    fn archive(&mut self, path: String, archive: PathBuf, thin: bool) -> usize {
-        let directory = format!("{}/members/{}", self.places.state, escape_path(path.as_bytes()));
+    fn archive(&mut self, path: String, archive: PathBuf, thin: bool, lazy: bool) -> usize {
+        let escaped = escape_path(path.as_bytes());
+        let mut directory = format!("{}/members/{escaped}", self.places.state);
+        // Members that were named lazily are other files, since both can be loaded.
+        if !lazy && self.named_lazily(&directory) {
+            directory = format!("{}/members/%whole/{escaped}", self.places.state);
+        }
         // A whole archive may be named twice; the linker then says what it thinks of that.
         if let Some(index) = self.requests.iter().position(|request| request.directory == directory) {
             return index;
@@ -361,6 +366,14 @@ impl Builder<'_> {
         let (sources, members) = (Vec::new(), Vec::new());
         self.inputs.archives.push(UnpackedArchive { path, directory, sources, members });
         self.requests.len() - 1
+    }
+
+    /// Whether the archive in this directory has been named so that only symbols load its members.
+    fn named_lazily(&self, directory: &str) -> bool {
+        self.inputs.slots.iter().any(|slot| match slot {
+            Slot::Archive { index, lazy } => *lazy && self.requests[*index].directory == directory,
+            _ => false,
+        })
     }
 
     fn finish(mut self) -> Result<Inputs, InputError> {
