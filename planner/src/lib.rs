@@ -11,6 +11,7 @@ pub mod driver;
 pub mod dtlto;
 pub mod elf;
 pub mod emit;
+mod exclude_libs;
 pub mod fates;
 pub mod final_line;
 pub mod first_words;

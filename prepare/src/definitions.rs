@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use object::elf::{self, FileHeader32, FileHeader64, SHF_EXCLUDE, SHT_SYMTAB};
 use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym, SymbolTable};
-use object::{Endian, Endianness, FileKind, SectionIndex, SymbolIndex};
+use object::{Endian, Endianness, FileKind, Object, ObjectKind, ObjectSymbol, SectionIndex, SymbolIndex};
 
 /// Names of an object, by how definitions of them compete with those of other files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,6 +35,16 @@ pub fn definitions(bytes: &[u8]) -> Definitions {
         _ => return Definitions::default(),
     };
     found.unwrap_or_default()
+}
+
+/// The names that a shared library wants of whoever loads it; of any other file none.
+pub fn references(bytes: &[u8]) -> HashSet<Vec<u8>> {
+    let Ok(file) = object::File::parse(bytes) else { return HashSet::new() };
+    if file.kind() != ObjectKind::Dynamic {
+        return HashSet::new();
+    }
+    let wanted = file.dynamic_symbols().filter(|symbol| symbol.is_undefined());
+    wanted.filter_map(|symbol| Some(symbol.name_bytes().ok()?.to_vec())).collect()
 }
 
 /// An ELF object without some of its definitions, as a linker takes it where another file has them: what defined a symbol

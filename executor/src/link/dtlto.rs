@@ -274,9 +274,7 @@ impl Link<'_> {
             if let Some(start) = asked {
                 session.teller.phase(Phase { name: "final link", start, end: Some(Instant::now()) });
             }
-            if messages.tell_of_a_lost_archive() {
-                unable = Some("the linker loses archives that a linker script names".to_owned());
-            }
+            unable = unable.or_else(|| messages.defect().map(str::to_owned));
             if unable.is_none() {
                 messages.release();
             }

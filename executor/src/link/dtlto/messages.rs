@@ -1,6 +1,6 @@
 //! What the linker prints on standard error, held back until it is known that this link is the one that counts.
 //!
-//! lld 22 loses the path of an archive that a linker script names, and fails in words that no user can do anything with;
+//! lld 22 fails at some links when it has a distributor, and not without one, in words that no user can do anything with;
 //! such a link is done in two steps. From the moment at which backends are asked for, everything is passed on as it
 //! comes. Knows nothing of links.
 
@@ -8,8 +8,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::link::show;
 
-/// What lld 22 says of an archive whose path it has lost.
-const LOST_ARCHIVE: &[u8] = b"Failed to get file size from archive";
+/// What lld 22 says where its DTLTO is at fault, and what that is.
+const DEFECTS: [(&[u8], &str); 2] = [
+    (b"Failed to get file size from archive", "the linker loses archives that a linker script names"),
+    // Members of a thin archive are called by the object's path.
+    (
+        b"Expected at most one ThinLTO module per bitcode file",
+        "the linker cannot tell two members of thin archives apart that are one file",
+    ),
+];
 
 /// The linker's standard error.
 pub struct Messages(Mutex<Option<Vec<u8>>>);
@@ -39,9 +46,12 @@ impl Messages {
         }
     }
 
-    /// Whether the linker has failed since it lost the path of an archive.
-    pub fn tell_of_a_lost_archive(&self) -> bool {
+    /// Why the linker has failed, if that is a defect of its DTLTO.
+    pub fn defect(&self) -> Option<&'static str> {
         let held = self.held();
-        held.as_deref().is_some_and(|held| held.windows(LOST_ARCHIVE.len()).any(|part| part == LOST_ARCHIVE))
+        let said = |text: &[u8]| {
+            held.as_deref().is_some_and(|held| held.windows(text.len()).any(|part| part == text))
+        };
+        DEFECTS.iter().find(|(text, _)| said(text)).map(|(_, defect)| *defect)
     }
 }
