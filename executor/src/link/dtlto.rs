@@ -252,8 +252,9 @@ impl Link<'_> {
                 session.teller.had_phase("thin link", begun);
                 sweep::note(session, &request.job_file)?;
                 let jobs = backends.read(&request.job_file);
-                if let Some(odd) = jobs.as_ref().ok().and_then(|jobs| jobs.odd_name()) {
-                    unable = Some(cannot_spell(odd));
+                let odd = jobs.as_ref().ok().and_then(|jobs| jobs.odd_name()).map(cannot_spell);
+                if let Some(reason) = odd.or_else(|| messages.defect().map(str::to_owned)) {
+                    unable = Some(reason);
                     request.answer(1);
                     continue;
                 }
