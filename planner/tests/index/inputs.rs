@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use crate::link::{Folder, Linked, command_of, plan_of, returning};
+use crate::link::{Folder, Linked, command_of, plan_of, returning, succeed};
 
 /// `a.o` and `b.o`, called by `main.o`, and `unused.o`.
 fn two() -> Folder {
@@ -183,6 +184,43 @@ fn a_linker_script_that_names_an_archive_is_refused() {
         .expect_err("no backend can open an archive's member");
     let text = error.to_string();
     assert!(text.contains("lib.a(a.o at ") && text.contains("which the link line does not name"), "{text}");
+}
+
+#[test]
+fn an_excluded_archive_is_refused_where_a_shared_library_wants_its_symbols() {
+    let folder = two();
+    folder.archive("rcs", "lib.a", &["a.o"]);
+    for (library, wanted) in [("a", "a"), ("other", "other")] {
+        let object = format!("wants_{library}.o");
+        folder.compile(
+            &object,
+            &format!("int {wanted}(void); int f(void) {{ return {wanted}(); }}"),
+            &["-fPIC"],
+        );
+        let output = format!("lib{library}.so");
+        succeed(Command::new("ld.lld-22").args(["-shared", &object, "-o", &output]));
+    }
+    let line = |library| {
+        ["main.o", "b.o", "lib.a", "-Wl,--exclude-libs=lib.a", "-Wl,--allow-shlib-undefined", library]
+    };
+    assert_eq!(Linked::of(&line("./libother.so")).ids().len(), 3);
+    let plan = |words: &[&str]| plan_of(&command_of("prog", words), "prog.distlto", None);
+    let wanted = plan(&line("./liba.so")).expect_err("lld would hide what the library wants").to_string();
+    assert!(wanted.contains("--exclude-libs=lib.a names lib.a"), "{wanted}");
+    let exported = plan(&line("-Wl,--export-dynamic")).expect_err("it would be exported").to_string();
+    assert_eq!(exported, wanted);
+}
+
+#[test]
+fn objects_of_a_script_are_given_one_by_one() {
+    let folder = two();
+    folder.compile("a.o", &returning("a", 1), &[]);
+    fs::write(folder.path().join("script.ld"), "INPUT(a.o)\n").expect("writing a script");
+    let linked = Linked::of(&["main.o", "b.o", "script.ld"]);
+    assert_eq!(linked.words(), "a.o §objects/main.o.o §objects/b.o.o");
+    fs::write(folder.path().join("script.ld"), "x = 1; INPUT(a.o)\n").expect("writing a script");
+    let linked = Linked::of(&["main.o", "b.o", "script.ld"]);
+    assert_eq!(linked.words(), "script.ld §objects/main.o.o §objects/b.o.o");
 }
 
 #[test]
