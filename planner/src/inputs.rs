@@ -30,7 +30,7 @@ use crate::module::Module;
 use crate::words::lossy;
 use line::{Named, Part, name_parts, refuse};
 use look::{Looked, look, read_module, sources_of};
-use once::Once;
+use once::{Lazy, Once};
 
 /// Why inputs could not be taken.
 #[derive(Debug, Error, Diagnostic)]
@@ -298,7 +298,11 @@ impl Builder<'_> {
             Looked::Archive { .. } => named.in_lib || !named.whole_archive,
             _ => named.in_lib,
         };
-        if lazy && !matches!(looked, Looked::Other(_)) && !self.once.takes_lazy(at, &named.path) {
+        let mention = match looked {
+            Looked::Module { .. } | Looked::Archive { .. } if lazy => self.once.lazy(at, &named.path),
+            _ => Lazy::Alone,
+        };
+        if mention == Lazy::Empty {
             return Ok(());
         }
         let slot = match looked {
@@ -307,12 +311,15 @@ impl Builder<'_> {
                 Slot::Other { input: OtherInput { words: named.words, path, native }, lazy }
             }
             Looked::Module { module, bitcode } => {
-                let id = self.module_id(&named.path, plain, bitcode)?;
+                let id = match plain {
+                    None if mention == Lazy::Apart => self.aliases.link(&named.path)?,
+                    plain => self.module_id(&named.path, plain, bitcode)?,
+                };
                 Slot::Module { input: ModuleInput { id, module: *module }, lazy }
             }
             Looked::Archive { thin } => {
                 let path = plain.unwrap_or_else(|| lossy(named.path.as_os_str().as_bytes()));
-                Slot::Archive { index: self.archive(path, named.path, thin, lazy), lazy }
+                Slot::Archive { index: self.archive(path, named.path, thin, mention), lazy }
             }
         };
         self.inputs.slots.push(slot);
@@ -351,13 +358,10 @@ impl Builder<'_> {
     }
 
     /// The index of an archive that is to be unpacked; `path` is its name in the plan.
-    fn archive(&mut self, path: String, archive: PathBuf, thin: bool, lazy: bool) -> usize {
-        let escaped = escape_path(path.as_bytes());
-        let mut directory = format!("{}/members/{escaped}", self.places.state);
-        // Members that were named lazily are other files, since both can be loaded.
-        if !lazy && self.named_lazily(&directory) {
-            directory = format!("{}/members/%whole/{escaped}", self.places.state);
-        }
+    fn archive(&mut self, path: String, archive: PathBuf, thin: bool, mention: Lazy) -> usize {
+        // `%lazy` is the encoding of no name.
+        let members = if mention == Lazy::Apart { "members/%lazy" } else { "members" };
+        let directory = format!("{}/{members}/{}", self.places.state, escape_path(path.as_bytes()));
         // A whole archive may be named twice; the linker then says what it thinks of that.
         if let Some(index) = self.requests.iter().position(|request| request.directory == directory) {
             return index;
@@ -366,14 +370,6 @@ impl Builder<'_> {
         let (sources, members) = (Vec::new(), Vec::new());
         self.inputs.archives.push(UnpackedArchive { path, directory, sources, members });
         self.requests.len() - 1
-    }
-
-    /// Whether the archive in this directory has been named so that only symbols load its members.
-    fn named_lazily(&self, directory: &str) -> bool {
-        self.inputs.slots.iter().any(|slot| match slot {
-            Slot::Archive { index, lazy } => *lazy && self.requests[*index].directory == directory,
-            _ => false,
-        })
     }
 
     fn finish(mut self) -> Result<Inputs, InputError> {

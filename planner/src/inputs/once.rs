@@ -10,6 +10,17 @@ use rayon::prelude::*;
 use super::line::Part;
 use super::look::Looked;
 
+/// What a lazy mention of a file can bring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lazy {
+    /// Nothing.
+    Empty,
+    /// The file.
+    Alone,
+    /// The file, which another mention loads as well.
+    Apart,
+}
+
 /// Which inputs are given more than once. A file that is loaded in any case makes every later lazy mention of it
 /// empty, and of several lazy mentions only the first can be loaded; a second one would only overwrite the first
 /// one's shard with a stub (LLVM names shards by path, and two spellings can be one path). A lazy mention that stands
@@ -41,8 +52,8 @@ impl Once {
         Self { loaded, identities: None, lazy: HashSet::new() }
     }
 
-    /// Whether a lazy mention of this file, which is the part of the line with this number, can still bring something.
-    pub fn takes_lazy(&mut self, at: usize, path: &Path) -> bool {
+    /// What becomes of a lazy mention of this file, which is the part of the line with this number.
+    pub fn lazy(&mut self, at: usize, path: &Path) -> Lazy {
         let loaded = &self.loaded;
         let identities = self.identities.get_or_insert_with(|| {
             // Of several places the first stays.
@@ -55,7 +66,14 @@ impl Once {
                 .collect()
         });
         let identity = identity(path);
-        identities.get(&identity).is_none_or(|first| at < *first) && self.lazy.insert(identity)
+        let loaded = identities.get(&identity).copied();
+        if loaded.is_some_and(|first| first < at) || !self.lazy.insert(identity) {
+            Lazy::Empty
+        } else if loaded.is_some() {
+            Lazy::Apart
+        } else {
+            Lazy::Alone
+        }
     }
 }
 

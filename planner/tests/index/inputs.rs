@@ -64,13 +64,16 @@ fn lazy_objects() {
 #[test]
 fn one_file_given_as_loaded_and_as_lazy() {
     let _folder = two();
-    for inputs in [
-        ["a.o", "main.o", "b.o", "-Wl,--start-lib", "./a.o", "-Wl,--end-lib"],
-        ["-Wl,--start-lib", "./a.o", "-Wl,--end-lib", "a.o", "main.o", "b.o"],
-    ] {
-        let linked = Linked::of(&inputs);
-        assert_eq!(linked.words(), "§objects/a.o.o §objects/main.o.o §objects/b.o.o");
-    }
+    let behind = ["a.o", "main.o", "b.o", "-Wl,--start-lib", "./a.o", "-Wl,--end-lib"];
+    assert_eq!(Linked::of(&behind).words(), "§objects/a.o.o §objects/main.o.o §objects/b.o.o");
+    let before = ["-Wl,--start-lib", "./a.o", "-Wl,--end-lib", "a.o", "main.o", "b.o"];
+    assert_eq!(
+        Linked::of(&before).words(),
+        "§objects/a.o.o §objects/main.o.o §objects/b.o.o --start-lib §inputs/%2E/a.o --end-lib"
+    );
+    let needed = ["main.o", "-Wl,--start-lib", "a.o", "-Wl,--end-lib", "a.o", "b.o"];
+    let error = plan_of(&command_of("prog", &needed), "prog.distlto", None).expect_err("it is loaded twice");
+    assert!(error.to_string().contains("the thin link failed"), "{error}");
     let lazy = ["-Wl,--start-lib", "a.o", "./a.o", "-Wl,--end-lib"];
     let linked = Linked::of(&[&["main.o", "b.o"][..], &lazy].concat());
     assert_eq!(linked.ids(), ["main.o", "b.o", "a.o"]);
@@ -140,9 +143,9 @@ fn loaded_members_of_native_archives_are_excerpts() {
     assert!(!Path::new(place).exists());
 }
 
-/// A weak definition of a module's that was loaded first beats a native one, also where native objects come first.
+/// A weak definition of a module's that was loaded first beats a native one, though native objects come first.
 #[test]
-fn a_native_object_stays_behind_a_module_that_it_competes_with() {
+fn a_native_object_is_given_without_what_a_module_defines_first() {
     let folder = two();
     let weak = |function: &str, value: u32| {
         format!(
@@ -154,7 +157,7 @@ fn a_native_object_stays_behind_a_module_that_it_competes_with() {
     folder.compile("b.o", &weak("b", 2), &[]);
     folder.compile("unused.o", &returning("unused", 3), &[]);
     let linked = Linked::of(&["unused.o", "main.o", "a.o", "b.o"]);
-    assert_eq!(linked.words(), "unused.o §objects/main.o.o §objects/a.o.o b.o");
+    assert_eq!(linked.words(), "unused.o §loaded/b.o/1/b.o §objects/main.o.o §objects/a.o.o");
     let linked = Linked::of(&["unused.o", "main.o", "b.o", "a.o"]);
     assert_eq!(linked.words(), "unused.o b.o §objects/main.o.o §objects/a.o.o");
 }
