@@ -55,24 +55,49 @@ impl Backends {
         self.by_path.values().map(Vec::len).sum()
     }
 
-    /// The names of those that are not among others, for a way of linking; one for each member of that name.
-    pub fn unlike(&self, before: &Self, way: Way) -> Vec<String> {
-        let (shards, before) = match way.exact {
-            true => (&self.by_hash, &before.by_hash),
-            false => (&self.by_path, &before.by_path),
-        };
-        let mut names = Vec::new();
-        for (name, texts) in shards {
-            let mut left = before.get(name).cloned().unwrap_or_default();
-            for text in texts {
-                match left.iter().position(|other| other == text) {
-                    Some(at) => drop(left.swap_remove(at)),
-                    None => names.push(name.clone()),
-                }
+    /// Those that have to run after others, and those that may, by name; one for each member of that name. One lld runs
+    /// backends by content, and may or may not run one whose modules are only called otherwise.
+    pub fn unlike(&self, before: &Self, way: Way) -> Unlike {
+        let may = unlike(&self.by_path, &before.by_path);
+        let must = if way.exact { unlike(&self.by_hash, &before.by_hash) } else { may.clone() };
+        Unlike { must, may }
+    }
+}
+
+/// Backends by what has changed of them.
+#[derive(Debug)]
+pub struct Unlike {
+    /// What they read.
+    pub must: Vec<String>,
+    /// The names of it, or what they read.
+    pub may: Vec<String>,
+}
+
+impl Unlike {
+    /// Whether these are all that have to run, and no others than may.
+    pub fn fits(&self, ran: &[String]) -> bool {
+        within(&self.must, ran) && within(ran, &self.may)
+    }
+}
+
+fn within(some: &[String], all: &[String]) -> bool {
+    let count = |list: &[String], name| list.iter().filter(|other| *other == name).count();
+    some.iter().all(|name| count(some, name) <= count(all, name))
+}
+
+/// The names of shards that are not among others.
+fn unlike(shards: &Shards, before: &Shards) -> Vec<String> {
+    let mut names = Vec::new();
+    for (name, texts) in shards {
+        let mut left = before.get(name).cloned().unwrap_or_default();
+        for text in texts {
+            match left.iter().position(|other| other == text) {
+                Some(at) => drop(left.swap_remove(at)),
+                None => names.push(name.clone()),
             }
         }
-        names
     }
+    names
 }
 
 /// What a shard says.
