@@ -63,7 +63,7 @@ pub struct LinkArgs {
     /// How the backends are run.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Write the action graph as JSON to this file
+    /// Write the action graph as JSON to this file, and link in the two steps that it has
     #[arg(long, value_name = "FILE")]
     pub save_plan: Option<PathBuf>,
     /// Compile with this clang instead of the one that the link command names or implies
@@ -109,7 +109,7 @@ impl LinkArgs {
             backend_args: self.backend_args.clone(),
             state: self.state.clone(),
             store: self.store.clone(),
-            two_step: self.two_step,
+            two_step: self.two_step || self.save_plan.is_some(),
         }
     }
 }

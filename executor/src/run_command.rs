@@ -68,7 +68,7 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     let jobserver = jobserver_from_env();
     // The folder of many states; --state is that of this graph alone.
     let input = Input::find(&args.graph, std::env::var(VARIABLE).ok().as_deref())?;
-    let mut graph = input.read()?;
+    let mut graph = input.read_to_run()?;
     let directory = args.state.clone().unwrap_or_else(|| input.run_state());
     let _held = State::open(&directory)?;
     let spawner = args.run.spawner();

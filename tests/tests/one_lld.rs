@@ -125,6 +125,31 @@ fn members_are_known_by_content_wherever_they_are() -> Result<()> {
     Ok(())
 }
 
+/// Its plan is there to look at: what would run, and what imports what. To run it takes another one.
+#[test]
+fn the_plan_of_a_link_by_lld_is_shown_and_not_run() -> Result<()> {
+    let folder = mixed("plan")?;
+    succeed(&mut link_mixed(&folder, &[], &["-o", "program"])?)?;
+    let ask = |words: &[&str]| -> Result<Command> {
+        let mut command = Command::new(distlto::binary()?);
+        command.args(words).current_dir(&folder.path);
+        Ok(command)
+    };
+    let said =
+        |words: &[&str]| -> Result<String> { Ok(String::from_utf8(succeed(&mut ask(words)?)?.stdout)?) };
+    let summary = said(&["plan", "program.distlto"])?;
+    ensure!(summary.contains("modules        6"), "{summary}");
+    let would_run = said(&["plan", "--dry-run", "program.distlto"])?;
+    ensure!(would_run.contains("0 of 8 actions would run"), "{would_run}");
+    let graph = said(&["plan", "--dot", "-", "program.distlto"])?;
+    ensure!(graph.contains("libregular.a(helper.o)"), "{graph}");
+    for words in [&["plan", "--ninja", "build.ninja", "program.distlto"][..], &["run", "program.distlto"]] {
+        let (code, said) = fail(&mut ask(words)?)?;
+        ensure!(code == 2 && said.contains("distlto-index"), "exit code {code}:\n{said}");
+    }
+    Ok(())
+}
+
 /// lld cannot spell such names for a distributor.
 #[test]
 fn a_member_with_an_odd_name_is_linked_in_two_steps() -> Result<()> {

@@ -192,8 +192,8 @@ impl Link<'_> {
         if code == 0 {
             line.commit(true, ran.modules.iter().any(|module| module.ran))?;
         }
-        leaves::leave(self, &line, &records, &ran, linked.reads, code)?;
-        session.teller.conclude(&line.output.to_string_lossy(), Some(&ran.graph), None);
+        let graph = leaves::leave(self, &line, &records, &ran, linked.reads, code)?;
+        session.teller.conclude(&line.output.to_string_lossy(), graph.as_ref(), None);
         Ok(End::Done(super::End::Code(code)))
     }
 
@@ -227,8 +227,8 @@ impl Link<'_> {
                 let finished = process::run_through(&command, spawner, session.cancel, GRACE, &|text| {
                     messages.take(text)
                 });
-                // Nobody is left to take what backends make.
-                if waits.load(Ordering::SeqCst) {
+                // Nobody is left to take what backends make. A second call would kill those that were asked to end.
+                if waits.load(Ordering::SeqCst) && !session.cancel.is_cancelled() {
                     session.cancel.cancel(None);
                 }
                 finished

@@ -91,8 +91,6 @@ pub struct Ran {
     /// For the linker: 0 when all objects are in their places.
     pub code: u8,
     pub modules: Vec<Module>,
-    /// The actions that ran.
-    pub graph: ActionGraph,
 }
 
 /// All that running backends takes.
@@ -122,7 +120,7 @@ impl Backends<'_> {
             modules[number].object = object;
             modules[number].ran = true;
         }
-        Ok(Ran { code, modules, graph })
+        Ok(Ran { code, modules })
     }
 
     fn modules(&self, file: &JobFile, process: Option<u32>) -> Vec<Module> {
