@@ -117,20 +117,16 @@ fn reads(before: Reads, link: &Link<'_>, line: &Line) -> Result<(Reads, Outputs)
     Ok((reads, outputs))
 }
 
-/// What a link reads as far as its line says.
-pub fn named_reads(link: &Link<'_>) -> Reads {
-    let mut reads = Reads::new(link.session.directory);
+/// What a link reads as far as it is known before it ends: what the line names, and the programs that it runs.
+pub fn known_reads(link: &Link<'_>) -> Reads {
+    let session = link.session;
+    let mut reads = Reads::new(session.directory);
     reads.line(link.arguments);
     reads.files(link.compilation.flags.inputs.iter().map(|path| path.as_std_path().to_owned()));
-    reads
-}
-
-/// Adds the programs that a link runs, with what they load.
-pub fn add_programs(reads: &mut Reads, link: &Link<'_>) {
-    let session = link.session;
     reads.driver(session.link);
     reads.program(&session.link.linker[0]);
     reads.compiler(&link.compilation.compiler.clone().into_bytes(), &session.link.driver);
+    reads
 }
 
 /// The plan of a link that is done.

@@ -40,7 +40,7 @@ impl Messages {
     }
 
     /// Whether the linker has failed since it lost the path of an archive.
-    pub fn tell_of_a_lost_archive(&self) -> bool {
+    pub fn tell_of_a_defect(&self) -> bool {
         let held = self.held();
         held.as_deref().is_some_and(|held| held.windows(LOST_ARCHIVE.len()).any(|part| part == LOST_ARCHIVE))
     }
