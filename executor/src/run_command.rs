@@ -44,7 +44,7 @@ const ROUNDS: usize = 3;
 ///
 /// Run in the link's working directory, which the graph's relative paths are relative to. An action runs if its
 /// command, an input or an output is not what it was when it ran last, by content; what it does not change runs nothing.
-/// docs/action-graph.md describes the graph, which distlto-index and distlto link --two-step --save-plan write.
+/// docs/action-graph.md describes the graph, which distlto-index and distlto link --save-plan write.
 #[derive(Debug, Clone, Args)]
 #[command(name = "run", after_help = exit::help())]
 pub struct RunCommandArgs {
