@@ -54,7 +54,7 @@ pub struct RunCommandArgs {
     /// Keep what was run in this directory, of this graph alone [default: GRAPH.distlto]
     #[arg(long, value_name = "DIR")]
     pub state: Option<String>,
-    /// An action graph in JSON, or a directory that distlto-index or distlto link wrote
+    /// An action graph in JSON, or a directory that distlto-index or distlto link --two-step wrote
     #[arg(value_name = "GRAPH")]
     pub graph: Utf8PathBuf,
     /// Run these outputs or labels and what they need [default: everything]
