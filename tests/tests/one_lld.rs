@@ -102,6 +102,33 @@ fn objects_are_those_of_two_steps_and_nothing_of_llds_stays() -> Result<()> {
     Ok(())
 }
 
+/// What only the linker's own backends write is left to it.
+#[test]
+fn remarks_are_those_of_the_linker_alone() -> Result<()> {
+    let folder = mixed("remarks")?;
+    let remarks = |name: &str| -> Result<Vec<(String, Vec<u8>)>> {
+        let all = fs::read_dir(folder.path.join(name))?;
+        let read = all.map(|entry| {
+            let path = entry?.path();
+            Ok((path.file_name().unwrap_or_default().to_string_lossy().into_owned(), fs::read(path)?))
+        });
+        let mut read = read.collect::<Result<Vec<_>>>()?;
+        read.sort();
+        Ok(read)
+    };
+    for name in ["ours", "llds"] {
+        fs::create_dir(folder.path.join(name))?;
+        let file = format!("-Wl,--opt-remarks-filename,{name}/r.yaml");
+        let link = link_mixed(&folder, &[], &["-o", "program", &file])?;
+        let mut plain = Command::new(folder.toolchain.tool("clang++")?);
+        plain.args(link.get_args().skip_while(|word| *word != "-O2")).current_dir(&folder.path);
+        succeed(&mut if name == "ours" { link } else { plain })?;
+    }
+    let (ours, llds) = (remarks("ours")?, remarks("llds")?);
+    ensure!(ours.len() > 6 && ours == llds, "{} files of remarks, lld writes {}", ours.len(), llds.len());
+    Ok(())
+}
+
 /// A member is edited and others move in the archive: one backend runs, and where it is imported.
 #[test]
 fn members_are_known_by_content_wherever_they_are() -> Result<()> {

@@ -70,6 +70,14 @@ pub(super) fn run(session: &Session<'_>) -> Result<End, LinkError> {
         .map_err(index::IndexError::from)?;
     let arguments = link_line::parse(words.clone())?;
     let compilation = compilation(session, &arguments)?;
+    if let Some(option) = compilation.flags.not_done.iter().find(|option| !option.contains("save-temps")) {
+        if session.options.run.verbose && !session.options.run.json {
+            eprintln!(
+                "distlto: {option} asks for what only the linker's own backends write: it links by itself"
+            );
+        }
+        return Ok(End::Done(super::End::AsItIs));
+    }
     session.options.run.prewarm(session.spawner, OsStr::new(&compilation.compiler), 1);
     sweep::before(session)?;
     let link = Link { session, arguments: &arguments, words: &words, compilation: &compilation };
