@@ -1,29 +1,31 @@
 //! The first part of the final link's line: the loaded files, in order, each as the linker is to be given it.
 //!
 //! Consecutive members of one archive are one excerpt, and an archive that was loaded from its first member to its last
-//! stands for itself. Reads symbol tables where the order depends on them; what has to be written is handed out.
+//! stands for itself. A native object that loses definitions to modules is a copy without them. Reads symbol tables where
+//! the order depends on them; what has to be written is handed out.
 
 use std::collections::HashMap;
 
-use distlto_prepare::definitions::competing;
+use distlto_prepare::definitions::{definitions, without};
 use distlto_prepare::error::Error as PrepareError;
 use distlto_prepare::names::escape_path;
 use rayon::prelude::*;
 
 use crate::fates::{Fate, Fates};
 use crate::inputs::{Inputs, Slot};
-use crate::load_order::{Defined, Part, Placed, natives_first};
+use crate::link_line::LinkOption;
+use crate::load_order::{Lost, Part, Placed, lost, ordered};
 use crate::loaded::{Loaded, LoadedFiles};
-use crate::module_names;
+use crate::module_names::{self, ModuleNames};
 
 /// The loaded files on the final link's line.
 #[derive(Debug, Default)]
 pub struct FirstWords {
     /// The words.
     pub words: Vec<String>,
-    /// Excerpts of archives that the words name, and their content.
+    /// Excerpts of archives and copies of objects that the words name, and their content.
     pub excerpts: Vec<(String, Vec<u8>)>,
-    /// The archives they are taken from.
+    /// The files they are taken from.
     pub sources: Vec<String>,
     /// Whether native objects and modules stand in another order than in a link of one step.
     pub order_differs: bool,
@@ -45,61 +47,112 @@ pub fn first_words(
             Loaded::Native { .. } | Loaded::Member { .. } => Part::Native(at),
         })
         .collect();
-    let first_counts = takes_first_of_many(inputs);
-    let of_native = |at: usize| {
-        loaded.read(&loaded.files[at]).map(|bytes| competing(&bytes, first_counts)).unwrap_or_default()
+    let of_natives = |places: &[usize]| {
+        let read = |at: &usize| loaded.read(&loaded.files[*at]).map(|bytes| definitions(&bytes));
+        places.par_iter().map(|at| read(at).unwrap_or_default()).collect()
     };
     let of_modules = |places: &[usize]| places.par_iter().map(|&at| defined(loaded, at)).collect();
-    let order = natives_first(&parts, regular.is_some(), of_native, of_modules);
-    let mut writer = Writer { state, loaded, runs: HashMap::new(), found: FirstWords::default() };
-    writer.found.order_differs = order.native_behind || !loaded.unnamed.is_empty();
+    let lost = lost(&parts, takes_first_of_many(inputs), of_natives, of_modules);
+    let Copies { copies, are_all } = copies(loaded, &lost, writes_relocatable(inputs));
+    let exact = are_all && !lost.unknown;
+    let mut writer = Writer { state, loaded, copies, runs: HashMap::new(), found: FirstWords::default() };
+    writer.found.order_differs = !exact || !loaded.unnamed.is_empty() || loaded.in_scripts;
     let mut run: Option<(usize, Vec<usize>)> = None;
-    for placed in order.files {
-        let file = match placed {
+    for placed in ordered(&parts, regular.is_some(), exact) {
+        let at = match placed {
             Placed::Regular => None,
-            Placed::Native(at) | Placed::Module(at) => Some(&loaded.files[at]),
+            Placed::Native(at) | Placed::Module(at) => Some(at),
         };
+        let file = at.map(|at| (at, &loaded.files[at]));
         match (file, &mut run) {
-            (Some(Loaded::Member { archive, member }), Some((same, members))) if same == archive => {
-                members.push(*member);
+            (Some((at, Loaded::Member { archive, .. })), Some((same, members))) if same == archive => {
+                members.push(at);
                 continue;
             }
             _ => writer.members(run.take())?,
         }
         match file {
             None => writer.found.words.extend(regular.map(str::to_owned)),
-            Some(Loaded::Module(id)) => writer.found.words.push(object_of(id)),
-            Some(Loaded::Native { words, .. }) => writer.found.words.extend_from_slice(words),
-            Some(Loaded::Member { archive, member }) => run = Some((*archive, vec![*member])),
+            Some((_, Loaded::Module(id))) => writer.found.words.push(object_of(id)),
+            Some((at, Loaded::Native { words, path })) => writer.native(at, words, path),
+            Some((at, Loaded::Member { archive, .. })) => run = Some((*archive, vec![at])),
         }
     }
     writer.members(run)?;
-    writer.found.sources = loaded.archives.iter().map(|(path, _)| path.clone()).collect();
+    writer.found.sources.extend(loaded.archives.iter().map(|(path, _)| path.clone()));
     Ok(writer.found)
+}
+
+/// Native objects without what they lose.
+struct Copies {
+    copies: HashMap<usize, Vec<u8>>,
+    are_all: bool,
+}
+
+/// Makes them. What a script brings cannot be another file; and a relocatable output keeps every section.
+fn copies(loaded: &LoadedFiles, lost: &Lost<usize>, relocatable: bool) -> Copies {
+    let copy = |(at, lost): &(usize, _)| {
+        let file = &loaded.files[*at];
+        let replaceable = match file {
+            Loaded::Native { words, path } => words == std::slice::from_ref(path),
+            _ => true,
+        };
+        let bytes = loaded.read(file).filter(|_| replaceable && !relocatable)?;
+        Some((*at, without(&bytes, lost)?))
+    };
+    let copies: HashMap<usize, Vec<u8>> = lost.of.par_iter().filter_map(copy).collect();
+    Copies { are_all: copies.len() == lost.of.len(), copies }
 }
 
 struct Writer<'a> {
     state: &'a str,
     loaded: &'a LoadedFiles,
-    /// How many excerpts there are of an archive.
-    runs: HashMap<usize, usize>,
+    /// By place in the order of loading.
+    copies: HashMap<usize, Vec<u8>>,
+    /// How many files there are that are made of one.
+    runs: HashMap<&'a str, usize>,
     found: FirstWords,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    /// Where something that is made of a file lies: under its name, which the linker may go by.
+    fn place(&mut self, path: &'a str) -> String {
+        let number = self.runs.entry(path).or_default();
+        *number += 1;
+        let escaped = escape_path(path.as_bytes());
+        let base = escaped.rsplit('/').next().unwrap_or(&escaped);
+        format!("{}/{escaped}/{number}/{base}", directory(self.state))
+    }
+
+    fn native(&mut self, at: usize, words: &[String], path: &'a str) {
+        let Some(copy) = self.copies.remove(&at) else {
+            self.found.words.extend_from_slice(words);
+            return;
+        };
+        let place = self.place(path);
+        self.found.words.push(place.clone());
+        self.found.excerpts.push((place, copy));
+        self.found.sources.push(path.to_owned());
+    }
+
     /// Consecutive members of one archive.
     fn members(&mut self, run: Option<(usize, Vec<usize>)>) -> Result<(), PrepareError> {
-        let Some((archive, members)) = run else { return Ok(()) };
+        let Some((archive, run)) = run else { return Ok(()) };
         let (path, excerpts) = &self.loaded.archives[archive];
-        let is_all = members.len() == excerpts.count() && members.is_sorted();
+        let members: Vec<(usize, Option<Vec<u8>>)> = run
+            .into_iter()
+            .filter_map(|at| match &self.loaded.files[at] {
+                Loaded::Member { member, .. } => Some((*member, self.copies.remove(&at))),
+                _ => None,
+            })
+            .collect();
+        let is_all = members.len() == excerpts.count()
+            && members.is_sorted_by_key(|(member, _)| *member)
+            && members.iter().all(|(_, copy)| copy.is_none());
         let place = if is_all {
             path.clone()
         } else {
-            let number = self.runs.entry(archive).or_default();
-            *number += 1;
-            let escaped = escape_path(path.as_bytes());
-            let base = escaped.rsplit('/').next().unwrap_or(&escaped);
-            let place = format!("{}/{escaped}/{number}/{base}", directory(self.state));
+            let place = self.place(path);
             self.found.excerpts.push((place.clone(), excerpts.archive(&members)?));
             place
         };
@@ -114,21 +167,23 @@ pub fn directory(state: &str) -> String {
 }
 
 /// A module that cannot be read may define any name.
-fn defined(loaded: &LoadedFiles, at: usize) -> Defined {
+fn defined(loaded: &LoadedFiles, at: usize) -> ModuleNames {
     let bytes = loaded.read(&loaded.files[at]).unwrap_or_default();
-    match module_names::read(&bytes) {
-        Ok(found) => Defined { names: found.names, others: found.others },
-        Err(_) => Defined { others: true, ..Defined::default() },
-    }
+    module_names::read(&bytes).unwrap_or_else(|_| ModuleNames { others: true, ..ModuleNames::default() })
+}
+
+fn has(inputs: &Inputs, wanted: impl Fn(&LinkOption) -> bool) -> bool {
+    inputs.slots.iter().any(|slot| matches!(slot, Slot::Option(option) if wanted(option)))
 }
 
 /// Whether the first of several definitions of a name counts, instead of being an error.
 fn takes_first_of_many(inputs: &Inputs) -> bool {
-    inputs.slots.iter().any(|slot| match slot {
-        Slot::Option(option) => {
-            option.name == "allow-multiple-definition"
-                || (option.name == "z" && option.value.as_deref() == Some("muldefs"))
-        }
-        _ => false,
+    has(inputs, |option| {
+        option.name == "allow-multiple-definition"
+            || (option.name == "z" && option.value.as_deref() == Some("muldefs"))
     })
+}
+
+fn writes_relocatable(inputs: &Inputs) -> bool {
+    has(inputs, |option| option.name == "relocatable")
 }

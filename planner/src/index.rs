@@ -14,6 +14,7 @@ use thiserror::Error;
 use crate::backend_flags::{self, FlagError};
 use crate::compile_jobs::{self, CompileError};
 use crate::elf::options::step;
+use crate::exclude_libs;
 use crate::front::{FrontError, LinkCommand, clang_beside, in_search_path};
 use crate::inputs::{self, InputError, Inputs, Places};
 use crate::link_line::{Argument, LinkLineError, last_value, options, parse};
@@ -188,7 +189,7 @@ pub fn prepare(request: &Request<'_>) -> Result<Option<Prepared>, IndexError> {
     if inputs.modules().next().is_none() {
         return Ok(None);
     }
-    check_exclude_libs(&arguments, &inputs)?;
+    exclude_libs::check_line(&arguments, &inputs)?;
     let compiler = compiler_of(request.link, request.compiler)?;
     let architecture = architecture_of(&inputs);
     let jobs = jobs_of(&arguments);
@@ -212,6 +213,7 @@ pub fn plan(request: Request<'_>) -> Result<Planned, IndexError> {
         match loaded.unprepared(&planning.inputs, &linked.outcome).map_err(InputError::from)? {
             Some(id) => name_noted(&mut planning, id)?,
             None => {
+                exclude_libs::check_loaded(&planning.arguments, &planning.inputs, &linked.outcome)?;
                 let (planned, unkept) = planning.finish(linked, &loaded)?;
                 return Ok(Planned::Link(Box::new(planned), unkept.with(scratch)));
             }
@@ -247,22 +249,6 @@ fn thin_link_of(link: &LinkCommand, arguments: &[Argument], inputs: &Inputs) -> 
         ids: inputs.modules().map(|(id, _)| id.to_owned()).collect(),
         regular_lto: chooses || inputs.modules().any(|(_, module)| regular(module)),
     }
-}
-
-fn check_exclude_libs(arguments: &[Argument], inputs: &Inputs) -> Result<(), IndexError> {
-    let exports =
-        options(arguments).any(|option| option.name == "shared" || option.name.starts_with("export-dynamic"));
-    for option in options(arguments).filter(|option| exports && option.name == "exclude-libs") {
-        let libraries = option.value.clone().unwrap_or_default();
-        let names = |path: &str| {
-            let base = path.rsplit('/').next().unwrap_or(path);
-            libraries.split([',', ':']).any(|library| library == "ALL" || library == base)
-        };
-        if let Some(archive) = inputs.archives.iter().find(|archive| names(&archive.path)) {
-            return Err(IndexError::ExcludeLibs { libraries, archive: archive.path.clone() });
-        }
-    }
-    Ok(())
 }
 
 /// The first part of the modules' target triple.

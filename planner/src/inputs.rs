@@ -30,7 +30,7 @@ use crate::module::Module;
 use crate::words::lossy;
 use line::{Named, Part, name_parts, refuse};
 use look::{Looked, look, read_module, sources_of};
-use once::Once;
+use once::{Lazy, Once};
 
 /// Why inputs could not be taken.
 #[derive(Debug, Error, Diagnostic)]
@@ -215,8 +215,8 @@ pub fn resolve(arguments: &[Argument], places: Places<'_>) -> Result<Inputs, Inp
         requests: Vec::new(),
         once: Once::of(&parts, &looked_at),
     };
-    for (part, looked) in parts.into_iter().zip(looked_at) {
-        builder.add(part, looked)?;
+    for (at, (part, looked)) in parts.into_iter().zip(looked_at).enumerate() {
+        builder.add(at, part, looked)?;
     }
     builder.finish()
 }
@@ -282,7 +282,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn add(&mut self, part: Part, looked: Looked) -> Result<(), InputError> {
+    fn add(&mut self, at: usize, part: Part, looked: Looked) -> Result<(), InputError> {
         let mut named = match part {
             Part::Option(option) => {
                 self.inputs.words.extend_from_slice(&option.words);
@@ -298,7 +298,11 @@ impl Builder<'_> {
             Looked::Archive { .. } => named.in_lib || !named.whole_archive,
             _ => named.in_lib,
         };
-        if lazy && !matches!(looked, Looked::Other(_)) && !self.once.takes_lazy(&named.path) {
+        let mention = match looked {
+            Looked::Module { .. } | Looked::Archive { .. } if lazy => self.once.lazy(at, &named.path),
+            _ => Lazy::Alone,
+        };
+        if mention == Lazy::Empty {
             return Ok(());
         }
         let slot = match looked {
@@ -307,12 +311,15 @@ impl Builder<'_> {
                 Slot::Other { input: OtherInput { words: named.words, path, native }, lazy }
             }
             Looked::Module { module, bitcode } => {
-                let id = self.module_id(&named.path, plain, bitcode)?;
+                let id = match plain {
+                    None if mention == Lazy::Apart => self.aliases.link(&named.path)?,
+                    plain => self.module_id(&named.path, plain, bitcode)?,
+                };
                 Slot::Module { input: ModuleInput { id, module: *module }, lazy }
             }
             Looked::Archive { thin } => {
                 let path = plain.unwrap_or_else(|| lossy(named.path.as_os_str().as_bytes()));
-                Slot::Archive { index: self.archive(path, named.path, thin), lazy }
+                Slot::Archive { index: self.archive(path, named.path, thin, mention), lazy }
             }
         };
         self.inputs.slots.push(slot);
@@ -351,8 +358,10 @@ impl Builder<'_> {
     }
 
     /// The index of an archive that is to be unpacked; `path` is its name in the plan.
-    fn archive(&mut self, path: String, archive: PathBuf, thin: bool) -> usize {
-        let directory = format!("{}/members/{}", self.places.state, escape_path(path.as_bytes()));
+    fn archive(&mut self, path: String, archive: PathBuf, thin: bool, mention: Lazy) -> usize {
+        // `%lazy` is the encoding of no name.
+        let members = if mention == Lazy::Apart { "members/%lazy" } else { "members" };
+        let directory = format!("{}/{members}/{}", self.places.state, escape_path(path.as_bytes()));
         // A whole archive may be named twice; the linker then says what it thinks of that.
         if let Some(index) = self.requests.iter().position(|request| request.directory == directory) {
             return index;

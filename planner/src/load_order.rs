@@ -1,13 +1,16 @@
-//! The order in which the final link takes what the thin link loaded.
+//! The order in which the final link takes what the thin link loaded, and what native objects may not define there.
 //!
 //! lld resolves symbols in the order in which it loads files, and puts the objects that LTO makes after all native ones.
-//! A second link can have both at once only where they agree. So native objects come first, but none before a module whose
-//! definition of a name beat the object's own by having been loaded earlier: weak symbols and COMDAT groups go to the first
-//! file, and a native object in front would win. Native objects among themselves and modules among themselves keep the
-//! order of loading, so nothing else can change. The object of regular LTO is the first of the modules' objects, as in
-//! lld. Pure: knows nothing of files.
+//! A second link has both at once if a native object in front defines nothing for which an earlier module's definition
+//! counted: weak symbols and COMDAT groups go to the first file. A group counts even where its module's object lacks it,
+//! since another file's symbol won. The object of regular LTO is the first of the modules' objects, as in lld. Pure: knows
+//! nothing of files.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+
+use distlto_prepare::definitions::Definitions;
+
+use crate::module_names::ModuleNames;
 
 /// One loaded file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,15 +21,6 @@ pub enum Part<N> {
     Merged(N),
     /// A module that a backend compiles.
     Module(N),
-}
-
-/// What a module defines that others see.
-#[derive(Debug, Clone, Default)]
-pub struct Defined {
-    /// The names.
-    pub names: HashSet<Vec<u8>>,
-    /// Whether it may define names that are not known.
-    pub others: bool,
 }
 
 /// One file of the final link.
@@ -40,150 +34,173 @@ pub enum Placed<N> {
     Module(N),
 }
 
-/// The order, and whether it is that of lld's sections: all native objects before all others.
+/// What native objects lose to modules.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Order<N> {
-    /// The files.
-    pub files: Vec<Placed<N>>,
-    /// Whether some native object had to stay behind a module.
-    pub native_behind: bool,
+pub struct Lost<N> {
+    /// The objects that lose something, and what.
+    pub of: Vec<(N, Definitions)>,
+    /// Whether others may lose something too, to names of modules that are not known.
+    pub unknown: bool,
 }
 
-/// Puts files in order. `loaded` is in the order of loading; `competing` gives the names of a native object whose
-/// definition depends on the order, and `defined` those of a module; they are asked no more than is needed. `regular` says
-/// that there is an object of regular LTO.
-pub fn natives_first<N: Copy>(
+/// Finds what native objects lose to modules that were loaded earlier. `loaded` is in the order of loading; `definitions` and
+/// `defined` are asked no more than is needed. With `first_of_many` the first of several definitions of a name counts that
+/// would be an error otherwise.
+pub fn lost<N: Copy>(
     loaded: &[Part<N>],
-    regular: bool,
-    competing: impl Fn(N) -> HashSet<Vec<u8>>,
-    defined: impl Fn(&[N]) -> Vec<Defined>,
-) -> Order<N> {
-    let bound = bound_natives(loaded, regular, &competing, defined);
-    let mut modules: Vec<Placed<N>> = regular.then_some(Placed::Regular).into_iter().collect();
-    modules.extend(loaded.iter().filter_map(|part| match part {
-        Part::Module(name) => Some(Placed::Module(*name)),
-        _ => None,
-    }));
-    let mut files = Vec::with_capacity(loaded.len() + 1);
-    let mut next = 0;
-    for (at, part) in loaded.iter().enumerate() {
-        let Part::Native(name) = part else { continue };
-        if let Some(&before) = bound.get(&at) {
-            files.extend(modules.iter().take(before).skip(next));
-            next = next.max(before);
-        }
-        files.push(Placed::Native(*name));
-    }
-    files.extend(modules.iter().skip(next));
-    Order { files, native_behind: next > 0 }
-}
-
-/// For each native object that must stay behind modules, by its place in the order of loading: behind how many of the
-/// modules' objects.
-fn bound_natives<N: Copy>(
-    loaded: &[Part<N>],
-    regular: bool,
-    competing: &impl Fn(N) -> HashSet<Vec<u8>>,
-    defined: impl Fn(&[N]) -> Vec<Defined>,
-) -> HashMap<usize, usize> {
+    first_of_many: bool,
+    definitions: impl Fn(&[N]) -> Vec<Definitions>,
+    defined: impl Fn(&[N]) -> Vec<ModuleNames>,
+) -> Lost<N> {
+    let mut lost = Lost { of: Vec::new(), unknown: false };
     let is_native = |part: &Part<N>| matches!(part, Part::Native(_));
     let first_module = loaded.iter().position(|part| !is_native(part)).unwrap_or(loaded.len());
-    let mut natives: HashMap<usize, HashSet<Vec<u8>>> = HashMap::new();
-    for (at, part) in loaded.iter().enumerate().skip(first_module) {
-        if let Part::Native(name) = part {
-            natives.insert(at, competing(*name));
-        }
-    }
-    natives.retain(|_, names| !names.is_empty());
-    let Some(&last) = natives.keys().max() else { return HashMap::new() };
-    let named = loaded[..last].iter().filter_map(|part| match part {
-        Part::Module(name) | Part::Merged(name) => Some(*name),
-        Part::Native(_) => None,
-    });
-    let mut defined = defined(&named.collect::<Vec<N>>()).into_iter();
-    // By name, how many objects there are up to the one that holds the module's code.
-    let mut seen: HashMap<Vec<u8>, usize> = HashMap::new();
-    let mut unknown = None;
-    let mut objects = usize::from(regular);
-    let mut bound = HashMap::new();
-    for (at, part) in loaded.iter().enumerate().take(last + 1) {
-        let count = match part {
-            Part::Native(_) => {
-                let names = natives.remove(&at).unwrap_or_default();
-                let behind = names.iter().filter_map(|name| seen.get(name).copied());
-                let unknown = unknown.filter(|_| !names.is_empty());
-                bound.extend(behind.chain(unknown).max().map(|behind| (at, behind)));
-                continue;
-            }
-            Part::Merged(_) => usize::from(regular),
-            Part::Module(_) => {
-                objects += 1;
-                objects
-            }
+    let last_native = loaded.iter().rposition(is_native).unwrap_or(0);
+    let Some(contested) = loaded.get(first_module..=last_native) else { return lost };
+    let names = |natives: bool| -> Vec<N> {
+        let of = |part: &Part<N>| match *part {
+            Part::Native(name) => natives.then_some(name),
+            Part::Merged(name) | Part::Module(name) => (!natives).then_some(name),
         };
-        let Some(module) = defined.next() else { break };
-        unknown = module.others.then_some(count).max(unknown);
-        for name in module.names {
-            let known = seen.entry(name).or_default();
-            *known = count.max(*known);
+        contested.iter().filter_map(of).collect()
+    };
+    let mut natives = definitions(&names(true)).into_iter();
+    let mut modules = defined(&names(false)).into_iter();
+    let mut seen = Definitions::default();
+    let mut unknown = false;
+    for part in contested {
+        let Part::Native(name) = *part else {
+            let ModuleNames { names, others } = modules.next().unwrap_or_default();
+            seen.weak.extend(names.weak);
+            seen.strong.extend(names.strong);
+            seen.groups.extend(names.groups);
+            unknown |= others;
+            continue;
+        };
+        let own = natives.next().unwrap_or_default();
+        let common =
+            |own: &HashSet<Vec<u8>>, seen: &HashSet<Vec<u8>>| own.intersection(seen).cloned().collect();
+        let mut weak: HashSet<Vec<u8>> = common(&own.weak, &seen.weak);
+        weak.extend(own.weak.intersection(&seen.strong).cloned());
+        let strong = if first_of_many { common(&own.strong, &seen.strong) } else { HashSet::new() };
+        let of = Definitions { weak, strong, groups: common(&own.groups, &seen.groups) };
+        lost.unknown |= unknown
+            && !(own.weak.is_empty() && own.groups.is_empty() && (own.strong.is_empty() || !first_of_many));
+        if !of.is_empty() {
+            lost.of.push((name, of));
         }
     }
-    bound
+    lost
+}
+
+/// Puts files in order: as lld's sections are, if native objects may stand in front, or as they were loaded. `regular` says
+/// that there is an object of regular LTO.
+pub fn ordered<N: Copy>(loaded: &[Part<N>], regular: bool, natives_first: bool) -> Vec<Placed<N>> {
+    let placed = |part: &Part<N>| match *part {
+        Part::Native(name) => Some(Placed::Native(name)),
+        Part::Module(name) => Some(Placed::Module(name)),
+        Part::Merged(_) => None,
+    };
+    let is_native = |part: &&Part<N>| matches!(part, Part::Native(_));
+    let natives = if natives_first { loaded.len() } else { loaded.iter().take_while(is_native).count() };
+    let (front, rest) = loaded.split_at(natives);
+    let first = front.iter().filter(is_native);
+    let modules = front.iter().filter(|part| !is_native(part));
+    first
+        .filter_map(placed)
+        .chain(regular.then_some(Placed::Regular))
+        .chain(modules.chain(rest).filter_map(placed))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// `m1:f,g` is a module with names, `r1:f` one for regular LTO, `n1:f` a native object; `?` an unknown name.
-    fn order(line: &str) -> String {
-        let names = |word: &str| -> HashSet<Vec<u8>> {
-            let (_, names) = word.split_once(':').unwrap_or_default();
-            names.split(',').filter(|name| !name.is_empty()).map(|name| name.as_bytes().to_vec()).collect()
-        };
-        let parts: Vec<Part<&str>> = line
-            .split(' ')
+    /// `m1:f,+g,(h)` is a module with a weak, a strong symbol and a group, `r1:f` one for regular LTO, `n1:f` a native object;
+    /// `?` an unknown name.
+    fn parts(line: &str) -> Vec<Part<&str>> {
+        line.split(' ')
             .map(|word| match &word[..1] {
                 "m" => Part::Module(word),
                 "r" => Part::Merged(word),
                 _ => Part::Native(word),
             })
-            .collect();
-        let regular = parts.iter().any(|part| matches!(part, Part::Merged(_)));
+            .collect()
+    }
+
+    fn definitions(word: &str) -> Definitions {
+        let mut found = Definitions::default();
+        let names = word.split_once(':').map_or("", |(_, names)| names);
+        for name in names.split(',').filter(|name| !name.is_empty() && *name != "?") {
+            let set = match &name[..1] {
+                "+" => &mut found.strong,
+                "(" => &mut found.groups,
+                _ => &mut found.weak,
+            };
+            set.insert(name.trim_matches(['+', '(', ')']).as_bytes().to_vec());
+        }
+        found
+    }
+
+    fn losses(line: &str, first_of_many: bool) -> String {
         let defined = |words: &[&str]| {
-            let of = |word: &&str| Defined { names: names(word), others: names(word).contains(&b"?"[..]) };
-            words.iter().map(of).collect()
+            words
+                .iter()
+                .map(|word| ModuleNames { names: definitions(word), others: word.contains('?') })
+                .collect()
         };
-        let order = natives_first(&parts, regular, names, defined);
-        let files: Vec<&str> = order
-            .files
-            .iter()
-            .map(|file| match file {
-                Placed::Native(word) | Placed::Module(word) => word.split(':').next().unwrap_or(word),
-                Placed::Regular => "lto",
-            })
-            .collect();
-        format!("{}{}", files.join(" "), if order.native_behind { " !" } else { "" })
+        let of_natives = |words: &[&str]| words.iter().map(|word| definitions(word)).collect();
+        let lost = lost(&parts(line), first_of_many, of_natives, defined);
+        let mut words: Vec<String> = Vec::new();
+        for (native, Definitions { weak, strong, groups }) in lost.of {
+            let native = native.split(':').next().unwrap_or(native);
+            let mut of: Vec<String> =
+                weak.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+            of.extend(strong.iter().map(|name| format!("+{}", String::from_utf8_lossy(name))));
+            of.extend(groups.iter().map(|name| format!("({})", String::from_utf8_lossy(name))));
+            of.sort();
+            words.push(format!("{native}:{}", of.join(",")));
+        }
+        format!("{}{}", words.join(" "), if lost.unknown { " ?" } else { "" })
+    }
+
+    fn order(line: &str, natives_first: bool) -> String {
+        let parts = parts(line);
+        let regular = parts.iter().any(|part| matches!(part, Part::Merged(_)));
+        let word = |placed| match placed {
+            Placed::Native(word) | Placed::Module(word) => word,
+            Placed::Regular => "lto",
+        };
+        ordered(&parts, regular, natives_first).into_iter().map(word).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
-    fn native_objects_come_first() {
-        assert_eq!(order("n1 m1:f n2 m2:g n3:h"), "n1 n2 n3 m1 m2");
-        assert_eq!(order("n1 r1:f m1 n2 r2:g"), "n1 n2 lto m1");
-        assert_eq!(order("n1:f m1:f"), "n1 m1");
+    fn a_native_object_loses_what_an_earlier_module_defines() {
+        assert_eq!(losses("n1:f m1:f,+g n2:f,g,h m2:h n3:h", false), "n2:f,g n3:h");
+        assert_eq!(losses("m1:(f) n1:f n2:(f),f r1:+k n3:k", false), "n2:(f) n3:k");
+        assert_eq!(losses("m1:f n1:+f n2", false), "");
+        assert_eq!(losses("m1:f n1 m2:g", false), "");
+        assert_eq!(losses("n1:f m1:f", false), "");
     }
 
     #[test]
-    fn a_native_object_stays_behind_the_module_that_beat_it_and_no_other() {
-        assert_eq!(order("m1 n1 m2:f n2:f m3 n3"), "n1 m1 m2 n2 n3 m3 !");
-        assert_eq!(order("m1:f n1:f m2:f n2 m3"), "m1 n1 n2 m2 m3 !");
-        assert_eq!(order("r1:f m1 n1:f n2"), "lto n1 n2 m1 !");
-        assert_eq!(order("m1:f r1 n1:f m2:g n2:g"), "lto m1 n1 m2 n2 !");
-        assert_eq!(order("m1 r1:f n1:f"), "lto n1 m1 !");
+    fn of_many_definitions_the_first_strong_one_counts() {
+        assert_eq!(losses("m1:f n1:+f m2:+f n2:+f", true), "n2:+f");
+        assert_eq!(losses("m2:+f n2:+f", false), "");
     }
 
     #[test]
     fn unknown_names_may_be_any() {
-        assert_eq!(order("n1:f m1:? n2 n3:f m2"), "n1 n2 m1 n3 m2 !");
+        assert_eq!(losses("m1:? n1:f", false), " ?");
+        assert_eq!(losses("n1:f m1:? n2 n3:+f", false), "");
+        assert_eq!(losses("n1:f m1:? n3:+f", true), " ?");
+    }
+
+    #[test]
+    fn native_objects_come_first_or_where_they_were_loaded() {
+        assert_eq!(order("n1 m1 n2 m2 n3", true), "n1 n2 n3 m1 m2");
+        assert_eq!(order("n1 r1 m1 n2 r2", true), "n1 n2 lto m1");
+        assert_eq!(order("n1 m1 r1 n2 m2", false), "n1 lto m1 n2 m2");
     }
 }

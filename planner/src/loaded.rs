@@ -16,6 +16,7 @@ use distlto_prepare::kind::{Kind, classify, classify_file};
 use crate::buck2::script;
 use crate::fates::Outcome;
 use crate::inputs::{Inputs, Native, Slot};
+use crate::script_objects;
 use crate::thin_link::traced_member;
 
 /// A file that the thin link loaded.
@@ -50,6 +51,8 @@ pub struct LoadedFiles {
     pub slots: HashSet<usize>,
     /// Members that the linker has to find again, since the trace does not tell which ones they are.
     pub unnamed: Vec<String>,
+    /// Whether some objects come with a script that brings other things too.
+    pub in_scripts: bool,
 }
 
 impl LoadedFiles {
@@ -96,19 +99,25 @@ struct Reader<'a> {
     modules: HashSet<&'a str>,
     /// Native members of unpacked archives.
     members: HashSet<&'a str>,
-    /// Native objects of the line by path.
-    objects: HashMap<&'a str, VecDeque<usize>>,
+    /// Native objects of the line by path, and of scripts that bring nothing else.
+    objects: HashMap<String, VecDeque<usize>>,
     archives: HashMap<String, Option<usize>>,
 }
 
 impl<'a> Reader<'a> {
     fn of(inputs: &'a Inputs) -> Self {
-        let mut objects: HashMap<&str, VecDeque<usize>> = HashMap::new();
+        let mut objects: HashMap<String, VecDeque<usize>> = HashMap::new();
         for (slot, found) in inputs.slots.iter().enumerate() {
-            if let Slot::Other { input, .. } = found
-                && input.native == Native::Object
-            {
-                objects.entry(&input.path).or_default().push_back(slot);
+            let Slot::Other { input, lazy } = found else { continue };
+            let paths = match input.native {
+                Native::Object => vec![input.path.clone()],
+                Native::Script if !lazy => {
+                    script_objects::objects(Path::new(&input.path)).unwrap_or_default()
+                }
+                _ => Vec::new(),
+            };
+            for path in paths {
+                objects.entry(path).or_default().push_back(slot);
             }
         }
         let members = inputs.archives.iter().flat_map(|archive| &archive.members);
@@ -128,26 +137,23 @@ impl<'a> Reader<'a> {
         } else if self.members.contains(line) {
             self.native(vec![line.to_owned()], line);
         } else if let Some(slot) = self.objects.get_mut(line).and_then(VecDeque::pop_front) {
-            self.slot(slot, line);
+            self.native(vec![line.to_owned()], line);
+            self.loaded.slots.insert(slot);
         } else if let Some((archive, member)) = traced_member(line) {
             self.member(line, archive, member)?;
         } else if matches!(classify_file(Path::new(line)), Ok(Kind::Native(_) | Kind::FatLto(_)))
             && let Some(slot) = self.script_with(line)
+            && let Slot::Other { input, .. } = &self.inputs.slots[slot]
         {
-            self.slot(slot, line);
+            self.native(vec![input.path.clone()], line);
+            self.loaded.slots.insert(slot);
+            self.loaded.in_scripts = true;
         }
         Ok(())
     }
 
     fn native(&mut self, words: Vec<String>, path: &str) {
         self.loaded.files.push(Loaded::Native { words, path: path.to_owned() });
-    }
-
-    fn slot(&mut self, slot: usize, path: &str) {
-        if let Slot::Other { input, .. } = &self.inputs.slots[slot] {
-            self.native(vec![input.path.clone()], path);
-            self.loaded.slots.insert(slot);
-        }
     }
 
     fn member(&mut self, line: &str, archive: &str, member: &str) -> Result<(), PrepareError> {

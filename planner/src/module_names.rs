@@ -4,7 +4,7 @@
 //! `LLVMBitCodes.h` and `BitcodeWriter.cpp`. Names in assembly of the module's own are text for an assembler, which is not
 //! read here: it is only said that there is such text.
 
-use std::collections::HashSet;
+use distlto_prepare::definitions::Definitions;
 
 use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
 
@@ -20,42 +20,68 @@ const STRTAB_BLOB: u64 = 1;
 /// Linkages of definitions that no other file sees: appending, internal, extern_weak, private, available_externally,
 /// and two older codes of private.
 const UNSEEN: [u64; 7] = [2, 3, 7, 9, 12, 13, 14];
+/// Linkages of definitions that stand aside for no other: external, and three older codes of it.
+const STRONG: [u64; 4] = [0, 5, 6, 15];
+/// The kind of a COMDAT group of which every file keeps its own.
+const NO_DEDUPLICATION: u64 = 4;
 
 /// What an object defines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModuleNames {
-    /// Symbols and COMDAT groups.
-    pub names: HashSet<Vec<u8>>,
+    /// By how the definitions compete; common symbols are weak ones here, as they are for those that come later.
+    pub names: Definitions,
     /// Whether it may define others: in assembly, or in a format that has no string table.
     pub others: bool,
+}
+
+/// Which of the names something is.
+#[derive(Clone, Copy)]
+enum Kind {
+    Weak,
+    Strong,
+    Group,
+}
+
+/// Where a name is in the string table.
+struct Place {
+    kind: Kind,
+    start: u64,
+    length: u64,
 }
 
 /// Reads raw bitcode, or bitcode in Darwin's wrapper.
 pub fn read(bytes: &[u8]) -> Result<ModuleNames, BitcodeError> {
     let mut top = bitcode::open(bytes)?;
     let mut walk = Walk::default();
-    let (mut places, mut table, mut others) = (Vec::new(), None, false);
+    let (mut places, mut table, mut found) = (Vec::new(), None, ModuleNames::default());
     while let Item::Block(block) = top.next(&mut walk)? {
         match block.id {
-            bitcode::MODULE_BLOCK => others |= module(block, &mut walk, &mut places)?,
+            bitcode::MODULE_BLOCK => found.others |= module(block, &mut walk, &mut places)?,
             bitcode::STRTAB_BLOCK => table = string_table(block, &mut walk)?.or(table),
             _ => {}
         }
     }
     let table = table.unwrap_or_default();
-    let name = |(start, length): (u64, u64)| {
-        let start = usize::try_from(start).ok()?;
-        let name = table.get(start..start.checked_add(usize::try_from(length).ok()?)?)?;
+    for Place { kind, start, length } in places {
+        let start = usize::try_from(start).unwrap_or(usize::MAX);
+        let end = start.saturating_add(usize::try_from(length).unwrap_or(usize::MAX));
+        let Some(name) = table.get(start..end) else {
+            found.others = true;
+            continue;
+        };
+        let names = match kind {
+            Kind::Weak => &mut found.names.weak,
+            Kind::Strong => &mut found.names.strong,
+            Kind::Group => &mut found.names.groups,
+        };
         // LLVM marks names that are not to be mangled.
-        Some(name.strip_prefix(b"\x01").unwrap_or(name).to_vec())
-    };
-    let count = places.len();
-    let names: Vec<_> = places.into_iter().filter_map(name).collect();
-    Ok(ModuleNames { others: others || names.len() < count, names: names.into_iter().collect() })
+        names.insert(name.strip_prefix(b"\x01").unwrap_or(name).to_vec());
+    }
+    Ok(found)
 }
 
 /// Gathers where the names of one module are in the string table; returns whether it may define others.
-fn module(block: SubBlock<'_>, walk: &mut Walk, places: &mut Vec<(u64, u64)>) -> Result<bool, BitcodeError> {
+fn module(block: SubBlock<'_>, walk: &mut Walk, places: &mut Vec<Place>) -> Result<bool, BitcodeError> {
     let mut block = block.open(walk);
     let (mut version, mut others) = (0, false);
     loop {
@@ -63,19 +89,18 @@ fn module(block: SubBlock<'_>, walk: &mut Walk, places: &mut Vec<(u64, u64)>) ->
             Item::Record(MODULE_VERSION) => version = crate::module::number(&mut block)?,
             Item::Record(MODULE_ASSEMBLY) => others = true,
             Item::Record(code @ (GLOBAL_VARIABLE | FUNCTION | ALIAS | INDIRECT_FUNCTION | COMDAT)) => {
-                // Offset and length of the name, three that depend on the record, linkage.
+                // Offset and length of the name; of a group its kind; else three that depend on the record, and linkage.
                 let mut fields = [0; 6];
                 let count = block.operands(&mut fields)?;
-                let defined = match code {
-                    COMDAT => true,
-                    GLOBAL_VARIABLE => fields[4] != 0,
-                    FUNCTION => fields[4] == 0,
-                    _ => true,
+                let kind = match code {
+                    COMDAT => (fields[2] != NO_DEDUPLICATION).then_some(Kind::Group),
+                    GLOBAL_VARIABLE if fields[4] == 0 => None,
+                    FUNCTION if fields[4] != 0 => None,
+                    _ if count < fields.len() || UNSEEN.contains(&fields[5]) => None,
+                    _ if STRONG.contains(&fields[5]) => Some(Kind::Strong),
+                    _ => Some(Kind::Weak),
                 };
-                let seen = code == COMDAT || (count == fields.len() && !UNSEEN.contains(&fields[5]));
-                if defined && seen {
-                    places.push((fields[0], fields[1]));
-                }
+                places.extend(kind.map(|kind| Place { kind, start: fields[0], length: fields[1] }));
             }
             Item::End => return Ok(others || version < 2),
             _ => {}

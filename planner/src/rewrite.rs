@@ -54,7 +54,28 @@ pub fn thin_words(inputs: &Inputs) -> Vec<String> {
             }
         }
     }
-    line.finish()
+    let mut words = line.finish();
+    words.extend(misplaced_groups(inputs));
+    words
+}
+
+/// The line's groups, if they do not fit together: the linker says what is wrong with them, and needs no inputs for that.
+fn misplaced_groups(inputs: &Inputs) -> Vec<String> {
+    let groups = inputs.slots.iter().filter_map(|slot| match slot {
+        Slot::Option(option) if is_grouping(option) => Some(option),
+        _ => None,
+    });
+    let mut open = None;
+    let mut words = Vec::new();
+    let mut fits = true;
+    for option in groups {
+        words.extend_from_slice(&option.words);
+        match option.name.strip_prefix("start-") {
+            Some(kind) => fits &= open.replace(kind.to_owned()).is_none(),
+            None => fits &= open.take().is_some_and(|kind| option.name.strip_prefix("end-") == Some(&kind)),
+        }
+    }
+    if fits { Vec::new() } else { words }
 }
 
 /// Groups are written anew; `--start-group` means nothing to ld.lld, and may not hold `--start-lib`.
@@ -143,6 +164,16 @@ pub(crate) mod tests {
             thin_words(&inputs).join(" "),
             "crt.o m1.o --start-lib x.a/1.o x.a/n.o x.a/2.o --end-lib -ly --start-lib m2.o n.o --end-lib"
         );
+    }
+
+    #[test]
+    fn groups_that_do_not_fit_are_left_to_the_linker() {
+        let line = "m1.o --start-group x.a --start-group -( -) -ly --end-group --end-group";
+        assert_eq!(
+            thin_words(&inputs(line)).join(" "),
+            "m1.o --start-lib x.a/1.o x.a/n.o x.a/2.o --end-lib -ly --start-group --start-group -( -) --end-group --end-group"
+        );
+        assert_eq!(thin_words(&inputs("m1.o --start-lib m2.o")).join(" "), "m1.o --start-lib m2.o --end-lib");
     }
 
     #[test]

@@ -50,20 +50,25 @@ impl Excerpts {
         }
     }
 
-    /// An archive of the members at these places, in this order.
-    pub fn archive(&self, places: &[usize]) -> Result<Vec<u8>, Error> {
-        let members: Vec<_> = places.iter().filter_map(|&at| self.contents.members.get(at)).collect();
+    /// An archive of the members at these places, in this order, some of them with another content.
+    pub fn archive(&self, places: &[(usize, Option<Vec<u8>>)]) -> Result<Vec<u8>, Error> {
+        let members: Vec<_> =
+            places.iter().filter_map(|(at, copy)| Some((self.contents.members.get(*at)?, copy))).collect();
         let mut names = Vec::new();
         let mut offsets = Vec::new();
-        for member in &members {
+        for (member, _) in &members {
             offsets.push(names.len());
             names.extend_from_slice(last_component(&member.name));
             names.extend_from_slice(b"/\n");
         }
         let mut out = object::archive::MAGIC.to_vec();
         push(&mut out, "//", &names);
-        for (member, offset) in members.iter().zip(offsets) {
-            push(&mut out, &format!("/{offset}"), &self.contents.bytes(member)?);
+        for ((member, copy), offset) in members.into_iter().zip(offsets) {
+            let name = format!("/{offset}");
+            match copy {
+                Some(copy) => push(&mut out, &name, copy),
+                None => push(&mut out, &name, &self.contents.bytes(member)?),
+            }
         }
         Ok(out)
     }
@@ -97,7 +102,8 @@ mod tests {
         let places = [b"b.o", b"a.o"].map(|name| excerpts.place(name).expect("a member"));
         assert_eq!((places, excerpts.place(b"twice.o"), excerpts.place(b"c.o")), ([2, 0], None, None));
         let inner = directory.path().join("inner.a");
-        std::fs::write(&inner, excerpts.archive(&places).expect("read")).expect("written");
+        std::fs::write(&inner, excerpts.archive(&places.map(|at| (at, None))).expect("read"))
+            .expect("written");
         let found = Contents::open(&inner, None).expect("an archive");
         let content = |at: usize| found.bytes(&found.members[at]).expect("read").to_vec();
         assert_eq!((found.members[0].name.as_slice(), content(0)), (&b"b.o"[..], b"even".to_vec()));

@@ -21,7 +21,7 @@ fn random_programs_are_those_of_lld() -> Result<()> {
     println!("{}", found.table());
     ensure!(found.links == 25 && found.refused < 8, "few programs are linked: {found:?}");
     ensure!(found.counts(ONE_LLD).compared > 15, "few programs are compared: {found:?}");
-    for way in [DTLTO, ONE_LLD] {
+    for way in [DTLTO, ONE_LLD, TWO_STEP] {
         ensure!(found.counts(way).differences.is_empty(), "{}", found.messages.join("\n"));
     }
     Ok(())

@@ -256,11 +256,8 @@ impl Link<'_> {
             }
             let served = self.serve(&linker, hand_over, records, &frontends, &kept);
             let finished = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            if linker.messages.tell_of_a_defect() {
-                let unable = Some("lld 22 fails here for a reason of its own".to_owned());
-                return Ok(Linked { unable, ..Linked::new(served?, finished.map_err(start)?, started) });
-            }
-            let linked = Linked::new(served?, finished.map_err(start)?, started);
+            let mut linked = Linked::new(served?, finished.map_err(start)?, started);
+            linked.unable = linked.unable.or_else(|| linker.messages.defect().map(str::to_owned));
             if linked.unable.is_none() {
                 linker.messages.release();
             }
@@ -288,8 +285,9 @@ impl Link<'_> {
             session.teller.had_phase("thin link", linker.begun);
             sweep::note(session, &request.job_file)?;
             let jobs = backends.read(&request.job_file)?;
-            if let Some(odd) = jobs.odd_name() {
-                served.unable = Some(cannot_spell(odd));
+            let defect = || linker.messages.defect().map(str::to_owned);
+            if let Some(reason) = jobs.odd_name().map(cannot_spell).or_else(defect) {
+                served.unable = Some(reason);
                 request.answer(1);
                 continue;
             }

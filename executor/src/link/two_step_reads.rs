@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 use camino::Utf8Path;
 use distlto_planner::dependency_file::DependencyFile;
 use distlto_planner::elf::options::written;
+use distlto_planner::first_words;
 use distlto_planner::front::LinkCommand;
 use distlto_planner::link_line::Argument;
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::words::{Word, path_of};
+use distlto_prepare::names::escape_path;
 use distlto_prepare::regular;
 
 use super::reads::{Outputs, Reads};
@@ -60,7 +62,7 @@ pub fn compared(plan: &LinkPlan) -> impl Iterator<Item = &Path> {
 }
 
 /// The dependency file of a final link as that of a link in one step: modules in the places of their objects, archives in
-/// those of their members.
+/// those of their members, and what an excerpt or a copy was made of in its place.
 pub fn as_one_link(read: DependencyFile, plan: &LinkPlan, directory: &str) -> DependencyFile {
     let word = |path: &Utf8Path| path.as_str().as_bytes().to_vec();
     let objects = plan.modules.iter().map(|module| (word(&module.object), word(&module.id)));
@@ -70,6 +72,11 @@ pub fn as_one_link(read: DependencyFile, plan: &LinkPlan, directory: &str) -> De
         .iter()
         .flat_map(|archive| archive.members.iter().map(|member| (word(&member.path), word(&archive.path))))
         .collect();
+    let made_of = |path: &Path| {
+        let source =
+            path.strip_prefix(first_words::directory(directory)).ok()?.parent()?.parent()?.to_str()?;
+        plan.thin_link.inputs.iter().find(|input| escape_path(input.as_str().as_bytes()) == source)
+    };
     let origin = |file: Word| {
         let file = places.get(&file).cloned().unwrap_or(file);
         let file = members.get(&file).cloned().unwrap_or(file);
@@ -77,7 +84,9 @@ pub fn as_one_link(read: DependencyFile, plan: &LinkPlan, directory: &str) -> De
         match path.starts_with(directory) {
             false => Some(file),
             // An alias of an input with an odd name. All else there is our own.
-            true => fs::read_link(path).ok().map(|path| path.into_os_string().into_encoded_bytes()),
+            true => made_of(&path)
+                .map(|input| word(input))
+                .or_else(|| fs::read_link(path).ok().map(|path| path.into_os_string().into_encoded_bytes())),
         }
     };
     let mut seen = HashSet::new();

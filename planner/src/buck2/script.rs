@@ -6,23 +6,51 @@
 /// Commands whose names in parentheses are files.
 const LOADING: [&str; 3] = ["INPUT", "GROUP", "AS_NEEDED"];
 
+/// What a script says, as far as files go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A file to load; `-lNAME` stays so.
+    Input(String),
+    /// Another script.
+    Include(String),
+    /// Anything else.
+    Other,
+}
+
 /// The files that a script names, in order; `-lNAME` stays so.
 pub fn inputs(text: &str) -> Vec<String> {
+    let input = |command| match command {
+        Command::Input(name) => Some(name),
+        Command::Include(_) | Command::Other => None,
+    };
+    commands(text).into_iter().filter_map(input).collect()
+}
+
+/// What a script says, in order.
+pub fn commands(text: &str) -> Vec<Command> {
     let mut found = Vec::new();
     // For each open parenthesis, whether names in it are files.
     let mut loading: Vec<bool> = Vec::new();
     let mut last = String::new();
-    for token in tokens(text) {
+    let mut tokens = tokens(text).into_iter();
+    while let Some(token) = tokens.next() {
+        let is_loading = LOADING.contains(&token.as_str());
         match token.as_str() {
             "(" => loading.push(LOADING.contains(&last.as_str())),
             ")" => {
                 loading.pop();
             }
             "," => {}
-            name if loading.last() == Some(&true) && !LOADING.contains(&name) => {
-                found.push(name.trim_matches('"').to_owned());
+            ";" if loading.is_empty() => {}
+            _ if is_loading && loading.last().is_none_or(|loading| *loading) => {}
+            "INCLUDE" if loading.is_empty() => {
+                let name = tokens.next().map(|name| Command::Include(name.trim_matches('"').to_owned()));
+                found.push(name.unwrap_or(Command::Other));
             }
-            _ => {}
+            name if loading.last() == Some(&true) => {
+                found.push(Command::Input(name.trim_matches('"').to_owned()));
+            }
+            _ => found.push(Command::Other),
         }
         last = token;
     }

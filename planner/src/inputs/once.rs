@@ -2,7 +2,7 @@
 //!
 //! Two spellings of one path are one file. Asks only where symbolic links lead.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -10,13 +10,25 @@ use rayon::prelude::*;
 use super::line::Part;
 use super::look::Looked;
 
-/// Which inputs are given more than once. A file that is loaded in any case makes every lazy mention of it
+/// What a lazy mention of a file can bring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lazy {
+    /// Nothing.
+    Empty,
+    /// The file.
+    Alone,
+    /// The file, which another mention loads as well.
+    Apart,
+}
+
+/// Which inputs are given more than once. A file that is loaded in any case makes every later lazy mention of it
 /// empty, and of several lazy mentions only the first can be loaded; a second one would only overwrite the first
-/// one's shard with a stub (LLVM names shards by path, and two spellings can be one path).
+/// one's shard with a stub (LLVM names shards by path, and two spellings can be one path). A lazy mention that stands
+/// before the other may be loaded as well.
 pub struct Once {
-    loaded: Vec<PathBuf>,
-    /// Where those lead, once a lazy mention asks; most lines have none.
-    identities: Option<HashSet<PathBuf>>,
+    loaded: Vec<(usize, PathBuf)>,
+    /// Where those lead and where they stand first, once a lazy mention asks; most lines have none.
+    identities: Option<HashMap<PathBuf, usize>>,
     lazy: HashSet<PathBuf>,
 }
 
@@ -26,10 +38,13 @@ impl Once {
         let loaded = parts
             .iter()
             .zip(looked_at)
-            .filter_map(|(part, looked)| match (part, looked) {
-                (Part::Input(named), Looked::Module { .. }) if !named.in_lib => Some(named.path.clone()),
+            .enumerate()
+            .filter_map(|(at, (part, looked))| match (part, looked) {
+                (Part::Input(named), Looked::Module { .. }) if !named.in_lib => {
+                    Some((at, named.path.clone()))
+                }
                 (Part::Input(named), Looked::Archive { .. }) if named.whole_archive => {
-                    Some(named.path.clone())
+                    Some((at, named.path.clone()))
                 }
                 _ => None,
             })
@@ -37,13 +52,28 @@ impl Once {
         Self { loaded, identities: None, lazy: HashSet::new() }
     }
 
-    /// Whether a lazy mention of this file can still bring something.
-    pub fn takes_lazy(&mut self, path: &Path) -> bool {
+    /// What becomes of a lazy mention of this file, which is the part of the line with this number.
+    pub fn lazy(&mut self, at: usize, path: &Path) -> Lazy {
         let loaded = &self.loaded;
-        let loaded =
-            self.identities.get_or_insert_with(|| loaded.par_iter().map(|path| identity(path)).collect());
+        let identities = self.identities.get_or_insert_with(|| {
+            // Of several places the first stays.
+            loaded
+                .par_iter()
+                .rev()
+                .map(|(at, path)| (identity(path), *at))
+                .collect::<Vec<_>>()
+                .into_iter()
+                .collect()
+        });
         let identity = identity(path);
-        !loaded.contains(&identity) && self.lazy.insert(identity)
+        let loaded = identities.get(&identity).copied();
+        if loaded.is_some_and(|first| first < at) || !self.lazy.insert(identity) {
+            Lazy::Empty
+        } else if loaded.is_some() {
+            Lazy::Apart
+        } else {
+            Lazy::Alone
+        }
     }
 }
 

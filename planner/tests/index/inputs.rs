@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use crate::link::{Folder, Linked, command_of, plan_of, returning};
+use crate::link::{Folder, Linked, command_of, plan_of, returning, succeed};
 
 /// `a.o` and `b.o`, called by `main.o`, and `unused.o`.
 fn two() -> Folder {
@@ -63,13 +64,16 @@ fn lazy_objects() {
 #[test]
 fn one_file_given_as_loaded_and_as_lazy() {
     let _folder = two();
-    for inputs in [
-        ["a.o", "main.o", "b.o", "-Wl,--start-lib", "./a.o", "-Wl,--end-lib"],
-        ["-Wl,--start-lib", "./a.o", "-Wl,--end-lib", "a.o", "main.o", "b.o"],
-    ] {
-        let linked = Linked::of(&inputs);
-        assert_eq!(linked.words(), "§objects/a.o.o §objects/main.o.o §objects/b.o.o");
-    }
+    let behind = ["a.o", "main.o", "b.o", "-Wl,--start-lib", "./a.o", "-Wl,--end-lib"];
+    assert_eq!(Linked::of(&behind).words(), "§objects/a.o.o §objects/main.o.o §objects/b.o.o");
+    let before = ["-Wl,--start-lib", "./a.o", "-Wl,--end-lib", "a.o", "main.o", "b.o"];
+    assert_eq!(
+        Linked::of(&before).words(),
+        "§objects/a.o.o §objects/main.o.o §objects/b.o.o --start-lib §inputs/%2E/a.o --end-lib"
+    );
+    let needed = ["main.o", "-Wl,--start-lib", "a.o", "-Wl,--end-lib", "a.o", "b.o"];
+    let error = plan_of(&command_of("prog", &needed), "prog.distlto", None).expect_err("it is loaded twice");
+    assert!(error.to_string().contains("the thin link failed"), "{error}");
     let lazy = ["-Wl,--start-lib", "a.o", "./a.o", "-Wl,--end-lib"];
     let linked = Linked::of(&[&["main.o", "b.o"][..], &lazy].concat());
     assert_eq!(linked.ids(), ["main.o", "b.o", "a.o"]);
@@ -139,9 +143,9 @@ fn loaded_members_of_native_archives_are_excerpts() {
     assert!(!Path::new(place).exists());
 }
 
-/// A weak definition of a module's that was loaded first beats a native one, also where native objects come first.
+/// A weak definition of a module's that was loaded first beats a native one, though native objects come first.
 #[test]
-fn a_native_object_stays_behind_a_module_that_it_competes_with() {
+fn a_native_object_is_given_without_what_a_module_defines_first() {
     let folder = two();
     let weak = |function: &str, value: u32| {
         format!(
@@ -153,7 +157,7 @@ fn a_native_object_stays_behind_a_module_that_it_competes_with() {
     folder.compile("b.o", &weak("b", 2), &[]);
     folder.compile("unused.o", &returning("unused", 3), &[]);
     let linked = Linked::of(&["unused.o", "main.o", "a.o", "b.o"]);
-    assert_eq!(linked.words(), "unused.o §objects/main.o.o §objects/a.o.o b.o");
+    assert_eq!(linked.words(), "unused.o §loaded/b.o/1/b.o §objects/main.o.o §objects/a.o.o");
     let linked = Linked::of(&["unused.o", "main.o", "b.o", "a.o"]);
     assert_eq!(linked.words(), "unused.o b.o §objects/main.o.o §objects/a.o.o");
 }
@@ -183,6 +187,43 @@ fn a_linker_script_that_names_an_archive_is_refused() {
         .expect_err("no backend can open an archive's member");
     let text = error.to_string();
     assert!(text.contains("lib.a(a.o at ") && text.contains("which the link line does not name"), "{text}");
+}
+
+#[test]
+fn an_excluded_archive_is_refused_where_a_shared_library_wants_its_symbols() {
+    let folder = two();
+    folder.archive("rcs", "lib.a", &["a.o"]);
+    for (library, wanted) in [("a", "a"), ("other", "other")] {
+        let object = format!("wants_{library}.o");
+        folder.compile(
+            &object,
+            &format!("int {wanted}(void); int f(void) {{ return {wanted}(); }}"),
+            &["-fPIC"],
+        );
+        let output = format!("lib{library}.so");
+        succeed(Command::new("ld.lld-22").args(["-shared", &object, "-o", &output]));
+    }
+    let line = |library| {
+        ["main.o", "b.o", "lib.a", "-Wl,--exclude-libs=lib.a", "-Wl,--allow-shlib-undefined", library]
+    };
+    assert_eq!(Linked::of(&line("./libother.so")).ids().len(), 3);
+    let plan = |words: &[&str]| plan_of(&command_of("prog", words), "prog.distlto", None);
+    let wanted = plan(&line("./liba.so")).expect_err("lld would hide what the library wants").to_string();
+    assert!(wanted.contains("--exclude-libs=lib.a names lib.a"), "{wanted}");
+    let exported = plan(&line("-Wl,--export-dynamic")).expect_err("it would be exported").to_string();
+    assert_eq!(exported, wanted);
+}
+
+#[test]
+fn objects_of_a_script_are_given_one_by_one() {
+    let folder = two();
+    folder.compile("a.o", &returning("a", 1), &[]);
+    fs::write(folder.path().join("script.ld"), "INPUT(a.o)\n").expect("writing a script");
+    let linked = Linked::of(&["main.o", "b.o", "script.ld"]);
+    assert_eq!(linked.words(), "a.o §objects/main.o.o §objects/b.o.o");
+    fs::write(folder.path().join("script.ld"), "x = 1; INPUT(a.o)\n").expect("writing a script");
+    let linked = Linked::of(&["main.o", "b.o", "script.ld"]);
+    assert_eq!(linked.words(), "script.ld §objects/main.o.o §objects/b.o.o");
 }
 
 #[test]

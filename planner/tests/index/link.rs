@@ -90,7 +90,8 @@ pub fn returning(function: &str, value: u32) -> String {
     format!("__attribute__((noinline)) int {function}(void) {{ return {value}; }}\n")
 }
 
-fn succeed(command: &mut Command) -> Output {
+/// Runs a command that must succeed.
+pub fn succeed(command: &mut Command) -> Output {
     let output = command.output();
     let output = output.unwrap_or_else(|error| {
         panic!("{command:?}: {error}; install it: apt-get install clang-22 lld-22 llvm-22")

@@ -103,11 +103,7 @@ fn archive_elements(
         }
         let whole = random.chance(15);
         elements.push(if whole { Element::Whole(vec![element]) } else { element });
-        // lld's DTLTO calls a member of a thin archive by the object's path, and refuses to load one twice:
-        // "Expected at most one ThinLTO module per bitcode file".
-        let elsewhere = |unit| archives.iter().filter(|archive| archive.contains(unit)).count() > 1;
-        let repeated = twice && whole || members.iter().any(elsewhere);
-        let thin = random.chance(35) && !repeated;
+        let thin = random.chance(35);
         program.archives.push(Library { name, members: members.clone(), thin });
     }
     if elements.len() > first + 1 && random.chance(35) {

@@ -60,19 +60,51 @@ impl Backends {
     }
 }
 
-/// What a shard says, without the places of members.
+/// What a shard says, without the places of members, and without the numbers and the order of its entries.
 fn shard(workspace: &Workspace, id: &str) -> Result<String> {
     let mut print = Command::new(workspace.toolchain.tool("llvm-dis")?);
     print.current_dir(&workspace.path).arg(format!("{id}.thinlto.bc")).args(["-o", "-"]);
     let text = String::from_utf8(succeed(&mut print)?.stdout).context("llvm-dis prints UTF-8")?;
-    let lines = text.lines().filter(|line| line.starts_with('^'));
-    Ok(lines.map(without_place).collect::<Vec<_>>().join("\n"))
+    Ok(canonical(&text))
+}
+
+/// The entries of an index by what they are about: `^3 = gv: (guid: 7, ...)` is named by others as `^3`.
+fn canonical(text: &str) -> String {
+    let entries: Vec<(&str, String)> = text
+        .lines()
+        .filter(|line| line.starts_with('^'))
+        .filter_map(|line| line.split_once(" = "))
+        .map(|(number, entry)| (number, without_place(entry)))
+        .collect();
+    let about = |entry: &str| {
+        let end = entry.find(", hash:").or_else(|| entry.find(", summaries:")).unwrap_or(entry.len());
+        format!("<{}>", &entry[..end])
+    };
+    let names: BTreeMap<&str, String> =
+        entries.iter().map(|(number, entry)| (*number, about(entry))).collect();
+    let mut lines: Vec<String> = entries.iter().map(|(_, entry)| with_names(entry, &names)).collect();
+    lines.sort();
+    lines.join("\n")
+}
+
+/// An entry with what others are about in the places of their numbers.
+fn with_names(entry: &str, names: &BTreeMap<&str, String>) -> String {
+    let mut out = String::new();
+    let mut rest = entry;
+    while let Some(at) = rest.find('^') {
+        let digits =
+            rest[at + 1..].find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |end| at + 1 + end);
+        out.push_str(&rest[..at]);
+        out.push_str(names.get(&rest[at..digits]).map_or(&rest[at..digits], String::as_str));
+        rest = &rest[digits..];
+    }
+    out + rest
 }
 
 /// A line without the number of `lib.a(member.o at 120)`.
 fn without_place(line: &str) -> String {
     match line.split_once(" at ") {
-        Some((before, after)) if line.contains(" = module: ") => {
+        Some((before, after)) if line.starts_with("module: ") => {
             let after = after.trim_start_matches(|digit: char| digit.is_ascii_digit());
             format!("{before}{after}")
         }

@@ -201,7 +201,7 @@ impl Edited {
             let path = self.workspace.path.with_extension("fresh");
             let mut fresh = self.workspace.copy(path)?;
             let oracle = outcome(&self.program, &mut fresh, way, &[])?;
-            let kind = difference(&again, &oracle);
+            let kind = difference(way, &again, &oracle);
             let counts = self.found.ways.entry(way.name).or_default();
             counts.links += 1;
             counts.refused += usize::from(oracle.error.is_some());

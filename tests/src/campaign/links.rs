@@ -1,7 +1,6 @@
 //! `campaign links`: random programs, each linked in every way, run and compared with the oracles.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -39,6 +38,8 @@ pub struct Request {
 pub struct Counts {
     /// Links in which it differs, by kind.
     pub differences: BTreeMap<&'static str, usize>,
+    /// Links in which it differs and says so, by kind.
+    pub told: BTreeMap<&'static str, usize>,
     /// Programs that were compared byte for byte.
     pub compared: usize,
 }
@@ -65,24 +66,23 @@ impl Found {
     /// The counts as a table.
     pub fn table(&self) -> String {
         let mut text = format!("{} links, of which lld refuses {}\n", self.links, self.refused);
-        let _ = writeln!(
-            text,
-            "{:<20} {:>7} {:>10} {:>11} {:>6}",
-            "way", "status", "behaviour", "order only", "bytes"
-        );
+        let heads = ["status", "behaviour", "order", "bytes", "told order", "refused"];
+        let row = |name: &str, columns: &[String]| {
+            let columns: String = columns.iter().map(|column| format!(" {column:>11}")).collect();
+            format!("{name:<20}{columns}\n")
+        };
+        text += &row("way", &heads.map(str::to_owned));
         for way in WAYS {
-            let Counts { differences, compared } = self.counts(way);
-            let number = |kind| differences.get(kind).copied().unwrap_or(0).to_string();
-            let bytes =
-                if compared > 0 { format!("{} of {compared}", number("bytes")) } else { "-".to_owned() };
-            let _ = writeln!(
-                text,
-                "{:<20} {:>7} {:>10} {:>11} {bytes:>6}",
-                way.name,
-                number("status"),
-                number("behaviour"),
-                number("order")
-            );
+            let Counts { differences, told, compared } = self.counts(way);
+            let column = |head| {
+                let number = differences.get(head).or(told.get(head)).copied().unwrap_or(0);
+                match head {
+                    "bytes" if compared > 0 => format!("{number} of {compared}"),
+                    "bytes" => "-".to_owned(),
+                    _ => number.to_string(),
+                }
+            };
+            text += &row(way.name, &heads.map(column));
         }
         text
     }
@@ -132,7 +132,8 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
     let mut found = Found { links: 1, refused: usize::from(oracle.error.is_some()), ..Found::default() };
     let mut bytes: Option<Outcome> = None;
     for way in WAYS {
-        let outcome = outcome(&program, &mut workspace, way, &[])?;
+        let more: &[&str] = if way.keeps { &["-v"] } else { &[] };
+        let outcome = outcome(&program, &mut workspace, way, more)?;
         let mut counts = Counts::default();
         let mut tell = |kind: &'static str, text: String| {
             *counts.differences.entry(kind).or_default() += 1;
@@ -141,9 +142,11 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
                 way.name
             ));
         };
-        let kind = difference(&outcome, &oracle);
-        if let Some(kind) = kind {
-            tell(kind.name(), explain(kind, &outcome, &oracle));
+        let kind = difference(way, &outcome, &oracle);
+        match kind {
+            Some(kind) if kind.counts() => tell(kind.name(), explain(kind, &outcome, &oracle)),
+            Some(kind) => drop(counts.told.insert(kind.name(), 1)),
+            None => {}
         }
         match &bytes {
             // Programs that behave otherwise have other bytes.
@@ -177,21 +180,13 @@ impl Found {
             for (kind, number) in counts.differences {
                 *all.differences.entry(kind).or_default() += number;
             }
+            for (kind, number) in counts.told {
+                *all.told.entry(kind).or_default() += number;
+            }
         }
         for message in one.messages {
             println!("{message}");
             self.messages.push(message);
-        }
-    }
-}
-
-impl Difference {
-    /// The name of the table's column.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Status => "status",
-            Self::Behaviour => "behaviour",
-            Self::Order => "order",
         }
     }
 }

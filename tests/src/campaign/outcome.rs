@@ -23,6 +23,8 @@ pub struct Outcome {
     pub bytes: Vec<u8>,
     /// What the link printed on standard output.
     pub events: String,
+    /// What it printed on standard error.
+    pub told: String,
 }
 
 /// How two outcomes differ; the first that holds.
@@ -34,6 +36,31 @@ pub enum Difference {
     Behaviour,
     /// Only the order differs in which constructors and destructors run.
     Order,
+    /// The same, and the link says so.
+    ToldOrder,
+    /// The link is one that this way is known not to do, and says so.
+    Refused,
+}
+
+/// What `-v` says of a program whose order may be another one.
+const OTHER_ORDER: &str = "the order of constructors may differ from lld's";
+
+impl Difference {
+    /// The name of the table's column.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Behaviour => "behaviour",
+            Self::Order => "order",
+            Self::ToldOrder => "told order",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// Whether the way is at fault: not where it says what it does otherwise.
+    pub fn counts(self) -> bool {
+        !matches!(self, Self::ToldOrder | Self::Refused)
+    }
 }
 
 /// Links in one way, and runs what was made.
@@ -42,16 +69,17 @@ pub fn outcome(program: &Program, workspace: &mut Workspace, way: Way, more: &[&
     workspace.commands.push(shown(&command));
     let linked = capture(&mut command)?;
     let events = String::from_utf8_lossy(&linked.stdout).into_owned();
+    let told = String::from_utf8_lossy(&linked.stderr).into_owned();
     if !linked.status.success() {
-        let error = format!("{}: {}", linked.status, String::from_utf8_lossy(&linked.stderr));
-        return Ok(Outcome { error: Some(error), said: String::new(), bytes: Vec::new(), events });
+        let error = format!("{}: {told}", linked.status);
+        return Ok(Outcome { error: Some(error), said: String::new(), bytes: Vec::new(), events, told });
     }
     let output = workspace.path.join(line::output(program, way.dir));
     let Ok(bytes) = fs::read(&output) else {
         let error = Some(format!("success, and no {}", output.display()));
-        return Ok(Outcome { error, said: String::new(), bytes: Vec::new(), events });
+        return Ok(Outcome { error, said: String::new(), bytes: Vec::new(), events, told });
     };
-    Ok(Outcome { error: None, said: run(program, workspace, way)?, bytes, events })
+    Ok(Outcome { error: None, said: run(program, workspace, way)?, bytes, events, told })
 }
 
 fn run(program: &Program, workspace: &mut Workspace, way: Way) -> Result<String> {
@@ -83,16 +111,22 @@ fn run(program: &Program, workspace: &mut Workspace, way: Way) -> Result<String>
     Ok(format!("{}{end}\n", String::from_utf8_lossy(&ran.stdout)))
 }
 
-/// How an outcome differs from that of an oracle, the bytes left aside.
-pub fn difference(found: &Outcome, oracle: &Outcome) -> Option<Difference> {
+/// How a way's outcome differs from that of an oracle, the bytes left aside.
+pub fn difference(way: Way, found: &Outcome, oracle: &Outcome) -> Option<Difference> {
     if found.error.is_some() != oracle.error.is_some() {
-        return Some(Difference::Status);
+        let refused =
+            found.error.as_deref().is_some_and(|error| way.refusals.iter().any(|text| error.contains(text)));
+        return Some(if refused { Difference::Refused } else { Difference::Status });
     }
     if found.said == oracle.said {
         return None;
     }
     let same = in_any_order(&found.said) == in_any_order(&oracle.said);
-    Some(if same { Difference::Order } else { Difference::Behaviour })
+    Some(match same {
+        true if found.told.contains(OTHER_ORDER) => Difference::ToldOrder,
+        true => Difference::Order,
+        false => Difference::Behaviour,
+    })
 }
 
 /// The lines of constructors and destructors, sorted, and the others as they are.

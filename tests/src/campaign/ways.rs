@@ -23,6 +23,8 @@ pub struct Way {
     pub exact: bool,
     /// Whether `--json` says what ran, and only what changed runs.
     pub keeps: bool,
+    /// What it says of links that it is known not to do.
+    pub refusals: &'static [&'static str],
 }
 
 /// Who links.
@@ -38,15 +40,28 @@ pub enum By {
 
 /// The linker does everything: the oracle of how programs behave.
 pub const IN_PROCESS: Way =
-    Way { name: "lld in process", dir: "by-lld", by: By::Lld, exact: false, keeps: false };
+    Way { name: "lld in process", dir: "by-lld", by: By::Lld, exact: false, keeps: false, refusals: &[] };
 
 /// lld's DTLTO: the oracle of a program's bytes.
-pub const DTLTO: Way =
-    Way { name: "lld's DTLTO", dir: "by-dtlto", by: By::Distributor, exact: true, keeps: false };
+pub const DTLTO: Way = Way {
+    name: "lld's DTLTO",
+    dir: "by-dtlto",
+    by: By::Distributor,
+    exact: true,
+    keeps: false,
+    // It calls a member of a thin archive by the object's path, and two archives may hold one object.
+    refusals: &["Expected at most one ThinLTO module per bitcode file"],
+};
 
 /// One lld, whose distributor is ours.
-pub const ONE_LLD: Way =
-    Way { name: "distlto, one lld", dir: "by-distlto", by: By::Distlto(&[]), exact: true, keeps: true };
+pub const ONE_LLD: Way = Way {
+    name: "distlto, one lld",
+    dir: "by-distlto",
+    by: By::Distlto(&[]),
+    exact: true,
+    keeps: true,
+    refusals: &[],
+};
 
 /// A thin link and a final link.
 pub const TWO_STEP: Way = Way {
@@ -55,6 +70,8 @@ pub const TWO_STEP: Way = Way {
     by: By::Distlto(&["--two-step"]),
     exact: false,
     keeps: true,
+    // Symbols of an excluded archive would be exported.
+    refusals: &["whose members are linked one by one"],
 };
 
 impl Way {

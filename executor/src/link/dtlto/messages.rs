@@ -1,47 +1,73 @@
 //! What the linker prints on standard error, held back until it is known that this link is the one that counts.
 //!
-//! lld 22 loses the path of an archive that a linker script names, and fails in words that no user can do anything with;
-//! such a link is done in two steps. From the moment at which backends are asked for, everything is passed on as it
-//! comes. Knows nothing of links.
+//! lld 22 fails at some links when it has a distributor, and not without one, in words that no user can do anything with;
+//! such a link is done in two steps. From the moment at which backends are run, everything is passed on as it comes.
+//! Knows nothing of links.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::link::show;
 
-/// What lld 22 says of an archive whose path it has lost.
-const LOST_ARCHIVE: &[u8] = b"Failed to get file size from archive";
+/// What lld 22 says where its DTLTO is at fault, and what that is.
+const DEFECTS: [(&[u8], &str); 2] = [
+    (b"Failed to get file size from archive", "the linker loses archives that a linker script names"),
+    // Members of thin archives are called by the object's path.
+    (
+        b"Expected at most one ThinLTO module per bitcode file",
+        "the linker takes one object in two thin archives for one module",
+    ),
+];
 
 /// The linker's standard error.
-pub struct Messages(Mutex<Option<Vec<u8>>>);
+pub struct Messages(Mutex<State>);
+
+struct State {
+    /// `None` once everything is passed on.
+    held: Option<Vec<u8>>,
+    defect: Option<&'static str>,
+}
 
 impl Messages {
     /// Holds back what comes.
     pub fn new() -> Self {
-        Self(Mutex::new(Some(Vec::new())))
+        Self(Mutex::new(State { held: Some(Vec::new()), defect: None }))
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the next piece.
     pub fn take(&self, text: &[u8]) {
-        match &mut *self.held() {
-            Some(held) => held.extend_from_slice(text),
-            None => show(text),
-        }
+        let mut state = self.state();
+        let State { held, defect } = &mut *state;
+        let seen = match held {
+            Some(held) => {
+                held.extend_from_slice(text);
+                &held[..]
+            }
+            None => {
+                show(text);
+                text
+            }
+        };
+        *defect = defect.or_else(|| defect_in(seen));
     }
 
     /// Passes on what was held back, and everything from here on.
     pub fn release(&self) {
-        if let Some(held) = self.held().take() {
+        if let Some(held) = self.state().held.take() {
             show(&held);
         }
     }
 
-    /// Whether the linker has failed since it lost the path of an archive.
-    pub fn tell_of_a_defect(&self) -> bool {
-        let held = self.held();
-        held.as_deref().is_some_and(|held| held.windows(LOST_ARCHIVE.len()).any(|part| part == LOST_ARCHIVE))
+    /// The defect of the linker's DTLTO that this link has met. The linker goes on after some of them.
+    pub fn defect(&self) -> Option<&'static str> {
+        self.state().defect
     }
+}
+
+fn defect_in(said: &[u8]) -> Option<&'static str> {
+    let says = |text: &[u8]| said.windows(text.len()).any(|part| part == text);
+    DEFECTS.iter().find(|(text, _)| says(text)).map(|(_, defect)| *defect)
 }
