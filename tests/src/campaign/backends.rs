@@ -1,8 +1,8 @@
 //! Which backends a link has and what each reads, asked of lld alone: its separate thin link, whose shards llvm-dis prints.
 //!
-//! A shard names the modules that it imports from, with their hashes, so equal text stands for equal inputs. Where a
-//! member stands in its archive is taken out: it is part of a name and of nothing else. Knows nothing of distlto but the
-//! events of `--json`.
+//! A shard names the modules that it imports from, with their hashes, so equal entries stand for equal inputs. Where a
+//! member stands in its archive is taken out: it is part of a name and of nothing else; and so is the whole name for one
+//! lld, whose backends run by content. Knows nothing of distlto but the events of `--json`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,12 +13,21 @@ use serde_json::Value;
 
 use super::line;
 use super::model::Program;
+use super::ways::Way;
 use super::workspace::Workspace;
 use crate::run::{capture, succeed, told};
 
 /// The shards of a link, by what their modules are called; members of one name are one entry.
+type Shards = BTreeMap<String, Vec<String>>;
+
+/// The shards of a link, with and without the names of modules.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Backends(BTreeMap<String, Vec<String>>);
+pub struct Backends {
+    /// Modules by path, which a way may put on its backends' command lines.
+    by_path: Shards,
+    /// Modules by hash: one that moves into an archive stays the same.
+    by_hash: Shards,
+}
 
 impl Backends {
     /// Asks lld in a directory that may be littered.
@@ -30,25 +39,31 @@ impl Backends {
         let output = capture(&mut command)?;
         ensure!(output.status.success(), "{}", told(&command, &output));
         let list = fs::read_to_string(workspace.path.join("by-index/list")).unwrap_or_default();
-        let mut shards: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut backends = Self::default();
         for id in list.lines() {
             let text = shard(workspace, id)?;
-            shards.entry(stem(id).to_owned()).or_default().push(text);
+            backends.by_hash.entry(stem(id).to_owned()).or_default().push(canonical(&text, without_path));
+            backends.by_path.entry(stem(id).to_owned()).or_default().push(canonical(&text, without_place));
         }
-        shards.values_mut().for_each(|texts| texts.sort());
-        Ok(Self(shards))
+        let all = backends.by_path.values_mut().chain(backends.by_hash.values_mut());
+        all.for_each(|texts| texts.sort());
+        Ok(backends)
     }
 
     /// How many there are.
     pub fn number(&self) -> usize {
-        self.0.values().map(Vec::len).sum()
+        self.by_path.values().map(Vec::len).sum()
     }
 
-    /// The names of those that are not among others; one for each member of that name.
-    pub fn unlike(&self, before: &Self) -> Vec<String> {
+    /// The names of those that are not among others, for a way of linking; one for each member of that name.
+    pub fn unlike(&self, before: &Self, way: Way) -> Vec<String> {
+        let (shards, before) = match way.exact {
+            true => (&self.by_hash, &before.by_hash),
+            false => (&self.by_path, &before.by_path),
+        };
         let mut names = Vec::new();
-        for (name, texts) in &self.0 {
-            let mut left = before.0.get(name).cloned().unwrap_or_default();
+        for (name, texts) in shards {
+            let mut left = before.get(name).cloned().unwrap_or_default();
             for text in texts {
                 match left.iter().position(|other| other == text) {
                     Some(at) => drop(left.swap_remove(at)),
@@ -60,21 +75,24 @@ impl Backends {
     }
 }
 
-/// What a shard says, without the places of members, and without the numbers and the order of its entries.
+/// What a shard says.
 fn shard(workspace: &Workspace, id: &str) -> Result<String> {
     let mut print = Command::new(workspace.toolchain.tool("llvm-dis")?);
     print.current_dir(&workspace.path).arg(format!("{id}.thinlto.bc")).args(["-o", "-"]);
-    let text = String::from_utf8(succeed(&mut print)?.stdout).context("llvm-dis prints UTF-8")?;
-    Ok(canonical(&text))
+    String::from_utf8(succeed(&mut print)?.stdout).context("llvm-dis prints UTF-8")
 }
 
-/// The entries of an index by what they are about: `^3 = gv: (guid: 7, ...)` is named by others as `^3`.
-fn canonical(text: &str) -> String {
+/// The entries of an index by what they are about, without their numbers and their order: `^3 = gv: (guid: 7, ...)` is
+/// named by others as `^3`.
+fn canonical(text: &str, module: impl Fn(&str) -> String) -> String {
     let entries: Vec<(&str, String)> = text
         .lines()
         .filter(|line| line.starts_with('^'))
         .filter_map(|line| line.split_once(" = "))
-        .map(|(number, entry)| (number, without_place(entry)))
+        .map(|(number, entry)| match entry.starts_with("module: ") {
+            true => (number, module(entry)),
+            false => (number, entry.to_owned()),
+        })
         .collect();
     let about = |entry: &str| {
         let end = entry.find(", hash:").or_else(|| entry.find(", summaries:")).unwrap_or(entry.len());
@@ -101,14 +119,19 @@ fn with_names(entry: &str, names: &BTreeMap<&str, String>) -> String {
     out + rest
 }
 
-/// A line without the number of `lib.a(member.o at 120)`.
-fn without_place(line: &str) -> String {
-    match line.split_once(" at ") {
-        Some((before, after)) if line.starts_with("module: ") => {
+/// A module's entry without its path.
+fn without_path(entry: &str) -> String {
+    entry.split_once("hash: ").map_or(entry, |(_, hash)| hash).to_owned()
+}
+
+/// A module's entry without the number of `lib.a(member.o at 120)`.
+fn without_place(entry: &str) -> String {
+    match entry.split_once(" at ") {
+        Some((before, after)) => {
             let after = after.trim_start_matches(|digit: char| digit.is_ascii_digit());
             format!("{before}{after}")
         }
-        _ => line.to_owned(),
+        None => entry.to_owned(),
     }
 }
 

@@ -236,7 +236,7 @@ impl Edited {
         let ran = ran(events)?;
         let number = backends.number();
         let Some(before) = self.before.insert(way.name, backends.clone()) else { return Ok(()) };
-        let changed = backends.unlike(&before);
+        let changed = backends.unlike(&before, way);
         let counts = self.found.ways.entry(way.name).or_default();
         counts.counted += 1;
         counts.backends += number;
