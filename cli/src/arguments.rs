@@ -54,16 +54,17 @@ pub enum Command {
 
 /// Perform a whole ThinLTO link: thin link, backends in parallel, final link
 ///
-/// The command is run as it is if it links no ThinLTO bitcode. State is kept in OUTPUT.distlto: a second run with
-/// nothing changed runs no backend and no linker, and an edit re-runs the backends whose shard, inputs or flags
-/// changed. Backends share the job slots of a make that calls this program.
+/// A linker with DTLTO runs once, on its own line, and has its backends run here; any other runs twice. The command is
+/// run as it is if it links no ThinLTO bitcode. State is kept in OUTPUT.distlto: a second run with nothing changed runs no
+/// backend and no linker, and an edit re-runs the backends whose shard, inputs or flags changed. Backends share the job
+/// slots of a make that calls this program.
 #[derive(Debug, Args)]
 #[command(after_help = exit::help())]
 pub struct LinkArgs {
     /// How the backends are run.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Write the action graph as JSON to this file
+    /// Write the action graph as JSON to this file, and link in the two steps that it has
     #[arg(long, value_name = "FILE")]
     pub save_plan: Option<PathBuf>,
     /// Compile with this clang instead of the one that the link command names or implies
@@ -79,6 +80,8 @@ pub struct LinkArgs {
     #[arg(long, value_name = "DIR", env = VARIABLE)]
     pub state: Option<String>,
     /// Keep unpacked archive members in this store, and take them from there
+    ///
+    /// A linker that runs once opens archives itself.
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
     /// Run the linker twice, for a thin link and for the final link, also where it can do both in one run (DTLTO)
@@ -109,7 +112,7 @@ impl LinkArgs {
             backend_args: self.backend_args.clone(),
             state: self.state.clone(),
             store: self.store.clone(),
-            two_step: self.two_step,
+            two_step: self.two_step || self.save_plan.is_some(),
         }
     }
 }

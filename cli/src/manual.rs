@@ -197,18 +197,18 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_has_the_same_exit_codes_variables_and_tools() {
-        let readme = include_str!("../../README.md");
+    fn the_reference_has_the_same_exit_codes_variables_and_tools() {
+        let page = include_str!("../../docs/reference.md");
         for (_, code, meaning) in exit::CLASSES {
-            assert!(readme.contains(&format!("\n| {code} | {meaning} |\n")), "exit code {code}: {meaning}");
+            assert!(page.contains(&format!("\n| {code} | {meaning} |\n")), "exit code {code}: {meaning}");
         }
         for (name, _) in VARIABLES {
-            assert!(readme.contains(&format!("\n| `{name}` | ")), "{name}");
+            assert!(page.contains(&format!("\n| `{name}` | ")), "{name}");
         }
         for command in visible(&Cli::command()) {
             let name = command.get_name();
             let named = [format!("\n| `distlto {name}"), format!("\n| `distlto-{name}` |")];
-            assert!(named.iter().any(|row| readme.contains(row)), "{name} is not in the table of tools");
+            assert!(named.iter().any(|row| page.contains(row)), "{name} is not in the table of tools");
         }
     }
 }

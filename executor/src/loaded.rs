@@ -3,11 +3,13 @@
 //! Most of a compiler or linker is in libraries. The loader is asked (`INTERPRETER --list PROGRAM`), which relocates and
 //! runs nothing. Knows nothing of what the programs are for.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use distlto_prepare::regular;
 use object::read::elf::{FileHeader, ProgramHeader};
@@ -21,8 +23,19 @@ pub fn is_script(program: &Path) -> bool {
     file.is_ok() && head == *b"#!"
 }
 
-/// The libraries that a program's loader loads, the loader itself among them.
+/// The libraries that a program's loader loads, the loader itself among them. A loader is asked once for each program.
 pub fn libraries(program: &Path) -> Result<Vec<PathBuf>, String> {
+    static ASKED: Mutex<BTreeMap<PathBuf, Result<Vec<PathBuf>, String>>> = Mutex::new(BTreeMap::new());
+    let asked = || ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = asked().get(program) {
+        return known.clone();
+    }
+    let found = ask(program);
+    asked().insert(program.to_owned(), found.clone());
+    found
+}
+
+fn ask(program: &Path) -> Result<Vec<PathBuf>, String> {
     let Some(interpreter) = interpreter(program)? else { return Ok(Vec::new()) };
     let failed = |what: String| format!("the libraries of {}: {what}", program.display());
     let mut command = Command::new(&interpreter);

@@ -152,7 +152,7 @@ pub fn run_through(
     spawner: &dyn Spawner,
     cancel: &Cancel,
     grace: Duration,
-    stderr: &dyn Fn(&[u8]),
+    stderr: Sink<'_>,
 ) -> io::Result<Finished> {
     repeat(spawner, cancel, |spawner| {
         let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
@@ -274,12 +274,15 @@ impl Ending {
     }
 }
 
+/// Takes what a command writes, as it comes.
+type Sink<'a> = &'a dyn Fn(&[u8]);
+
 /// One captured stream; without a reader once it has come to its end.
 struct Stream<'a> {
     reader: Option<OwnedFd>,
     captured: Captured,
     /// Gets what is read in place of `captured`.
-    sink: Option<&'a dyn Fn(&[u8])>,
+    sink: Option<Sink<'a>>,
 }
 
 impl Stream<'_> {

@@ -54,7 +54,7 @@ pub struct RunCommandArgs {
     /// Keep what was run in this directory, of this graph alone [default: GRAPH.distlto]
     #[arg(long, value_name = "DIR")]
     pub state: Option<String>,
-    /// An action graph in JSON, or a directory that distlto-index or distlto link wrote
+    /// An action graph in JSON, or a directory that distlto-index or distlto link --two-step wrote
     #[arg(value_name = "GRAPH")]
     pub graph: Utf8PathBuf,
     /// Run these outputs or labels and what they need [default: everything]
@@ -68,7 +68,7 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     let jobserver = jobserver_from_env();
     // The folder of many states; --state is that of this graph alone.
     let input = Input::find(&args.graph, std::env::var(VARIABLE).ok().as_deref())?;
-    let mut graph = input.read()?;
+    let mut graph = input.read_to_run()?;
     let directory = args.state.clone().unwrap_or_else(|| input.run_state());
     let _held = State::open(&directory)?;
     let spawner = args.run.spawner();

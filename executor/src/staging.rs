@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
 use miette::Diagnostic;
 use tempfile::TempDir;
@@ -76,10 +77,9 @@ impl Staging {
     fn temporary(&mut self, output: &Utf8Path, places: Option<&Places>) -> Result<Utf8PathBuf, IoError> {
         let place = self.file(output);
         // A rename would put a file in a device's place as readily as in a file's.
-        let taken = fs::metadata(&place).is_ok_and(|found| !found.is_file());
-        let Some(name) = output.file_name().filter(|_| !taken) else {
-            let error = std::io::Error::other("there is something that is not a file, such as a directory");
-            return Err(IoError::on("write", place)(error));
+        regular::check_place(&place).map_err(IoError::on("write", &place))?;
+        let Some(name) = output.file_name() else {
+            return Err(IoError::on("write", place)(std::io::ErrorKind::IsADirectory.into()));
         };
         let parent = output.parent().unwrap_or(Utf8Path::new(""));
         let above = places.and_then(|places| places.get(parent)).map_or(parent, |place| place);

@@ -280,7 +280,7 @@ fn hash(path: &Path) -> io::Result<(Entry, Look)> {
     // Opening a pipe could wait for ever, so the kind is looked at first.
     let metadata = std::fs::metadata(path)?;
     if metadata.is_dir() {
-        return Err(io::Error::from(io::ErrorKind::IsADirectory));
+        regular::check_place(path)?;
     }
     if !metadata.is_file() {
         let digest = Digest::of(format!("device {}", metadata.rdev()).as_bytes());

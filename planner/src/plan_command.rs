@@ -119,6 +119,16 @@ pub enum PlanCommandError {
         /// What is wrong with it.
         source: GraphError,
     },
+    /// A link whose steps are in one process of the linker.
+    #[error("{path} is of a link that the linker performed in one run: its steps cannot be run one by one")]
+    #[diagnostic(
+        code(distlto::usage),
+        help("make a graph to run with distlto-index -- LINK COMMAND, or link with distlto link --two-step")
+    )]
+    ByLinker {
+        /// The plan.
+        path: Utf8PathBuf,
+    },
     /// A graph without a Ninja form.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -142,7 +152,7 @@ fn help_of(error: &dyn Diagnostic) -> String {
 pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
     check_outputs(&args)?;
     let input = Input::find(&args.input, args.state.as_deref())?;
-    let graph = input.read()?;
+    let graph = if args.ninja.is_some() { input.read_to_run()? } else { input.read()? };
     if let Some(path) = &args.json {
         emit(path, &json::to_bytes(&graph))?;
     }
@@ -223,13 +233,27 @@ impl Input {
 
     /// The graph that it holds at the moment.
     pub fn read(&self) -> Result<ActionGraph, PlanCommandError> {
-        let bytes = fs::read(&self.path).map_err(IoError::on("read", &self.path))?;
-        if self.is_plan {
-            let plan = LinkPlan::read(&bytes).and_then(|plan| plan.to_graph());
-            plan.map_err(|source| PlanCommandError::Plan { path: self.path.clone(), source })
-        } else {
-            json::read(&bytes).map_err(|source| PlanCommandError::Graph { path: self.path.clone(), source })
+        Ok(self.read_plan_or_graph()?.0)
+    }
+
+    /// The same for whoever runs its actions.
+    pub fn read_to_run(&self) -> Result<ActionGraph, PlanCommandError> {
+        match self.read_plan_or_graph()? {
+            (graph, false) => Ok(graph),
+            (_, true) => Err(PlanCommandError::ByLinker { path: self.path.clone() }),
         }
+    }
+
+    /// With whether the steps are in one process of the linker.
+    fn read_plan_or_graph(&self) -> Result<(ActionGraph, bool), PlanCommandError> {
+        let bytes = fs::read(&self.path).map_err(IoError::on("read", &self.path))?;
+        if !self.is_plan {
+            let graph = json::read(&bytes);
+            let graph = graph.map_err(|source| PlanCommandError::Graph { path: self.path.clone(), source });
+            return Ok((graph?, false));
+        }
+        let plan = LinkPlan::read(&bytes).and_then(|plan| Ok((plan.to_graph()?, plan.by_linker)));
+        plan.map_err(|source| PlanCommandError::Plan { path: self.path.clone(), source })
     }
 }
 

@@ -1,8 +1,6 @@
-//! The link line of a thin link, and the one of a link whose backends the linker hands to a distributor; and which
-//! options are for which step.
+//! The link line of a thin link, and which options are for which step.
 //!
-//! Pure. Each is the user's line with its inputs in another form and without the options that belong to another
-//! step. Members of unpacked archives stand between `--start-lib` and `--end-lib`, which keeps archive semantics.
+//! Pure. It is the user's line with its inputs in another form and without the options that belong to another step. Members of unpacked archives stand between `--start-lib` and `--end-lib`, which keeps archive semantics.
 
 use crate::elf::options::step;
 use crate::inputs::{Inputs, Slot};
@@ -42,21 +40,10 @@ impl Line {
 
 /// The thin link's words: the inputs, and the options that decide what is loaded and imported.
 pub fn thin_words(inputs: &Inputs) -> Vec<String> {
-    bitcode_words(inputs, |option| step(option) != Step::Every)
-}
-
-/// The words of a link that runs its backends itself or through a distributor: the user's line without its output, and
-/// with members in the places of their archives, so that a module id names a file.
-pub fn whole_words(inputs: &Inputs) -> Vec<String> {
-    bitcode_words(inputs, |option| option.name == "output")
-}
-
-/// The line with its modules, without some of its options.
-fn bitcode_words(inputs: &Inputs, left_out: impl Fn(&LinkOption) -> bool) -> Vec<String> {
     let mut line = Line::default();
     for slot in &inputs.slots {
         match slot {
-            Slot::Option(option) if is_grouping(option) || left_out(option) => {}
+            Slot::Option(option) if is_grouping(option) || step(option) != Step::Every => {}
             Slot::Option(option) => line.words.extend_from_slice(&option.words),
             Slot::Other { input, lazy } => line.input(&input.words, *lazy),
             Slot::Module { input, lazy } => line.path(&input.id, *lazy),
@@ -187,15 +174,6 @@ pub(crate) mod tests {
             "m1.o --start-lib x.a/1.o x.a/n.o x.a/2.o --end-lib -ly --start-group --start-group -( -) --end-group --end-group"
         );
         assert_eq!(thin_words(&inputs("m1.o --start-lib m2.o")).join(" "), "m1.o --start-lib m2.o --end-lib");
-    }
-
-    #[test]
-    fn a_whole_link_keeps_every_option_but_the_output() {
-        let inputs = inputs("-o out m1.o --start-group x.a --end-group --thinlto-jobs=3 -Map m.map -lc");
-        assert_eq!(
-            whole_words(&inputs).join(" "),
-            "m1.o --start-lib x.a/1.o x.a/n.o x.a/2.o --thinlto-jobs=3 -Map m.map --end-lib -lc"
-        );
     }
 
     #[test]

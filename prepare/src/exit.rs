@@ -10,7 +10,7 @@ use miette::Diagnostic;
 
 use crate::text::printable;
 
-/// The classes of errors with the exit code of each. Printed by `--help`, documented in the README.
+/// The classes of errors with the exit code of each. Printed by `--help`, documented in `docs/reference.md`.
 pub const CLASSES: &[(&str, u8, &str)] = &[
     ("distlto::failed", 1, "a compilation failed or its object was refused"),
     ("distlto::usage", 2, "the command line is wrong"),

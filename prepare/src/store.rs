@@ -1,7 +1,7 @@
 //! A content-addressed store of member files, so that an unmodified archive is never unpacked twice.
 //!
-//! Knows digests, bytes and manifests, nothing of archive formats. Layout: `v1/blobs/ab/cdef..` by blake3 of the
-//! content, `v1/archives/ab/cdef..` a manifest by blake3 of an archive and the options, `v1/tmp`; see
+//! Knows digests, bytes and manifests, nothing of archive formats. Layout: `v2/blobs/ab/cdef..` by blake3 of the
+//! content, `v2/archives/ab/cdef..` a manifest by blake3 of an archive and the options, `v2/tmp`; see
 //! [`crate::blobs`] for how files are kept and placed.
 //!
 //! Pruning needs no agreement with users of the store, since a blob that is not there is written again from the

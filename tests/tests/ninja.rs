@@ -217,7 +217,7 @@ fn ninja_builds_from_an_index_directory_and_again_what_an_edit_concerns() -> Res
 #[test]
 fn ninja_goes_on_from_the_state_of_a_link() -> Result<()> {
     let link = Link::create("link")?;
-    link.distlto("distlto", &["link"], true)?;
+    link.distlto("distlto", &["link", "--two-step"], true)?;
     ensure!(link.says()? == "85\n", "{}", link.says()?);
     write_ninja_file(&link)?;
     link.ninja()?;

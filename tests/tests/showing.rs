@@ -138,7 +138,7 @@ fn a_trace_has_every_backend_on_a_worker_and_the_links_beside() -> Result<()> {
 
 #[test]
 fn a_trace_is_written_of_a_failure_and_of_a_thin_link_that_fails() -> Result<()> {
-    let project = Project::create("show-trace-failed", &SOURCES)?;
+    let mut project = Project::create("show-trace-failed", &SOURCES)?;
     project.misbehave("a.o", FAILS)?;
     let output = capture(&mut project.link_with(&["--trace", "trace.json", "-j1", "-k"])?)?;
     ensure!(output.status.code() == Some(1), "{output:?}");
@@ -150,6 +150,7 @@ fn a_trace_is_written_of_a_failure_and_of_a_thin_link_that_fails() -> Result<()>
     );
 
     project.replace_thin_link("echo broken >&2; exit 9")?;
+    project.options = vec!["--two-step"];
     fs::remove_file(project.path("trace.json"))?;
     let output = capture(&mut project.link_with(&["--trace", "trace.json"])?)?;
     ensure!(output.status.code() == Some(9), "{output:?}");

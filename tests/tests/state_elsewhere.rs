@@ -127,7 +127,7 @@ fn plans_are_found_where_the_state_is() -> Result<()> {
 fn state_may_lie_on_another_file_system() -> Result<()> {
     let project = project("elsewhere-far", 2)?;
     let memory = tempfile::tempdir_in("/dev/shm")?;
-    for options in [&[][..], &["--dtlto"]] {
+    for options in [&[][..], &["--two-step"]] {
         let before = beside(&project)?;
         let mut command = link(&project, memory.path(), options)?;
         let output = capture(&mut command)?;
@@ -149,7 +149,7 @@ fn an_output_in_no_directory_fails_as_without_distlto() -> Result<()> {
     ensure!(expected.1.contains("nowhere/x"), "{}", expected.1);
     let state = project.path("state");
     let before = names(&project.folder.path)?;
-    for options in [&[][..], &["--dtlto"], &["--state", "state"]] {
+    for options in [&[][..], &["--two-step"], &["--state", "state"]] {
         let found = fail(&mut project.link_with(options)?)?;
         ensure!(found == expected, "{options:?}: {found:?}, and without distlto {expected:?}");
         ensure!(names(&project.folder.path)? == before, "{options:?}: something was made");

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::available_parallelism;
@@ -95,11 +96,11 @@ fn use_program(git2: &Path, repository: &Path) -> Result<()> {
 
 /// Runs a link and prints how many native objects it wrote, and whether the program.
 fn relink(link: &mut Command, build: &Path) -> Result<usize> {
-    let before = (objects(build)?, fs::metadata(build.join("git2"))?.modified()?);
+    let before = (objects(build)?, fs::metadata(build.join("git2"))?.ino());
     let start = Instant::now();
     quietly(link)?;
     let wall = start.elapsed().as_secs_f64();
-    let after = (objects(build)?, fs::metadata(build.join("git2"))?.modified()?);
+    let after = (objects(build)?, fs::metadata(build.join("git2"))?.ino());
     let written = after.0.iter().filter(|(path, time)| before.0.get(*path) != Some(*time)).count();
     let linked = if before.1 == after.1 { "the program is untouched" } else { "the program is linked anew" };
     println!("backends run: {written} of {}; {linked}; {wall:.3} s", after.0.len());

@@ -21,6 +21,7 @@ use super::semantic::{self, Parts};
 use super::store::{Cache, Key, Limits, NewResult, Record};
 use super::words::Words;
 use crate::cancel::Cancel;
+use crate::distribute::temporaries;
 use crate::frontend::{Names, Template};
 use crate::job::{Context, Job};
 use crate::variables::{self, Reader};
@@ -133,7 +134,10 @@ impl Results {
             directory,
         };
         let mut keys = Vec::with_capacity(2);
-        keys.extend(self.action(job, &command, &inputs, directory, context));
+        // No other link names its files so.
+        if !temporaries::is_shard(backend.shard) {
+            keys.extend(self.action(job, &command, &inputs, directory, context));
+        }
         keys.push(Key(semantic::key(parts).hash));
         Some(keys)
     }

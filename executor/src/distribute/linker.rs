@@ -79,10 +79,6 @@ impl Linker {
     /// program that started it. Nothing where its link line is not to be had.
     pub fn dropped(&self) -> Vec<String> {
         let starter = stat(self.process).and_then(|found| program_of(found.parent)).unwrap_or_default();
-        // `distlto link --dtlto` has mended the line or said what it cannot mend.
-        if starter == "distlto" {
-            return Vec::new();
-        }
         let by_driver = is_driver(&starter);
         let arguments = self.arguments();
         let Some((linker, words)) = arguments.split_first() else { return Vec::new() };

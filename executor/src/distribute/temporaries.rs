@@ -20,6 +20,14 @@ pub fn process_of_object(object: &str) -> Option<u32> {
     ends_in_number(head).then(|| decimal(number)).flatten()
 }
 
+/// Whether some lld gives the path to a shard of a link in which it has a distributor.
+pub fn is_shard(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.strip_suffix(SHARD)
+        .and_then(|head| head.rsplit_once('.'))
+        .is_some_and(|(head, number)| decimal(number).is_some() && ends_in_number(head))
+}
+
 /// Whether lld of this process gives the name to a temporary.
 pub fn is_temporary(name: &str, process: u32) -> bool {
     let job_file = process_of(name) == Some(process);
@@ -105,6 +113,8 @@ mod tests {
             assert!(is_temporary(name, 30802), "{name}");
             assert!(!is_temporary(name, 30803), "{name}");
         }
+        assert!(is_shard("out/m.1.30802.native.o.thinlto.bc"));
+        assert!(!is_shard("m.thinlto.bc") && !is_shard("m.native.o.thinlto.bc"));
         assert_eq!(process_of("prog.30802.dist-file.json"), Some(30802));
         assert!(is_temporary("prog.30802.dist-file.json", 30802));
         assert_eq!(process_of_object("m.1.30802.native.o"), Some(30802));

@@ -11,15 +11,15 @@ mod hand_over;
 mod kept;
 mod leaves;
 mod line;
+mod linker;
 mod messages;
 mod names;
 mod sweep;
 
 use std::ffi::OsStr;
 use std::fs;
-use std::os::fd::AsFd;
+use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Instant, SystemTime};
 
@@ -32,14 +32,13 @@ use distlto_planner::link_line::{self, Argument};
 use distlto_planner::runner::ToolError;
 use distlto_planner::words::{Word, lossy, shell_line};
 use distlto_prepare::write::IoError;
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::PipeFlags;
 
 use super::reads::Reads;
-use super::{LinkError, Session, ahead, identity};
+use super::{LinkError, Session, ahead, file_state, identity};
 use crate::frontend::Frontends;
 use crate::local::LocalSpawner;
-use crate::process::{self, Command, Finished, GRACE, Spawner, signal_name};
+use crate::process::{Command, Finished, Spawner, signal_name};
 use crate::progress::{Phase, Progress};
 use crate::response_file;
 use crate::up_to_date::Records;
@@ -49,7 +48,7 @@ use hand_over::HandOver;
 pub use hand_over::serve;
 use kept::Kept;
 use line::Line;
-use messages::Messages;
+use linker::{Linker, News};
 
 /// How a link by the linker ended.
 pub(super) enum End {
@@ -71,6 +70,14 @@ pub(super) fn run(session: &Session<'_>) -> Result<End, LinkError> {
         .map_err(index::IndexError::from)?;
     let arguments = link_line::parse(words.clone())?;
     let compilation = compilation(session, &arguments)?;
+    if let Some(option) = compilation.flags.not_done.iter().find(|option| !option.contains("save-temps")) {
+        if session.options.run.verbose && !session.options.run.json {
+            eprintln!(
+                "distlto: {option} asks for what only the linker's own backends write: it links by itself"
+            );
+        }
+        return Ok(End::Done(super::End::AsItIs));
+    }
     session.options.run.prewarm(session.spawner, OsStr::new(&compilation.compiler), 1);
     sweep::before(session)?;
     let link = Link { session, arguments: &arguments, words: &words, compilation: &compilation };
@@ -95,7 +102,6 @@ fn look(session: &Session<'_>) -> Result<Looked, LinkError> {
         return Ok(Looked::End(End::TwoStep(cannot_spell(&odd))));
     }
     if session.is_known {
-        line::check_inputs(&arguments)?;
         return Ok(Looked::Known);
     }
     if session.takes_distributor.get() == Some(&false) {
@@ -134,11 +140,15 @@ fn compilation(session: &Session<'_>, arguments: &[Argument]) -> Result<Compilat
     let mut extra: Vec<String> = line::compiler_arguments(arguments);
     extra.extend_from_slice(&session.options.backend_args);
     let flags = backend_flags::of_distributed_line(arguments, &extra).map_err(index::IndexError::from)?;
-    let identity = identity::of(&compiler, &session.link.driver);
-    keep::toolchain(session.directory, &compiler, &identity)?;
+    Ok(Compilation { compiler, flags, jobs: index::jobs_of(arguments) })
+}
+
+/// Notes what compiles, and reads the note.
+fn toolchain(session: &Session<'_>, compilation: &Compilation) -> Result<Vec<u8>, IoError> {
+    let identity = identity::of(&compilation.compiler, &session.link.driver);
+    keep::toolchain(session.directory, &compilation.compiler, &identity)?;
     let place = keep::toolchain_place(session.directory);
-    let note = fs::read(&place).map_err(IoError::on("read", &place))?;
-    Ok(Compilation::new(compiler, flags, &note, index::jobs_of(arguments)))
+    fs::read(&place).map_err(IoError::on("read", &place))
 }
 
 /// One link, with everything known that can be known before the linker runs.
@@ -149,14 +159,30 @@ struct Link<'a> {
     compilation: &'a Compilation,
 }
 
+/// What the linker asked for while it ran.
+struct Served {
+    /// What is read, as far as it is known before the linker ends.
+    reads: Reads,
+    ran: Option<Ran>,
+    /// When the final link began.
+    final_link: Option<Instant>,
+    /// Why the linker cannot do this link, if that is so.
+    unable: Option<String>,
+}
+
 /// How the linker ended, and what it handed over.
 struct Linked {
     finished: Finished,
-    /// What was read, as far as it is known before the linker ends, and when the link began to read.
+    /// With the time when the link began to read.
     reads: (Reads, SystemTime),
-    ran: Option<Result<Ran, LinkError>>,
-    /// Why the linker cannot do this link, if that is so.
+    ran: Option<Ran>,
     unable: Option<String>,
+}
+
+impl Linked {
+    fn new(served: Served, finished: Finished, started: SystemTime) -> Self {
+        Self { finished, reads: (served.reads, started), ran: served.ran, unable: served.unable }
+    }
 }
 
 impl Link<'_> {
@@ -169,13 +195,13 @@ impl Link<'_> {
             eprintln!("distlto: {}", shell_line(words.iter().map(String::as_str)));
         }
         let records = Records::open(Path::new(session.directory))?;
-        let linked = self.link(&line, &hand_over, &records, bitcode)?;
-        let code = linked.finished.ended.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-        let ran = linked.ran.transpose();
+        let linked = self.link(&line, hand_over, &records, bitcode);
         if session.cancel.is_cancelled() {
-            return Err(self.ended_early(&linked.finished));
+            return Err(self.ended_early(linked.as_ref().ok()));
         }
-        let (code, ran) = match ran? {
+        let linked = linked?;
+        let code = linked.finished.ended.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+        let (code, ran) = match linked.ran {
             // What failed has been told, and its exit code says more than the linker's.
             Some(ran) if ran.code != 0 => (ran.code, Some(ran)),
             ran => (code, ran),
@@ -192,8 +218,8 @@ impl Link<'_> {
         if code == 0 {
             line.commit(true, ran.modules.iter().any(|module| module.ran))?;
         }
-        leaves::leave(self, &line, &records, &ran, linked.reads, code)?;
-        session.teller.conclude(&line.output.to_string_lossy(), Some(&ran.graph), None);
+        let graph = leaves::leave(self, &line, &records, &ran, linked.reads, code)?;
+        session.teller.conclude(&line.output.to_string_lossy(), graph.as_ref(), None);
         Ok(End::Done(super::End::Code(code)))
     }
 
@@ -201,86 +227,83 @@ impl Link<'_> {
     fn link(
         &self,
         line: &Line,
-        hand_over: &HandOver,
+        hand_over: HandOver,
         records: &Records,
         bitcode: Option<&Bitcode>,
     ) -> Result<Linked, LinkError> {
         let session = self.session;
-        let begun = Instant::now();
         let fitting = response_file::fit(&line.words)?;
         let start = |source| ToolError::Start { program: lossy(&line.words[0]), source };
         // There are words: the linker is the first.
         let command = Command::of_words(&fitting.words, None)
-            .ok_or_else(|| start(std::io::ErrorKind::InvalidInput.into()))?;
+            .ok_or_else(|| start(io::ErrorKind::InvalidInput.into()))?;
         // A linker that was just asked something is loaded already.
         let spawner: &dyn Spawner = if session.is_known { &LocalSpawner } else { session.spawner };
         let (over, ended) =
             rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| start(error.into()))?;
-        let mut reads = leaves::named_reads(self);
-        let started = reads.settle();
-        let waits = AtomicBool::new(false);
-        let messages = Messages::new();
+        let inputs = line::inputs(self.arguments);
+        line::check_inputs(&inputs)?;
+        let started = file_state::settle(line::youngest(&inputs));
         let (frontends, kept) = (Frontends::default(), Kept::load(session.directory));
+        let linker = Linker::new(over);
         thread::scope(|scope| {
-            let linker = scope.spawn(|| {
+            let running = scope.spawn(|| {
                 let _ended = ended;
-                let finished = process::run_through(&command, spawner, session.cancel, GRACE, &|text| {
-                    messages.take(text)
-                });
-                // Nobody is left to take what backends make.
-                if waits.load(Ordering::SeqCst) {
-                    session.cancel.cancel(None);
-                }
-                finished
+                linker.run(&command, spawner, session.cancel)
             });
             if let Some(backend) = bitcode.and_then(|bitcode| self.first_backend(bitcode)) {
                 ahead::ask(session, &frontends, scope, backend);
             }
-            let backends = Backends {
-                session,
-                compilation: self.compilation,
-                frontends: &frontends,
-                records,
-                kept: &kept,
-            };
-            leaves::add_programs(&mut reads, self);
-            let mut ran = None;
-            let mut asked = None;
-            let mut unable = None;
-            while let News::Request = wait_for_news(hand_over, &over).map_err(&start)? {
-                let request = hand_over.accept().map_err(&start)?;
-                session.teller.had_phase("thin link", begun);
-                sweep::note(session, &request.job_file)?;
-                let jobs = backends.read(&request.job_file);
-                let odd = jobs.as_ref().ok().and_then(|jobs| jobs.odd_name()).map(cannot_spell);
-                if let Some(reason) = odd.or_else(|| messages.defect().map(str::to_owned)) {
-                    unable = Some(reason);
-                    request.answer(1);
-                    continue;
-                }
-                messages.release();
-                waits.store(true, Ordering::SeqCst);
-                let result = jobs.and_then(|jobs| backends.run(&jobs));
-                waits.store(false, Ordering::SeqCst);
-                let code = result.as_ref().map_or(1, |ran| ran.code);
-                if code == 0 {
-                    let start = Instant::now();
-                    session.teller.phase(Phase { name: "final link", start, end: None });
-                    asked = Some(start);
-                }
-                ran = Some(result);
-                request.answer(code);
+            let served = self.serve(&linker, hand_over, records, &frontends, &kept);
+            let finished = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let mut linked = Linked::new(served?, finished.map_err(start)?, started);
+            linked.unable = linked.unable.or_else(|| linker.messages.defect().map(str::to_owned));
+            if linked.unable.is_none() {
+                linker.messages.release();
             }
-            let finished = linker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            if let Some(start) = asked {
-                session.teller.phase(Phase { name: "final link", start, end: Some(Instant::now()) });
-            }
-            unable = unable.or_else(|| messages.defect().map(str::to_owned));
-            if unable.is_none() {
-                messages.release();
-            }
-            Ok(Linked { finished: finished.map_err(start)?, reads: (reads, started), ran, unable })
+            Ok(linked)
         })
+    }
+
+    /// Answers the linker until it ends. When this returns, nobody answers it any more.
+    fn serve(
+        &self,
+        linker: &Linker,
+        hand_over: HandOver,
+        records: &Records,
+        frontends: &Frontends,
+        kept: &Kept,
+    ) -> Result<Served, LinkError> {
+        let session = self.session;
+        let mut served =
+            Served { reads: leaves::known_reads(self), ran: None, final_link: None, unable: None };
+        let identity = self.compilation.identity(&toolchain(session, self.compilation)?);
+        let compilation = self.compilation;
+        let backends = Backends { session, compilation, identity, frontends, records, kept };
+        while let News::Request = linker.news(&hand_over)? {
+            let request = hand_over.accept().map_err(IoError::on("read from", "the linker's distributor"))?;
+            session.teller.had_phase("thin link", linker.begun);
+            sweep::note(session, &request.job_file)?;
+            let jobs = backends.read(&request.job_file)?;
+            let defect = || linker.messages.defect().map(str::to_owned);
+            if let Some(reason) = jobs.odd_name().map(cannot_spell).or_else(defect) {
+                served.unable = Some(reason);
+                request.answer(1);
+                continue;
+            }
+            linker.messages.release();
+            let ran = served.ran.insert(linker.while_it_waits(|| backends.run(&jobs))?);
+            if ran.code == 0 {
+                let start = Instant::now();
+                session.teller.phase(Phase { name: "final link", start, end: None });
+                served.final_link = Some(start);
+            }
+            request.answer(ran.code);
+        }
+        if let Some(start) = served.final_link {
+            session.teller.phase(Phase { name: "final link", start, end: Some(Instant::now()) });
+        }
+        Ok(served)
     }
 
     /// A backend as the linker will want it, but for what its thin link says.
@@ -289,35 +312,14 @@ impl Link<'_> {
     }
 
     /// Why a link was cancelled: by whoever asked for it, or since the linker is gone.
-    fn ended_early(&self, finished: &Finished) -> LinkError {
+    fn ended_early(&self, linked: Option<&Linked>) -> LinkError {
         let cancel = self.session.cancel;
-        match (cancel.signal(), signal_name(finished.ended.status)) {
+        match (cancel.signal(), linked.and_then(|linked| signal_name(linked.finished.ended.status))) {
             (None, Some((number, name))) => LinkError::LinkerGone {
                 linker: lossy(&self.session.link.linker[0]),
                 signal: format!("signal {number} ({name})"),
             },
             _ => LinkError::Interrupted { exit_code: cancel.exit_code() },
-        }
-    }
-}
-
-/// What is waited for while the linker runs.
-enum News {
-    /// It has a job file.
-    Request,
-    /// It has ended.
-    Ended,
-}
-
-fn wait_for_news(hand_over: &HandOver, over: &impl AsFd) -> std::io::Result<News> {
-    loop {
-        let mut descriptors =
-            [PollFd::from_borrowed_fd(hand_over.ready(), PollFlags::IN), PollFd::new(over, PollFlags::IN)];
-        match poll(&mut descriptors, None) {
-            Ok(_) if descriptors[0].revents().contains(PollFlags::IN) => return Ok(News::Request),
-            Ok(_) => return Ok(News::Ended),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
         }
     }
 }

@@ -12,6 +12,17 @@ use serde::{Deserialize, Serialize};
 /// Time stamps may stand still for this long while a file changes: Linux ticks at 100 Hz or faster.
 pub const GRAIN: Duration = Duration::from_millis(20);
 
+/// Waits until a change of files of which the `youngest` last changed at that time would show in its time stamps, and
+/// returns the time then. A build starts the link right after the last compilation, whose object could not be told from a
+/// later one otherwise.
+pub fn settle(youngest: Option<SystemTime>) -> SystemTime {
+    let age = youngest.and_then(|youngest| SystemTime::now().duration_since(youngest).ok());
+    if let Some(left) = age.and_then(|age| (GRAIN + GRAIN / 4).checked_sub(age)) {
+        std::thread::sleep(left);
+    }
+    SystemTime::now()
+}
+
 /// The state of a path that exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileState {

@@ -18,7 +18,7 @@ use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::peek::files_beside;
 use rayon::prelude::*;
 
-use super::file_state::{FileState, GRAIN};
+use super::file_state::{self, FileState};
 use super::identity;
 use crate::loaded;
 
@@ -237,15 +237,9 @@ impl Reads {
         self.doubt.get_or_insert_with(|| why.into());
     }
 
-    /// Waits until a change of any file that was told of would show in its time stamps, and returns the time then. A build
-    /// starts the link right after the last compilation, whose object could not be told from a later one otherwise.
+    /// Waits until a change of any file that was told of would show, and returns the time then.
     pub fn settle(&self) -> SystemTime {
-        let youngest = self.files.values().map(FileState::youngest).max();
-        let age = youngest.and_then(|youngest| SystemTime::now().duration_since(youngest).ok());
-        if let Some(left) = age.and_then(|age| (GRAIN + GRAIN / 4).checked_sub(age)) {
-            std::thread::sleep(left);
-        }
-        SystemTime::now()
+        file_state::settle(self.files.values().map(FileState::youngest).max())
     }
 
     /// The states that a later run compares with, and the places that have to stay empty. `None` when a file changed

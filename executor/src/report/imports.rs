@@ -5,13 +5,13 @@
 use std::path::Path;
 
 use camino::Utf8Path;
-use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
-use distlto_planner::shard;
+use distlto_planner::graph::{Action, ActionGraph, ActionKind};
+use distlto_planner::shard::{self, Shard};
 use distlto_prepare::regular;
 
 use super::summary::{Expensive, Summary};
 
-/// Fills in instructions and imports. The graph is the one that ran in `directory`.
+/// Fills in instructions and imports. The graph's actions are those that ran in `directory`, by label.
 pub fn fill(summary: &mut Summary, graph: &ActionGraph, directory: Option<&Path>) {
     for one in &mut summary.expensive {
         // Not there if the summary is one of several graphs.
@@ -20,21 +20,23 @@ pub fn fill(summary: &mut Summary, graph: &ActionGraph, directory: Option<&Path>
 }
 
 fn fill_one(one: &mut Expensive, graph: &ActionGraph, directory: Option<&Path>) -> Option<()> {
-    let id = ActionId::new(one.id);
-    let (_, action) = graph.actions().nth(id.index())?;
-    if action.kind != ActionKind::Opt || action.label != one.label {
-        return None;
-    }
+    let is_it = |action: &&Action| action.kind == ActionKind::Opt && action.label == one.label;
+    let action = graph.actions().map(|(_, action)| action).find(is_it)?;
     let &[module, shard, ..] = action.inputs.as_slice() else { return None };
     let place = |path: &Utf8Path| match directory {
         Some(directory) => directory.join(path),
         None => path.as_std_path().to_owned(),
     };
     let shard = shard::read(&regular::read(&place(graph.path(shard))).ok()?).ok()?;
-    let own = graph.path(module).as_str();
+    // A module in an archive is known by its label.
+    let own = [graph.path(module).as_str(), &action.label].into_iter().find(|own| names(&shard, own))?;
     let imports = shard.imported_from(own).map(|import| (import.name().into_owned(), import.instructions));
     one.imports = imports.collect();
     one.imports.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     one.own_instructions = shard.cost(own).ok()?.own_instructions;
     Some(())
+}
+
+fn names(shard: &Shard, module: &str) -> bool {
+    shard.modules.iter().any(|named| named.path == module.as_bytes())
 }

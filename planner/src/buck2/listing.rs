@@ -1,7 +1,7 @@
 //! What the linker says it has indexed and loaded: the files `index` and `index.full` of an index directory.
 //!
 //! A line of `index` is a bitcode file below the directory; a line of `index.full` is any file, a bitcode one
-//! below the directory, in the order of the link line.
+//! below the directory, in the order of loading.
 
 use std::fs;
 

@@ -57,7 +57,7 @@ fn links(program: &Program, tools: &Tools, runs: usize) -> Result<()> {
         ("serial script", handed(&tools.own, "distribute,1", "by-serial")),
         ("simple parallel script", handed(&tools.own, &format!("distribute,{jobs}"), "by-parallel")),
         ("distlto-distribute", handed(&distribute, &ours, "by-distribute")),
-        ("distlto link --dtlto", in_front(&["--dtlto"], "by-front")),
+        ("distlto link --two-step", in_front(&["--two-step"], "by-front")),
         ("distlto link", in_front(&[], "by-link")),
         ("in-process ThinLTO", {
             let mut command = program.link(&program.words[0], "by-linker");

@@ -46,8 +46,6 @@ pub struct Compilation {
     pub compiler: String,
     /// What it is told.
     pub flags: BackendFlags,
-    /// Stands for the compiler, with the environment that it reads, and its flags.
-    pub identity: Digest,
     /// How many backends the link line asks to run at once.
     pub jobs: Option<usize>,
 }
@@ -91,14 +89,14 @@ pub struct Ran {
     /// For the linker: 0 when all objects are in their places.
     pub code: u8,
     pub modules: Vec<Module>,
-    /// The actions that ran.
-    pub graph: ActionGraph,
 }
 
 /// All that running backends takes.
 pub struct Backends<'a> {
     pub session: &'a Session<'a>,
     pub compilation: &'a Compilation,
+    /// Stands for the compiler, with the environment that it reads, and its flags.
+    pub identity: Digest,
     pub frontends: &'a Frontends,
     pub records: &'a Records,
     pub kept: &'a Kept,
@@ -122,7 +120,7 @@ impl Backends<'_> {
             modules[number].object = object;
             modules[number].ran = true;
         }
-        Ok(Ran { code, modules, graph })
+        Ok(Ran { code, modules })
     }
 
     fn modules(&self, file: &JobFile, process: Option<u32>) -> Vec<Module> {
@@ -157,7 +155,7 @@ impl Backends<'_> {
         let backend = Backend { module: &module.path, shard: module.shard.as_str(), others: &others };
         let inputs = Inputs::of(backend, Path::new(""), self.records.digests()).ok()?;
         let mut framed = Framed::new("distlto kept object 1");
-        framed.content("compilation", &self.compilation.identity);
+        framed.content("compilation", &self.identity);
         semantic::add_inputs(&mut framed, &inputs, &BTreeSet::new());
         // The name of split debug information stands in the object.
         framed.add("dwo", flags.dwo(&module.name.label).map_or_else(String::new, Utf8PathBuf::into_string));
@@ -333,13 +331,13 @@ fn triple(path: &str) -> String {
 }
 
 impl Compilation {
-    /// What `compiler` makes of the flags, `note` being what tells it from another one of its name.
-    pub fn new(compiler: String, flags: BackendFlags, note: &[u8], jobs: Option<usize>) -> Self {
+    /// Stands for what is compiled how, `note` being what tells the compiler from another one of its name.
+    pub fn identity(&self, note: &[u8]) -> Digest {
         let mut framed = Framed::new("distlto compilation 1");
         framed.add("compiler", note);
-        for word in flags.shared_words(&compiler) {
+        for word in self.flags.shared_words(&self.compiler) {
             framed.add("word", word);
         }
-        Self { identity: framed.finish(), compiler, flags, jobs }
+        framed.finish()
     }
 }

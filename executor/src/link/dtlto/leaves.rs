@@ -16,6 +16,7 @@ use distlto_planner::elf::options::written;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::keep::{self, ModulePlaces};
 use distlto_planner::link_plan::{LinkPlan, ObjectPlan, Step, VERSION};
+use distlto_planner::shard;
 use distlto_planner::thin_link::IndexedModule;
 use distlto_planner::words::{lossy, path_of};
 use distlto_prepare::write::{IoError, remove};
@@ -29,7 +30,7 @@ use crate::link::reads::{Outputs, Reads};
 use crate::link::{LinkError, line_cache, unchanged};
 use crate::up_to_date::Records;
 
-/// Keeps what the next link needs; all of it after a link that ended well.
+/// Keeps what the next link needs; all of it after a link that ended well, whose graph it returns.
 pub fn leave(
     link: &Link<'_>,
     line: &Line,
@@ -37,22 +38,19 @@ pub fn leave(
     ran: &Ran,
     (before, started): (Reads, SystemTime),
     code: u8,
-) -> Result<(), LinkError> {
+) -> Result<Option<ActionGraph>, LinkError> {
     let session = link.session;
     forget_temporaries(records, ran);
     sweep::after(session)?;
     if code != 0 {
         records.save()?;
-        return Ok(());
+        return Ok(None);
     }
     let objects: Vec<Object> = ran.modules.iter().filter_map(|module| module.object.clone()).collect();
     Kept::load(session.directory).settle(&objects)?;
     let read = read_files(line)?;
     let plan = plan(link, line, ran, &read);
     let graph = plan.to_graph()?;
-    if let Some(path) = &session.options.save_plan {
-        distlto_prepare::write::write_if_changed(path, &distlto_planner::graph::json::to_bytes(&graph))?;
-    }
     keep::plan(session.directory, &plan)?;
     record(&graph, records)?;
     sweep_objects(session.directory, &objects)?;
@@ -61,12 +59,15 @@ pub fn leave(
     unchanged::record(session.directory, session.key, &reads, &outputs, started, records.digests())?;
     records.save()?;
     session.summarise(&plan, ran.modules.iter().filter(|module| module.ran).count());
-    Ok(())
+    Ok(Some(graph))
 }
 
-/// Keeps the shard that a module is compiled from, and what it imports.
+/// Keeps the shard that a module is compiled from, with the names that modules have in every link, and what it imports.
 pub fn keep_shard(directory: &str, module: &Module, labels: &HashMap<&str, &str>) -> Result<(), IoError> {
     let shard = fs::read(&module.shard).map_err(IoError::on("read", &module.shard))?;
+    let label = |path: &[u8]| Some(labels.get(std::str::from_utf8(path).ok()?)?.as_bytes().to_vec());
+    // One of an unknown form is kept as it is: it is for people to look at.
+    let shard = shard::rename(&shard, label).unwrap_or(shard);
     let (id, imports) = (module.name.label.clone(), imports(module, labels));
     keep::shard(directory, &IndexedModule { id, shard, imports, cost: Some(module.cost) })
 }
@@ -116,20 +117,16 @@ fn reads(before: Reads, link: &Link<'_>, line: &Line) -> Result<(Reads, Outputs)
     Ok((reads, outputs))
 }
 
-/// What a link reads as far as its line says.
-pub fn named_reads(link: &Link<'_>) -> Reads {
-    let mut reads = Reads::new(link.session.directory);
+/// What a link reads as far as it is known before it ends: what the line names, and the programs that it runs.
+pub fn known_reads(link: &Link<'_>) -> Reads {
+    let session = link.session;
+    let mut reads = Reads::new(session.directory);
     reads.line(link.arguments);
     reads.files(link.compilation.flags.inputs.iter().map(|path| path.as_std_path().to_owned()));
-    reads
-}
-
-/// Adds the programs that a link runs, with what they load.
-pub fn add_programs(reads: &mut Reads, link: &Link<'_>) {
-    let session = link.session;
     reads.driver(session.link);
     reads.program(&session.link.linker[0]);
     reads.compiler(&link.compilation.compiler.clone().into_bytes(), &session.link.driver);
+    reads
 }
 
 /// The plan of a link that is done.

@@ -3,10 +3,11 @@
 //! Words of the user are neither respelled nor moved. Ours come last, so that they win where lld takes the last of an
 //! option, but for the distributor's first argument. Knows nothing of backends.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use camino::Utf8PathBuf;
 use distlto_planner::alias::needs_alias;
@@ -23,6 +24,7 @@ use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::input::Input;
 use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, move_into_place, remove, write_atomically};
+use rayon::prelude::*;
 
 use super::backends::Compilation;
 use super::hand_over::HandOver;
@@ -183,18 +185,32 @@ pub fn odd_name(arguments: &[Argument]) -> Option<String> {
     })
 }
 
+/// The files that the line names, with what the system says of them.
+pub fn inputs(arguments: &[Argument]) -> Vec<(PathBuf, Metadata)> {
+    let inputs: Vec<PathBuf> = arguments
+        .iter()
+        .filter_map(|argument| match argument {
+            Argument::Input(word) => Some(path_of(word)),
+            _ => None,
+        })
+        .collect();
+    let look = |path: PathBuf| fs::metadata(&path).ok().map(|found| (path, found));
+    inputs.into_par_iter().with_min_len(64).filter_map(look).collect()
+}
+
 /// Refuses an object without content, which lld would take for a linker script that says nothing.
-pub fn check_inputs(arguments: &[Argument]) -> Result<(), IndexError> {
-    let inputs = arguments.iter().filter_map(|argument| match argument {
-        Argument::Input(word) => Some(path_of(word)),
-        _ => None,
-    });
-    let is_object = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "o");
-    let empty = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0);
-    match inputs.filter(is_object).find(empty) {
-        Some(path) => Err(InputError::EmptyObject { path }.into()),
+pub fn check_inputs(inputs: &[(PathBuf, Metadata)]) -> Result<(), IndexError> {
+    let is_object = |path: &Path| path.extension().is_some_and(|extension| extension == "o");
+    let empty = |(path, found): &&(PathBuf, Metadata)| is_object(path) && found.is_file() && found.len() == 0;
+    match inputs.iter().find(empty) {
+        Some((path, _)) => Err(InputError::EmptyObject { path: path.clone() }.into()),
         None => Ok(()),
     }
+}
+
+/// When the last of the inputs was changed.
+pub fn youngest(inputs: &[(PathBuf, Metadata)]) -> Option<SystemTime> {
+    inputs.iter().filter_map(|(_, found)| found.modified().ok()).max()
 }
 
 /// A backend as the linker will want it, but for what its thin link says.
