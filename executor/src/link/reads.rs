@@ -32,6 +32,8 @@ pub struct Reads {
     absent: BTreeSet<PathBuf>,
     programs: BTreeSet<PathBuf>,
     environment: bool,
+    /// Whether the command also compiles: what a source includes is not known.
+    compiles: bool,
     doubt: Option<String>,
 }
 
@@ -156,14 +158,12 @@ impl Reads {
 
     /// What the driver of a link command read, and the driver itself.
     pub fn driver(&mut self, link: &LinkCommand) {
-        self.files(link.driver.files.iter().cloned());
+        self.inputs(link.driver.files.clone());
         self.directories(link.driver.searched.iter().cloned());
         if let Some(driver) = &link.driver.program {
             self.compiler(driver, &link.driver);
         }
-        if !link.compilations.is_empty() {
-            self.doubt("the command also compiles, and what a source includes is not known");
-        }
+        self.compiles = !link.compilations.is_empty();
     }
 
     /// The files of a dependency file that the linker has written for a line with these `arguments`, and where it looked
@@ -250,6 +250,11 @@ impl Reads {
         let empty = self.absent.iter().all(|path| !path.exists());
         let settled = self.doubt.is_none() && still && empty;
         settled.then(|| (files.into_iter().cloned().collect(), self.absent.iter().cloned().collect()))
+    }
+
+    /// Whether the command also compiles, so that no record of it says that there is nothing to do.
+    pub(super) fn compiles(&self) -> bool {
+        self.compiles
     }
 
     /// Whether a program ran whose behaviour may depend on all of the environment.

@@ -24,7 +24,7 @@ use super::reads::{Outputs, Reads};
 use super::state::Key;
 use crate::variables;
 
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// What a link read.
 #[derive(Serialize, Deserialize)]
@@ -33,6 +33,8 @@ struct Record {
     key: String,
     /// Of the whole environment, where a program ran that may depend on any of it.
     environment: Option<String>,
+    /// Whether the command also compiles, which it has to do each time.
+    compiles: bool,
     files: Vec<FileState>,
     /// What inputs held, so that one that was only touched is known.
     contents: BTreeMap<PathBuf, String>,
@@ -64,18 +66,12 @@ pub fn is_unchanged(directory: &str, key: &Key) -> bool {
     let Some(written) = read::<Written>(&written_place(directory)) else { return false };
     let hold = written.files.par_iter().with_min_len(64).all(FileState::holds);
     let Some(record) = read::<Record>(&record_place(directory)) else { return false };
-    if written.version != VERSION || !hold || !record.is_of(key) {
+    if written.version != VERSION || !hold || record.compiles || !record.is_of(key) {
         return false;
     }
     let other: Vec<&FileState> =
         record.files.par_iter().with_min_len(64).filter(|file| !file.holds()).collect();
-    let same = |file: &&FileState| {
-        record
-            .contents
-            .get(file.path())
-            .is_some_and(|content| content_of(file.path()).as_ref() == Some(content))
-    };
-    let unchanged = other.par_iter().all(same);
+    let unchanged = other.par_iter().all(|file| record.holds_content(file));
     if unchanged && !other.is_empty() {
         // The next run need not read them again; if this is not kept, it does.
         let _ = record.with_present_states().write(directory);
@@ -90,6 +86,13 @@ fn content_of(path: &Path) -> Option<String> {
 }
 
 impl Record {
+    /// Whether a file holds what it held, whatever its times say.
+    fn holds_content(&self, file: &FileState) -> bool {
+        self.contents
+            .get(file.path())
+            .is_some_and(|content| content_of(file.path()).as_ref() == Some(content))
+    }
+
     /// Whether it is of the same command, run in the same way, and what was looked for in vain is not there.
     fn is_of(&self, key: &Key) -> bool {
         let environment = |known: &String| *known == variables::environment().to_string();
@@ -130,7 +133,8 @@ pub fn is_unchanged_besides(directory: &str, key: &Key, compared: &HashSet<&Path
 
 fn holds_besides(directory: &str, key: &Key, compared: &HashSet<&Path>) -> bool {
     let Some(record) = read::<Record>(&record_place(directory)) else { return false };
-    let holds = |file: &FileState| compared.contains(file.path()) || file.holds();
+    let holds =
+        |file: &FileState| compared.contains(file.path()) || file.holds() || record.holds_content(file);
     record.is_of(key) && record.files.par_iter().with_min_len(64).all(holds)
 }
 
@@ -193,6 +197,7 @@ pub fn record(
                 version: VERSION,
                 key: key.to_string(),
                 environment,
+                compiles: reads.compiles(),
                 contents: contents(reads.inputs_read(), digests),
                 files,
                 absent,

@@ -76,9 +76,12 @@ fn opt(
     let holder = |id: &Utf8Path| holders.get(id).map_or_else(|| id.to_owned(), |&file| file.to_owned());
     let mut imports: Vec<Utf8PathBuf> = module.imports.iter().map(|id| holder(id)).collect();
     imports.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
-    // Members of one archive are in one file.
-    imports.dedup();
-    imports.retain(|file| file != module.file());
+    let elsewhere = |id: &Utf8PathBuf| holders.get(id.as_path()).is_some_and(|&file| file != id.as_path());
+    if module.archive.is_some() || module.imports.iter().any(elsewhere) {
+        // Members of one archive are in one file.
+        imports.dedup();
+        imports.retain(|file| file != module.file());
+    }
     let mut inputs = vec![graph.file(module.file()), graph.file(&module.shard)];
     inputs.extend(files(graph, &imports));
     inputs.extend(files(graph, &module.extra_inputs));
