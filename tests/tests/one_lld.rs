@@ -152,6 +152,26 @@ fn members_are_known_by_content_wherever_they_are() -> Result<()> {
     Ok(())
 }
 
+/// Equal modules have one key, and each its own object.
+#[test]
+fn equal_modules_are_linked_again_and_again() -> Result<()> {
+    let mut project = project("equal")?;
+    let text =
+        "int puts(const char *);\nstatic __attribute__((constructor)) void said(void) { puts(\"one\"); }\n";
+    fs::write(project.path("same.c"), text)?;
+    project.compile("same.c")?;
+    fs::copy(project.path("same.o"), project.path("copy.o"))?;
+    project.objects.extend(["same.o", "copy.o"].map(str::to_owned));
+    for added in ["x + 1", "x + 2", "x + 3"] {
+        project.edit("part.c", "x + 1", added)?;
+        fs::write(project.path("part.c"), SOURCES[1].1)?;
+        succeed(&mut project.link()?)?;
+        ensure!(project.say()?.matches("one").count() == 2, "{}", project.say()?);
+        ensure!(objects(&distlto::objects_dir(&project.path("program")))?.len() == 4);
+    }
+    Ok(())
+}
+
 /// Its plan is there to look at: what would run, and what imports what. To run it takes another one.
 #[test]
 fn the_plan_of_a_link_by_lld_is_shown_and_not_run() -> Result<()> {

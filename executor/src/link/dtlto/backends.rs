@@ -179,8 +179,28 @@ impl Backends<'_> {
             Ok(Some(object.clone()))
         };
         let objects: Vec<_> = modules.par_iter().with_min_len(16).map(found).collect::<Result<_, _>>()?;
-        modules.iter_mut().zip(objects).for_each(|(module, object)| module.object = object);
+        for (module, object) in modules.iter_mut().zip(objects) {
+            module.object = object.map(|object| self.in_own_place(module, object)).transpose()?;
+        }
         Ok(())
+    }
+
+    /// An object that lies where the module's own belongs. Equal modules have one key, and a member may have got the name
+    /// of another; lld has its object by now, whatever becomes of the file that it was found in.
+    fn in_own_place(&self, module: &Module, object: Object) -> Result<Object, IoError> {
+        let place = ModulePlaces::of(self.session.directory, &module.name.label).object;
+        let Some(key) = module.key.as_ref().filter(|_| object.path() != Path::new(&place)) else {
+            return Ok(object);
+        };
+        let place = Utf8PathBuf::from(place);
+        if let Some(parent) = place.parent() {
+            fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
+        }
+        give(module.wanted.as_std_path(), &place)?;
+        // The name of split debug information is in the key, so it has its place already.
+        let dwo = self.compilation.flags.dwo(&module.name.label);
+        let files = [place.as_path()].into_iter().chain(dwo.as_deref());
+        Object::of(key, &module.name.label, files, self.records.digests())
     }
 
     /// An action for each module that has to be compiled; with it the module's place in the list.
