@@ -68,7 +68,7 @@ fn references_of_libraries(loaded: &[String]) -> HashSet<Vec<u8>> {
 fn defines(member: &str, wanted: &HashSet<Vec<u8>>) -> bool {
     let Ok(bytes) = fs::read(member) else { return false };
     let any = |names: &HashSet<Vec<u8>>| names.iter().any(|name| wanted.contains(name));
-    let found = match module_names::read(&bytes) {
+    let found = match module_names::read(&bytes, &HashSet::new()) {
         Ok(found) if found.others && !wanted.is_empty() => return true,
         Ok(found) => found.names,
         Err(_) => definitions(&bytes),

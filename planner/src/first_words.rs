@@ -4,9 +4,9 @@
 //! stands for itself. A native object that loses definitions to modules is a copy without them. Reads symbol tables where
 //! the order depends on them; what has to be written is handed out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use distlto_prepare::definitions::{definitions, without};
+use distlto_prepare::definitions::{definitions, weak_references, without};
 use distlto_prepare::error::Error as PrepareError;
 use distlto_prepare::names::escape_path;
 use rayon::prelude::*;
@@ -16,7 +16,8 @@ use crate::inputs::{Inputs, Slot};
 use crate::link_line::LinkOption;
 use crate::load_order::{Lost, Part, Placed, lost, ordered};
 use crate::loaded::{Loaded, LoadedFiles};
-use crate::module_names::{self, ModuleNames};
+use crate::module_names::{self, Symbols};
+use crate::needed::needed;
 
 /// The loaded files on the final link's line.
 #[derive(Debug, Default)]
@@ -47,16 +48,13 @@ pub fn first_words(
             Loaded::Native { .. } | Loaded::Member { .. } => Part::Native(at),
         })
         .collect();
-    let of_natives = |places: &[usize]| {
-        let read = |at: &usize| loaded.read(&loaded.files[*at]).map(|bytes| definitions(&bytes));
-        places.par_iter().map(|at| read(at).unwrap_or_default()).collect()
-    };
-    let of_modules = |places: &[usize]| places.par_iter().map(|&at| defined(loaded, at)).collect();
-    let lost = lost(&parts, takes_first_of_many(inputs), of_natives, of_modules);
+    let symbols = symbols(loaded, &parts);
+    let lost = lost(&parts, &symbols, takes_first_of_many(inputs));
     let Copies { copies, are_all } = copies(loaded, &lost, writes_relocatable(inputs));
     let exact = are_all && !lost.unknown;
     let mut writer = Writer { state, loaded, copies, runs: HashMap::new(), found: FirstWords::default() };
     writer.found.order_differs = !exact || !loaded.unnamed.is_empty() || loaded.in_scripts;
+    writer.found.words = needed(&symbols).iter().map(|name| format!("--undefined={name}")).collect();
     let mut run: Option<(usize, Vec<usize>)> = None;
     for placed in ordered(&parts, regular.is_some(), exact) {
         let at = match placed {
@@ -166,10 +164,33 @@ pub fn directory(state: &str) -> String {
     format!("{state}/loaded")
 }
 
-/// A module that cannot be read may define any name.
-fn defined(loaded: &LoadedFiles, at: usize) -> ModuleNames {
-    let bytes = loaded.read(&loaded.files[at]).unwrap_or_default();
-    module_names::read(&bytes).unwrap_or_else(|_| ModuleNames { others: true, ..ModuleNames::default() })
+/// What the files define and refer to; modules are read again where one of them refers weakly to what no native object
+/// does. A module that cannot be read may define any name.
+fn symbols(loaded: &LoadedFiles, parts: &[Part<usize>]) -> Vec<Symbols> {
+    let bytes = |at: usize| loaded.read(&loaded.files[at]).unwrap_or_default();
+    let native = |part: &Part<usize>| match *part {
+        Part::Native(at) => {
+            let bytes = bytes(at);
+            let weakly = weak_references(&bytes);
+            Symbols { names: definitions(&bytes), weakly, ..Symbols::default() }
+        }
+        Part::Merged(_) | Part::Module(_) => Symbols::default(),
+    };
+    let mut found: Vec<Symbols> = parts.par_iter().map(native).collect();
+    let mut asked = HashSet::new();
+    loop {
+        let weakly: HashSet<_> = found.iter().flat_map(|symbols| &symbols.weakly).cloned().collect();
+        if weakly == asked {
+            return found;
+        }
+        asked = weakly;
+        found.par_iter_mut().zip(parts).for_each(|(found, part)| {
+            if let Part::Merged(at) | Part::Module(at) = *part {
+                let unread = |_| Symbols { others: true, ..Symbols::default() };
+                *found = module_names::read(&bytes(at), &asked).unwrap_or_else(unread);
+            }
+        });
+    }
 }
 
 fn has(inputs: &Inputs, wanted: impl Fn(&LinkOption) -> bool) -> bool {

@@ -28,6 +28,7 @@ pub mod load_order;
 pub mod loaded;
 pub mod module;
 pub mod module_names;
+pub mod needed;
 pub mod options;
 pub mod plan_command;
 pub mod plan_files;

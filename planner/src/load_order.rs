@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use distlto_prepare::definitions::Definitions;
 
-use crate::module_names::ModuleNames;
+use crate::module_names::Symbols;
 
 /// One loaded file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,41 +43,20 @@ pub struct Lost<N> {
     pub unknown: bool,
 }
 
-/// Finds what native objects lose to modules that were loaded earlier. `loaded` is in the order of loading; `definitions` and
-/// `defined` are asked no more than is needed. With `first_of_many` the first of several definitions of a name counts that
-/// would be an error otherwise.
-pub fn lost<N: Copy>(
-    loaded: &[Part<N>],
-    first_of_many: bool,
-    definitions: impl Fn(&[N]) -> Vec<Definitions>,
-    defined: impl Fn(&[N]) -> Vec<ModuleNames>,
-) -> Lost<N> {
+/// Finds what native objects lose to modules that were loaded earlier. `loaded` is in the order of loading, and `symbols`
+/// are theirs. With `first_of_many` the first of several definitions of a name counts that would be an error otherwise.
+pub fn lost<N: Copy>(loaded: &[Part<N>], symbols: &[Symbols], first_of_many: bool) -> Lost<N> {
     let mut lost = Lost { of: Vec::new(), unknown: false };
-    let is_native = |part: &Part<N>| matches!(part, Part::Native(_));
-    let first_module = loaded.iter().position(|part| !is_native(part)).unwrap_or(loaded.len());
-    let last_native = loaded.iter().rposition(is_native).unwrap_or(0);
-    let Some(contested) = loaded.get(first_module..=last_native) else { return lost };
-    let names = |natives: bool| -> Vec<N> {
-        let of = |part: &Part<N>| match *part {
-            Part::Native(name) => natives.then_some(name),
-            Part::Merged(name) | Part::Module(name) => (!natives).then_some(name),
-        };
-        contested.iter().filter_map(of).collect()
-    };
-    let mut natives = definitions(&names(true)).into_iter();
-    let mut modules = defined(&names(false)).into_iter();
     let mut seen = Definitions::default();
     let mut unknown = false;
-    for part in contested {
+    for (part, Symbols { names: own, others, .. }) in loaded.iter().zip(symbols) {
         let Part::Native(name) = *part else {
-            let ModuleNames { names, others } = modules.next().unwrap_or_default();
-            seen.weak.extend(names.weak);
-            seen.strong.extend(names.strong);
-            seen.groups.extend(names.groups);
+            seen.weak.extend(own.weak.iter().cloned());
+            seen.strong.extend(own.strong.iter().cloned());
+            seen.groups.extend(own.groups.iter().cloned());
             unknown |= others;
             continue;
         };
-        let own = natives.next().unwrap_or_default();
         let common =
             |own: &HashSet<Vec<u8>>, seen: &HashSet<Vec<u8>>| own.intersection(seen).cloned().collect();
         let mut weak: HashSet<Vec<u8>> = common(&own.weak, &seen.weak);
@@ -144,14 +123,14 @@ mod tests {
     }
 
     fn losses(line: &str, first_of_many: bool) -> String {
-        let defined = |words: &[&str]| {
-            words
-                .iter()
-                .map(|word| ModuleNames { names: definitions(word), others: word.contains('?') })
-                .collect()
+        let parts = parts(line);
+        let symbols = |word: &str| Symbols {
+            names: definitions(word),
+            others: word.contains('?'),
+            ..Symbols::default()
         };
-        let of_natives = |words: &[&str]| words.iter().map(|word| definitions(word)).collect();
-        let lost = lost(&parts(line), first_of_many, of_natives, defined);
+        let symbols: Vec<Symbols> = line.split(' ').map(symbols).collect();
+        let lost = lost(&parts, &symbols, first_of_many);
         let mut words: Vec<String> = Vec::new();
         for (native, Definitions { weak, strong, groups }) in lost.of {
             let native = native.split(':').next().unwrap_or(native);

@@ -1,8 +1,10 @@
-//! The names that a bitcode object defines for other files: symbols and COMDAT groups.
+//! The names that a bitcode object defines for other files, symbols and COMDAT groups, and those it wants of them.
 //!
 //! Reads module-level records and the string table, and passes over all else. Record numbers and operands are those of
 //! `LLVMBitCodes.h` and `BitcodeWriter.cpp`. Names in assembly of the module's own are text for an assembler, which is not
 //! read here: it is only said that there is such text.
+
+use std::collections::HashSet;
 
 use distlto_prepare::definitions::Definitions;
 
@@ -17,21 +19,28 @@ const ALIAS: u64 = 14;
 const INDIRECT_FUNCTION: u64 = 15;
 const STRTAB_BLOB: u64 = 1;
 
-/// Linkages of definitions that no other file sees: appending, internal, extern_weak, private, available_externally,
-/// and two older codes of private.
-const UNSEEN: [u64; 7] = [2, 3, 7, 9, 12, 13, 14];
+/// Linkages of definitions that no other file sees: appending, internal, private, and two older codes of private.
+const UNSEEN: [u64; 5] = [2, 3, 9, 13, 14];
+/// A definition that is there to be inlined: another file has the one that counts.
+const AVAILABLE_EXTERNALLY: u64 = 12;
+/// A reference that may stay without a definition.
+const EXTERN_WEAK: u64 = 7;
 /// Linkages of definitions that stand aside for no other: external, and three older codes of it.
 const STRONG: [u64; 4] = [0, 5, 6, 15];
 /// The kind of a COMDAT group of which every file keeps its own.
 const NO_DEDUPLICATION: u64 = 4;
 
-/// What an object defines.
+/// What a file defines and refers to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ModuleNames {
-    /// By how the definitions compete; common symbols are weak ones here, as they are for those that come later.
+pub struct Symbols {
+    /// Definitions, by how they compete; common symbols are weak ones here, as they are for those that come later.
     pub names: Definitions,
     /// Whether it may define others: in assembly, or in a format that has no string table.
     pub others: bool,
+    /// Of the names that were asked for, those that it refers to and that must have a definition.
+    pub needs: HashSet<Vec<u8>>,
+    /// Names that it refers to, with or without a definition.
+    pub weakly: HashSet<Vec<u8>>,
 }
 
 /// Which of the names something is.
@@ -40,6 +49,8 @@ enum Kind {
     Weak,
     Strong,
     Group,
+    Needed,
+    Weakly,
 }
 
 /// Where a name is in the string table.
@@ -49,11 +60,11 @@ struct Place {
     length: u64,
 }
 
-/// Reads raw bitcode, or bitcode in Darwin's wrapper.
-pub fn read(bytes: &[u8]) -> Result<ModuleNames, BitcodeError> {
+/// Reads raw bitcode, or bitcode in Darwin's wrapper. Of the references only those `asked` for are kept.
+pub fn read(bytes: &[u8], asked: &HashSet<Vec<u8>>) -> Result<Symbols, BitcodeError> {
     let mut top = bitcode::open(bytes)?;
     let mut walk = Walk::default();
-    let (mut places, mut table, mut found) = (Vec::new(), None, ModuleNames::default());
+    let (mut places, mut table, mut found) = (Vec::new(), None, Symbols::default());
     while let Item::Block(block) = top.next(&mut walk)? {
         match block.id {
             bitcode::MODULE_BLOCK => found.others |= module(block, &mut walk, &mut places)?,
@@ -69,13 +80,17 @@ pub fn read(bytes: &[u8]) -> Result<ModuleNames, BitcodeError> {
             found.others = true;
             continue;
         };
+        // LLVM marks names that are not to be mangled.
+        let name = name.strip_prefix(b"\x01").unwrap_or(name);
         let names = match kind {
             Kind::Weak => &mut found.names.weak,
             Kind::Strong => &mut found.names.strong,
             Kind::Group => &mut found.names.groups,
+            Kind::Weakly => &mut found.weakly,
+            Kind::Needed if asked.contains(name) => &mut found.needs,
+            Kind::Needed => continue,
         };
-        // LLVM marks names that are not to be mangled.
-        names.insert(name.strip_prefix(b"\x01").unwrap_or(name).to_vec());
+        names.insert(name.to_vec());
     }
     Ok(found)
 }
@@ -94,9 +109,12 @@ fn module(block: SubBlock<'_>, walk: &mut Walk, places: &mut Vec<Place>) -> Resu
                 let count = block.operands(&mut fields)?;
                 let kind = match code {
                     COMDAT => (fields[2] != NO_DEDUPLICATION).then_some(Kind::Group),
-                    GLOBAL_VARIABLE if fields[4] == 0 => None,
-                    FUNCTION if fields[4] != 0 => None,
-                    _ if count < fields.len() || UNSEEN.contains(&fields[5]) => None,
+                    _ if count < fields.len() => None,
+                    _ if fields[5] == EXTERN_WEAK => Some(Kind::Weakly),
+                    _ if fields[5] == AVAILABLE_EXTERNALLY => Some(Kind::Needed),
+                    GLOBAL_VARIABLE if fields[4] == 0 => Some(Kind::Needed),
+                    FUNCTION if fields[4] != 0 => Some(Kind::Needed),
+                    _ if UNSEEN.contains(&fields[5]) => None,
                     _ if STRONG.contains(&fields[5]) => Some(Kind::Strong),
                     _ => Some(Kind::Weak),
                 };

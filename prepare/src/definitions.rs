@@ -1,4 +1,5 @@
-//! What a native object defines that other files may define too: names, and how they are taken out of it.
+//! What a native object defines that other files may define too: names, how they are taken out of it, and which names it
+//! refers to without a need of them.
 //!
 //! Weak symbols go to the first file that defines them, COMDAT groups to the first that holds them. Two other definitions
 //! of one name are an error, unless the linker is told to take the first. Knows nothing of links.
@@ -33,6 +34,20 @@ pub fn definitions(bytes: &[u8]) -> Definitions {
         Ok(FileKind::Elf32) => Elf::<FileHeader32<Endianness>>::open(bytes).and_then(|elf| elf.definitions()),
         Ok(FileKind::Elf64) => Elf::<FileHeader64<Endianness>>::open(bytes).and_then(|elf| elf.definitions()),
         _ => return Definitions::default(),
+    };
+    found.unwrap_or_default()
+}
+
+/// The names that an ELF object refers to, and does without where no file defines them.
+pub fn weak_references(bytes: &[u8]) -> HashSet<Vec<u8>> {
+    let found = match FileKind::parse(bytes) {
+        Ok(FileKind::Elf32) => {
+            Elf::<FileHeader32<Endianness>>::open(bytes).and_then(|elf| elf.weak_references())
+        }
+        Ok(FileKind::Elf64) => {
+            Elf::<FileHeader64<Endianness>>::open(bytes).and_then(|elf| elf.weak_references())
+        }
+        _ => return HashSet::new(),
     };
     found.unwrap_or_default()
 }
@@ -102,6 +117,14 @@ impl<'a, H: FileHeader<Endian = Endianness>> Elf<'a, H> {
             // Those that are to be unique stand aside like weak ones.
             Ok((index.0, name, symbol.st_bind() != elf::STB_GLOBAL))
         })
+    }
+
+    fn weak_references(&self) -> object::read::Result<HashSet<Vec<u8>>> {
+        let weak = self
+            .symbols
+            .iter()
+            .filter(|symbol| symbol.is_undefined(self.endian) && symbol.st_bind() == elf::STB_WEAK);
+        weak.map(|symbol| Ok(self.symbols.symbol_name(self.endian, symbol)?.to_vec())).collect()
     }
 
     fn groups(&self) -> object::read::Result<Vec<Group<'a>>> {
