@@ -20,12 +20,14 @@ pub fn program(seed: u64) -> Program {
         version: None,
         map: random.chance(20),
         response: random.chance(20),
+        twins: 0,
     };
     let (archives, shared, line) = (Vec::new(), Vec::new(), Vec::new());
     let mut program = Program { seed, units, archives, shared, line, options };
     symbols(&mut random, &mut program);
     reports(&mut random, &mut program.units);
     arrange(&mut random, &mut program);
+    program.options.twins = random.weighed(0, &[(6, 2), (6, 3)]);
     program
 }
 

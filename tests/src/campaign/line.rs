@@ -60,9 +60,21 @@ const VERSION: &str = "version.map";
 const RESPONSE: &str = "inputs.rsp";
 const SCRIPT: &str = "inputs.ld";
 const INCLUDED: &str = "included.ld";
+/// The archive of the last of the objects of one content.
+pub const TWINS: &str = "libtwins.a";
 
 fn inputs(program: &Program) -> Vec<String> {
-    program.line.iter().flat_map(|element| element_words(program, element)).collect()
+    let units = program.line.iter().flat_map(|element| element_words(program, element));
+    let mut twins = twins(program);
+    if twins.pop().is_some() {
+        twins.push(format!("-Wl,--whole-archive,{TWINS},--no-whole-archive"));
+    }
+    units.chain(twins).collect()
+}
+
+/// The objects of one content.
+pub fn twins(program: &Program) -> Vec<String> {
+    (0..program.options.twins).map(|number| format!("o/twin{number}.o")).collect()
 }
 
 fn element_words(program: &Program, element: &Element) -> Vec<String> {

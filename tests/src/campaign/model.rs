@@ -219,6 +219,8 @@ pub struct Options {
     pub map: bool,
     /// Whether inputs stand in a response file.
     pub response: bool,
+    /// How many objects of one content there are, the last of them in an archive.
+    pub twins: usize,
 }
 
 /// All of it.

@@ -25,6 +25,13 @@ pub fn text(program: &Program, unit: &Unit) -> String {
 /// The program that calls a shared library's `entry`.
 pub const HOST: &str = "int entry(void);\nint main(void) { return entry(); }\n";
 
+/// A module of which a program has several.
+pub const TWIN: &str = "int printf(const char *, ...);
+static unsigned seen;
+__attribute__((noinline)) static unsigned twin(unsigned x) { seen += x; return seen * 3u; }
+__attribute__((constructor)) static void ctor_twin(void) { printf(\"ctor twin %u\\n\", twin(4)); }
+";
+
 struct Source<'a> {
     unit: &'a Unit,
     cpp: bool,

@@ -54,6 +54,7 @@ impl Workspace {
         for library in &program.shared {
             self.share(program, library, &compiled)?;
         }
+        self.twins(program)?;
         if program.options.kind == Kind::Shared && self.write("host.c", source::HOST.to_owned())? {
             let mut command = self.tool("clang")?;
             self.run(command.args(["-c", "host.c", "-o", "host.o"]))?;
@@ -168,6 +169,20 @@ impl Workspace {
         let (options, members) =
             if library.thin { (&words[..1], &words[1..]) } else { (&words[..0], &words[..]) };
         self.run(command.arg("qcs").args(options).arg(&name).args(members))
+    }
+
+    fn twins(&mut self, program: &Program) -> Result<()> {
+        let objects = line::twins(program);
+        let Some(last) = objects.last() else { return Ok(()) };
+        if !self.write("twin.c", source::TWIN.to_owned())? {
+            return Ok(());
+        }
+        for object in &objects {
+            let mut command = self.tool("clang")?;
+            self.run(command.args(["-O2", "-fPIC", "-flto=thin", "-c", "twin.c", "-o", object]))?;
+        }
+        let mut command = self.tool("llvm-ar")?;
+        self.run(command.args(["qcs", line::TWINS, last]))
     }
 
     fn share(&mut self, program: &Program, library: &Library, compiled: &[usize]) -> Result<()> {
