@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use distlto_executor::distribute::DistributeArgs;
-use distlto_executor::index_command::IndexArgs;
-use distlto_executor::link::Options;
-use distlto_executor::opt::OptArgs;
-use distlto_executor::run_args::RunArgs;
-use distlto_executor::run_command::RunCommandArgs;
+use distlto_commands::distribute::DistributeArgs;
+use distlto_commands::index::IndexArgs;
+use distlto_commands::link::Options;
+use distlto_commands::opt::OptArgs;
+use distlto_commands::run::RunCommandArgs;
+use distlto_commands::run_args::RunArgs;
 use distlto_planner::dtlto::command::JobsArgs;
 use distlto_planner::plan_command::PlanArgs;
 use distlto_planner::state::VARIABLE;

@@ -12,11 +12,11 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
+use distlto_commands::link::LinkError;
+use distlto_commands::tool::ToolRunner;
+use distlto_commands::{distribute, index, link, opt, run};
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
-use distlto_executor::link::LinkError;
 use distlto_executor::local::LocalSpawner;
-use distlto_executor::tool::ToolRunner;
-use distlto_executor::{distribute, index_command, link, opt, run_command};
 use distlto_planner::dtlto::command;
 use distlto_prepare::exit;
 use distlto_prepare::write::IoError;
@@ -33,9 +33,9 @@ fn main() -> ExitCode {
     }
     match Cli::parse_from(arguments()).command {
         Command::Link(args) => run_link(&args.words(), &args.options()),
-        Command::Run(args) => watching(|cancel| exit::run(|| run_command::run(&args, cancel))),
+        Command::Run(args) => watching(|cancel| exit::run(|| run::run(&args, cancel))),
         Command::Prepare(args) => exit::run(|| distlto_prepare::command::run(args)),
-        Command::Index(args) => with_cancel(|cancel| index_command::run(&args, cancel)),
+        Command::Index(args) => with_cancel(|cancel| index::run(&args, cancel)),
         Command::Plan(args) => exit::run(|| distlto_planner::plan_command::run(args)),
         Command::Jobs(args) => watching(|cancel| {
             let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold};
-use distlto_executor::distribute;
+use distlto_commands::distribute;
 use distlto_planner::state;
 use distlto_prepare::exit;
 use distlto_prepare::write::{IoError, write_if_changed};

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::Parser;
-use distlto_executor::link::Options;
+use distlto_commands::link::Options;
 use distlto_planner::response;
 use distlto_planner::words::{Word, word_of};
 

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use distlto_executor::cache::store::{Cache, Key, Limits, NewOutput, NewResult};
-use distlto_executor::report::Measured;
 use distlto_executor::verify::Role;
 use distlto_prepare::store::Store;
 use distlto_prepare::unpack::{Unpack, unpack};
+use distlto_record::report::Measured;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -3,7 +3,6 @@
 //! The beginning holds a compiler's first error and the end its last words. Lines are also looked at as they
 //! pass, so that an error text in the part that is thrown away is still seen.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 
 /// How many bytes of the beginning are kept, unless said otherwise.
@@ -115,14 +114,5 @@ impl From<&[u8]> for Captured {
         let mut captured = Self::default();
         captured.push(bytes);
         captured
-    }
-}
-
-/// Text with a line's end after its last line, for printing beside other texts.
-pub fn whole_lines(text: &str) -> Cow<'_, str> {
-    if text.is_empty() || text.ends_with('\n') {
-        Cow::Borrowed(text)
-    } else {
-        Cow::Owned(format!("{text}\n"))
     }
 }

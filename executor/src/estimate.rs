@@ -28,8 +28,8 @@ use distlto_planner::digests::Digest;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 
 use crate::history::{History, Kind, Record};
-use crate::report::Measured;
 use crate::schedule::Weight;
+use distlto_record::report::Measured;
 
 /// From this many measurements on, they decide.
 pub const ENOUGH: usize = 8;

@@ -16,7 +16,7 @@ use distlto_prepare::regular::{self, Links};
 use distlto_prepare::write::{IoError, write_if_changed};
 use serde::{Deserialize, Serialize};
 
-use crate::report::Measured;
+use distlto_record::report::Measured;
 
 const HEADER: &str = "distlto history 1\n";
 

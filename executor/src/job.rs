@@ -25,10 +25,11 @@ use crate::forkserver::INSTALL;
 use crate::frontend::{Frontends, Names};
 use crate::memory::Killer;
 use crate::process::{self, Command, Finished, Spawner};
-use crate::report::{Measured, Origin, Phases, Span};
 use crate::response_file;
 use crate::staging::{NoPlace, Places, Staging};
 use crate::verify::{Backend, Modules, Refusal, Refused, Role, Written, check_result};
+use distlto_record::cause;
+use distlto_record::report::{Origin, Phases, Span};
 
 /// An action as what there is to do.
 #[derive(Debug, Clone)]
@@ -89,13 +90,7 @@ pub enum Cause {
     NoPlace(#[from] NoPlace),
     /// Its command could not be started.
     #[error("{label}: cannot run {program}: {source}")]
-    #[diagnostic(
-        code(distlto::tool),
-        help(
-            "check that the program is installed, is executable, and is spelled as in PATH{}",
-            of_ours(program)
-        )
-    )]
+    #[diagnostic(code(distlto::tool), help("{}", remedy(program, source)))]
     Start {
         /// The action.
         label: String,
@@ -134,6 +129,18 @@ pub enum Cause {
     },
 }
 
+/// What can be done about a program that cannot be run.
+fn remedy(program: &str, source: &io::Error) -> String {
+    if source.raw_os_error() == Some(libc::ECHILD) {
+        return "something else in this process, such as a handler of SIGCHLD, has waited for the compiler"
+            .to_owned();
+    }
+    format!(
+        "check that the program is installed, is executable, and is spelled as in PATH{}",
+        of_ours(program)
+    )
+}
+
 /// For a program that is a part of distlto.
 fn of_ours(program: &str) -> String {
     let ours = program.rsplit('/').next().is_some_and(|name| name.starts_with("distlto-"));
@@ -152,6 +159,16 @@ fn twice(killer: Killer) -> &'static str {
 }
 
 impl Cause {
+    /// As a record keeps it.
+    pub fn told(&self) -> cause::Cause {
+        let kind = match self {
+            Self::Interrupted { .. } => cause::Kind::Interrupted,
+            Self::Internal { .. } => cause::Kind::Internal,
+            _ => cause::Kind::Failed,
+        };
+        cause::Cause::of(kind, self)
+    }
+
     /// The exit code that a program running just this action passes on, if the command gave one.
     pub fn exit_code(&self) -> Option<u8> {
         match self {
@@ -347,7 +364,7 @@ fn check_and_keep(
             .map(|output| NewOutput { role: output.role, name: output.name.as_str(), file: &output.file })
             .collect();
         let stderr = ran.stderr.text();
-        let measured = Measured::new(ran.wall, ran.ended);
+        let measured = ran.measured();
         let result = NewResult { module: job.label, outputs: &outputs, stderr: stderr.as_bytes(), measured };
         cache.keep(keys, &result);
     }
@@ -371,7 +388,7 @@ fn without_driver(
 
 impl Context<'_> {
     /// What a driver prints on standard error when it is asked what it would run.
-    pub(crate) fn ask(&self, question: &[Word]) -> Option<Vec<u8>> {
+    pub fn ask(&self, question: &[Word]) -> Option<Vec<u8>> {
         // A server would be loaded for it, of which a run that finds all its results has no need.
         let plain = self.cache.and_then(|_| self.spawner.plain());
         ask(question, self.directory, plain.unwrap_or(self.spawner), self.cancel, self.grace)
@@ -379,7 +396,7 @@ impl Context<'_> {
 }
 
 /// What a driver prints on standard error when it is asked what it would run.
-pub(crate) fn ask(
+pub fn ask(
     question: &[Word],
     directory: Option<&Path>,
     spawner: &dyn Spawner,

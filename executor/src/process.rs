@@ -13,6 +13,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use distlto_planner::words::{Word, path_of};
+use distlto_record::report::Measured;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::PipeFlags;
 use rustix::process::Signal;
@@ -109,6 +110,14 @@ pub struct Finished {
     pub cancelled: bool,
     /// Runs before this one that a fork server lost or that crashed in it.
     pub repeated: u32,
+}
+
+impl Finished {
+    /// What it cost.
+    pub fn measured(&self) -> Measured {
+        let Ended { cpu, peak_memory, .. } = self.ended;
+        Measured { wall: self.wall, cpu, peak_memory, ..Measured::default() }
+    }
 }
 
 /// Runs a command to its end, or until `cancel` ends it: `SIGTERM` to its group, `SIGKILL` after `grace`.

@@ -29,12 +29,12 @@ use crate::history::History;
 use crate::job::Context;
 use crate::memory::{Limit, Memory, System};
 use crate::process::{GRACE, Spawner};
-use crate::progress::{Plan, Progress};
-use crate::report::{Failure, Measured, Outcome, Report};
 use crate::schedule::{Policy, Schedule, State};
 use crate::staging::Places;
 use crate::tokens::Tokens;
 use crate::verify::Modules;
+use distlto_record::progress::{Plan, Progress};
+use distlto_record::report::{Failure, Measured, Outcome, Report};
 use runner::{Event, Runner};
 use workers::Workers;
 

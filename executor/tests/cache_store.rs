@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use distlto_executor::cache::store::{Cache, Key, Limits, NewOutput, NewResult, Record};
 use distlto_executor::cancel::Cancel;
-use distlto_executor::report::Measured;
 use distlto_executor::verify::Role;
+use distlto_record::report::Measured;
 
 fn open(directory: &Path) -> Cache {
     Cache::open(directory, Limits::default()).expect("a cache")

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use distlto_executor::estimate::{ENOUGH, Estimates};
 use distlto_executor::history::History;
-use distlto_executor::report::Measured;
 use distlto_planner::graph::{Action, ActionGraph, ActionId, ActionKind};
+use distlto_record::report::Measured;
 
 const MIB: u64 = 1 << 20;
 

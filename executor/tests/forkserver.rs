@@ -17,7 +17,6 @@ use distlto_executor::cancel::Cancel;
 use distlto_executor::forkserver::{ForkServer, MANY};
 use distlto_executor::local::LocalSpawner;
 use distlto_executor::process::{Child, Lost, Spawner, run};
-use distlto_executor::run_args::RunArgs;
 use rustix::process::Signal;
 use support::{
     command, descriptors, eventually, finish, finish_alike, kill, modules_of, probe, runs, servers, tool,
@@ -427,10 +426,9 @@ fn a_missing_or_broken_library_changes_nothing() {
 }
 
 #[test]
-fn without_warm_compilers_no_server_is_started() {
+fn without_the_library_no_server_is_started() {
     let (place, program) = probe(&[]);
-    let args = RunArgs { no_warm: true, ..RunArgs::default() };
-    falls_back(&args.spawner(), &program, place.path());
+    falls_back(&ForkServer::with_library(None, LocalSpawner), &program, place.path());
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod fields;
 pub mod identifier;
 mod paths;
 mod place;
+pub mod temporaries;
 mod versioned;
 pub mod write;
 

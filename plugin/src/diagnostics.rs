@@ -5,7 +5,7 @@
 
 use std::ffi::CString;
 
-use distlto_executor::report::Failure;
+use distlto_record::report::Failure;
 use miette::Diagnostic;
 
 use crate::interface::{Config, Emit};

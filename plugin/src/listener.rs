@@ -8,9 +8,9 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use distlto_executor::progress::{JsonProgress, PlainProgress, Plan, Progress, Step};
-use distlto_executor::report::{Counts, Failure, Measured};
 use distlto_prepare::write::IoError;
+use distlto_record::progress::{JsonProgress, PlainProgress, Plan, Progress, Step};
+use distlto_record::report::{Counts, Failure, Measured};
 use serde_json::json;
 
 use crate::options::Options;

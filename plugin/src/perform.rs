@@ -6,17 +6,17 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use distlto_commands::module_links::{ModuleLinks, Names, PlaceError, is_misplaced, paths_in};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::forkserver::ForkServer;
-use distlto_executor::job::Cause;
 use distlto_executor::local::LocalSpawner;
-use distlto_executor::module_links::{ModuleLinks, Names, PlaceError, is_misplaced, paths_in};
-use distlto_executor::report::{Failure, Report};
 use distlto_executor::run::{self, NoHooks};
 use distlto_executor::schedule::Policy;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::words::{shell_line, shell_quote};
 use distlto_prepare::write::IoError;
+use distlto_record::cause::Kind;
+use distlto_record::report::{Failure, Report};
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -208,13 +208,10 @@ fn tell(report: &Report, told: &mut Diagnostics) {
     }
 }
 
-/// What the cause does not say: the message of a mistake of ours, or who took a compiler's end from us.
+/// What the cause does not say: the message of a mistake of ours.
 fn inside(failure: &Failure) -> String {
-    match &failure.cause {
-        Cause::Start { source, .. } if source.raw_os_error() == Some(libc::ECHILD) => {
-            "\n  note: something else in this process, such as a handler of SIGCHLD, has waited for the compiler".to_owned()
-        }
-        Cause::Internal { .. } => panics::last().map(|text| format!("\n  {text}")).unwrap_or_default(),
-        _ => String::new(),
+    match failure.cause.kind {
+        Kind::Internal => panics::last().map(|text| format!("\n  {text}")).unwrap_or_default(),
+        Kind::Failed | Kind::Interrupted => String::new(),
     }
 }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use distlto_executor::distribute::linker;
-use distlto_executor::distribute::run_directory::{self, RunDirectory};
+use distlto_commands::distribute::linker;
+use distlto_commands::distribute::run_directory::{self, RunDirectory};
 use distlto_executor::staging::Places;
 use distlto_prepare::write::IoError;
 

@@ -151,7 +151,7 @@ fn build() -> Result<PathBuf> {
     let dir = profile_dir()?;
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--quiet", "--bins"]).current_dir(repository());
-    for package in ["distlto", "distlto-executor", "distlto-planner", "distlto-prepare"] {
+    for package in ["distlto", "distlto-commands", "distlto-planner", "distlto-prepare"] {
         cargo.args(["--package", package]);
     }
     if dir.file_name() == Some(OsStr::new("release")) {

@@ -429,7 +429,7 @@ fn the_pages_lines_for_make() -> Result<()> {
 
 #[test]
 fn the_example_of_a_distributor_works() -> Result<()> {
-    let dir = distlto::cargo_build(&["--package", "distlto-executor", "--example", "distributor"])?;
+    let dir = distlto::cargo_build(&["--package", "distlto-commands", "--example", "distributor"])?;
     let folder = mixed("example")?;
     let launcher = folder.write("launcher", "#!/bin/sh\necho launched >> launches\nexec \"$@\"\n")?;
     fs::set_permissions(&launcher, fs::Permissions::from_mode(0o755))?;

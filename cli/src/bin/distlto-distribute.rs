@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use distlto_commands::distribute::{self, DistributeArgs};
 use distlto_executor::cancel::cancel_on_signals;
-use distlto_executor::distribute::{self, DistributeArgs};
 use distlto_prepare::exit;
 use distlto_prepare::write::IoError;
 

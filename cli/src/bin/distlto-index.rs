@@ -1,10 +1,10 @@
-//! The program `distlto-index`; see the library's `index_command`.
+//! The program `distlto-index`; see the library's `index`.
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use distlto_commands::index::{self, IndexArgs};
 use distlto_executor::cancel::cancel_on_signals;
-use distlto_executor::index_command::{self, IndexArgs};
 use distlto_prepare::exit;
 use distlto_prepare::write::IoError;
 
@@ -18,7 +18,7 @@ struct Cli {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match cancel_on_signals() {
-        Ok(cancel) => exit::run(|| index_command::run(&cli.args, &cancel)),
+        Ok(cancel) => exit::run(|| index::run(&cli.args, &cancel)),
         Err(source) => exit::run(|| Err(IoError::on("watch for signals of", "this process")(source))),
     }
 }

@@ -21,11 +21,11 @@ use super::semantic::{self, Parts};
 use super::store::{Cache, Key, Limits, NewResult, Record};
 use super::words::Words;
 use crate::cancel::Cancel;
-use crate::distribute::temporaries;
 use crate::frontend::{Names, Template};
 use crate::job::{Context, Job};
 use crate::variables::{self, Reader};
 use crate::verify::Role;
+use distlto_planner::dtlto::temporaries;
 
 /// A cache of results in a directory.
 #[derive(Debug)]

@@ -28,8 +28,8 @@ use distlto_prepare::prune::space;
 use distlto_prepare::write::IoError;
 
 use crate::cancel::Cancel;
-use crate::report::Measured;
 use crate::verify::Role;
+use distlto_record::report::Measured;
 use evict::Keeper;
 pub use limits::Limits;
 pub use record::{Output, Record};

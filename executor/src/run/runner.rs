@@ -12,14 +12,15 @@ use jobserver::Acquired;
 
 use super::workers::Workers;
 use super::{Hooks, Need, Options, jobs, killed};
-use crate::capture::whole_lines;
 use crate::estimate::Estimates;
-use crate::job::{Attempt, Cause};
+use crate::job::Attempt;
 use crate::memory::{self, Limit, Memory};
-use crate::progress::{self, Step};
-use crate::report::{Failure, Measured, Origin, Outcome};
+use crate::process::Finished;
 use crate::schedule::Schedule;
 use crate::tokens::Tokens;
+use distlto_record::progress::text::whole_lines;
+use distlto_record::progress::{self, Step};
+use distlto_record::report::{Failure, Measured, Origin, Outcome};
 
 /// What workers and the jobserver tell the thread that schedules.
 pub(super) enum Event {
@@ -181,10 +182,7 @@ impl Runner<'_, '_, '_> {
 
     /// Tells hooks and progress how an action ended.
     fn tell_end(&mut self, action: ActionId, attempt: Attempt) {
-        let mut measured = attempt
-            .finished
-            .as_ref()
-            .map_or_else(Measured::default, |finished| Measured::new(finished.wall, finished.ended));
+        let mut measured = attempt.finished.as_ref().map_or_else(Measured::default, Finished::measured);
         measured.phases = attempt.phases;
         measured.origin = attempt.origin;
         let stderr = attempt.stderr;
@@ -200,8 +198,9 @@ impl Runner<'_, '_, '_> {
             }
             Err(cause) => {
                 let command = self.command_line(action);
+                let cause = cause.told();
                 let failure = Box::new(Failure { cause, command, measured, stderr });
-                if !matches!(failure.cause, Cause::Interrupted { .. }) {
+                if !failure.is_interruption() {
                     self.hooks.failed(action, &failure);
                     self.options.progress.fail(self.step(action, ""), &failure);
                 }

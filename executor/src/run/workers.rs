@@ -11,7 +11,7 @@ use distlto_planner::graph::{ActionGraph, ActionId};
 use super::runner::Event;
 use super::{Provide, jobs};
 use crate::job::{self, Attempt, Cause, Context};
-use crate::report::{Origin, Phases};
+use distlto_record::report::{Origin, Phases};
 
 /// Threads that run actions; started when they are first needed.
 pub(super) struct Workers<'scope, 'env> {

@@ -13,8 +13,8 @@ use std::{env, fs};
 
 use distlto_executor::cache::store::limits::parse_size;
 use distlto_executor::cache::store::{Cache, Key, Limits, NewOutput, NewResult, sha256};
-use distlto_executor::report::Measured;
 use distlto_executor::verify::Role;
+use distlto_record::report::Measured;
 
 fn main() -> ExitCode {
     match work() {

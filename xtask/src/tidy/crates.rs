@@ -3,7 +3,7 @@
 use super::File;
 
 /// The crates in the order of the data; each may depend on those before it.
-const ORDER: [&str; 5] = ["prepare", "planner", "executor", "plugin", "cli"];
+const ORDER: [&str; 7] = ["prepare", "planner", "record", "executor", "commands", "plugin", "cli"];
 
 /// Findings in the manifests.
 pub fn check(files: &[File]) -> Vec<String> {

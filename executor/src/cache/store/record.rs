@@ -10,8 +10,8 @@ use distlto_prepare::blobs::{Digest, from_hex, hex};
 use serde::{Deserialize, Serialize};
 
 use super::{Key, frame};
-use crate::report::Measured;
 use crate::verify::Role;
+use distlto_record::report::Measured;
 
 /// Another version is another header: a reader of this one takes it for no record.
 const HEADER: &str = "distlto result 1\n";

@@ -1,0 +1,199 @@
+//! Buck2's planner: runs the thin link of the rule's command and writes the plans that the rule has declared.
+//!
+//! The command line and the files are those of the prelude's planners (`docs/buck2.md`). A stock linker's trace takes
+//! the place of its missing `--thinlto-full-index`. Knows nothing of what plans say.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use distlto_planner::buck2::darwin::{self, DarwinLink, DarwinMeta};
+use distlto_planner::buck2::error::PlanError;
+use distlto_planner::buck2::gnu::GnuLink;
+use distlto_planner::buck2::index_directory::IndexDirectory;
+use distlto_planner::buck2::modules::Modules;
+use distlto_planner::buck2::thin_link::ThinLink;
+use distlto_planner::buck2::{meta, stale};
+use distlto_planner::runner::{Runner, ToolOutput};
+use distlto_planner::words::{Word, lossy, word_of};
+use distlto_prepare::write::{IoError, to_standard_output};
+use rayon::prelude::*;
+use tempfile::NamedTempFile;
+
+use crate::link::{LinkError, show};
+use distlto_executor::cancel::Cancel;
+
+/// Where `--help` lists these options.
+const HEADING: &str = "As Buck2's planner";
+
+/// Options of Buck2's planner.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Buck2Args {
+    /// Plan for Buck2: read this meta file and write the plans that it names
+    #[arg(long, help_heading = HEADING, value_name = "FILE", requires_all = ["index", "link_plan"], conflicts_with_all = ["compiler", "backend_args", "store"])]
+    pub meta: Option<PathBuf>,
+    /// Write the plan of the final link to this file
+    #[arg(long, help_heading = HEADING, value_name = "FILE", requires = "meta")]
+    pub link_plan: Option<String>,
+    /// Write the final link's argument file to this file; without it the meta file is that of a darwin link
+    #[arg(long, help_heading = HEADING, value_name = "FILE", requires = "meta")]
+    pub final_link_index: Option<String>,
+    /// Have the linker merge modules beforehand (darwin, with a linker that can)
+    #[arg(long, help_heading = HEADING, requires = "meta", conflicts_with = "final_link_index")]
+    pub enable_premerger: bool,
+}
+
+/// What Buck2's rule asks for.
+#[derive(Debug)]
+pub struct Request<'a> {
+    meta: &'a Path,
+    directory: IndexDirectory,
+    link_plan: &'a str,
+    final_list: Option<&'a str>,
+    premerger: bool,
+}
+
+impl Buck2Args {
+    /// The request, if there is a meta file.
+    pub fn request<'a>(&'a self, index: Option<&'a str>) -> Option<Request<'a>> {
+        Some(Request {
+            meta: self.meta.as_deref()?,
+            directory: IndexDirectory::new(index?),
+            link_plan: self.link_plan.as_deref()?,
+            final_list: self.final_link_index.as_deref(),
+            premerger: self.enable_premerger,
+        })
+    }
+}
+
+/// Runs the thin link and writes all plans; returns the linker's exit code if it fails.
+pub fn run(
+    request: &Request<'_>,
+    command: &[Word],
+    runner: &dyn Runner,
+    cancel: &Cancel,
+) -> Result<u8, LinkError> {
+    let text = fs::read(request.meta).map_err(IoError::on("read", request.meta))?;
+    match request.final_list {
+        Some(final_list) => gnu(request, final_list, &text, command, runner, cancel),
+        None => darwin(request, &text, command, runner, cancel),
+    }
+}
+
+fn gnu(
+    request: &Request<'_>,
+    final_list: &str,
+    text: &[u8],
+    command: &[Word],
+    runner: &dyn Runner,
+    cancel: &Cancel,
+) -> Result<u8, LinkError> {
+    // A driver takes as long to answer as a large meta file to be read.
+    let (meta, link) = rayon::join(|| meta::read(request.meta, text), || ThinLink::new(command, runner));
+    let (meta, link) = (meta.map_err(PlanError::from)?, link?);
+    let modules = Modules::of(&meta);
+    all_reach_linker(request, &link, &modules)?;
+    stale::remove_left(&request.directory, modules.slots.par_iter().map(|slot| slot.path))?;
+    let linked = link.run(&request.directory, &[], runner)?;
+    if let Some(code) = failure(&linked.output, command, cancel)? {
+        return Ok(code);
+    }
+    let unknown = GnuLink {
+        meta: &meta,
+        modules: &modules,
+        directory: &request.directory,
+        link_plan: request.link_plan,
+        final_list,
+        arguments: &link.arguments,
+        brought: &link.brings(meta.flags()),
+    }
+    .finish()?;
+    warn(request, &unknown);
+    Ok(0)
+}
+
+fn darwin(
+    request: &Request<'_>,
+    text: &[u8],
+    command: &[Word],
+    runner: &dyn Runner,
+    cancel: &Cancel,
+) -> Result<u8, LinkError> {
+    let (meta, link) = rayon::join(
+        || darwin::read(request.meta, text, request.premerger),
+        || ThinLink::new(command, runner),
+    );
+    let (meta, link) = (meta.map_err(PlanError::from)?, link?);
+    let modules = meta.modules();
+    all_reach_linker(request, &link, &modules)?;
+    stale::remove_left(&request.directory, modules.slots.par_iter().map(|slot| slot.path))?;
+    let map = request.premerger.then(|| output_map(&meta)).transpose()?;
+    let option: Vec<Word> = map.iter().map(|map| word_of(premerger_option(map.path()))).collect();
+    let linked = link.run(&request.directory, &option, runner)?;
+    if let Some(code) = failure(&linked.output, command, cancel)? {
+        return Ok(code);
+    }
+    let (directory, link_plan) = (&request.directory, request.link_plan);
+    let unknown = DarwinLink { meta: &meta, modules: &modules, directory, link_plan }.finish()?;
+    warn(request, &unknown);
+    Ok(0)
+}
+
+/// Refuses a link whose driver would keep an object from the linker.
+fn all_reach_linker(
+    request: &Request<'_>,
+    link: &ThinLink<'_>,
+    modules: &Modules<'_>,
+) -> Result<(), PlanError> {
+    match link.kept_from_linker(modules.slots.iter().map(|slot| slot.path)) {
+        Some(file) => Err(PlanError::NeverLinked { meta: request.meta.to_owned(), file: file.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// A file that tells the linker where merged modules go.
+fn output_map(meta: &DarwinMeta<'_>) -> Result<NamedTempFile, IoError> {
+    let parent = std::env::temp_dir();
+    let mut file = NamedTempFile::new_in(&parent).map_err(IoError::on("write", &parent))?;
+    file.write_all(&meta.output_map()).map_err(IoError::on("write", file.path()))?;
+    Ok(file)
+}
+
+fn premerger_option(map: &Path) -> OsString {
+    let mut option = OsString::from("-Wl,-mllvm,-premerger-output-map=");
+    option.push(map);
+    option
+}
+
+fn warn(request: &Request<'_>, unknown: &[String]) {
+    const SHOWN: usize = 10;
+    let meta = request.meta.display();
+    for import in unknown.iter().take(SHOWN) {
+        eprintln!("distlto: warning: a module imports from {import}, which {meta} does not list");
+    }
+    if let Some(more @ 1..) = unknown.len().checked_sub(SHOWN) {
+        eprintln!("distlto: warning: so do modules from {more} more files");
+    }
+}
+
+/// Passes on what the linker printed; its exit code, if it failed.
+fn failure(output: &ToolOutput, command: &[Word], cancel: &Cancel) -> Result<Option<u8>, LinkError> {
+    if cancel.is_cancelled() {
+        return Err(LinkError::Interrupted { exit_code: cancel.exit_code() });
+    }
+    to_standard_output(&output.stdout)?;
+    show(&output.stderr);
+    if output.status.success() {
+        return Ok(None);
+    }
+    eprintln!(
+        "distlto: the thin link failed: {} ended with {}; no plan was written",
+        lossy(&command[0]),
+        output.status
+    );
+    let signal = output.status.signal().map(|signal| signal + 128);
+    Ok(Some(output.status.code().or(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+}

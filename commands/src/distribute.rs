@@ -1,0 +1,315 @@
+//! `distlto-distribute`: runs the jobs of a DTLTO job file, as lld asks a distributor to.
+//!
+//! lld calls `PROGRAM [options] JOBFILE` in its own working directory and waits; it takes any object that is there when
+//! the program ends with 0. The job file becomes an action graph (`distlto_planner::dtlto`), which runs as every graph
+//! does (`run`). Knows nothing of the file's format.
+
+pub mod linker;
+pub mod modules;
+pub mod run_directory;
+pub mod save;
+mod telling;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::Args;
+use distlto_planner::dtlto::temporaries;
+use distlto_planner::dtlto::{self, JobFile, JobFileError, cost};
+use distlto_planner::graph::{ActionGraph, ActionId};
+use distlto_planner::response;
+use distlto_planner::words::{path_of, shell_line};
+use distlto_prepare::input::Input;
+use distlto_prepare::store::Store;
+use distlto_prepare::write::{IoError, to_standard_output};
+use miette::Diagnostic;
+use serde_json::json;
+use thiserror::Error;
+
+use crate::link;
+use crate::run_args::RunArgs;
+use distlto_executor::cancel::Cancel;
+use distlto_executor::forkserver::ForkServer;
+use distlto_executor::local::LocalSpawner;
+use distlto_executor::run::{self, NoHooks};
+use distlto_executor::tokens::jobserver_from_env;
+use distlto_record::progress::{JsonProgress, Teller, Voice};
+use distlto_record::report::Report;
+use linker::Linker;
+use modules::{Elsewhere, ModulesError, Placed};
+use run_directory::RunDirectory;
+use save::{SaveError, Saved};
+
+/// The variable that holds options, for linkers that cannot be given any.
+pub const OPTIONS: &str = "DISTLTO_DISTRIBUTE_OPTIONS";
+
+/// How long compilers may take to end with a linker that was killed.
+const GRACE: Duration = Duration::from_millis(400);
+/// How long a linker that was told to end together with this process may take.
+const LINKER_ENDS: Duration = Duration::from_millis(300);
+
+/// Run the backend compilations of a link with lld's distributor option (DTLTO)
+///
+/// The program to name in clang's -fthinlto-distributor= or lld's --thinlto-distributor=; options go through
+/// -Xthinlto-distributor= or --thinlto-distributor-arg=, or into DISTLTO_DISTRIBUTE_OPTIONS. Ends, with its
+/// compilers, when the linker does. Jobs share the job slots of a make that calls the linker.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = distlto_prepare::exit::help(), args_override_self = true)]
+pub struct DistributeArgs {
+    /// How the backends are run.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Append what ran to this file, as JSON lines with times; several links may share one
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Save the jobs with all files that they read in this directory, before they run
+    ///
+    /// They can be run again there by replay.sh, on another machine too. Two equal links save the same. %o in the
+    /// directory's name stands for the name of what is linked.
+    #[arg(long, value_name = "DIR")]
+    pub save_job: Option<PathBuf>,
+    /// Print the commands instead of running them
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Keep archive members that have to be unpacked in this store, and take them from there
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// The job file that lld wrote
+    #[arg(value_name = "JOBFILE")]
+    pub job_file: PathBuf,
+}
+
+/// Why jobs were not run.
+#[derive(Debug, Error, Diagnostic)]
+pub enum DistributeError {
+    /// The job file cannot be opened.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Open(#[from] distlto_prepare::error::Error),
+    /// The job file makes no sense.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    JobFile(#[from] JobFileError),
+    /// The jobs' inputs are not there.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Modules(#[from] ModulesError),
+    /// The job cannot be saved.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Save(#[from] SaveError),
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+}
+
+/// A program's arguments with the options from the environment, which come before the arguments' own: after the first
+/// `own` words, the program's name or that and a subcommand's.
+pub fn with_environment(mut arguments: Vec<OsString>, own: usize) -> Vec<OsString> {
+    let text = std::env::var_os(OPTIONS).unwrap_or_default();
+    let words = response::tokenize(text.as_encoded_bytes());
+    let own = own.min(arguments.len());
+    arguments.splice(own..own, words.iter().map(|word| path_of(word).into_os_string()));
+    arguments
+}
+
+/// Runs the jobs. Returns the exit code: 0, that of the first failure's class, or that of the signal that ended it.
+pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError> {
+    let jobserver = jobserver_from_env();
+    let name = args.job_file.to_string_lossy().into_owned();
+    let linker = Linker::of_job_file(&args.job_file);
+    if let Some(linker) = &linker {
+        linker.watch(cancel);
+    }
+    let mut file = dtlto::read(&Input::open(&args.job_file)?, &name)?;
+    if args.dry_run {
+        return Ok(print_commands(&file)?);
+    }
+    let spawner = args.run.spawner();
+    if file.jobs.len() > 1 {
+        args.run.prewarm(&spawner, OsStr::new(file.compiler()), file.jobs.len());
+    }
+    if let Some(linker) = linker.as_ref().filter(|_| !args.run.quiet) {
+        linker.dropped().iter().for_each(|dropped| telling::warn(dropped));
+    }
+    let base = std::env::current_dir().map_err(IoError::on("find", "the current directory"))?;
+    let elsewhere = modules::find(&file, &base, &name)?;
+    let mut saved = None;
+    if let Some(directory) = &args.save_job {
+        let job = save::Job { file: &file, name: &args.job_file, base: &base, elsewhere: &elsewhere };
+        saved = save::save(job, directory, cancel)?;
+    }
+    cost::set_costs(&mut file, None);
+    let mut own = OwnDirectories::make(&file, &args.job_file, linker)?;
+    let (file, base, saved) = (&file, base.as_path(), saved.as_ref());
+    let session = Session { args, cancel, spawner: &spawner, file, base, own: &own, saved };
+    let result = session.run(&elsewhere, jobserver);
+    if cancel.is_cancelled() {
+        own.clean_up_after_linker();
+    }
+    result
+}
+
+/// The commands in the file's order, a line each for a POSIX shell.
+fn print_commands(file: &JobFile) -> Result<u8, IoError> {
+    let lines: String = file.jobs.iter().map(|&job| shell_line(file.graph.command(job)) + "\n").collect();
+    to_standard_output(lines.as_bytes())?;
+    Ok(0)
+}
+
+/// One run with everything found.
+struct Session<'a> {
+    args: &'a DistributeArgs,
+    cancel: &'a Cancel,
+    spawner: &'a ForkServer<LocalSpawner>,
+    file: &'a JobFile,
+    base: &'a Path,
+    own: &'a OwnDirectories,
+    saved: Option<&'a Saved>,
+}
+
+impl Session<'_> {
+    fn run(
+        &self,
+        elsewhere: &Elsewhere,
+        jobserver: Option<jobserver::Client>,
+    ) -> Result<u8, DistributeError> {
+        let teller = self.teller()?;
+        let placed = self.placed(elsewhere)?;
+        let graph = placed.as_ref().map_or(&self.file.graph, |placed| &placed.graph);
+        let repeat = |job: ActionId| match (self.saved, &placed) {
+            (Some(saved), _) => saved.repeat(job),
+            (None, Some(placed)) => placed.repeat(job),
+            (None, None) => modules::repeat(graph, self.base, job),
+        };
+        let directory = placed.as_ref().map_or_else(|| self.base.to_owned(), Placed::directory);
+        let places = self.own.places(placed.is_some().then_some(self.base));
+        let cache = self.args.run.open_cache(self.cancel);
+        let mut options = run::Options::new(self.spawner, self.cancel, &teller);
+        let history = self.args.run.cache.as_deref().filter(|_| cache.is_some()).map(link::state::history);
+        options.history = history.as_deref();
+        self.args.run.apply(&mut options, None);
+        let process = self.args.job_file.file_name().and_then(|name| temporaries::process_of(name.to_str()?));
+        let name = |label: &str| temporaries::without_process_in_path(label, process);
+        options.name = Some(&name);
+        options.cache = cache.as_deref();
+        options.directory = Some(&directory);
+        options.jobserver = jobserver.as_ref();
+        options.grace = GRACE;
+        options.places = Some(&places);
+        options.repeat = Some(&repeat);
+        let report = self.run_all(graph, &options);
+        teller.conclude(&self.program(), Some(graph), Some(&directory));
+        if !report.is_success() && !self.args.run.json {
+            telling::tell_failure(&self.program(), &report);
+        }
+        if report.failures().next().is_some() {
+            telling::tell_repeating(self.saved.map(Saved::directory), self.own.linker.is_some());
+        }
+        Ok(report.exit_code())
+    }
+
+    fn run_all(&self, graph: &ActionGraph, options: &run::Options<'_>) -> Report {
+        let wanted: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
+        run::run(graph, &wanted, options, &NoHooks)
+    }
+
+    fn placed(&self, elsewhere: &Elsewhere) -> Result<Option<Placed>, DistributeError> {
+        if elsewhere.is_empty() {
+            return Ok(None);
+        }
+        // A store is opened only if something is unpacked.
+        let store = self.args.store.as_deref().filter(|_| !elsewhere.members.is_empty());
+        let store = store.map(Store::open).transpose()?;
+        let directory = self.own.any().path();
+        Ok(Some(Placed::new(self.file, elsewhere, self.base, directory, store.as_ref())?))
+    }
+
+    fn teller(&self) -> Result<Teller, IoError> {
+        let run = &self.args.run;
+        Teller::new(Voice::DISTRIBUTOR, run.style(), run.trace.as_deref(), self.log()?)
+    }
+
+    fn log(&self) -> Result<Option<JsonProgress<std::fs::File>>, IoError> {
+        let Some(path) = &self.args.log else { return Ok(None) };
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        let file = file.map_err(IoError::on("append to the log", path))?;
+        let run = json!({ "program": self.program(), "process": std::process::id() });
+        Ok(Some(JsonProgress::log(file, run)))
+    }
+
+    /// What is linked, for people.
+    fn program(&self) -> String {
+        self.file
+            .linker_output
+            .as_ref()
+            .map_or_else(|| self.args.job_file.to_string_lossy().into_owned(), |output| output.to_string())
+    }
+}
+
+/// A directory of this run's own beside the outputs, for each directory that they go to.
+struct OwnDirectories {
+    linker: Option<Linker>,
+    made: BTreeMap<Utf8PathBuf, RunDirectory>,
+}
+
+impl OwnDirectories {
+    /// Makes them, after sweeping what killed runs and their linkers left.
+    fn make(file: &JobFile, job_file: &Path, linker: Option<Linker>) -> Result<Self, IoError> {
+        let outputs = file.jobs.iter().flat_map(|&job| &file.graph.action(job).outputs);
+        let parent = |path: &Utf8Path| path.parent().unwrap_or(Utf8Path::new("")).to_owned();
+        let mut parents: BTreeSet<_> = outputs.map(|&output| parent(file.graph.path(output))).collect();
+        if parents.is_empty() {
+            parents.insert(Utf8PathBuf::new());
+        }
+        let mut made = BTreeMap::new();
+        for parent in parents {
+            let place = if parent.as_str().is_empty() { Path::new(".") } else { parent.as_std_path() };
+            run_directory::sweep(place, linker::clean_up_after);
+            let own = RunDirectory::make(place)?;
+            if let Some(linker) = linker.as_ref().filter(|linker| !linker.keeps_temporaries()) {
+                let files = file.graph.files().map(Utf8Path::as_std_path).chain([job_file]);
+                linker.record(own.path(), linker::temporaries_among(files, parent.as_std_path(), linker));
+            }
+            made.insert(parent, own);
+        }
+        Ok(Self { linker, made })
+    }
+
+    /// One of them.
+    fn any(&self) -> &RunDirectory {
+        self.made.values().next().expect("one is made for every run")
+    }
+
+    /// Where the outputs' temporaries lie; `base` for outputs that are named by absolute paths.
+    fn places(&self, base: Option<&Path>) -> BTreeMap<Utf8PathBuf, Utf8PathBuf> {
+        let absolute = |path: &Utf8Path| match base {
+            Some(base) => Utf8PathBuf::from(base.join(path).to_string_lossy().into_owned()),
+            None => path.to_owned(),
+        };
+        let place = |(parent, own): (&Utf8PathBuf, &RunDirectory)| {
+            // Its name is our prefix and letters that `tempfile` draws.
+            let own = parent.join(own.path().file_name()?.to_str()?);
+            Some((absolute(parent), absolute(&own)))
+        };
+        self.made.iter().filter_map(place).collect()
+    }
+
+    /// Removes what a linker that was killed leaves. One that was told to end along with this process does it itself.
+    fn clean_up_after_linker(&mut self) {
+        let Some(linker) = &self.linker else { return };
+        let start = Instant::now();
+        while linker.is_alive() && start.elapsed() < LINKER_ENDS {
+            thread::sleep(Duration::from_millis(5));
+        }
+        for own in self.made.values() {
+            linker::clean_up_after(own.path());
+        }
+    }
+}

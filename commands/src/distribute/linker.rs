@@ -1,0 +1,288 @@
+//! The linker that this process works for: known by the process number in the job file's name, watched until it ends,
+//! and cleaned up after when it is killed.
+//!
+//! lld that is killed leaves its distributor running, and by SIGKILL also its temporaries. Nothing is done about a
+//! process that is not an ancestor of this one, since a job file may also be run again by hand, long after. Process
+//! facts are those of Linux's `/proc/PID/stat` (proc(5)); where there is none, only the parent is known.
+
+use std::fs;
+#[cfg(target_os = "linux")]
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use distlto_planner::dtlto::dropped::{self, Dropped};
+use distlto_planner::invocation::{self, Program};
+use distlto_planner::response;
+use distlto_planner::words::{Word, lossy};
+use distlto_prepare::regular;
+#[cfg(target_os = "linux")]
+use rustix::event::{PollFd, PollFlags, poll};
+#[cfg(target_os = "linux")]
+use rustix::io::Errno;
+use rustix::process::getppid;
+#[cfg(target_os = "linux")]
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+use serde::{Deserialize, Serialize};
+
+use distlto_executor::cancel::Cancel;
+use distlto_planner::dtlto::temporaries;
+
+/// How many processes may stand between the linker and this one: wrapper scripts, tracers.
+const GENERATIONS: usize = 16;
+/// The file in a run's directory that says what the linker leaves if it is killed.
+const RECORD: &str = "linker.json";
+
+/// A linker process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Linker {
+    /// Its number.
+    process: u32,
+    /// When it started, in the system's ticks, so that a later process of the number is told from it.
+    started: Option<u64>,
+}
+
+/// A linker, and the files beside its output that it removes unless it is killed.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    linker: Linker,
+    /// Names in the directory of the output.
+    temporaries: Vec<String>,
+}
+
+impl Linker {
+    /// The linker that waits for this process to run its job file.
+    pub fn of_job_file(job_file: &Path) -> Option<Self> {
+        let process = temporaries::process_of(job_file.file_name()?.to_str()?)?;
+        let parent = getppid()?;
+        let mut above = u32::try_from(parent.as_raw_pid()).ok()?;
+        for _ in 0..GENERATIONS {
+            if above == process {
+                return Some(Self { process, started: stat(process).map(|found| found.started) });
+            }
+            above = stat(above)?.parent;
+        }
+        None
+    }
+
+    /// Its process number.
+    pub fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// Whether it was told to keep its temporaries.
+    pub fn keeps_temporaries(&self) -> bool {
+        let keeps = |word: &Word| word.starts_with(b"--save-temps") || word.starts_with(b"-save-temps");
+        self.arguments().iter().any(keeps)
+    }
+
+    /// What its link line asks for and it does not tell the compilers, each with what mends it, in the spelling of the
+    /// program that started it. Nothing where its link line is not to be had.
+    pub fn dropped(&self) -> Vec<String> {
+        let starter = stat(self.process).and_then(|found| program_of(found.parent)).unwrap_or_default();
+        let by_driver = is_driver(&starter);
+        let arguments = self.arguments();
+        let Some((linker, words)) = arguments.split_first() else { return Vec::new() };
+        let first = words.first().map(Vec::as_slice);
+        if invocation::program(&lossy(linker), first) != Program::Lld {
+            return Vec::new();
+        }
+        let dropped = dropped::of_words(words).unwrap_or_default();
+        let text = |dropped: &Dropped| match by_driver {
+            true => dropped.for_driver().to_string(),
+            false => dropped.to_string(),
+        };
+        dropped.iter().map(text).collect()
+    }
+
+    /// Its name and arguments, response files expanded. The distributor runs where the linker does.
+    fn arguments(&self) -> Vec<Word> {
+        let line = fs::read(format!("/proc/{}/cmdline", self.process)).unwrap_or_default();
+        let line = line.strip_suffix(b"\0").unwrap_or(&line);
+        let words: Vec<Word> = line.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect();
+        response::expand(words.clone()).unwrap_or(words)
+    }
+
+    /// Has the run end when the linker does.
+    pub fn watch(&self, cancel: &Cancel) {
+        #[cfg(target_os = "linux")]
+        match self.descriptor() {
+            Ok(descriptor) => {
+                let cancel = cancel.clone();
+                // Without the thread the run goes on to its end, as without a linker.
+                let _ = std::thread::Builder::new().name("linker".to_owned()).spawn(move || {
+                    let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
+                    while poll(&mut descriptors, None) == Err(Errno::INTR) {}
+                    cancel.cancel(Some(libc::SIGTERM));
+                });
+            }
+            // A kernel before 5.3. The signal comes once for each thread of a parent that ends, so it is second choice:
+            // from the third one on, this process ends at once.
+            Err(Errno::NOSYS | Errno::PERM) if self.is_parent() => {
+                let _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
+            }
+            Err(_) => {}
+        }
+        // It may have ended before it was watched.
+        if !self.is_alive() {
+            cancel.cancel(Some(libc::SIGTERM));
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn descriptor(&self) -> Result<OwnedFd, Errno> {
+        let pid = i32::try_from(self.process).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+        pidfd_open(pid, PidfdFlags::empty())
+    }
+
+    fn is_parent(&self) -> bool {
+        getppid().is_some_and(|parent| parent.as_raw_pid().unsigned_abs() == self.process)
+    }
+
+    /// Whether it still runs. A zombie, which has removed what it removes, does not.
+    pub fn is_alive(&self) -> bool {
+        match stat(self.process) {
+            Some(found) => !found.ended && self.started.is_none_or(|started| started == found.started),
+            None if Path::new("/proc/self/stat").exists() => false,
+            None => self.is_parent(),
+        }
+    }
+
+    /// Writes down in a run's directory what the linker leaves beside that directory if it is killed.
+    pub fn record(&self, run_directory: &Path, temporaries: Vec<String>) {
+        let record = Record { linker: self.clone(), temporaries };
+        // Without the record a killed linker's files stay, as they do without a distributor.
+        if let Ok(text) = serde_json::to_vec(&record) {
+            let _ = fs::write(run_directory.join(RECORD), text);
+        }
+    }
+}
+
+/// Removes the temporaries of a killed linker that a run's directory names, if that linker has ended.
+pub fn clean_up_after(run_directory: &Path) {
+    let record = regular::read(&run_directory.join(RECORD)).unwrap_or_default();
+    let Ok(Record { linker, temporaries }) = serde_json::from_slice(&record) else { return };
+    let Some(directory) = run_directory.parent() else { return };
+    if linker.is_alive() {
+        return;
+    }
+    for name in temporaries {
+        // The record is checked like any input: plain names, and such as this linker gives.
+        if !name.contains('/') && temporaries::is_temporary(&name, linker.process) {
+            let _ = fs::remove_file(directory.join(name));
+        }
+    }
+}
+
+/// The names of those of `files` that this linker has made, or has made for it, in `directory`.
+pub fn temporaries_among<'a>(
+    files: impl Iterator<Item = &'a Path>,
+    directory: &Path,
+    linker: &Linker,
+) -> Vec<String> {
+    let name = |file: &'a Path| {
+        let name = file.file_name()?.to_str()?;
+        let there = file.parent() == Some(directory);
+        (there && temporaries::is_temporary(name, linker.process)).then(|| name.to_owned())
+    };
+    files.filter_map(name).collect()
+}
+
+/// Whether there is a process of this number, be it another one by now.
+pub fn is_running(process: u32) -> bool {
+    stat(process).is_some_and(|found| !found.ended)
+}
+
+/// The memory that a process holds, in bytes, where the system tells.
+pub fn resident(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The name of a process's program.
+fn program_of(process: u32) -> Option<String> {
+    let path = fs::read_link(format!("/proc/{process}/exe")).ok()?;
+    Some(path.file_name()?.to_str()?.to_owned())
+}
+
+/// Whether a program is a compiler driver, or what gcc has between itself and the linker.
+fn is_driver(program: &str) -> bool {
+    program == "collect2" || invocation::program(program, None) == Program::Clang
+}
+
+/// What the system says of a process.
+struct Stat {
+    ended: bool,
+    parent: u32,
+    started: u64,
+}
+
+fn stat(process: u32) -> Option<Stat> {
+    let path: PathBuf = ["/proc", &process.to_string(), "stat"].iter().collect();
+    let text = fs::read(path).ok()?;
+    // The program's name, in parentheses, may hold anything.
+    let after = text.iter().rposition(|&byte| byte == b')')? + 1;
+    let text = std::str::from_utf8(&text[after..]).ok()?;
+    let fields: Vec<&str> = text.split_ascii_whitespace().collect();
+    Some(Stat {
+        ended: matches!(*fields.first()?, "Z" | "X" | "x"),
+        parent: fields.get(1)?.parse().ok()?,
+        started: fields.get(19)?.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> u32 {
+        std::process::id()
+    }
+
+    #[test]
+    fn a_parent_is_an_ancestor_and_another_process_is_none() {
+        let parent = getppid().expect("a parent").as_raw_pid();
+        let linker = Linker::of_job_file(Path::new(&format!("out/p.{parent}.dist-file.json")));
+        assert!(linker.expect("the parent").is_alive());
+        assert_eq!(Linker::of_job_file(Path::new(&format!("p.{}.dist-file.json", own()))), None);
+        assert_eq!(Linker::of_job_file(Path::new("job.json")), None);
+    }
+
+    #[test]
+    fn a_later_process_of_the_number_is_another_one() {
+        let started = stat(own()).expect("this process").started;
+        assert!(Linker { process: own(), started: Some(started) }.is_alive());
+        assert!(!Linker { process: own(), started: Some(started + 1) }.is_alive());
+    }
+
+    #[test]
+    fn only_recorded_temporaries_of_a_dead_linker_are_removed() {
+        let place = tempfile::tempdir().expect("a directory");
+        let run = place.path().join("run");
+        fs::create_dir(&run).expect("made");
+        let dead = Linker { process: own(), started: Some(0) };
+        let mine = [
+            format!("a.1.{}.native.o", own()),
+            format!("l.a(m.o at 8).2.{:X}.o", own()),
+            format!("p.{}.dist-file.json", own()),
+        ];
+        let other = format!("b.1.{}.native.o", own());
+        let users = ["a.o".to_owned(), "a.1.native.o".to_owned()];
+        for name in mine.iter().chain(&users).chain([&other]) {
+            fs::write(place.path().join(name), "x").expect("writable");
+        }
+        let recorded = || mine.iter().chain(&users).cloned().chain(["../x".to_owned()]).collect();
+        let alive = Linker { process: own(), started: None };
+        alive.record(&run, recorded());
+        clean_up_after(&run);
+        assert_eq!(fs::read_dir(place.path()).expect("a directory").count(), 7);
+        dead.record(&run, recorded());
+        clean_up_after(&run);
+        for name in &mine {
+            assert!(!place.path().join(name).exists(), "{name}");
+        }
+        for name in users.iter().chain([&other]) {
+            assert!(place.path().join(name).exists(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `distlto-index`: the thin link of a link command, with its shards, plans and action graph in a directory.
+//!
+//! For build systems that run backends and the final link themselves. Everything is written only if it differs.
+//! With a meta file it is Buck2's planner (`buck2_index`). Knows nothing of running the actions.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use distlto_planner::front::{self, Resolved};
+use distlto_planner::graph::json;
+use distlto_planner::index::{self, Planned};
+use distlto_planner::plan_command::GRAPH;
+use distlto_planner::plan_files;
+use distlto_planner::runner::ToolError;
+use distlto_planner::state::VARIABLE;
+use distlto_planner::words::{Word, word_of};
+use distlto_prepare::exit;
+use distlto_prepare::store::Store;
+use distlto_prepare::write::write_if_changed;
+
+use crate::buck2_index::{self, Buck2Args};
+use crate::link::{LinkError, identity, show, state, tool_failure};
+use crate::tool::ToolRunner;
+use distlto_executor::cancel::Cancel;
+use distlto_executor::local::LocalSpawner;
+
+/// Run the thin link of a link command and write shards, plans and the action graph
+#[derive(Debug, Clone, Args)]
+#[command(after_help = exit::help())]
+pub struct IndexArgs {
+    /// Write shards, plans and the action graph to this directory [default: OUTPUT.distlto]
+    ///
+    /// A file is written only if its content differs, so a build system that compares contents re-runs only the
+    /// backends whose shard changed.
+    ///
+    /// With --meta: the directory that the link command gives to the linker for its index.
+    #[arg(long, value_name = "DIR")]
+    pub index: Option<String>,
+    /// Without --index: write to a folder of this directory, as distlto link --state does
+    #[arg(long, value_name = "DIR", env = VARIABLE)]
+    pub state: Option<String>,
+    /// As Buck2's planner.
+    #[command(flatten)]
+    pub buck2: Buck2Args,
+    /// Compile with this clang instead of the one that the link command names or implies
+    #[arg(long, value_name = "CLANG")]
+    pub compiler: Option<String>,
+    /// Give every backend this argument besides those that the link line implies; repeatable
+    #[arg(long = "backend-arg", value_name = "ARG", allow_hyphen_values = true)]
+    pub backend_args: Vec<String>,
+    /// Keep unpacked archive members in this store, and take them from there
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// The link command: a compiler driver or ld.lld with its arguments
+    #[arg(last = true, required = true, value_name = "LINKER")]
+    pub command: Vec<OsString>,
+}
+
+/// Runs the thin link and writes what it decided.
+pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
+    let command: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
+    let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
+    if let Some(request) = args.buck2.request(args.index.as_deref()) {
+        return buck2_index::run(&request, &command, &runner, cancel);
+    }
+    let link = match front::resolve(&command, &runner)? {
+        Resolved::Link(link) => link,
+        Resolved::Other { linker, words } => {
+            return match (linker, index::bitcode_among(&words)) {
+                (Some(linker), Some(input)) => Err(ToolError::NotLld { linker, input }.into()),
+                _ => Err(LinkError::NothingToIndex),
+            };
+        }
+    };
+    let output = index::output_of(&link.words)?;
+    let directory = args.index.clone().unwrap_or_else(|| state::directory(&output, args.state.as_deref()));
+    let held = state::State::open(&directory)?;
+    let store = args.store.as_deref().map(Store::open).transpose()?;
+    let planned = index::plan(index::Request {
+        link: &link,
+        state: &directory,
+        compiler: args.compiler.as_deref(),
+        backend_args: &args.backend_args,
+        store: store.as_ref(),
+        runner: &runner,
+        foretell: None,
+        identity: Some(&|compiler| identity::of(compiler, &link.driver)),
+    });
+    let planned = match planned {
+        Ok(Planned::Link(planned, unkept)) => {
+            unkept.finish(&planned.plan)?;
+            planned
+        }
+        Ok(Planned::Unchanged) => {
+            held.discard()?;
+            return Err(LinkError::NothingToIndex);
+        }
+        Err(error) => return tool_failure(error.into(), cancel),
+    };
+    for option in &planned.not_done {
+        eprintln!("distlto: warning: {option} is ignored: a distributed link writes objects only");
+    }
+    show(&planned.warnings);
+    let graph = planned.plan.to_graph()?;
+    write_if_changed(&Path::new(&directory).join(GRAPH), &json::to_bytes(&graph))?;
+    plan_files::write(&directory, &planned.plan)?;
+    Ok(0)
+}

@@ -1,0 +1,15 @@
+//! The commands that people, build systems and linkers call, each an assembly of planner, executor and record.
+//!
+//! Knows nothing of how an action is scheduled and run. `cli` and `plugin` give these commands their programs.
+
+pub mod backend_command;
+pub mod buck2_index;
+pub mod distribute;
+pub mod index;
+pub mod link;
+pub mod module_links;
+pub mod opt;
+pub mod run;
+pub mod run_args;
+pub mod tool;
+pub mod up_to_date;

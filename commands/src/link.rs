@@ -1,0 +1,309 @@
+//! A whole distributed ThinLTO link, from the user's command to the program: the spine of `distlto link`.
+//!
+//! Reads from top to bottom: is anything to do, what would be linked, thin link, backends, final link. Each step is a
+//! function of another module; this one only knows their order and what is kept for the next run. State lives in
+//! `<output>.distlto/`, and an advisory lock on it makes a second run of the same link an error.
+
+mod ahead;
+pub mod dtlto;
+mod file_state;
+mod final_link;
+pub(crate) mod identity;
+mod keeping;
+mod line_cache;
+mod lock;
+mod phases;
+mod reads;
+pub(crate) mod state;
+mod two_step;
+mod two_step_reads;
+mod unchanged;
+
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use distlto_planner::compile_jobs::CompileError;
+use distlto_planner::front::{self, FrontError, LinkCommand, Resolved};
+use distlto_planner::index::{self, IndexError};
+use distlto_planner::link_line::LinkLineError;
+use distlto_planner::link_plan::LinkPlan;
+use distlto_planner::response::{self, ResponseError};
+use distlto_planner::runner::ToolError;
+use distlto_planner::thin_link::ThinLinkError;
+use distlto_planner::words::{Word, lossy, path_of};
+use distlto_prepare::write::IoError;
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::run_args::RunArgs;
+use crate::tool::ToolRunner;
+use distlto_executor::cancel::Cancel;
+use distlto_executor::forkserver::{ForkServer, INSTALL};
+use distlto_executor::local::LocalSpawner;
+use distlto_record::progress::{Plan, Progress, Teller, Voice};
+use distlto_record::report::Counts;
+
+pub use lock::Busy;
+
+/// How to link.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// How backends are run and what is told of them.
+    pub run: RunArgs,
+    /// Where the action graph is written as JSON, besides.
+    pub save_plan: Option<PathBuf>,
+    /// The clang for the backends, instead of the one that the command names or implies.
+    pub compiler: Option<String>,
+    /// Arguments for every backend besides those that the link line implies.
+    pub backend_args: Vec<String>,
+    /// The folder that holds the state of this link and of others; beside the output where absent.
+    pub state: Option<String>,
+    /// Shared storage for unpacked archive members.
+    pub store: Option<PathBuf>,
+    /// Whether thin link and final link are runs of their own, whatever the linker can do.
+    pub two_step: bool,
+}
+
+/// Why a link failed.
+#[derive(Debug, Error, Diagnostic)]
+#[expect(missing_docs, reason = "each variant is the error of the step that its type names")]
+pub enum LinkError {
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Response(#[from] ResponseError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Line(#[from] LinkLineError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Front(#[from] FrontError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Index(#[from] IndexError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Tool(#[from] ToolError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Busy(#[from] Busy),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Plan(#[from] distlto_planner::link_plan::PlanError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Buck2(#[from] distlto_planner::buck2::error::PlanError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Prepare(#[from] distlto_prepare::error::Error),
+    #[error("{linker} ended well and wrote no program to {}", output.display())]
+    #[diagnostic(
+        code(distlto::failed),
+        help("the earlier program is intact; check that the linker is what it seems to be")
+    )]
+    NoProgram { linker: String, output: PathBuf },
+    #[error("this program is not at {} any more, where the linker would start it for the backends", path.display())]
+    #[diagnostic(code(distlto::tool), help("{INSTALL}; do not replace it while it links"))]
+    NoDistributor { path: PathBuf },
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Job(#[from] distlto_planner::dtlto::JobFileError),
+    #[error("{linker} was ended by {signal} while its backends ran")]
+    #[diagnostic(
+        code(distlto::failed),
+        help("run it again: finished objects are kept; a system short of memory kills linkers")
+    )]
+    LinkerGone { linker: String, signal: String },
+    #[error("the command is no link of ThinLTO bitcode: there is nothing to index")]
+    #[diagnostic(
+        code(distlto::usage),
+        help("name a link command with inputs that were compiled with -flto=thin")
+    )]
+    NothingToIndex,
+    #[error("the link was interrupted")]
+    #[diagnostic(code(distlto::interrupted), help("run it again: finished objects are kept"))]
+    Interrupted { exit_code: u8 },
+}
+
+/// Links; returns the exit code to end with. A command that is no ThinLTO link replaces this process.
+pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, LinkError> {
+    let spawner = options.run.spawner();
+    let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
+    let teller = options.run.teller(Voice::COMMAND)?;
+    let expanded = response::expand(command.to_vec())?;
+    let key = state::key(&expanded, options);
+    let output = state::guess_output(&expanded);
+    let guess = output.as_deref().map(|output| state::directory(output, options.state.as_deref()));
+    let mut held =
+        guess.as_deref().filter(|guess| Path::new(guess).is_dir()).map(state::State::open).transpose()?;
+    if let Some(state) = &held
+        && unchanged::is_unchanged(state.directory(), &key)
+    {
+        unchanged::renew(state.directory())?;
+        nothing_to_do(options, &teller);
+        if options.run.verbose && !options.run.json {
+            eprintln!("distlto: {}: nothing to do", output.as_deref().unwrap_or_default());
+        }
+        return Ok(0);
+    }
+    let known = held.as_ref().and_then(|held| line_cache::load(held.directory(), &key));
+    let is_known = known.is_some();
+    let resolved = match known {
+        Some(link) => Resolved::Link(link),
+        None => {
+            let spawner = options.run.asker(&spawner);
+            front::resolve(command, &ToolRunner { spawner, cancel, directory: None })?
+        }
+    };
+    let link = match resolved {
+        Resolved::Link(link) => link,
+        Resolved::Other { linker, words } => {
+            return match (linker, index::bitcode_among(&words)) {
+                (Some(linker), Some(input)) => Err(ToolError::NotLld { linker, input }.into()),
+                _ => Err(replace_process(command)),
+            };
+        }
+    };
+    let output = index::output_of(&link.words)?;
+    if state::is_special(Path::new(&output)) {
+        return Err(replace_process(command));
+    }
+    let directory = state::directory(&output, options.state.as_deref());
+    let held = match held.take_if(|held| held.directory() == directory) {
+        Some(held) => held,
+        None => state::State::open(&directory)?,
+    };
+    let session = Session {
+        link: &link,
+        directory: &directory,
+        options,
+        cancel,
+        spawner: &spawner,
+        runner: &runner,
+        teller: &teller,
+        key: &key,
+        is_known: is_known && link.takes_distributor == Some(true),
+        after_crash: held.is_after_crash(),
+        takes_distributor: link.takes_distributor.map_or_else(OnceLock::new, OnceLock::from),
+    };
+    match session.link() {
+        Ok(End::Code(code)) => Ok(code),
+        Ok(End::Needless(code)) => {
+            held.discard()?;
+            Ok(code)
+        }
+        Ok(End::AsItIs) => {
+            held.discard()?;
+            Err(replace_process(command))
+        }
+        Err(error) => tool_failure(error, cancel),
+    }
+}
+
+/// Runs a command in place of this process; returns only if it cannot be started.
+fn replace_process(command: &[Word]) -> LinkError {
+    let words: Vec<_> = command.iter().map(|word| path_of(word)).collect();
+    let program = lossy(&command[0]);
+    let source = std::process::Command::new(&words[0]).args(&words[1..]).exec();
+    ToolError::Start { program, source }.into()
+}
+
+/// One link whose state directory is held.
+struct Session<'a> {
+    link: &'a LinkCommand,
+    directory: &'a str,
+    options: &'a Options,
+    cancel: &'a Cancel,
+    spawner: &'a ForkServer<LocalSpawner>,
+    runner: &'a ToolRunner<'a>,
+    teller: &'a Teller,
+    key: &'a state::Key,
+    /// Whether the last link of the same command was one by the linker, with backends.
+    is_known: bool,
+    /// Whether the last run in this directory was killed.
+    after_crash: bool,
+    /// Whether the linker can hand its backends to a distributor, once it was asked.
+    takes_distributor: OnceLock<bool>,
+}
+
+/// How a link ended.
+enum End {
+    /// With this exit code.
+    Code(u8),
+    /// With this exit code, and its state is of no use.
+    Needless(u8),
+    /// It is no link of ours: the command is to be run as it is.
+    AsItIs,
+}
+
+impl Session<'_> {
+    fn takes_distributor(&self) -> Result<bool, ToolError> {
+        if let Some(&known) = self.takes_distributor.get() {
+            return Ok(known);
+        }
+        let takes = self.link.asks_distributors(self.runner)?;
+        Ok(*self.takes_distributor.get_or_init(|| takes))
+    }
+
+    /// Has the linker do it all where it can, and runs it twice where it cannot.
+    fn link(&self) -> Result<End, LinkError> {
+        if !self.options.two_step {
+            match dtlto::run(self)? {
+                dtlto::End::Done(end) => return Ok(end),
+                dtlto::End::TwoStep(reason) if self.options.run.verbose && !self.options.run.json => {
+                    eprintln!("distlto: {reason}: the linker is run twice");
+                }
+                dtlto::End::TwoStep(_) => {}
+            }
+        }
+        Ok(self.two_step()?.map_or(End::AsItIs, End::Code))
+    }
+
+    /// For people who asked: what the link consisted of, and what had to run.
+    fn summarise(&self, plan: &LinkPlan, stale: usize) {
+        if !self.options.run.verbose || self.options.run.json {
+            return;
+        }
+        let modules = plan.modules.len();
+        let imports: usize = plan.modules.iter().map(|module| module.imports.len()).sum();
+        // Those that a cache had did not run.
+        eprintln!(
+            "distlto: {}: {modules} modules, {imports} imports; {stale} of {modules} backends were out of date",
+            plan.output
+        );
+    }
+}
+
+/// A tool that failed has its own exit code and has said itself what is wrong.
+pub(crate) fn tool_failure(error: LinkError, cancel: &Cancel) -> Result<u8, LinkError> {
+    if cancel.is_cancelled() {
+        return Err(LinkError::Interrupted { exit_code: cancel.exit_code() });
+    }
+    let output = match &error {
+        LinkError::Index(IndexError::ThinLink(ThinLinkError::Failed { output, .. })) => output,
+        LinkError::Index(IndexError::Compile(CompileError::Failed { output, .. })) => output,
+        _ => return Err(error),
+    };
+    show(&output.stderr);
+    let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    distlto_prepare::exit::print(&error);
+    Ok(code)
+}
+
+/// Readers of events are told of a run without actions; people are not.
+fn nothing_to_do(options: &Options, teller: &Teller) {
+    if options.run.json {
+        teller.plan(Plan { actions: 0, cost: 0, jobs: 0 });
+        teller.summary(Counts::default(), Duration::ZERO);
+    }
+}
+
+/// Passes on what a tool printed. A standard error that is gone is no reason to fail a link.
+pub(crate) fn show(text: &[u8]) {
+    let _ = io::stderr().lock().write_all(text);
+}

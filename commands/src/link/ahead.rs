@@ -1,0 +1,35 @@
+//! What the compiler's driver would run for a backend, asked while the thin link runs.
+//!
+//! The first backends of a run would wait for that answer (see `frontend`). The command is known before the thin link
+//! but for the module's shard, and the thin link leaves processors idle while it reads. A wrong guess costs the question.
+
+use std::path::Path;
+use std::thread::Scope;
+
+use distlto_planner::index::Foretold;
+
+use super::Session;
+use distlto_executor::frontend::{Frontends, MANY, Names};
+use distlto_executor::job;
+use distlto_executor::process::GRACE;
+
+/// Asks for a link that has no objects yet, and enough modules for the answer to be used.
+pub fn ask<'scope>(
+    session: &'scope Session<'_>,
+    frontends: &'scope Frontends,
+    scope: &'scope Scope<'scope, '_>,
+    backend: Foretold,
+) {
+    if backend.modules < MANY || Path::new(session.directory).join("objects").exists() {
+        return;
+    }
+    let (spawner, cancel) = (session.options.run.asker(session.spawner), session.cancel);
+    let question = move || {
+        let words: Vec<_> = backend.command.into_iter().map(String::into_bytes).collect();
+        let names =
+            Names { module: &backend.module, shard: &backend.shard, object: &backend.object, others: &[] };
+        frontends.command(&words, names, |question| job::ask(question, None, spawner, cancel, GRACE));
+    };
+    // Without a thread the run asks.
+    let _ = std::thread::Builder::new().spawn_scoped(scope, question);
+}

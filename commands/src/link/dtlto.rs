@@ -1,0 +1,325 @@
+//! One lld: the user's link line as it is, performed by one process of the linker, whose backends are ours.
+//!
+//! lld resolves symbols, runs the thin link, asks for the backends' objects (DTLTO) and links them, so the program is the
+//! one that it makes. It is told a distributor, which hands the job file over to this process (`hand_over`); which
+//! backends have to run is decided by content (`backends`, `kept`). The linker writes beside the output under another
+//! name, since names of files beside the output stand in module ids and so decide the order of imports; the program
+//! is then renamed into place. How lld is told of a distributor: LLVM's page DTLTO.
+
+mod backends;
+mod hand_over;
+mod kept;
+mod leaves;
+mod line;
+mod linker;
+mod messages;
+mod names;
+mod sweep;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::{Instant, SystemTime};
+
+use distlto_planner::backend_flags;
+use distlto_planner::compile_jobs;
+use distlto_planner::index;
+use distlto_planner::inputs::Bitcode;
+use distlto_planner::keep;
+use distlto_planner::link_line::{self, Argument};
+use distlto_planner::runner::ToolError;
+use distlto_planner::words::{Word, lossy, shell_line};
+use distlto_prepare::write::IoError;
+use rustix::pipe::PipeFlags;
+
+use super::reads::Reads;
+use super::{LinkError, Session, ahead, file_state, identity};
+use crate::up_to_date::Records;
+use distlto_executor::frontend::Frontends;
+use distlto_executor::local::LocalSpawner;
+use distlto_executor::process::{Command, Finished, Spawner, signal_name};
+use distlto_executor::response_file;
+use distlto_record::progress::{Phase, Progress};
+
+use backends::{Backends, Compilation, Ran};
+use hand_over::HandOver;
+pub use hand_over::serve;
+use kept::Kept;
+use line::Line;
+use linker::{Linker, News};
+
+/// How a link by the linker ended.
+pub(super) enum End {
+    /// It is done.
+    Done(super::End),
+    /// The linker cannot do it, for this reason.
+    TwoStep(String),
+}
+
+/// Links.
+pub(super) fn run(session: &Session<'_>) -> Result<End, LinkError> {
+    let looked = look(session)?;
+    let bitcode = match looked {
+        Looked::Known => None,
+        Looked::Found(bitcode) => Some(bitcode),
+        Looked::End(end) => return Ok(end),
+    };
+    let words = compile_jobs::run(session.link, session.directory, session.runner)
+        .map_err(index::IndexError::from)?;
+    let arguments = link_line::parse(words.clone())?;
+    let compilation = compilation(session, &arguments)?;
+    if let Some(option) = compilation.flags.not_done.iter().find(|option| !option.contains("save-temps")) {
+        if session.options.run.verbose && !session.options.run.json {
+            eprintln!(
+                "distlto: {option} asks for what only the linker's own backends write: it links by itself"
+            );
+        }
+        return Ok(End::Done(super::End::AsItIs));
+    }
+    session.options.run.prewarm(session.spawner, OsStr::new(&compilation.compiler), 1);
+    sweep::before(session)?;
+    let link = Link { session, arguments: &arguments, words: &words, compilation: &compilation };
+    link.run(bitcode.as_ref())
+}
+
+/// What is known of a link before it begins.
+enum Looked {
+    /// That it is one by the linker with backends, as it was last time.
+    Known,
+    /// The bitcode among its inputs.
+    Found(Bitcode),
+    End(End),
+}
+
+fn look(session: &Session<'_>) -> Result<Looked, LinkError> {
+    let arguments = link_line::parse(session.link.words.clone())?;
+    if index::writes_itself(&arguments) {
+        return Ok(Looked::End(End::Done(super::End::AsItIs)));
+    }
+    if let Some(odd) = line::odd_name(&arguments) {
+        return Ok(Looked::End(End::TwoStep(cannot_spell(&odd))));
+    }
+    if session.is_known {
+        return Ok(Looked::Known);
+    }
+    if session.takes_distributor.get() == Some(&false) {
+        return Ok(Looked::End(End::TwoStep(without_dtlto(session))));
+    }
+    session.spawner.prewarm(OsStr::new(&lossy(&session.link.linker[0])), 2);
+    // The linker is asked while the inputs are looked at.
+    let (takes, bitcode) = thread::scope(|scope| {
+        let takes = scope.spawn(|| session.takes_distributor());
+        let bitcode = Bitcode::among(&arguments).map_err(index::IndexError::from);
+        (takes.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), bitcode)
+    });
+    if !takes? {
+        return Ok(Looked::End(End::TwoStep(without_dtlto(session))));
+    }
+    let bitcode = bitcode?;
+    // Sources on the line are not compiled yet.
+    if bitcode.is_empty() && session.link.compilations.is_empty() {
+        return Ok(Looked::End(End::Done(super::End::AsItIs)));
+    }
+    Ok(Looked::Found(bitcode))
+}
+
+fn cannot_spell(name: &str) -> String {
+    format!("a linker with DTLTO cannot spell the name {name}")
+}
+
+fn without_dtlto(session: &Session<'_>) -> String {
+    format!("{} has no DTLTO", lossy(&session.link.linker[0]))
+}
+
+fn compilation(session: &Session<'_>, arguments: &[Argument]) -> Result<Compilation, LinkError> {
+    let named = link_line::last_value(arguments, "thinlto-remote-compiler");
+    let asked = session.options.compiler.as_deref().or(named);
+    let compiler = index::compiler_of(session.link, asked)?;
+    let mut extra: Vec<String> = line::compiler_arguments(arguments);
+    extra.extend_from_slice(&session.options.backend_args);
+    let flags = backend_flags::of_distributed_line(arguments, &extra).map_err(index::IndexError::from)?;
+    Ok(Compilation { compiler, flags, jobs: index::jobs_of(arguments) })
+}
+
+/// Notes what compiles, and reads the note.
+fn toolchain(session: &Session<'_>, compilation: &Compilation) -> Result<Vec<u8>, IoError> {
+    let identity = identity::of(&compilation.compiler, &session.link.driver);
+    keep::toolchain(session.directory, &compilation.compiler, &identity)?;
+    let place = keep::toolchain_place(session.directory);
+    fs::read(&place).map_err(IoError::on("read", &place))
+}
+
+/// One link, with everything known that can be known before the linker runs.
+struct Link<'a> {
+    session: &'a Session<'a>,
+    arguments: &'a [Argument],
+    words: &'a [Word],
+    compilation: &'a Compilation,
+}
+
+/// What the linker asked for while it ran.
+struct Served {
+    /// What is read, as far as it is known before the linker ends.
+    reads: Reads,
+    ran: Option<Ran>,
+    /// When the final link began.
+    final_link: Option<Instant>,
+    /// Why the linker cannot do this link, if that is so.
+    unable: Option<String>,
+}
+
+/// How the linker ended, and what it handed over.
+struct Linked {
+    finished: Finished,
+    /// With the time when the link began to read.
+    reads: (Reads, SystemTime),
+    ran: Option<Ran>,
+    unable: Option<String>,
+}
+
+impl Linked {
+    fn new(served: Served, finished: Finished, started: SystemTime) -> Self {
+        Self { finished, reads: (served.reads, started), ran: served.ran, unable: served.unable }
+    }
+}
+
+impl Link<'_> {
+    fn run(&self, bitcode: Option<&Bitcode>) -> Result<End, LinkError> {
+        let session = self.session;
+        let hand_over = HandOver::listen(session.directory)?;
+        let line = Line::new(session, self.arguments, self.words, &self.compilation.compiler, &hand_over)?;
+        if session.options.run.verbose && !session.options.run.json {
+            let words: Vec<String> = line.words.iter().map(|word| lossy(word)).collect();
+            eprintln!("distlto: {}", shell_line(words.iter().map(String::as_str)));
+        }
+        let records = Records::open(Path::new(session.directory))?;
+        let linked = self.link(&line, hand_over, &records, bitcode);
+        if session.cancel.is_cancelled() {
+            return Err(self.ended_early(linked.as_ref().ok()));
+        }
+        let linked = linked?;
+        let code = linked.finished.ended.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+        let (code, ran) = match linked.ran {
+            // What failed has been told, and its exit code says more than the linker's.
+            Some(ran) if ran.code != 0 => (ran.code, Some(ran)),
+            ran => (code, ran),
+        };
+        if let Some(reason) = linked.unable.filter(|_| code != 0) {
+            return Ok(End::TwoStep(reason));
+        }
+        let Some(ran) = ran else {
+            if code == 0 {
+                line.commit(false, true)?;
+            }
+            return Ok(End::Done(super::End::Needless(code)));
+        };
+        if code == 0 {
+            line.commit(true, ran.modules.iter().any(|module| module.ran))?;
+        }
+        let graph = leaves::leave(self, &line, &records, &ran, linked.reads, code)?;
+        session.teller.conclude(&line.output.to_string_lossy(), graph.as_ref(), None);
+        Ok(End::Done(super::End::Code(code)))
+    }
+
+    /// Runs the linker, and its backends when it asks for them.
+    fn link(
+        &self,
+        line: &Line,
+        hand_over: HandOver,
+        records: &Records,
+        bitcode: Option<&Bitcode>,
+    ) -> Result<Linked, LinkError> {
+        let session = self.session;
+        let fitting = response_file::fit(&line.words)?;
+        let start = |source| ToolError::Start { program: lossy(&line.words[0]), source };
+        // There are words: the linker is the first.
+        let command = Command::of_words(&fitting.words, None)
+            .ok_or_else(|| start(io::ErrorKind::InvalidInput.into()))?;
+        // A linker that was just asked something is loaded already.
+        let spawner: &dyn Spawner = if session.is_known { &LocalSpawner } else { session.spawner };
+        let (over, ended) =
+            rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| start(error.into()))?;
+        let inputs = line::inputs(self.arguments);
+        line::check_inputs(&inputs)?;
+        let started = file_state::settle(line::youngest(&inputs));
+        let (frontends, kept) = (Frontends::default(), Kept::load(session.directory));
+        let linker = Linker::new(over);
+        thread::scope(|scope| {
+            let running = scope.spawn(|| {
+                let _ended = ended;
+                linker.run(&command, spawner, session.cancel)
+            });
+            if let Some(backend) = bitcode.and_then(|bitcode| self.first_backend(bitcode)) {
+                ahead::ask(session, &frontends, scope, backend);
+            }
+            let served = self.serve(&linker, hand_over, records, &frontends, &kept);
+            let finished = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let mut linked = Linked::new(served?, finished.map_err(start)?, started);
+            linked.unable = linked.unable.or_else(|| linker.messages.defect().map(str::to_owned));
+            if linked.unable.is_none() {
+                linker.messages.release();
+            }
+            Ok(linked)
+        })
+    }
+
+    /// Answers the linker until it ends. When this returns, nobody answers it any more.
+    fn serve(
+        &self,
+        linker: &Linker,
+        hand_over: HandOver,
+        records: &Records,
+        frontends: &Frontends,
+        kept: &Kept,
+    ) -> Result<Served, LinkError> {
+        let session = self.session;
+        let mut served =
+            Served { reads: leaves::known_reads(self), ran: None, final_link: None, unable: None };
+        let identity = self.compilation.identity(&toolchain(session, self.compilation)?);
+        let compilation = self.compilation;
+        let backends = Backends { session, compilation, identity, frontends, records, kept };
+        while let News::Request = linker.news(&hand_over)? {
+            let request = hand_over.accept().map_err(IoError::on("read from", "the linker's distributor"))?;
+            session.teller.had_phase("thin link", linker.begun);
+            sweep::note(session, &request.job_file)?;
+            let jobs = backends.read(&request.job_file)?;
+            let defect = || linker.messages.defect().map(str::to_owned);
+            if let Some(reason) = jobs.odd_name().map(cannot_spell).or_else(defect) {
+                served.unable = Some(reason);
+                request.answer(1);
+                continue;
+            }
+            linker.messages.release();
+            let ran = served.ran.insert(linker.while_it_waits(|| backends.run(&jobs))?);
+            if ran.code == 0 {
+                let start = Instant::now();
+                session.teller.phase(Phase { name: "final link", start, end: None });
+                served.final_link = Some(start);
+            }
+            request.answer(ran.code);
+        }
+        if let Some(start) = served.final_link {
+            session.teller.phase(Phase { name: "final link", start, end: Some(Instant::now()) });
+        }
+        Ok(served)
+    }
+
+    /// A backend as the linker will want it, but for what its thin link says.
+    fn first_backend(&self, bitcode: &Bitcode) -> Option<index::Foretold> {
+        line::first_backend(self.session.directory, self.compilation, bitcode)
+    }
+
+    /// Why a link was cancelled: by whoever asked for it, or since the linker is gone.
+    fn ended_early(&self, linked: Option<&Linked>) -> LinkError {
+        let cancel = self.session.cancel;
+        match (cancel.signal(), linked.and_then(|linked| signal_name(linked.finished.ended.status))) {
+            (None, Some((number, name))) => LinkError::LinkerGone {
+                linker: lossy(&self.session.link.linker[0]),
+                signal: format!("signal {number} ({name})"),
+            },
+            _ => LinkError::Interrupted { exit_code: cancel.exit_code() },
+        }
+    }
+}

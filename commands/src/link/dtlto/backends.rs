@@ -1,0 +1,364 @@
+//! The backends of one link by lld: which of them are out of date, and running those.
+//!
+//! lld's job file says which modules there are, with their shards and imports, and where it wants the objects; how they
+//! are compiled follows from the link line. Objects are compiled into the state directory and linked into lld's places. One
+//! that is there from an earlier link serves if its key is the same: compiler, flags, environment, the contents of
+//! module, imports and profiles, and the shard without the names of files, which differ from link to link.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use distlto_planner::alias::needs_alias;
+use distlto_planner::backend_flags::{BackendFlags, Names};
+use distlto_planner::digests::{Digest, FileDigests};
+use distlto_planner::dtlto::{self, JobFile};
+use distlto_planner::graph::{Action, ActionGraph, ActionId, ActionKind};
+use distlto_planner::keep::ModulePlaces;
+use distlto_planner::module;
+use distlto_planner::shard::{self, Cost};
+use distlto_prepare::input::Input;
+use distlto_prepare::write::{IoError, remove};
+use rayon::prelude::*;
+
+use super::kept::{Appender, Kept, Object};
+use super::leaves;
+use super::names::{self, Name};
+use crate::distribute::linker;
+use crate::link::{LinkError, Session, nothing_to_do, state};
+use crate::up_to_date::Records;
+use distlto_executor::cache::framed::Framed;
+use distlto_executor::cache::inputs::Inputs;
+use distlto_executor::cache::semantic;
+use distlto_executor::frontend::Frontends;
+use distlto_executor::memory::Limit;
+use distlto_executor::run::{self, Hooks};
+use distlto_executor::tokens::jobserver_from_env;
+use distlto_executor::verify::Backend;
+use distlto_planner::dtlto::temporaries;
+use distlto_record::report::Measured;
+
+/// What decides how modules of a link are compiled.
+pub struct Compilation {
+    /// The clang.
+    pub compiler: String,
+    /// What it is told.
+    pub flags: BackendFlags,
+    /// How many backends the link line asks to run at once.
+    pub jobs: Option<usize>,
+}
+
+/// One module of the link.
+#[derive(Debug)]
+pub struct Module {
+    pub name: Name,
+    /// Its file, as lld names it.
+    pub path: String,
+    pub shard: Utf8PathBuf,
+    /// Where lld wants the object.
+    wanted: Utf8PathBuf,
+    /// The modules it imports from, by path.
+    pub imports: Vec<String>,
+    pub cost: Cost,
+    key: Option<Digest>,
+    /// Its object, once it is there.
+    pub object: Option<Object>,
+    /// Whether it was compiled for this link, rather than found.
+    pub ran: bool,
+}
+
+/// What lld hands over.
+pub struct Jobs {
+    file: JobFile,
+    /// lld's process number, where the job file's name has it.
+    process: Option<u32>,
+}
+
+impl Jobs {
+    /// A module whose name lld cannot spell in a job file or a shard.
+    pub fn odd_name(&self) -> Option<&str> {
+        let modules = self.file.jobs.iter().map(|&job| self.file.module(job));
+        modules.into_iter().find(|module| needs_alias(Path::new(module)))
+    }
+}
+
+/// How the backends of a link went.
+pub struct Ran {
+    /// For the linker: 0 when all objects are in their places.
+    pub code: u8,
+    pub modules: Vec<Module>,
+}
+
+/// All that running backends takes.
+pub struct Backends<'a> {
+    pub session: &'a Session<'a>,
+    pub compilation: &'a Compilation,
+    /// Stands for the compiler, with the environment that it reads, and its flags.
+    pub identity: Digest,
+    pub frontends: &'a Frontends,
+    pub records: &'a Records,
+    pub kept: &'a Kept,
+}
+
+impl Backends<'_> {
+    /// Reads a job file.
+    pub fn read(&self, job_file: &Path) -> Result<Jobs, LinkError> {
+        let file = dtlto::read(&Input::open(job_file)?, &job_file.to_string_lossy())?;
+        let process = job_file.file_name().and_then(|name| temporaries::process_of(name.to_str()?));
+        Ok(Jobs { file, process })
+    }
+
+    /// Has the objects of a job file be where lld wants them.
+    pub fn run(&self, jobs: &Jobs) -> Result<Ran, LinkError> {
+        let mut modules = self.modules(&jobs.file, jobs.process);
+        self.find_kept(&mut modules)?;
+        let (graph, actions) = self.graph(&modules);
+        let (code, made) = self.compile(&graph, &actions, &modules, jobs.process)?;
+        for (number, object) in made {
+            modules[number].object = object;
+            modules[number].ran = true;
+        }
+        Ok(Ran { code, modules })
+    }
+
+    fn modules(&self, file: &JobFile, process: Option<u32>) -> Vec<Module> {
+        let paths = file.jobs.iter().map(|&job| file.module(job));
+        let names = names::of(paths, process);
+        let common: BTreeSet<&Utf8Path> = file.common_inputs.iter().map(|path| path.as_path()).collect();
+        let module = |(name, &job): (Name, &ActionId)| {
+            let imports = file.others(job).filter(|path| !common.contains(path));
+            let mut module = Module {
+                name,
+                path: file.module(job).to_owned(),
+                shard: file.shard(job).to_owned(),
+                wanted: file.object(job).to_owned(),
+                imports: imports.map(|path| path.to_string()).collect(),
+                cost: Cost::default(),
+                key: None,
+                object: None,
+                ran: false,
+            };
+            module.cost = cost(&module);
+            module.key = self.key(&module);
+            module
+        };
+        names.into_par_iter().zip(&file.jobs).map(module).collect()
+    }
+
+    /// Stands for what decides the object; `None` where that is not all known, so that the backend runs.
+    fn key(&self, module: &Module) -> Option<Digest> {
+        let flags = &self.compilation.flags;
+        let extra = flags.inputs.iter().map(|path| path.as_str());
+        let others: Vec<&str> = module.imports.iter().map(String::as_str).chain(extra).collect();
+        let backend = Backend { module: &module.path, shard: module.shard.as_str(), others: &others };
+        let inputs = Inputs::of(backend, Path::new(""), self.records.digests()).ok()?;
+        let mut framed = Framed::new("distlto kept object 1");
+        framed.content("compilation", &self.identity);
+        semantic::add_inputs(&mut framed, &inputs, &BTreeSet::new());
+        // The name of split debug information stands in the object.
+        framed.add("dwo", flags.dwo(&module.name.label).map_or_else(String::new, Utf8PathBuf::into_string));
+        Some(framed.finish())
+    }
+
+    /// Puts what is kept into lld's places.
+    fn find_kept(&self, modules: &mut [Module]) -> Result<(), IoError> {
+        if self.kept.is_empty() {
+            return Ok(());
+        }
+        let (directory, labels) = (self.session.directory, leaves::labels(modules));
+        let found = |module: &Module| -> Result<Option<Object>, IoError> {
+            let key = module.key.as_ref().map(Digest::hex);
+            let found = key.and_then(|key| self.kept.find(&key, self.records.digests()));
+            let Some(object) = found else { return Ok(None) };
+            give(object.path(), &module.wanted)?;
+            if !leaves::has_shard(directory, module) {
+                leaves::keep_shard(directory, module, &labels)?;
+            }
+            Ok(Some(object.clone()))
+        };
+        let objects: Vec<_> = modules.par_iter().with_min_len(16).map(found).collect::<Result<_, _>>()?;
+        for (module, object) in modules.iter_mut().zip(objects) {
+            module.object = object.map(|object| self.in_own_place(module, object)).transpose()?;
+        }
+        Ok(())
+    }
+
+    /// An object that lies where the module's own belongs. Equal modules have one key, and a member may have got the name
+    /// of another; lld has its object by now, whatever becomes of the file that it was found in.
+    fn in_own_place(&self, module: &Module, object: Object) -> Result<Object, IoError> {
+        let place = ModulePlaces::of(self.session.directory, &module.name.label).object;
+        let Some(key) = module.key.as_ref().filter(|_| object.path() != Path::new(&place)) else {
+            return Ok(object);
+        };
+        let place = Utf8PathBuf::from(place);
+        if let Some(parent) = place.parent() {
+            fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
+        }
+        give(module.wanted.as_std_path(), &place)?;
+        // The name of split debug information is in the key, so it has its place already.
+        let dwo = self.compilation.flags.dwo(&module.name.label);
+        let files = [place.as_path()].into_iter().chain(dwo.as_deref());
+        Object::of(key, &module.name.label, files, self.records.digests())
+    }
+
+    /// An action for each module that has to be compiled; with it the module's place in the list.
+    fn graph(&self, modules: &[Module]) -> (ActionGraph, Vec<usize>) {
+        let mut graph = ActionGraph::new();
+        let prefix = graph.prefix(self.compilation.flags.shared_words(&self.compilation.compiler));
+        let wanted: Vec<usize> =
+            (0..modules.len()).filter(|&number| modules[number].object.is_none()).collect();
+        let triples: Vec<String> = wanted.par_iter().map(|&number| triple(&modules[number].path)).collect();
+        for (&number, triple) in wanted.iter().zip(&triples) {
+            let module = &modules[number];
+            let object = ModulePlaces::of(self.session.directory, &module.name.label).object;
+            let dwo = self.compilation.flags.dwo(&module.name.label);
+            let names = Names {
+                module: &module.path,
+                shard: module.shard.as_str(),
+                object: &object,
+                dwo: dwo.as_ref().map(|dwo| dwo.as_str()),
+            };
+            let imports = module.imports.iter().map(String::as_str);
+            let extra = self.compilation.flags.inputs.iter().map(|path| path.as_str());
+            let read = [&*module.path, module.shard.as_str()].into_iter().chain(imports).chain(extra);
+            let inputs = read.map(|path| graph.file(path)).collect();
+            let written = [Utf8Path::new(&object)].into_iter().chain(dwo.as_deref());
+            let outputs = written.map(|path| graph.file(path)).collect();
+            graph.add(Action {
+                kind: ActionKind::Opt,
+                label: module.name.label.clone(),
+                prefix: Some(prefix),
+                args: names.args(triple),
+                inputs,
+                outputs,
+                cost: module.cost.total(),
+            });
+        }
+        (graph, wanted)
+    }
+
+    fn compile(
+        &self,
+        graph: &ActionGraph,
+        numbers: &[usize],
+        modules: &[Module],
+        process: Option<u32>,
+    ) -> Result<(u8, Vec<Made>), LinkError> {
+        let session = self.session;
+        if numbers.is_empty() {
+            nothing_to_do(session.options, session.teller);
+            return Ok((0, Vec::new()));
+        }
+        let args = &session.options.run;
+        if numbers.len() > 1 {
+            args.prewarm(session.spawner, OsStr::new(&self.compilation.compiler), numbers.len());
+        }
+        let jobserver = jobserver_from_env();
+        let cache = args.open_cache(session.cancel);
+        let history = state::history(session.directory);
+        let mut options = run::Options::new(session.spawner, session.cancel, session.teller);
+        options.history = Some(&history);
+        args.apply(&mut options, self.compilation.jobs);
+        if let (Limit::Bytes(bytes), Some(held)) = (options.memory, process.and_then(linker::resident)) {
+            // lld stays for the whole link.
+            options.memory = Limit::Bytes(bytes.saturating_sub(held));
+        }
+        options.jobserver = jobserver.as_ref();
+        options.frontends = Some(self.frontends);
+        options.digests = Some(self.records.digests());
+        options.cache = cache.as_deref();
+        let labels = leaves::labels(modules);
+        let provide =
+            |id: ActionId| leaves::keep_shard(session.directory, &modules[numbers[id.index()]], &labels);
+        options.provide = Some(&provide);
+        let wanted: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
+        let kept = RefCell::new((self.kept.appender()?, Vec::new(), None));
+        let hooks = Keeping { digests: self.records.digests(), graph, modules, numbers, kept };
+        let report = run::run(graph, &wanted, &options, &hooks);
+        match hooks.kept.into_inner() {
+            (_, _, Some(error)) => Err(error.into()),
+            (_, made, None) => Ok((report.exit_code(), made)),
+        }
+    }
+}
+
+/// The number of a module that was compiled, and its object if that may serve again.
+type Made = (usize, Option<Object>);
+
+/// Gives lld each object as it is made, and records it.
+struct Keeping<'a> {
+    digests: &'a FileDigests,
+    graph: &'a ActionGraph,
+    modules: &'a [Module],
+    /// The module of each action.
+    numbers: &'a [usize],
+    kept: RefCell<(Appender, Vec<Made>, Option<IoError>)>,
+}
+
+impl Keeping<'_> {
+    fn keep(&self, action: ActionId) -> Result<(), IoError> {
+        let number = self.numbers[action.index()];
+        let module = &self.modules[number];
+        let files = || self.graph.action(action).outputs.iter().map(|&output| self.graph.path(output));
+        if let Some(object) = files().next() {
+            give(object.as_std_path(), &module.wanted)?;
+        }
+        let (appender, made, _) = &mut *self.kept.borrow_mut();
+        // An input that changed meanwhile fails the job, so the key is that of what was compiled.
+        let key = module.key.as_ref();
+        let object = key.map(|key| Object::of(key, &module.name.label, files(), self.digests)).transpose()?;
+        object.iter().try_for_each(|object| appender.add(object))?;
+        made.push((number, object));
+        Ok(())
+    }
+}
+
+impl Hooks for Keeping<'_> {
+    fn finished(&self, action: ActionId, _: Measured) {
+        if let Err(error) = self.keep(action) {
+            self.kept.borrow_mut().2.get_or_insert(error);
+        }
+    }
+}
+
+/// Makes an object the file that lld wants.
+fn give(object: &Path, wanted: &Utf8Path) -> Result<(), IoError> {
+    remove(wanted.as_std_path())?;
+    match fs::hard_link(object, wanted) {
+        Ok(()) => Ok(()),
+        // Another file system, or one without such links.
+        Err(_) => fs::copy(object, wanted).map(drop).map_err(IoError::on("write", wanted)),
+    }
+}
+
+fn cost(module: &Module) -> Cost {
+    let from_shard = fs::read(&module.shard).ok().and_then(|bytes| {
+        let cost = shard::read(&bytes).ok()?.cost(&module.path).ok()?;
+        (cost.total() > 0).then_some(cost)
+    });
+    from_shard.unwrap_or_else(|| Cost {
+        own_instructions: dtlto::cost::by_size(Path::new(&module.path)),
+        imported_instructions: 0,
+    })
+}
+
+/// The module's own target triple; none for what cannot be read, of which the job itself says more.
+fn triple(path: &str) -> String {
+    let bytes = Input::open(Path::new(path)).ok();
+    bytes.and_then(|bytes| Some(module::read(&bytes).ok()?.triple)).unwrap_or_default()
+}
+
+impl Compilation {
+    /// Stands for what is compiled how, `note` being what tells the compiler from another one of its name.
+    pub fn identity(&self, note: &[u8]) -> Digest {
+        let mut framed = Framed::new("distlto compilation 1");
+        framed.add("compiler", note);
+        for word in self.flags.shared_words(&self.compiler) {
+            framed.add("word", word);
+        }
+        framed.finish()
+    }
+}

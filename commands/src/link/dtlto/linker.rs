@@ -1,0 +1,76 @@
+//! The linker's process: run to its end on a thread of its own, watched from another.
+//!
+//! Knows nothing of what it links.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use distlto_prepare::write::IoError;
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::hand_over::HandOver;
+use super::messages::Messages;
+use distlto_executor::cancel::Cancel;
+use distlto_executor::process::{self, Command, Finished, GRACE, Spawner};
+
+/// The linker's process, as far as it is seen from here.
+pub struct Linker {
+    pub begun: Instant,
+    /// Ends with the linker.
+    over: OwnedFd,
+    /// Whether it waits for backends.
+    waits: AtomicBool,
+    pub messages: Messages,
+}
+
+/// What is waited for while the linker runs.
+pub enum News {
+    /// It has a job file.
+    Request,
+    /// It has ended.
+    Ended,
+}
+
+impl Linker {
+    /// One that is about to run; `over` ends with it.
+    pub fn new(over: OwnedFd) -> Self {
+        Self { begun: Instant::now(), over, waits: AtomicBool::new(false), messages: Messages::new() }
+    }
+
+    /// Does what the linker waits for. A linker that ends meanwhile ends the run.
+    pub fn while_it_waits<T>(&self, body: impl FnOnce() -> T) -> T {
+        self.waits.store(true, Ordering::SeqCst);
+        let result = body();
+        self.waits.store(false, Ordering::SeqCst);
+        result
+    }
+
+    /// Runs the linker to its end.
+    pub fn run(&self, command: &Command, spawner: &dyn Spawner, cancel: &Cancel) -> io::Result<Finished> {
+        let finished =
+            process::run_through(command, spawner, cancel, GRACE, &|text| self.messages.take(text));
+        // Nobody is left to take what backends make. A second call would kill those that were asked to end.
+        if self.waits.load(Ordering::SeqCst) && !cancel.is_cancelled() {
+            cancel.cancel(None);
+        }
+        finished
+    }
+
+    /// Waits for a job file, or for the linker's end.
+    pub fn news(&self, hand_over: &HandOver) -> Result<News, IoError> {
+        loop {
+            let mut descriptors = [
+                PollFd::from_borrowed_fd(hand_over.ready(), PollFlags::IN),
+                PollFd::new(&self.over, PollFlags::IN),
+            ];
+            match poll(&mut descriptors, None) {
+                Ok(_) if descriptors[0].revents().contains(PollFlags::IN) => return Ok(News::Request),
+                Ok(_) => return Ok(News::Ended),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(IoError::on("wait for", "the linker")(error.into())),
+            }
+        }
+    }
+}

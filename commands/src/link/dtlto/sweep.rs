@@ -1,0 +1,66 @@
+//! What a linker that was killed leaves beside its output: what it had unpacked, shards, objects and its job file.
+//!
+//! What it had handed over is noted; what it had unpacked before that is known by its name, in which an archive's member
+//! and the process stand. Only what a process left that is gone is removed. Names are those of `temporaries`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use distlto_planner::dtlto::identifier;
+use distlto_planner::index;
+use distlto_planner::words::path_of;
+use distlto_prepare::regular;
+use distlto_prepare::write::{IoError, remove, write_atomically};
+
+use super::line::staged;
+use crate::distribute::linker;
+use crate::link::{LinkError, Session};
+use distlto_planner::dtlto::temporaries;
+
+/// The note of a job file whose linker runs, in the state directory.
+const NOTE: &str = "linker";
+
+/// Removes what the linker of a killed run has left.
+pub fn before(session: &Session<'_>) -> Result<(), LinkError> {
+    let note = Path::new(session.directory).join(NOTE);
+    let output = PathBuf::from(index::output_of(&session.link.words)?);
+    remove(&staged(&output))?;
+    let killed = regular::read_if_there(&note)?.unwrap_or_default();
+    let killed = path_of(&killed);
+    if !session.after_crash && killed.as_os_str().is_empty() {
+        return Ok(());
+    }
+    let noted = killed.file_name().and_then(|name| temporaries::process_of(name.to_str()?));
+    let beside = match output.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    for entry in fs::read_dir(beside).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        let process = temporaries::unpacking_process(name).filter(|_| is_member(name)).or(noted);
+        let left = process
+            .is_some_and(|process| temporaries::is_temporary(name, process) && !linker::is_running(process));
+        if left {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(remove(&note)?)
+}
+
+/// Notes that a linker waits for a job file.
+pub fn note(session: &Session<'_>, job_file: &Path) -> Result<(), IoError> {
+    let note = Path::new(session.directory).join(NOTE);
+    write_atomically(&note, job_file.as_os_str().as_encoded_bytes())
+}
+
+/// The linker has ended, and has removed what it made.
+pub fn after(session: &Session<'_>) -> Result<(), IoError> {
+    remove(&Path::new(session.directory).join(NOTE))
+}
+
+/// Whether a file's name is that of an archive's member.
+fn is_member(name: &str) -> bool {
+    let stem = temporaries::unpacking_process(name).and_then(|process| temporaries::unpacked(name, process));
+    stem.is_some_and(|stem| !identifier::members(stem).is_empty())
+}

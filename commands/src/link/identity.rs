@@ -1,0 +1,69 @@
+//! What besides its own file decides what a compiler makes of the same words and inputs: the libraries that it loads, its
+//! driver's configuration, the environment. Behind a wrapper also the compiler that it leads to.
+//!
+//! Files are told by path, size, time and inode. What a wrapper script reads by itself cannot be known.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use distlto_planner::digests::Digest;
+use distlto_planner::front::{DriverReads, in_search_path};
+
+use distlto_executor::loaded;
+use distlto_executor::variables::{self, Reader};
+
+/// A line for each thing that decides what a compiler does.
+pub fn of(compiler: &str, driver: &DriverReads) -> Vec<String> {
+    let program = located(compiler);
+    let behind = program.as_deref().and_then(|program| behind(program, driver));
+    let programs = program.into_iter().chain(behind.clone()).filter(|program| !loaded::is_script(program));
+    let libraries = programs.flat_map(|program| {
+        // Of what is no program for this system's loader nothing more is known.
+        loaded::libraries(&program).unwrap_or_default()
+    });
+    let mut lines: Vec<String> = libraries.chain(behind.clone()).map(|path| file_line(&path)).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    lines.extend(driver.files.iter().map(|path| {
+        let content = fs::read(path).unwrap_or_default();
+        format!("configuration {} {}", path.display(), Digest::of(&content))
+    }));
+    match behind {
+        Some(_) => lines.push(format!("environment {}", variables::environment())),
+        None => lines.extend(
+            // A compiler is named in full; and its loader's variables show in its libraries.
+            variables::read_by(&[Reader::Driver, Reader::Compiler])
+                .filter(|(name, _)| *name != "PATH")
+                .filter_map(|(name, value)| Some(format!("variable {name}={:?}", value?))),
+        ),
+    }
+    lines
+}
+
+/// The file of a program that a command names.
+pub fn located(program: &str) -> Option<PathBuf> {
+    let path = Path::new(program);
+    let found = if program.contains('/') { path.to_owned() } else { in_search_path(path)? };
+    found.canonicalize().ok()
+}
+
+/// The compiler behind a program that is a wrapper around one: a script, or one of another directory than the driver says
+/// it is installed in.
+pub fn behind(program: &Path, driver: &DriverReads) -> Option<PathBuf> {
+    let installed = driver.installed.as_ref().and_then(|directory| directory.canonicalize().ok());
+    let elsewhere = installed.as_deref().is_some_and(|directory| program.parent() != Some(directory));
+    let compiler = installed.and_then(|directory| directory.join("clang").canonicalize().ok());
+    match elsewhere || loaded::is_script(program) {
+        true => Some(compiler.unwrap_or_else(|| program.to_owned())),
+        false => None,
+    }
+}
+
+fn file_line(path: &Path) -> String {
+    let stat = fs::metadata(path).map(|stat| {
+        let modified = i128::from(stat.mtime()) * 1_000_000_000 + i128::from(stat.mtime_nsec());
+        format!("size {} modified {modified} inode {}", stat.size(), stat.ino())
+    });
+    format!("file {} {}", path.display(), stat.unwrap_or_default())
+}

@@ -1,0 +1,68 @@
+//! When the steps of a link were that are not backends: told as the linker is started.
+//!
+//! Only what a tool does is shown while it lasts; planning itself prints warnings, which a line that is drawn again would
+//! get into. Knows the thin link by its option.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use distlto_planner::runner::{Runner, ToolOutput};
+use distlto_planner::words::Word;
+
+use distlto_record::progress::Teller;
+
+/// Runs the tools of planning, and tells of the thin link and of what is before and after it.
+pub(super) struct Phases<'a> {
+    teller: &'a Teller,
+    runner: &'a dyn Runner,
+    begun: Instant,
+    /// When the thin link ended.
+    linked: Mutex<Option<Instant>>,
+}
+
+impl<'a> Phases<'a> {
+    /// Planning begins.
+    pub(super) fn new(teller: &'a Teller, runner: &'a dyn Runner) -> Self {
+        Self { teller, runner, begun: Instant::now(), linked: Mutex::default() }
+    }
+
+    /// Planning has ended.
+    pub(super) fn planned(&self) {
+        if let Some(linked) = *self.linked.lock().unwrap_or_else(PoisonError::into_inner) {
+            self.teller.had_phase("plan", linked);
+        }
+    }
+}
+
+impl Runner for Phases<'_> {
+    fn run(&self, command: &[Word]) -> io::Result<ToolOutput> {
+        let option = b"thinlto-index-only";
+        if !command.iter().any(|word| word.windows(option.len()).any(|part| part == option)) {
+            return self.runner.run(command);
+        }
+        self.teller.had_phase("prepare", self.begun);
+        let result = self.teller.during("thin link", || self.runner.run(command));
+        *self.linked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        result
+    }
+}
+
+/// Runs the final link, and tells of it.
+pub(super) struct FinalLink<'a> {
+    teller: &'a Teller,
+    runner: &'a dyn Runner,
+}
+
+impl<'a> FinalLink<'a> {
+    /// With this runner.
+    pub(super) fn new(teller: &'a Teller, runner: &'a dyn Runner) -> Self {
+        Self { teller, runner }
+    }
+}
+
+impl Runner for FinalLink<'_> {
+    fn run(&self, command: &[Word]) -> io::Result<ToolOutput> {
+        self.teller.during("final link", || self.runner.run(command))
+    }
+}

@@ -1,0 +1,278 @@
+//! What a link read: files, places that hold nothing, programs with the libraries that they load.
+//!
+//! Filled while a link runs, each file with its state when it was told of, so that one which changes under the link is
+//! noticed by `unchanged`. What cannot be known is a doubt, and with a doubt nothing is recorded. Knows nothing of how a
+//! link is done.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use distlto_planner::dependency_file::DependencyFile;
+use distlto_planner::elf::options::may_read;
+use distlto_planner::front::{DriverReads, LinkCommand};
+use distlto_planner::link_line::Argument;
+use distlto_planner::search::Search;
+use distlto_planner::words::{Word, lossy, path_of};
+use distlto_prepare::peek::files_beside;
+use rayon::prelude::*;
+
+use super::file_state::{self, FileState};
+use super::identity;
+use distlto_executor::loaded;
+
+/// What a link read, as far as it has been told.
+#[derive(Debug, Default)]
+pub struct Reads {
+    own: PathBuf,
+    files: BTreeMap<PathBuf, FileState>,
+    /// Those of `files` that the line or the linker names, as opposed to programs.
+    inputs: BTreeSet<PathBuf>,
+    absent: BTreeSet<PathBuf>,
+    programs: BTreeSet<PathBuf>,
+    environment: bool,
+    /// Whether the command also compiles: what a source includes is not known.
+    compiles: bool,
+    doubt: Option<String>,
+}
+
+/// The files that a link wrote.
+#[derive(Debug, Clone)]
+pub struct Outputs {
+    /// The program first.
+    files: Vec<PathBuf>,
+}
+
+impl Outputs {
+    /// The program alone.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self { files: vec![program.into()] }
+    }
+
+    /// A file beside the program: a map, a dependency file. What was not written is none.
+    pub fn file(&mut self, path: impl Into<PathBuf>) {
+        let path = path.into();
+        if path.is_file() {
+            self.files.push(path);
+        }
+    }
+
+    /// All of them, the program first.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+}
+
+impl Reads {
+    /// Nothing so far. What lies in the link's own state directory is not read by it, but for symbolic links to what is.
+    pub fn new(state: impl Into<PathBuf>) -> Self {
+        let mut reads = Self { own: state.into(), ..Self::default() };
+        // Another build of this program may link in another way.
+        reads.files(std::env::current_exe().ok());
+        reads
+    }
+
+    /// A file, in the state that it has at this moment. One that was told of before stays in the state of that time.
+    pub fn file(&mut self, path: impl Into<PathBuf>) {
+        self.files([path.into()]);
+    }
+
+    /// Files, looked at at once. Of a thin archive also those that it names.
+    pub fn files(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
+        let beside = self.states(paths, |path| {
+            let state = FileState::of(path)?;
+            // What is no archive that can be read is the linker's to judge.
+            Some((state, files_beside(path).unwrap_or_default()))
+        });
+        self.states(beside, |path| Some((FileState::of(path)?, Vec::new())));
+    }
+
+    /// Directories, whose lists of names decide what is found in them.
+    pub fn directories(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
+        let (there, gone): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.exists());
+        self.states(there, |path| Some((FileState::of(path)?, Vec::new())));
+        self.absent.extend(gone);
+    }
+
+    /// Takes the states of those that are not known yet; returns the further files that `look` names.
+    fn states(
+        &mut self,
+        paths: impl IntoIterator<Item = PathBuf>,
+        look: impl Fn(&Path) -> Option<(FileState, Vec<PathBuf>)> + Sync,
+    ) -> Vec<PathBuf> {
+        let paths = paths.into_iter().map(|path| self.behind_alias(path));
+        let mut new: Vec<PathBuf> = paths.filter(|path| self.is_new(path)).collect();
+        new.sort_unstable();
+        new.dedup();
+        let looked: Vec<_> = new.par_iter().with_min_len(64).map(|path| look(path)).collect();
+        let mut further = Vec::new();
+        for (path, found) in new.into_iter().zip(looked) {
+            match found {
+                Some((state, named)) => {
+                    further.extend(named);
+                    self.files.insert(path, state);
+                }
+                None => self.doubt(format!("{} cannot be looked at", path.display())),
+            }
+        }
+        further
+    }
+
+    fn is_new(&self, path: &Path) -> bool {
+        !self.files.contains_key(path) && !path.starts_with(&self.own)
+    }
+
+    /// The input that a symbolic link of our own leads to.
+    fn behind_alias(&self, path: PathBuf) -> PathBuf {
+        if path.starts_with(&self.own) { fs::read_link(&path).unwrap_or(path) } else { path }
+    }
+
+    /// Places where something was looked for in vain. One that holds something was passed over for another reason.
+    pub fn absent(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
+        self.absent.extend(paths.into_iter().filter(|path| !path.exists()));
+    }
+
+    /// What a link line names: to be told before the link runs.
+    pub fn line(&mut self, arguments: &[Argument]) {
+        let search = Search::of(arguments);
+        let mut named = Vec::new();
+        for argument in arguments {
+            match argument {
+                Argument::Input(word) => named.push(path_of(word)),
+                Argument::Library(name) => {
+                    let found = search.library(name, false);
+                    self.absent(found.absent);
+                    named.extend(found.file);
+                }
+                Argument::Option(option) => named.extend(may_read(option)),
+            }
+        }
+        self.inputs(named.into_iter().filter(|path| path.is_file()).collect());
+    }
+
+    fn inputs(&mut self, paths: Vec<PathBuf>) {
+        self.inputs.extend(paths.iter().cloned());
+        self.files(paths);
+    }
+
+    /// What the driver of a link command read, and the driver itself.
+    pub fn driver(&mut self, link: &LinkCommand) {
+        self.inputs(link.driver.files.clone());
+        self.directories(link.driver.searched.iter().cloned());
+        if let Some(driver) = &link.driver.program {
+            self.compiler(driver, &link.driver);
+        }
+        self.compiles = !link.compilations.is_empty();
+    }
+
+    /// The files of a dependency file that the linker has written for a line with these `arguments`, and where it looked
+    /// for those that the line does not name.
+    pub fn dependency_file(&mut self, bytes: &[u8], arguments: &[Argument]) {
+        let Some(read) = DependencyFile::parse(bytes) else {
+            return self.doubt("the linker's dependency file cannot be read");
+        };
+        let search = Search::of(arguments);
+        let garbled: HashSet<Word> = self.files.keys().filter_map(|path| with_slashes(path)).collect();
+        let files = read.files.iter().filter(|file| !garbled.contains(*file));
+        let files: Vec<PathBuf> = files.map(|file| path_of(file)).collect();
+        let unnamed: Vec<_> = files.iter().filter(|path| !self.inputs.contains(*path)).cloned().collect();
+        self.absent(unnamed.iter().flat_map(|path| search.before(path)));
+        self.inputs(files);
+    }
+
+    /// A program that ran, by path or as a name to be found in `PATH`, with the libraries that it loads.
+    pub fn program(&mut self, program: &Word) {
+        let name = lossy(program);
+        let Some(path) = identity::located(&name) else {
+            return self.doubt(format!("{name} cannot be found"));
+        };
+        if name.contains('/') {
+            self.file(path_of(program));
+        } else {
+            self.absent(in_vain("PATH", &path_of(program), None));
+        }
+        self.executable(path);
+    }
+
+    /// A compiler, by path or as a name, and the one behind it where it is a wrapper.
+    pub fn compiler(&mut self, program: &Word, driver: &DriverReads) {
+        self.program(program);
+        let wrapped = identity::located(&lossy(program)).and_then(|path| identity::behind(&path, driver));
+        if let Some(behind) = wrapped {
+            self.environment = true;
+            self.executable(behind);
+        }
+    }
+
+    fn executable(&mut self, path: PathBuf) {
+        if !self.programs.insert(path.clone()) {
+            return;
+        }
+        self.file(&path);
+        if loaded::is_script(&path) {
+            self.environment = true;
+            return;
+        }
+        match loaded::libraries(&path) {
+            Ok(libraries) => {
+                let before = |path: &PathBuf| {
+                    path.file_name().map(|name| in_vain("LD_LIBRARY_PATH", Path::new(name), Some(path)))
+                };
+                self.absent(libraries.iter().filter_map(before).flatten());
+                self.files(libraries);
+                self.files(Some(PathBuf::from("/etc/ld.so.cache")).filter(|cache| cache.exists()));
+            }
+            Err(why) => self.doubt(why),
+        }
+    }
+
+    /// The files that the line or the linker names and whose states are known.
+    pub(super) fn inputs_read(&self) -> impl Iterator<Item = &Path> {
+        self.inputs.iter().filter(|path| self.files.contains_key(*path)).map(PathBuf::as_path)
+    }
+
+    /// Something that the link may have read and that cannot be compared: nothing is recorded.
+    pub fn doubt(&mut self, why: impl Into<String>) {
+        self.doubt.get_or_insert_with(|| why.into());
+    }
+
+    /// Waits until a change of any file that was told of would show, and returns the time then.
+    pub fn settle(&self) -> SystemTime {
+        file_state::settle(self.files.values().map(FileState::youngest).max())
+    }
+
+    /// The states that a later run compares with, and the places that have to stay empty. `None` when a file changed
+    /// after it was told of, or so shortly before the link `started` that a change would not show.
+    pub(super) fn settled(&self, started: SystemTime) -> Option<(Vec<FileState>, Vec<PathBuf>)> {
+        let files: Vec<&FileState> = self.files.values().collect();
+        let still = files.par_iter().with_min_len(64).all(|file| file.is_older_than(started) && file.holds());
+        let empty = self.absent.iter().all(|path| !path.exists());
+        let settled = self.doubt.is_none() && still && empty;
+        settled.then(|| (files.into_iter().cloned().collect(), self.absent.iter().cloned().collect()))
+    }
+
+    /// Whether the command also compiles, so that no record of it says that there is nothing to do.
+    pub(super) fn compiles(&self) -> bool {
+        self.compiles
+    }
+
+    /// Whether a program ran whose behaviour may depend on all of the environment.
+    pub(super) fn environment_matters(&self) -> bool {
+        self.environment
+    }
+}
+
+/// A name with backslashes as lld writes it into a dependency file, where it has any.
+fn with_slashes(path: &Path) -> Option<Word> {
+    let name = path.as_os_str().as_encoded_bytes();
+    let slashed = || name.iter().map(|&byte| if byte == b'\\' { b'/' } else { byte }).collect();
+    name.contains(&b'\\').then(slashed)
+}
+
+/// The places of a name in the directories of a variable, before the one where it was found, if it was found there.
+fn in_vain(variable: &str, name: &Path, found: Option<&Path>) -> Vec<PathBuf> {
+    let directories = std::env::var_os(variable).unwrap_or_default();
+    let places = std::env::split_paths(&directories).map(|directory| directory.join(name));
+    places.take_while(|place| Some(place.as_path()) != found && !place.is_file()).collect()
+}

@@ -1,0 +1,163 @@
+//! The state directory of one link: its lock, what it is keyed by, and sweeping after a killed run.
+//!
+//! Knows nothing of plans.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use distlto_planner::digests::Digest;
+use distlto_planner::response;
+pub use distlto_planner::state::directory;
+use distlto_planner::words::Word;
+use distlto_prepare::regular;
+use distlto_prepare::write::IoError;
+
+use distlto_executor::staging;
+use distlto_executor::variables;
+
+use super::LinkError;
+use super::Options;
+use super::lock::{Lock, LockError};
+
+/// Stands for a command with its response files' content, its environment and our own options.
+pub type Key = Digest;
+
+/// The key of a link.
+pub fn key(expanded: &[Word], options: &Options) -> Key {
+    let mut text = Vec::new();
+    let mut add = |bytes: &[u8]| {
+        text.extend((bytes.len() as u64).to_le_bytes());
+        text.extend_from_slice(bytes);
+    };
+    add(env!("CARGO_PKG_VERSION").as_bytes());
+    add(format!("{:?} {:?} {}", options.compiler, options.backend_args, options.two_step).as_bytes());
+    add(std::env::current_dir().unwrap_or_default().as_os_str().as_bytes());
+    for (name, value) in variables::all().filter_map(|(name, value)| Some((name, value?))) {
+        add(name.as_bytes());
+        add(value.as_bytes());
+    }
+    for word in expanded {
+        add(word);
+        // `-Wl,@FILE` reaches the linker as a response file of its own.
+        for file in word.split(|&byte| byte == b',').filter(|part| part.starts_with(b"@")) {
+            // One that cannot be read is what the linker will tell of.
+            let words = response::expand([file.to_vec()]).unwrap_or_default();
+            words.iter().for_each(|word| add(word));
+        }
+    }
+    Digest::of(&text)
+}
+
+/// The output that a command seems to name, by the spellings that drivers and linkers share. Only for finding state
+/// early: the linker's own line decides.
+pub fn guess_output(expanded: &[Word]) -> Option<String> {
+    let at = expanded.iter().rposition(|word| word.starts_with(b"-o") || word.starts_with(b"--output"))?;
+    let word = &expanded[at];
+    let value = match word.as_slice() {
+        b"-o" | b"--output" => expanded.get(at + 1)?.as_slice(),
+        _ => word.strip_prefix(b"--output=").or_else(|| word.strip_prefix(b"-o"))?,
+    };
+    std::str::from_utf8(value).ok().map(str::to_owned)
+}
+
+/// What modules took when they last ran.
+pub fn history(directory: impl AsRef<Path>) -> PathBuf {
+    directory.as_ref().join("history")
+}
+
+/// Whether an output is a device or a directory, or in a directory that does not exist: what to say of it is the linker's.
+pub fn is_special(output: &Path) -> bool {
+    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty());
+    fs::metadata(output).is_ok_and(|found| !found.is_file()) || parent.is_some_and(|parent| !parent.is_dir())
+}
+
+impl From<LockError> for LinkError {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Io(error) => Self::Io(error),
+            LockError::Busy(error) => Self::Busy(error),
+        }
+    }
+}
+
+/// A state directory that is held; released when dropped.
+#[derive(Debug)]
+pub struct State {
+    directory: String,
+    fresh: bool,
+    lock: Lock,
+}
+
+impl State {
+    /// Takes the directory, and removes the temporaries of a run that was killed.
+    pub fn open(directory: &str) -> Result<Self, LinkError> {
+        let fresh = !Path::new(directory).exists();
+        let lock = Lock::take(directory)?;
+        if lock.after_crash {
+            sweep(Path::new(directory))?;
+        }
+        check_places(Path::new(directory))?;
+        Ok(Self { directory: directory.to_owned(), fresh, lock })
+    }
+
+    /// Its path.
+    pub fn directory(&self) -> &str {
+        &self.directory
+    }
+
+    /// Whether the run that had the directory last was killed.
+    pub fn is_after_crash(&self) -> bool {
+        self.lock.after_crash
+    }
+
+    /// Releases the directory of a link that needs none, and removes it if it was made for this run.
+    pub fn discard(self) -> Result<(), LinkError> {
+        if self.fresh {
+            fs::remove_dir_all(&self.directory).map_err(IoError::on("remove", &self.directory))?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a directory that holds pipes, sockets or devices, before anything is done: none of its files is one, and no
+/// rename should replace somebody's.
+fn check_places(directory: &Path) -> Result<(), IoError> {
+    for entry in fs::read_dir(directory).map_err(IoError::on("list", directory))? {
+        let entry = entry.map_err(IoError::on("list", directory))?;
+        let known = entry.file_type().is_ok_and(|kind| kind.is_file() || kind.is_dir() || kind.is_symlink());
+        if !known {
+            regular::check_place(&entry.path()).map_err(IoError::on("use", entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes every temporary below a directory.
+fn sweep(directory: &Path) -> Result<(), IoError> {
+    staging::sweep(directory)?;
+    for entry in fs::read_dir(directory).map_err(IoError::on("read", directory))? {
+        let entry = entry.map_err(IoError::on("read", directory))?;
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            sweep(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_output_is_guessed_from_the_usual_spellings() {
+        let guess = |line: &str| {
+            guess_output(&line.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>())
+        };
+        assert_eq!(guess("clang a.o -o x"), Some("x".to_owned()));
+        assert_eq!(guess("clang -ox a.o"), Some("x".to_owned()));
+        assert_eq!(guess("ld.lld --output=x a.o"), Some("x".to_owned()));
+        assert_eq!(guess("clang a.o"), None);
+        assert_eq!(guess("clang a.o -o"), None);
+    }
+}

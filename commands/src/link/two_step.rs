@@ -1,0 +1,175 @@
+//! The two-step way: a thin link, backends as actions of a graph, and a second run of the linker over their objects.
+//!
+//! For linkers without DTLTO, for those who ask for it, and the way of everybody who runs the backends elsewhere. Each step
+//! is a function of another module; this one only knows their order.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::path::Path;
+
+use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
+use distlto_planner::index::{self, Planned, PlannedLink};
+use distlto_planner::link_line::{self, Argument};
+use distlto_planner::runner::Runner;
+use distlto_planner::unkept::Unkept;
+use distlto_planner::words::lossy;
+use distlto_prepare::store::Store;
+
+use super::keeping::Keeping;
+use super::phases::{FinalLink, Phases};
+use super::{
+    LinkError, Session, ahead, final_link, identity, line_cache, nothing_to_do, state, two_step_reads,
+    unchanged,
+};
+use crate::up_to_date::{Recording, Records};
+use distlto_executor::frontend::Frontends;
+use distlto_executor::run;
+use distlto_executor::tokens::jobserver_from_env;
+
+impl Session<'_> {
+    /// Plans, compiles and links. `None` when the command is to be run as it is.
+    pub(super) fn two_step(&self) -> Result<Option<u8>, LinkError> {
+        // Both programs load while the inputs are looked at, and the linker is needed twice.
+        self.spawner.prewarm(OsStr::new(&lossy(&self.link.linker[0])), 2);
+        if let Some(compiler) = &self.link.compiler {
+            self.options.run.prewarm(self.spawner, OsStr::new(&lossy(compiler)), 1);
+        }
+        let arguments = link_line::parse(self.link.words.clone())?;
+        let reads = two_step_reads::before(self.directory, self.link, &arguments);
+        let started = reads.settle();
+        let store = self.options.store.as_deref().map(Store::open).transpose()?;
+        let phases = Phases::new(self.teller, self.runner);
+        let frontends = Frontends::default();
+        let planned = std::thread::scope(|scope| {
+            let foretell = |backend| ahead::ask(self, &frontends, scope, backend);
+            let identity = |compiler: &str| identity::of(compiler, &self.link.driver);
+            index::plan(index::Request {
+                foretell: Some(&foretell),
+                identity: Some(&identity),
+                ..self.request(store.as_ref(), &phases)
+            })
+        })?;
+        let Planned::Link(planned, unkept) = planned else { return Ok(None) };
+        for option in &planned.not_done {
+            eprintln!("distlto: warning: {option} is ignored: a distributed link writes objects only");
+        }
+        let graph = planned.plan.to_graph()?;
+        phases.planned();
+        if let Some(path) = &self.options.save_plan {
+            distlto_prepare::write::write_if_changed(path, &distlto_planner::graph::json::to_bytes(&graph))?;
+        }
+        let records = Records::open(Path::new(self.directory))?;
+        let result = self.compile_and_link(&planned, &unkept, &frontends, &graph, &arguments, &records);
+        self.teller.conclude(planned.plan.output.as_str(), Some(&graph), None);
+        let (code, linked) = result?;
+        if code == 0 {
+            let takes_distributor = self.takes_distributor.get().copied();
+            line_cache::save(self.directory, self.key, self.link, takes_distributor)?;
+            let (reads, outputs) =
+                two_step_reads::after(reads, self.directory, &planned.plan, self.link, &arguments);
+            if !linked {
+                unchanged::touch_all(&outputs)?;
+            }
+            unchanged::record(self.directory, self.key, &reads, &outputs, started, records.digests())?;
+            records.save()?;
+        }
+        Ok(Some(code))
+    }
+
+    /// How planning is to go.
+    fn request<'s>(&'s self, store: Option<&'s Store>, runner: &'s dyn Runner) -> index::Request<'s> {
+        index::Request {
+            link: self.link,
+            state: self.directory,
+            compiler: self.options.compiler.as_deref(),
+            backend_args: &self.options.backend_args,
+            store,
+            runner,
+            foretell: None,
+            identity: None,
+        }
+    }
+
+    /// Returns the exit code and whether the program was linked.
+    fn compile_and_link(
+        &self,
+        planned: &PlannedLink,
+        unkept: &Unkept,
+        frontends: &Frontends,
+        graph: &ActionGraph,
+        arguments: &[Argument],
+        records: &Records,
+    ) -> Result<(u8, bool), LinkError> {
+        let keeping = Keeping { graph, unkept, records };
+        let wanted = keeping.out_of_date()?;
+        let result = std::thread::scope(|scope| {
+            let kept = scope.spawn(|| keeping.finish(&planned.plan, self.cancel));
+            let result = self.compile(planned, &keeping, frontends, &wanted);
+            let kept = kept.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            result.and_then(|code| kept.map(|()| code).map_err(LinkError::from))
+        });
+        records.save()?;
+        let code = result?;
+        if code != 0 {
+            return Ok((code, false));
+        }
+        self.summarise(&planned.plan, wanted.len());
+        if planned.order_differs && self.options.run.verbose && !self.options.run.json {
+            eprintln!(
+                "distlto: {}: native objects define what modules define too: the order of constructors may differ from lld's",
+                planned.plan.output
+            );
+        }
+        let compared: HashSet<&Path> = two_step_reads::compared(&planned.plan).collect();
+        let holds = planned.plan.output.exists()
+            && unchanged::is_unchanged_besides(self.directory, self.key, &compared);
+        let links = graph.actions().filter(|(_, action)| action.kind == ActionKind::Link).map(|(id, _)| id);
+        let mut linked = false;
+        for id in links {
+            if holds && records.out_of_date(graph, &[id])?.is_empty() {
+                continue;
+            }
+            let runner = FinalLink::new(self.teller, self.runner);
+            let code = final_link::run(planned, self.directory, arguments, &runner, &planned.warnings)?;
+            if code != 0 {
+                return Ok((code, false));
+            }
+            linked = true;
+            records.finished(graph, id)?;
+            records.save()?;
+        }
+        Ok((0, linked))
+    }
+
+    fn compile(
+        &self,
+        planned: &PlannedLink,
+        keeping: &Keeping<'_>,
+        frontends: &Frontends,
+        wanted: &[ActionId],
+    ) -> Result<u8, LinkError> {
+        if wanted.is_empty() {
+            nothing_to_do(self.options, self.teller);
+            return Ok(0);
+        }
+        if let Some(compiler) = planned.plan.backend.first().filter(|_| wanted.len() > 1) {
+            self.options.run.prewarm(self.spawner, OsStr::new(compiler), wanted.len());
+        }
+        let jobserver = jobserver_from_env();
+        let cache = self.options.run.open_cache(self.cancel);
+        let mut run_options = run::Options::new(self.spawner, self.cancel, self.teller);
+        let history = state::history(self.directory);
+        run_options.history = Some(&history);
+        self.options.run.apply(&mut run_options, planned.jobs);
+        run_options.jobserver = jobserver.as_ref();
+        let provide = |id| keeping.provide(id);
+        run_options.frontends = Some(frontends);
+        run_options.provide = Some(&provide);
+        run_options.digests = Some(keeping.records.digests());
+        run_options.cache = cache.as_deref();
+        let hooks = Recording::new(keeping.graph, keeping.records);
+        let report = run::run(keeping.graph, wanted, &run_options, &hooks);
+        hooks.result()?;
+        Ok(report.exit_code())
+    }
+}

@@ -1,0 +1,219 @@
+//! Whether a link has anything to do at all, answered from file states: no tool is run, and the content of a file is
+//! compared only if its state differs.
+//!
+//! A successful link records the state of every file it read and of those it wrote. The next run of the same command
+//! with all of them as they were is done. Any doubt (a file changed while the link ran, one that cannot be looked at)
+//! means that the link is done. Outputs of a link that had nothing to do become newer than its inputs, or
+//! a build system that goes by times would ask for the link for ever.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use camino::Utf8Path;
+use distlto_planner::digests::FileDigests;
+use distlto_prepare::regular;
+use distlto_prepare::write::{IoError, remove, write_if_changed};
+use rayon::prelude::*;
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
+use serde::{Deserialize, Serialize};
+
+use super::file_state::FileState;
+use super::reads::{Outputs, Reads};
+use super::state::Key;
+use distlto_executor::variables;
+
+const VERSION: u32 = 4;
+
+/// What a link read.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    version: u32,
+    key: String,
+    /// Of the whole environment, where a program ran that may depend on any of it.
+    environment: Option<String>,
+    /// Whether the command also compiles, which it has to do each time.
+    compiles: bool,
+    files: Vec<FileState>,
+    /// What inputs held, so that one that was only touched is known.
+    contents: BTreeMap<PathBuf, String>,
+    absent: Vec<PathBuf>,
+}
+
+/// What it wrote. Apart, as it is written anew whenever the outputs' times are.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    version: u32,
+    files: Vec<FileState>,
+}
+
+fn record_place(directory: &str) -> PathBuf {
+    PathBuf::from(format!("{directory}/last-link.json"))
+}
+
+fn written_place(directory: &str) -> PathBuf {
+    PathBuf::from(format!("{directory}/last-outputs.json"))
+}
+
+fn read<T: for<'de> Deserialize<'de>>(place: &Path) -> Option<T> {
+    serde_json::from_slice(&regular::read(place).ok()?).ok()
+}
+
+/// Whether the last link in this directory was the same and nothing it read or wrote has changed. An input that has
+/// become another file, or was touched, counts as unchanged while it holds what it held.
+pub fn is_unchanged(directory: &str, key: &Key) -> bool {
+    let Some(written) = read::<Written>(&written_place(directory)) else { return false };
+    let hold = written.files.par_iter().with_min_len(64).all(FileState::holds);
+    let Some(record) = read::<Record>(&record_place(directory)) else { return false };
+    if written.version != VERSION || !hold || record.compiles || !record.is_of(key) {
+        return false;
+    }
+    let other: Vec<&FileState> =
+        record.files.par_iter().with_min_len(64).filter(|file| !file.holds()).collect();
+    let unchanged = other.par_iter().all(|file| record.holds_content(file));
+    if unchanged && !other.is_empty() {
+        // The next run need not read them again; if this is not kept, it does.
+        let _ = record.with_present_states().write(directory);
+    }
+    unchanged
+}
+
+/// What a file holds, if it is one.
+fn content_of(path: &Path) -> Option<String> {
+    let path = Utf8Path::from_path(path).filter(|path| path.is_file())?;
+    FileDigests::new(Path::new("")).digest(path).ok().map(|digest| digest.to_string())
+}
+
+impl Record {
+    /// Whether a file holds what it held, whatever its times say.
+    fn holds_content(&self, file: &FileState) -> bool {
+        self.contents
+            .get(file.path())
+            .is_some_and(|content| content_of(file.path()).as_ref() == Some(content))
+    }
+
+    /// Whether it is of the same command, run in the same way, and what was looked for in vain is not there.
+    fn is_of(&self, key: &Key) -> bool {
+        let environment = |known: &String| *known == variables::environment().to_string();
+        self.version == VERSION
+            && self.key == key.to_string()
+            && self.environment.as_ref().is_none_or(environment)
+            && self.absent.par_iter().with_min_len(64).all(|path| !path.exists())
+    }
+
+    /// With the states of files as they are, where a later change would show.
+    fn with_present_states(mut self) -> Self {
+        let now = SystemTime::now();
+        for file in &mut self.files {
+            if let Some(present) = FileState::of(file.path()).filter(|present| present.is_older_than(now)) {
+                *file = present;
+            }
+        }
+        self
+    }
+
+    fn write(&self, directory: &str) -> Result<(), IoError> {
+        let place = record_place(directory);
+        match serde_json::to_vec(self) {
+            Ok(text) => write_if_changed(&place, &text).map(drop),
+            // A path has no JSON form.
+            Err(_) => remove(&place),
+        }
+    }
+}
+
+/// Whether the last link in this directory was the same, and nothing has changed of what it read besides files that are
+/// `compared` otherwise, and of what it wrote besides the program.
+pub fn is_unchanged_besides(directory: &str, key: &Key, compared: &HashSet<&Path>) -> bool {
+    let written = read::<Written>(&written_place(directory));
+    written.is_some_and(|written| written.files.iter().skip(1).all(FileState::holds))
+        && holds_besides(directory, key, compared)
+}
+
+fn holds_besides(directory: &str, key: &Key, compared: &HashSet<&Path>) -> bool {
+    let Some(record) = read::<Record>(&record_place(directory)) else { return false };
+    let holds =
+        |file: &FileState| compared.contains(file.path()) || file.holds() || record.holds_content(file);
+    record.is_of(key) && record.files.par_iter().with_min_len(64).all(holds)
+}
+
+/// Has the outputs of the last link in this directory become newer than whatever asked for it again, as the linker's
+/// would: they are written now.
+pub fn renew(directory: &str) -> Result<(), IoError> {
+    let Some(written) = read::<Written>(&written_place(directory)) else { return Ok(()) };
+    for file in &written.files {
+        touch(file.path())?;
+    }
+    write_states(directory, written.files.iter().map(FileState::path))
+}
+
+/// The same for outputs that a link has found up to date.
+pub fn touch_all(outputs: &Outputs) -> Result<(), IoError> {
+    outputs.files().iter().try_for_each(|path| touch(path))
+}
+
+/// Sets a file's time of modification to this moment. One that may not be touched is left alone: it asks for the link
+/// again, which does no harm.
+pub fn touch(path: &Path) -> Result<(), IoError> {
+    let now = Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        last_modification: Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+    };
+    match utimensat(CWD, path, &now, AtFlags::empty()).map_err(io::Error::from) {
+        Err(error)
+            if error.kind() != io::ErrorKind::PermissionDenied && error.kind() != io::ErrorKind::NotFound =>
+        {
+            Err(IoError::on("set the times of", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn write_states<'a>(directory: &str, files: impl Iterator<Item = &'a Path>) -> Result<(), IoError> {
+    let place = written_place(directory);
+    let states: Option<Vec<FileState>> = files.map(FileState::of).collect();
+    match states.and_then(|files| serde_json::to_vec(&Written { version: VERSION, files }).ok()) {
+        Some(text) => write_if_changed(&place, &text).map(drop),
+        // An output that is gone, or whose path has no JSON form.
+        None => remove(&place),
+    }
+}
+
+/// Records a successful link that `started` after its command's files had settled. Nothing is recorded if something
+/// that it read may have changed since.
+pub fn record(
+    directory: &str,
+    key: &Key,
+    reads: &Reads,
+    outputs: &Outputs,
+    started: SystemTime,
+    digests: &FileDigests,
+) -> Result<(), IoError> {
+    let environment = reads.environment_matters().then(|| variables::environment().to_string());
+    match reads.settled(started) {
+        Some((files, absent)) => {
+            let record = Record {
+                version: VERSION,
+                key: key.to_string(),
+                environment,
+                compiles: reads.compiles(),
+                contents: contents(reads.inputs_read(), digests),
+                files,
+                absent,
+            };
+            record.write(directory)?;
+        }
+        None => remove(&record_place(directory))?,
+    }
+    write_states(directory, outputs.files().iter().map(PathBuf::as_path))
+}
+
+/// What files hold. One that cannot be read is compared by its state alone.
+fn contents<'p>(inputs: impl Iterator<Item = &'p Path>, digests: &FileDigests) -> BTreeMap<PathBuf, String> {
+    let paths: Vec<&Utf8Path> = inputs.filter_map(Utf8Path::from_path).collect();
+    let found = digests.digest_all(&paths).into_iter().zip(paths);
+    let found =
+        found.filter_map(|(digest, path)| Some((path.as_std_path().to_owned(), digest.ok()?.to_string())));
+    found.collect()
+}

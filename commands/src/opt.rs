@@ -1,0 +1,266 @@
+//! `distlto-opt`: one backend compilation from the command line, for build systems that schedule by themselves.
+//!
+//! Takes its own form and the two of Buck2's opt tools (`gnu`, `darwin`), each of which makes a [`Plan`], and runs it as
+//! every path does (see `job`). No form asks the compiler's driver anything.
+
+mod args_file;
+pub mod compiler;
+mod darwin;
+pub mod gnu;
+pub mod processor;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use camino::Utf8PathBuf;
+use clap::{ArgGroup, Args};
+use distlto_planner::backend_flags::link_flags::LinkFlagError;
+use distlto_planner::digests::FileDigests;
+use distlto_planner::response::ResponseError;
+use distlto_prepare::kind::Native;
+use distlto_prepare::write::IoError;
+use miette::Diagnostic;
+use thiserror::Error;
+
+use compiler::CompilerError;
+use distlto_executor::cancel::{Cancel, cancel_on_signals};
+use distlto_executor::job::{self, Cause, Context, Job};
+use distlto_executor::local::LocalSpawner;
+use distlto_executor::process::GRACE;
+use distlto_executor::verify::{Backend, Modules, Refused, Role};
+use distlto_record::progress::text::whole_lines;
+use gnu::SplitDwarf;
+use processor::ProcessorConflict;
+
+const FORMS: &str = "\
+The command lines of Buck2's opt tools are taken as they are:
+  --out O --input M --index S --split-dwarf MODE [--dwo F] --args F -- COMPILER [ARGUMENTS]
+  --out O --input M --index S --compiler CLANG --shared-args F [-- ARGUMENTS]
+";
+const BUCK2_GNU: &str = "As Buck2 calls it for linkers of type gnu";
+/// The options of which one makes a command line that of Buck2 for darwin.
+const DARWIN: &str = "darwin";
+const BUCK2_DARWIN: &str = "As Buck2 calls it for linkers of type darwin";
+
+/// Compile one ThinLTO module with its imports to a native object
+///
+/// The object is put into its place only when the compiler succeeded and wrote a whole object of the module's
+/// machine; otherwise an earlier one stays.
+#[derive(Debug, Clone, Args)]
+#[command(group = ArgGroup::new(DARWIN).multiple(true))]
+#[command(after_help = distlto_prepare::exit::help())]
+#[command(after_long_help = format!("{FORMS}\n{}", distlto_prepare::exit::help()))]
+pub struct OptArgs {
+    /// Write the native object here
+    #[arg(long, value_name = "OBJECT")]
+    pub out: Utf8PathBuf,
+    /// Compile this bitcode module
+    ///
+    /// The path is the module's id: spell it exactly as in the thin link. Clang compiles a module under another
+    /// spelling to an object without its functions; this program refuses it.
+    #[arg(long, value_name = "MODULE")]
+    pub input: Utf8PathBuf,
+    /// Take imports and linkage from this index shard; /dev/null imports nothing
+    #[arg(long, value_name = "SHARD")]
+    pub index: Utf8PathBuf,
+    /// Check that each file of this list of imports is there
+    #[arg(long, value_name = "FILE", conflicts_with = DARWIN)]
+    pub imports: Option<Utf8PathBuf>,
+    /// Write split debug information here; without --split-dwarf, a name in .dwo
+    #[arg(long, value_name = "FILE", conflicts_with = DARWIN)]
+    pub dwo: Option<Utf8PathBuf>,
+    /// Read the link's flags from this file, one a line, and compile as lld's LTO would
+    ///
+    /// The flags are those of a compiler driver, which may stand before them, or a command of ld.lld. Flags that say
+    /// nothing of code are passed over. An option that would change code and has no spelling for a backend is an
+    /// error. What the flags leave open is the compiler's default, at -O2 -ffunction-sections -fdata-sections.
+    #[arg(long, value_name = "FILE", conflicts_with = DARWIN)]
+    pub args: Option<Utf8PathBuf>,
+    /// Compile for this target [default: that of the module]
+    #[arg(long, value_name = "TRIPLE", conflicts_with = DARWIN)]
+    pub target: Option<String>,
+    /// Print the command, then run it
+    #[arg(long, short)]
+    pub verbose: bool,
+    /// Keep debug information in the object, in sections of it that are not linked, or in the file of --dwo
+    #[arg(long, value_name = "MODE", requires = "args", conflicts_with = DARWIN, help_heading = BUCK2_GNU)]
+    pub split_dwarf: Option<SplitDwarf>,
+    /// Print the command and do not run it
+    #[arg(long, conflicts_with = DARWIN, help_heading = BUCK2_GNU)]
+    pub debug: bool,
+    /// Compile with this compiler
+    #[arg(long, value_name = "CLANG", num_args = 1.., requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
+    pub compiler: Vec<String>,
+    /// Give the compiler this response file, which all backends of a link share
+    #[arg(long, value_name = "FILE", requires = "compiler", group = DARWIN, help_heading = BUCK2_DARWIN)]
+    pub shared_args: Option<Utf8PathBuf>,
+    /// Give the compiler this response file, too; it says what else to write
+    #[arg(long, hide_short_help = true, value_name = "FILE", requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
+    pub extra_outputs_args: Option<Utf8PathBuf>,
+    /// Print the command and do not run it
+    #[arg(long, hide_short_help = true, requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
+    pub print_command: bool,
+    /// Put data for optimising code generation into the object
+    #[arg(long, hide_short_help = true, requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
+    pub generate_cgdata: bool,
+    /// Use this merged data for optimising code generation
+    #[arg(long, hide_short_help = true, value_name = "FILE", requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
+    pub read_cgdata: Option<Utf8PathBuf>,
+    /// Write the optimised bitcode here, too; released clangs cannot
+    #[arg(long, hide_short_help = true, value_name = "FILE", requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
+    pub save_precodegen_ir: Option<Utf8PathBuf>,
+    /// Generate code for optimised bitcode, and do not optimise it again; released clangs cannot
+    #[arg(long, hide_short_help = true, requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
+    pub codegen_only: bool,
+    /// The compiler and arguments for it; with --compiler, more arguments
+    ///
+    /// Of `WRAPPER --cc=COMPILER ARGUMENTS`, the compiler is run without the wrapper and the wrapper's own arguments.
+    #[arg(last = true, required_unless_present = "shared_args", value_name = "COMPILER")]
+    pub words: Vec<String>,
+}
+
+/// Why there is no object.
+#[derive(Debug, Error, Diagnostic)]
+pub enum Error {
+    /// The compilation was not run, failed, or was refused.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Failed(#[from] Cause),
+    /// A file.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+    /// A file of arguments.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Response(#[from] ResponseError),
+    /// The words that should name a compiler.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Compiler(#[from] CompilerError),
+    /// The processor that the link names.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Processor(#[from] ProcessorConflict),
+    /// The link's flags have no meaning for a backend.
+    #[error("{path}: {source}")]
+    #[diagnostic(forward(source))]
+    LinkFlags {
+        /// The file of flags.
+        path: Utf8PathBuf,
+        /// What is wrong with them.
+        source: LinkFlagError,
+    },
+    /// Split debug information that nobody asked to put anywhere.
+    #[error("debug information is to be split off, but --dwo is not given")]
+    #[diagnostic(code(distlto::usage), help("say with --dwo FILE.dwo where it goes"))]
+    NoDwo,
+    /// A place for split debug information of which there will be none.
+    #[error("--dwo {path}: only --split-dwarf=split writes a file of its own")]
+    #[diagnostic(code(distlto::usage), help("remove --dwo, or say --split-dwarf=split"))]
+    UselessDwo {
+        /// The name.
+        path: Utf8PathBuf,
+    },
+    /// A name that compilers do not give split debug information.
+    #[error("--dwo {path}: the name does not end in .dwo")]
+    #[diagnostic(
+        code(distlto::usage),
+        help("name the file as the compiler would: the object's name with .dwo")
+    )]
+    DwoName {
+        /// The name.
+        path: Utf8PathBuf,
+    },
+    /// Signals cannot be caught.
+    #[error("cannot prepare for signals: {0}")]
+    #[diagnostic(code(distlto::io), help("check the limit of open files (ulimit -n)"))]
+    Signals(io::Error),
+}
+
+/// A backend compilation, ready to run.
+#[derive(Debug, Default)]
+struct Plan {
+    /// The command.
+    words: Vec<String>,
+    /// The module and its shard, as they are to be checked.
+    module: String,
+    shard: String,
+    /// What else the command reads.
+    others: Vec<String>,
+    /// What it writes.
+    outputs: Vec<(Utf8PathBuf, Role)>,
+    /// What the object has to be; what the module says when `None`.
+    expected: Option<Native>,
+    /// Link options that ask for what a backend does not write.
+    notes: Vec<String>,
+}
+
+impl Plan {
+    fn of(args: &OptArgs) -> Self {
+        Self { module: args.input.to_string(), shard: args.index.to_string(), ..Self::default() }
+    }
+}
+
+/// Runs the compilation and prints what the compiler said. Returns the exit code: 0, or the compiler's own.
+pub fn run(args: &OptArgs) -> Result<u8, Error> {
+    let cancel = cancel_on_signals().map_err(Error::Signals)?;
+    run_until(args, &cancel)
+}
+
+/// [`run`] with a token of the caller's.
+pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, Error> {
+    let plan = match &args.shared_args {
+        Some(shared) => darwin::plan(args, shared)?,
+        None => gnu::plan(args)?,
+    };
+    let others: Vec<_> = plan.others.iter().map(String::as_str).collect();
+    let job = Job {
+        label: &plan.module,
+        words: plan.words.iter().map(String::as_str).collect(),
+        backend: Some(Backend { module: &plan.module, shard: &plan.shard, others: &others }),
+        outputs: plan.outputs.iter().map(|(path, role)| (path.as_path(), *role)).collect(),
+    };
+    if args.debug || args.print_command {
+        // Who closes the pipe has seen enough.
+        let _ = writeln!(io::stdout(), "{}", job.command_line(None));
+        return Ok(0);
+    }
+    if args.verbose {
+        eprintln!("+ {}", job.command_line(None));
+        plan.notes.iter().for_each(|option| eprintln!("note: {option} is not done by a distributed link"));
+    }
+    let context = Context {
+        spawner: &LocalSpawner,
+        cancel,
+        modules: &Modules::new(None),
+        directory: None,
+        expected: plan.expected,
+        grace: GRACE,
+        frontends: None,
+        places: None,
+        digests: &FileDigests::new(Path::new("")),
+        cache: None,
+    };
+    let attempt = job::run(&job, &context);
+    if let Some(finished) = &attempt.finished {
+        print!("{}", finished.stdout.text());
+        eprint!("{}", whole_lines(&finished.stderr.text()));
+    }
+    match attempt.result {
+        Ok(()) => Ok(0),
+        Err(Cause::Interrupted { .. }) => Ok(cancel.exit_code()),
+        Err(cause) => {
+            let Some(code) = cause.exit_code() else { return Err(cause.into()) };
+            distlto_prepare::exit::print(&cause);
+            eprintln!("  repeat: {}", job.command_line(None));
+            Ok(code)
+        }
+    }
+}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Self {
+        Cause::from(refused).into()
+    }
+}

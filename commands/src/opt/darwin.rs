@@ -1,0 +1,81 @@
+//! A backend compilation of a Mach-O module, in the form of Buck2's opt tool for linkers of type `darwin`.
+//!
+//! There the file of shared arguments holds flags of the compiler, which reads it itself. Makes the command and says what
+//! to check; runs nothing. The words and their order are those of `dist_lto_opt_darwin.py`.
+
+use std::fs;
+
+use camino::Utf8Path;
+use distlto_planner::module;
+use distlto_planner::response::{self, ResponseError};
+use distlto_planner::words::lossy;
+use distlto_prepare::kind::Native;
+use distlto_prepare::write::IoError;
+
+use super::compiler::{self, Compiler};
+use super::{Error, OptArgs, Plan};
+use crate::backend_command;
+use distlto_executor::verify::Role;
+
+/// What there is to do. `shared` is the file of shared arguments.
+pub(super) fn plan(args: &OptArgs, shared: &Utf8Path) -> Result<Plan, Error> {
+    let Compiler { program, arguments } = compiler::read(&args.compiler)?;
+    let mut words = program;
+    // Clang that is told no target compiles for its own. What any of the words names comes after this and wins.
+    let said = said(args, shared, &arguments)?;
+    let bytes = fs::read(&args.input).map_err(IoError::on("read the module", &args.input))?;
+    let triple = module::read(&bytes).map(|module| module.triple).unwrap_or_default();
+    if !triple.is_empty() && !names_target(&said) {
+        words.push(format!("--target={triple}"));
+    }
+    words.extend(arguments);
+    words.push(format!("@{shared}"));
+    words.extend(["-o", args.out.as_str(), "-x", "ir", "-c", args.input.as_str()].map(str::to_owned));
+    // Shared arguments are those of all compilations, which make bitcode.
+    words.extend(["-fno-lto", "-Werror=unused-command-line-argument"].map(str::to_owned));
+    words.push(format!("-fthinlto-index={}", args.index));
+    let mut plan = Plan { expected: expected(&said, &triple), ..Plan::of(args) };
+    plan.outputs.push((args.out.clone(), Role::Object));
+    if args.codegen_only {
+        words.push("-fthinlto-codegen-only".to_owned());
+        // Bitcode that an earlier compilation wrote is no module of the shard, and needs no imports.
+        plan.shard = "/dev/null".to_owned();
+        plan.others.push(args.index.to_string());
+    }
+    if let Some(path) = &args.save_precodegen_ir {
+        words.push(format!("-save-precodegen-ir={path}"));
+        plan.outputs.push((path.clone(), Role::File));
+    }
+    words.extend(args.extra_outputs_args.iter().map(|path| format!("@{path}")));
+    words.extend_from_slice(&args.words);
+    if args.generate_cgdata {
+        words.extend(["-mllvm", "-codegen-data-generate"].map(str::to_owned));
+    }
+    if let Some(path) = &args.read_cgdata {
+        words.push(format!("-fcodegen-data-use={path}"));
+        plan.others.push(path.to_string());
+    }
+    plan.words = words;
+    Ok(plan)
+}
+
+/// Every word that the compiler is given by its user.
+fn said(args: &OptArgs, shared: &Utf8Path, arguments: &[String]) -> Result<Vec<String>, ResponseError> {
+    let mut words: Vec<_> = arguments.iter().map(|word| word.clone().into_bytes()).collect();
+    for file in [Some(shared), args.extra_outputs_args.as_deref()].into_iter().flatten() {
+        words.extend(response::tokenize(
+            &fs::read(file).map_err(IoError::on("read the compiler's arguments", file))?,
+        ));
+    }
+    words.extend(args.words.iter().map(|word| word.clone().into_bytes()));
+    Ok(response::expand(words)?.iter().map(|word| lossy(word)).collect())
+}
+
+fn names_target(words: &[String]) -> bool {
+    backend_command::target_of(words).is_some() || words.iter().any(|word| word == "-arch")
+}
+
+/// What the object has to be; with `-arch`, what the module says.
+fn expected(said: &[String], triple: &str) -> Option<Native> {
+    Native::of_triple(backend_command::target_of(said).unwrap_or(triple))
+}

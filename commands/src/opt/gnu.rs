@@ -1,0 +1,134 @@
+//! A backend compilation of an ELF module: the words of `distlto-opt --out O --input M --index S -- COMPILER`, which are
+//! also those of Buck2's opt tool for linkers of type `gnu`.
+//!
+//! Makes the command and says what to check; runs nothing. What link flags mean is `backend_flags::link_flags`'.
+
+use std::fs;
+
+use camino::Utf8Path;
+use clap::ValueEnum;
+use distlto_planner::backend_flags::driver_words::is_for_bitcode;
+use distlto_planner::backend_flags::link_flags::{self, LinkFlags};
+use distlto_planner::module;
+use distlto_prepare::kind::Native;
+use distlto_prepare::write::IoError;
+
+use super::compiler::{self, Compiler};
+use super::processor;
+use super::{Error, OptArgs, Plan, args_file};
+use crate::backend_command;
+use distlto_executor::verify::Role;
+
+/// Where debug information goes that the program does not need to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SplitDwarf {
+    /// Into the object, to be linked.
+    None,
+    /// Into sections of the object that the linker leaves out.
+    Single,
+    /// Into the file that `--dwo` names.
+    Split,
+}
+
+/// What there is to do.
+pub(super) fn plan(args: &OptArgs) -> Result<Plan, Error> {
+    check_dwo(args)?;
+    let compiler = compiler::read(&args.words)?;
+    let own_triple = match &args.target {
+        Some(triple) => triple.clone(),
+        None => triple_of(&args.input)?,
+    };
+    let named = backend_command::target_of(&compiler.arguments);
+    let triple = named.unwrap_or(&own_triple).to_owned();
+    let mut plan = Plan { expected: Native::of_triple(&triple), ..Plan::of(args) };
+    let Compiler { program, arguments } = match &args.args {
+        Some(path) => with_link_flags(path, args, &triple, compiler, &mut plan)?,
+        None => compiler,
+    };
+    plan.words = backend_command::words(backend_command::Backend {
+        program: &program,
+        given: &arguments,
+        triple: &own_triple,
+        flags: &[],
+        module: &args.input,
+        shard: &args.index,
+        output: &args.out,
+    });
+    let imports = args.imports.as_deref().map_or_else(|| Ok(Vec::new()), imports_in)?;
+    plan.others.extend(imports);
+    plan.outputs.push((args.out.clone(), Role::Object));
+    let role = if args.split_dwarf.is_some() { Role::DwoIfAny } else { Role::Dwo };
+    plan.outputs.extend(args.dwo.clone().map(|dwo| (dwo, role)));
+    Ok(plan)
+}
+
+/// A compiler that compiles as the link flags in a file say.
+///
+/// They follow the compiler's own arguments, so they win; both together name the processor.
+fn with_link_flags(
+    path: &Utf8Path,
+    args: &OptArgs,
+    triple: &str,
+    compiler: Compiler,
+    plan: &mut Plan,
+) -> Result<Compiler, Error> {
+    let words = args_file::read(path)?;
+    let architecture = triple.split('-').next().unwrap_or_default();
+    let in_file = |source| Error::LinkFlags { path: path.to_owned(), source };
+    let LinkFlags { backend, processor } = link_flags::of_command(words, architecture).map_err(in_file)?;
+    if backend.dwo_directory.is_some() && args.dwo.is_none() && args.split_dwarf.is_none() {
+        return Err(Error::NoDwo);
+    }
+    let Compiler { program, arguments } = compiler;
+    let (mut named, mut arguments): (Vec<_>, Vec<_>) =
+        arguments.into_iter().partition(|argument| processor::is_named_by(argument));
+    named.extend(processor);
+    // A compiler that is always given `-flto=thin` would write bitcode again.
+    arguments.retain(|argument| is_for_bitcode(argument.as_bytes()));
+    arguments.extend(backend.args);
+    arguments.extend(processor::arguments(&named, &args.input, &args.index)?);
+    arguments.extend(split_dwarf_arguments(args));
+    plan.others.extend(backend.inputs.into_iter().map(String::from));
+    plan.notes = backend.not_done;
+    Ok(Compiler { program, arguments })
+}
+
+/// Clang takes the names of split debug information from the object's, and writes them into the object; the object is
+/// written elsewhere first, so the names are given.
+fn split_dwarf_arguments(args: &OptArgs) -> Vec<String> {
+    let (mode, name, place) = match (args.split_dwarf, &args.dwo) {
+        (Some(SplitDwarf::Split), Some(dwo)) => ("-gsplit-dwarf=split", dwo, Some(dwo)),
+        (Some(SplitDwarf::Single), _) => ("-gsplit-dwarf=single", &args.out, None),
+        (Some(SplitDwarf::None), _) => return vec!["-gno-split-dwarf".to_owned()],
+        _ => return Vec::new(),
+    };
+    let mut arguments = vec![mode, "-Xclang", "-split-dwarf-file", "-Xclang", name.as_str()];
+    if let Some(place) = place {
+        arguments.extend(["-Xclang", "-split-dwarf-output", "-Xclang", place.as_str()]);
+    }
+    arguments.into_iter().map(str::to_owned).collect()
+}
+
+fn check_dwo(args: &OptArgs) -> Result<(), Error> {
+    match (args.split_dwarf, &args.dwo) {
+        (Some(SplitDwarf::Split), None) => Err(Error::NoDwo),
+        (Some(SplitDwarf::None | SplitDwarf::Single), Some(path)) => {
+            Err(Error::UselessDwo { path: path.clone() })
+        }
+        // The compiler is not told of a file whose name it would not give.
+        (None, Some(path)) if path.extension() != Some("dwo") => Err(Error::DwoName { path: path.clone() }),
+        _ => Ok(()),
+    }
+}
+
+/// The module's own target; empty when it is not bitcode, which `verify` reports in full.
+fn triple_of(module: &Utf8Path) -> Result<String, IoError> {
+    let bytes = fs::read(module).map_err(IoError::on("read the module", module))?;
+    Ok(module::read(&bytes).map(|module| module.triple).unwrap_or_default())
+}
+
+/// An import list: one module a line, as the thin link writes it.
+fn imports_in(path: &Utf8Path) -> Result<Vec<String>, Error> {
+    let text = fs::read_to_string(path).map_err(IoError::on("read the import list", path))?;
+    Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
+}

@@ -1,0 +1,258 @@
+//! `distlto run`: runs an action graph that a file holds, as far as it is out of date.
+//!
+//! An action is looked at when everything it needs has run, so that a thin link that writes the shards it wrote before
+//! is followed by nothing. State lives in a directory beside the graph, with the lock and the records of `distlto link`.
+//! Knows no front end: a graph by hand is as good as one by `distlto-index`.
+
+mod error;
+mod own_programs;
+mod selection;
+mod stale;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use clap::Args;
+use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
+use distlto_planner::plan_command::Input;
+use distlto_planner::state::VARIABLE;
+use distlto_prepare::exit;
+use distlto_prepare::write::IoError;
+
+use crate::link::state::{self, State};
+use crate::run_args::RunArgs;
+use crate::up_to_date::{Recording, Records};
+use distlto_executor::cancel::Cancel;
+use distlto_executor::forkserver::ForkServer;
+use distlto_executor::local::LocalSpawner;
+use distlto_executor::run::{self, Hooks, Need};
+use distlto_executor::tokens::jobserver_from_env;
+use distlto_record::progress::{Plan, Progress, Teller, Voice};
+use distlto_record::report::{Counts, Failure, Measured};
+
+pub use error::RunError;
+
+/// How often a graph that its own thin link writes again is read again.
+const ROUNDS: usize = 3;
+
+/// Run an action graph: whatever is out of date, in parallel
+///
+/// Run in the link's working directory, which the graph's relative paths are relative to. An action runs if its
+/// command, an input or an output is not what it was when it ran last, by content; what it does not change runs nothing.
+/// docs/action-graph.md describes the graph, which distlto-index and distlto link --save-plan write.
+#[derive(Debug, Clone, Args)]
+#[command(name = "run", after_help = exit::help())]
+pub struct RunCommandArgs {
+    /// How the actions are run.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Keep what was run in this directory, of this graph alone [default: GRAPH.distlto]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<String>,
+    /// An action graph in JSON, or a directory that distlto-index or distlto link --two-step wrote
+    #[arg(value_name = "GRAPH")]
+    pub graph: Utf8PathBuf,
+    /// Run these outputs or labels and what they need [default: everything]
+    #[arg(value_name = "TARGET")]
+    pub targets: Vec<String>,
+}
+
+/// Runs what is out of date. Returns the exit code: 0, that of the first failure's class, or that of the signal that
+/// ended the run.
+pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
+    let jobserver = jobserver_from_env();
+    // The folder of many states; --state is that of this graph alone.
+    let input = Input::find(&args.graph, std::env::var(VARIABLE).ok().as_deref())?;
+    let mut graph = input.read_to_run()?;
+    let directory = args.state.clone().unwrap_or_else(|| input.run_state());
+    let _held = State::open(&directory)?;
+    let spawner = args.run.spawner();
+    let teller = args.run.teller(Voice::COMMAND)?;
+    for _ in 0..ROUNDS {
+        let round = Round {
+            args,
+            graph: &graph,
+            directory: Path::new(&directory),
+            input: &input,
+            spawner: &spawner,
+            cancel,
+            teller: &teller,
+            jobserver: jobserver.as_ref(),
+        };
+        match round.run()? {
+            End::Code(code) => return Ok(code),
+            End::Rewritten(newer) => graph = *newer,
+        }
+    }
+    Err(RunError::NeverSettles { graph: input.path().to_owned() })
+}
+
+/// How one pass over a graph ends.
+enum End {
+    /// With this exit code.
+    Code(u8),
+    /// The graph was written again by an action of its own.
+    Rewritten(Box<ActionGraph>),
+}
+
+/// One pass over a graph.
+struct Round<'a> {
+    args: &'a RunCommandArgs,
+    graph: &'a ActionGraph,
+    directory: &'a Path,
+    input: &'a Input,
+    spawner: &'a ForkServer<LocalSpawner>,
+    cancel: &'a Cancel,
+    teller: &'a Teller,
+    jobserver: Option<&'a jobserver::Client>,
+}
+
+impl Round<'_> {
+    fn run(&self) -> Result<End, RunError> {
+        let graph = self.graph;
+        let targets = selection::select(graph, &self.args.targets)?;
+        selection::check_inputs(graph, &targets)?;
+        let records = Records::open(self.directory)?;
+        let wanted = records.perhaps_out_of_date(graph, &targets)?;
+        if wanted.is_empty() {
+            records.save()?;
+            self.nothing_to_do();
+            return Ok(End::Code(0));
+        }
+        make_directories(graph, &wanted)?;
+        self.prewarm(&wanted);
+        let cache = self.args.run.open_cache(self.cancel);
+        let mut options = run::Options::new(self.spawner, self.cancel, self.teller);
+        let history = state::history(self.directory);
+        options.history = Some(&history);
+        self.args.run.apply(&mut options, None);
+        options.cache = cache.as_deref();
+        options.jobserver = self.jobserver;
+        options.digests = Some(records.digests());
+        let watching = Watching {
+            graph,
+            records: &records,
+            recording: Recording::new(graph, &records),
+            input: self.input,
+            asked: wanted.iter().copied().filter(|&id| !graph.dependencies(id).is_empty()).collect(),
+            rewritten: Cell::new(None),
+            error: RefCell::new(None),
+        };
+        let report = run::run(&own_programs::found(graph), &wanted, &options, &watching);
+        let Watching { recording, rewritten, error, .. } = watching;
+        let saved = records.save();
+        if let Some(error) = error.into_inner() {
+            return Err(error);
+        }
+        recording.result()?;
+        saved?;
+        match rewritten.into_inner() {
+            Some(newer) if report.cancelled.is_none() => Ok(End::Rewritten(Box::new(newer))),
+            _ => {
+                self.teller.conclude(self.what(), Some(graph), None);
+                Ok(End::Code(report.exit_code()))
+            }
+        }
+    }
+
+    /// What a person calls the graph: the program that it links.
+    fn what(&self) -> &str {
+        let link = self.graph.actions().find(|(_, action)| action.kind == ActionKind::Link);
+        link.map_or(self.input.path().as_str(), |(_, action)| action.label.as_str())
+    }
+
+    /// Has the compiler load while other things are done.
+    fn prewarm(&self, wanted: &[ActionId]) {
+        let backends = wanted.iter().filter(|&&id| self.graph.action(id).kind == ActionKind::Opt);
+        let mut programs = backends.clone().filter_map(|&id| self.graph.command(id).first().copied());
+        if let Some(compiler) = programs.next()
+            && backends.clone().count() > 1
+        {
+            self.args.run.prewarm(self.spawner, OsStr::new(compiler), backends.count());
+        }
+    }
+
+    /// Readers of events are told of a run without actions; people if they asked.
+    fn nothing_to_do(&self) {
+        if self.args.run.json {
+            self.teller.plan(Plan { actions: 0, cost: 0, jobs: 0 });
+            self.teller.summary(Counts::default(), Duration::ZERO);
+        } else if self.args.run.verbose {
+            eprintln!("distlto: {}: nothing to do", self.input.path());
+        }
+    }
+}
+
+/// Commands write files, and expect the directories to be there.
+fn make_directories(graph: &ActionGraph, wanted: &[ActionId]) -> Result<(), IoError> {
+    let outputs = wanted.iter().flat_map(|&id| &graph.action(id).outputs);
+    let parents: BTreeSet<_> = outputs.filter_map(|&output| graph.path(output).parent()).collect();
+    for parent in parents.into_iter().filter(|parent| !parent.as_str().is_empty()) {
+        fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
+    }
+    Ok(())
+}
+
+/// Looks at each action when its dependencies have run, and at the graph when a thin link has.
+struct Watching<'a> {
+    graph: &'a ActionGraph,
+    records: &'a Records,
+    recording: Recording<'a>,
+    input: &'a Input,
+    /// Actions whose inputs others write; all others have been looked at.
+    asked: BTreeSet<ActionId>,
+    rewritten: Cell<Option<ActionGraph>>,
+    error: RefCell<Option<RunError>>,
+}
+
+impl Watching<'_> {
+    fn ends(&self) -> bool {
+        let rewritten = self.rewritten.take();
+        let ends = rewritten.is_some() || self.error.borrow().is_some();
+        self.rewritten.set(rewritten);
+        ends
+    }
+}
+
+impl Hooks for Watching<'_> {
+    fn asks(&self) -> bool {
+        true
+    }
+
+    fn need(&self, action: ActionId) -> Need {
+        if self.ends() {
+            return Need::Stop;
+        }
+        if !self.asked.contains(&action) {
+            return Need::Run;
+        }
+        match self.records.out_of_date(self.graph, &[action]) {
+            Ok(found) if found.is_empty() => Need::UpToDate,
+            Ok(_) => Need::Run,
+            Err(error) => {
+                self.error.borrow_mut().get_or_insert(error.into());
+                Need::Stop
+            }
+        }
+    }
+
+    fn finished(&self, action: ActionId, measured: Measured) {
+        self.recording.finished(action, measured);
+        if self.graph.action(action).kind == ActionKind::ThinLink {
+            match stale::look(self.graph, action, self.input) {
+                Ok(None) => {}
+                Ok(Some(newer)) => self.rewritten.set(Some(newer)),
+                Err(error) => drop(self.error.borrow_mut().get_or_insert(error)),
+            }
+        }
+    }
+
+    fn failed(&self, action: ActionId, failure: &Failure) {
+        self.recording.failed(action, failure);
+    }
+}

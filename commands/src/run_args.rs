@@ -1,0 +1,165 @@
+//! Options of every command that runs an action graph: `distlto link`, `distlto run`, `distlto distribute`.
+//!
+//! One definition, so that an option is spelled and explained alike everywhere. Knows nothing of what is run.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use distlto_prepare::write::IoError;
+
+use distlto_executor::cache::ResultCache;
+use distlto_executor::cache::results::Results;
+use distlto_executor::cache::store::Limits;
+use distlto_executor::cache::store::limits::{parse_age, parse_size};
+use distlto_executor::cancel::Cancel;
+use distlto_executor::forkserver::{self, ForkServer};
+use distlto_executor::local::LocalSpawner;
+use distlto_executor::memory::Limit;
+use distlto_executor::process::Spawner;
+use distlto_executor::run;
+use distlto_executor::schedule::Policy;
+use distlto_record::progress::{Style, Teller, Voice};
+
+/// How actions are run and what is told of them.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RunArgs {
+    /// Run at most N jobs at once [default: one per processor]
+    ///
+    /// A link line's --thinlto-jobs says so too.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// Run the rest after a failure
+    ///
+    /// Without it nothing is started after the first failure. The final link runs in neither case.
+    #[arg(short, long)]
+    pub keep_going: bool,
+    /// Start a job only if all together take at most so many bytes, such as 8G
+    ///
+    /// K, M, G and T stand for powers of 1024. What a job takes is estimated from its size and from what earlier runs measured. One job may always run. Without
+    /// this option the jobs take what is available, within the limits of control groups.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub memory: Option<u64>,
+    /// Keep what jobs took in this file, for the estimates of the next run
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub history: Option<PathBuf>,
+    /// Take results of backend compilations from this directory, and keep them there
+    ///
+    /// A result is found again wherever the same compiler compiles the same contents in the same way: in another checkout,
+    /// under other names, on another machine that shares the directory. Many links may use one directory at once. Only
+    /// verified results are kept, and what is read is verified. See `distlto cache`.
+    #[arg(long, value_name = "DIR", env = "DISTLTO_CACHE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
+    pub cache: Option<PathBuf>,
+    /// Let the directory of --cache grow to so many bytes [default: 10G]; K, M, G and T stand for powers of 1024
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
+    pub cache_size: Option<u64>,
+    /// Drop results that were not used for so long from the directory of --cache: 30d, 12h, 90m
+    #[arg(long, value_name = "AGE", value_parser = parse_age, hide_short_help = true)]
+    pub cache_age: Option<Duration>,
+    /// Load the compiler anew for every job instead of once
+    ///
+    /// A compiler is loaded once, as a fork server: the unmodified program with a library preloaded, which forks a child
+    /// for each job. Jobs that cannot be served so (static programs, scripts) are processes of their own anyway. See
+    /// docs/executor.md.
+    #[arg(long, hide_short_help = true)]
+    pub no_warm: bool,
+    /// Print each command and what it took
+    #[arg(short, long, overrides_with = "quiet")]
+    pub verbose: bool,
+    /// Print failures and the compilers' warnings, and nothing else
+    #[arg(short, long, overrides_with = "verbose")]
+    pub quiet: bool,
+    /// Print events as JSON lines on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Do not compare the module hashes that index shards record with those of the modules
+    ///
+    /// A recorded hash that differs means that a module is not the one that the thin link read, and is refused: an object
+    /// made from it could lack functions. Modules and shards that record none pass anyway. This is for producers that record
+    /// something else than the hash of the module on disk, such as tools that change bitcode after the thin link and keep what
+    /// it decided valid. Whose shard it is and that imports are bitcode is checked all the same.
+    #[arg(long, hide_short_help = true)]
+    pub no_verify_hashes: bool,
+    /// Write a trace for Perfetto or about:tracing to this file
+    ///
+    /// Also if the run fails or is interrupted. A line for each job at a time, with the thin link and the final link above.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+}
+
+impl RunArgs {
+    /// Says how to run. `implied` is a number of jobs that something else asks for, such as the link line.
+    pub fn apply<'a>(&'a self, options: &mut run::Options<'a>, implied: Option<usize>) {
+        if let Some(jobs) = self.jobs.map(usize::from).or(implied) {
+            options.jobs = jobs.max(1);
+        }
+        if let Some(bytes) = self.memory {
+            options.memory = Limit::Bytes(bytes);
+        }
+        if let Some(history) = &self.history {
+            options.history = Some(history);
+        }
+        options.ignores_hashes = self.no_verify_hashes;
+        options.policy = if self.keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
+    }
+
+    /// Opens the cache that is asked for, for a run that `cancel` ends. One that cannot be used costs time only, and is
+    /// warned of.
+    pub fn open_cache(&self, cancel: &Cancel) -> Option<Box<dyn ResultCache>> {
+        let directory = self.cache_directory()?;
+        let limits = Limits { size: self.cache_size.or(Limits::default().size), age: self.cache_age };
+        match Results::open(directory, limits, cancel) {
+            Ok(results) => Some(Box::new(results)),
+            Err(error) => {
+                eprintln!("distlto: warning: the cache {} is not used: {error}", directory.display());
+                None
+            }
+        }
+    }
+
+    /// Where results are kept.
+    fn cache_directory(&self) -> Option<&Path> {
+        self.cache.as_deref().filter(|directory| !directory.as_os_str().is_empty())
+    }
+
+    /// Has a compiler load before the first of so many jobs is known. A cache may have all their results, so that the
+    /// compiler then loads when the first one is missing.
+    pub fn prewarm(&self, spawner: &ForkServer<LocalSpawner>, compiler: &OsStr, jobs: usize) {
+        if jobs > 1
+            && !(self.quiet || self.json || self.no_warm)
+            && let Some(lack) = forkserver::lack_of_library()
+        {
+            eprintln!("distlto: note: {lack}");
+        }
+        if self.cache_directory().is_none() {
+            spawner.prewarm(compiler, jobs);
+        }
+    }
+
+    /// What starts a driver that is asked what it would run: no server, unless compilers need it anyway.
+    pub fn asker<'s>(&self, spawner: &'s ForkServer<LocalSpawner>) -> &'s dyn Spawner {
+        let plain = self.cache_directory().and_then(|_| spawner.plain());
+        plain.unwrap_or(spawner)
+    }
+
+    /// What starts compilers and linkers.
+    pub fn spawner(&self) -> ForkServer<LocalSpawner> {
+        if self.no_warm {
+            ForkServer::with_library(None, LocalSpawner)
+        } else {
+            ForkServer::new(LocalSpawner)
+        }
+    }
+
+    /// What is told while it runs.
+    pub fn style(&self) -> Style {
+        Style { json: self.json, verbose: self.verbose, quiet: self.quiet }
+    }
+
+    /// Tells it, and records it for a trace.
+    pub fn teller(&self, voice: Voice) -> Result<Teller, IoError> {
+        Teller::new(voice, self.style(), self.trace.as_deref(), None)
+    }
+}

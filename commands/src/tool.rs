@@ -1,0 +1,40 @@
+//! Runs the tools that the planner asks for, with process groups and cancellation as for every child.
+//!
+//! Knows nothing of what the tools are asked.
+
+use std::io;
+use std::path::Path;
+
+use distlto_planner::runner::{Runner, ToolOutput};
+use distlto_planner::words::Word;
+
+use distlto_executor::cancel::Cancel;
+use distlto_executor::process::{self, Command, GRACE, Spawner};
+use distlto_executor::response_file;
+
+/// How much of a tool's output is kept: a linker's trace names every file of a link.
+const KEEP: usize = 256 << 20;
+
+/// Runs tools on this machine.
+pub struct ToolRunner<'a> {
+    /// Starts them.
+    pub spawner: &'a dyn Spawner,
+    /// Ends them early; the caller looks at it when a tool was ended by a signal.
+    pub cancel: &'a Cancel,
+    /// Where they run; the current directory when `None`.
+    pub directory: Option<&'a Path>,
+}
+
+impl Runner for ToolRunner<'_> {
+    fn run(&self, command: &[Word]) -> io::Result<ToolOutput> {
+        let fitting = response_file::fit(command).map_err(|error| error.source)?;
+        let command = Command::of_words(&fitting.words, self.directory)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a command without words"))?;
+        let finished = process::run_keeping(&command, self.spawner, self.cancel, GRACE, KEEP)?;
+        Ok(ToolOutput {
+            status: finished.ended.status,
+            stdout: finished.stdout.into_bytes(),
+            stderr: finished.stderr.into_bytes(),
+        })
+    }
+}

@@ -1,0 +1,133 @@
+//! Whole runs: job slots, hooks, and what progress tells.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, Write};
+use std::rc::Rc;
+
+use distlto_executor::cancel::Cancel;
+use distlto_executor::run::{Hooks, NoHooks, Options, run};
+use distlto_executor::schedule::Policy;
+use distlto_planner::graph::{ActionGraph, ActionId};
+use distlto_record::progress::{JsonProgress, PlainProgress, Progress};
+use distlto_record::report::{Failure, Measured};
+use serde_json::Value;
+
+use crate::common::{Link, add_opt};
+
+/// Counts what runs at once.
+#[derive(Default)]
+struct Count {
+    running: Cell<usize>,
+    most: Cell<usize>,
+    finished: RefCell<Vec<ActionId>>,
+}
+
+impl Hooks for Count {
+    fn started(&self, _: ActionId) {
+        self.running.set(self.running.get() + 1);
+        self.most.set(self.most.get().max(self.running.get()));
+    }
+
+    fn finished(&self, action: ActionId, measured: Measured) {
+        assert!(measured.peak_memory.is_none_or(|bytes| bytes > 100_000), "{measured:?}");
+        self.running.set(self.running.get() - 1);
+        self.finished.borrow_mut().push(action);
+    }
+
+    fn failed(&self, _: ActionId, failure: &Failure) {
+        panic!("{failure:?}");
+    }
+}
+
+/// Six modules that take a while each.
+fn six(link: &Link) -> (ActionGraph, Vec<ActionId>) {
+    let compiler = link.compiler("sleep 0.1; exec clang-22 \"$@\"");
+    let mut graph = ActionGraph::new();
+    let mut ids = Vec::new();
+    for n in 0..6 {
+        let name = format!("m{n}.o");
+        link.tool(&["clang-22", "-flto=thin", "-c", "b.c", "-o", &name]);
+        link.thin_link(22, &[&name]);
+        ids.push(add_opt(&mut graph, &compiler, &name));
+    }
+    (graph, ids)
+}
+
+#[test]
+fn jobs_and_the_jobserver_bound_what_runs_at_once() {
+    let link = Link::new(22);
+    let (graph, wanted) = six(&link);
+    let cancel = Cancel::new().unwrap();
+    // Tokens are for jobs beyond the first.
+    let servers = [0, 1].map(|tokens| jobserver::Client::new(tokens).unwrap());
+    for (jobs, server, most) in
+        [(1, None, 1), (3, None, 3), (4, Some(&servers[0]), 1), (4, Some(&servers[1]), 2), (0, None, 1)]
+    {
+        let count = Count::default();
+        let options = Options { jobs, jobserver: server, ..link.options(&cancel) };
+        let report = run(&graph, &wanted, &options, &count);
+        assert!(report.is_success());
+        assert_eq!(count.most.get(), most, "-j{jobs}");
+        assert_eq!(count.finished.borrow().len(), 6);
+    }
+    assert_eq!(servers[1].available().unwrap(), 1, "the token was given back");
+}
+
+#[derive(Default, Clone)]
+struct Shared(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// One good and one bad module, with what a progress writes.
+fn told(make: impl Fn(Shared) -> Box<dyn Progress>) -> String {
+    let link = Link::new(22);
+    let body = "case \"$*\" in *' a.o '*) echo 'error: why' >&2; exit 3;; *) printf 'warning: w' >&2; exec clang-22 \"$@\";; esac";
+    let (graph, wanted) = link.graph(&link.compiler(body), &["a.o", "b.o"]);
+    let cancel = Cancel::new().unwrap();
+    let out = Shared::default();
+    let progress = make(out.clone());
+    let options =
+        Options { jobs: 1, policy: Policy::KeepGoing, progress: progress.as_ref(), ..link.options(&cancel) };
+    run(&graph, &wanted, &options, &NoHooks);
+    let text = String::from_utf8(out.0.borrow().clone()).unwrap();
+    text.replace(link.place.path().to_str().unwrap(), "PLACE")
+}
+
+#[test]
+fn json_events() {
+    let text = told(|out| Box::new(JsonProgress::new(out)));
+    let all: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (memory, events): (Vec<_>, Vec<_>) = all.into_iter().partition(|event| event["event"] == "memory");
+    assert!(memory.iter().all(|event| event["in_use"].is_u64()) && !memory.is_empty(), "{memory:?}");
+    let names: Vec<_> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!(names, ["plan", "start", "fail", "start", "finish", "summary"]);
+    assert!(events.iter().all(|event| event["version"] == 1));
+    assert_eq!((&events[0]["actions"], &events[0]["jobs"]), (&Value::from(2), &Value::from(1)));
+    assert_eq!((&events[2]["label"], &events[2]["class"]), (&"a.o".into(), &"distlto::failed".into()));
+    assert_eq!(events[2]["stderr"], "error: why\n");
+    assert_eq!(events[4]["warnings"], "warning: w\n");
+    assert_eq!((&events[5]["done"], &events[5]["failed"]), (&Value::from(1), &Value::from(1)));
+}
+
+#[test]
+fn plain_lines_are_whole_and_few() {
+    let text = told(|out| Box::new(PlainProgress::new(out, false)));
+    let lines: Vec<_> = text.lines().collect();
+    let expected = [
+        "error: why",
+        "error: a.o: the command failed with exit code 3: error: why",
+        "  help: repeat the command to see the failure; no output was replaced",
+        "  repeat: cd PLACE && PLACE/compiler -c -O2 -fPIC a.o -fthinlto-index=a.o.thinlto.bc -o out/a.o",
+        "warning: w",
+    ];
+    assert_eq!(lines[..5], expected, "{text}");
+    assert!(lines[5].starts_with("1 done, 1 failed in ") && lines.len() == 6, "{text}");
+}

@@ -1,0 +1,61 @@
+//! Why an action failed, as data that outlives the run.
+//!
+//! Made of any error of this project, so that what a person reads, an event says and a file keeps is one text.
+
+use std::fmt;
+
+use miette::Diagnostic;
+
+/// Which kind of failure it is, for those who tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The action's own.
+    Failed,
+    /// The run ended while the action ran.
+    Interrupted,
+    /// A mistake in distlto.
+    Internal,
+}
+
+/// Why an action failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause {
+    /// The kind.
+    pub kind: Kind,
+    /// The class of the error, such as `distlto::bad_input`.
+    pub class: String,
+    /// What is wrong.
+    pub text: String,
+    /// What can be done.
+    pub help: Option<String>,
+}
+
+impl Cause {
+    /// What an error says.
+    pub fn of(kind: Kind, error: &dyn Diagnostic) -> Self {
+        Self {
+            kind,
+            class: error.code().map_or_else(|| "distlto::failed".to_owned(), |code| code.to_string()),
+            text: error.to_string(),
+            help: error.help().map(|help| help.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Cause {}
+
+impl Diagnostic for Cause {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(&self.class))
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+}

@@ -1,0 +1,8 @@
+//! What happens in a run, as data, and how it is told: progress, summary, trace, JSON.
+//!
+//! Knows nothing of processes, of scheduling, and of who asked for the run.
+
+pub mod cause;
+pub mod progress;
+pub mod report;
+pub mod trace;

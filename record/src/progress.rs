@@ -1,0 +1,151 @@
+//! What a run tells while it lasts. One trait; a plain, a terminal and a JSON backend.
+//!
+//! All calls come from one thread, in order, so no two texts mix. Knows nothing of scheduling.
+
+mod eta;
+mod json;
+mod line;
+mod plain;
+pub mod recorded;
+pub mod teller;
+mod terminal;
+pub mod text;
+mod ticker;
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use distlto_planner::graph::ActionKind;
+use distlto_prepare::exit;
+
+pub use json::JsonProgress;
+pub use plain::PlainProgress;
+pub use teller::{Teller, Voice};
+pub use terminal::TerminalProgress;
+
+use crate::report::summary::Summary;
+use crate::report::{Counts, Failure, Measured};
+
+/// Listens to a run.
+pub trait Progress {
+    /// A run begins.
+    fn plan(&self, plan: Plan);
+    /// An action starts.
+    fn start(&self, step: Step<'_>);
+    /// An action succeeded. `warnings` is what its command printed on standard error, whole lines or nothing.
+    fn finish(&self, step: Step<'_>, measured: Measured, warnings: &str);
+    /// An action failed.
+    fn fail(&self, step: Step<'_>, failure: &Failure);
+    /// An action that started was killed, as `cause` says, and is to start once more, alone.
+    fn again(&self, _step: Step<'_>, _cause: &str) {}
+    /// A run ended.
+    fn summary(&self, counts: Counts, wall: Duration);
+    /// A part of the link outside of the graph's run begins, or has ended. Phases may be told before the plan, after the
+    /// summary, and while actions run.
+    fn phase(&self, _phase: Phase) {}
+    /// How much memory the running actions take changed.
+    fn memory(&self, _memory: Memory) {}
+    /// The command has ended, of whose runs all are counted together. Takes the place of [`Progress::summary`].
+    fn conclude(&self, _counts: Counts, _summary: &Summary) {}
+}
+
+/// A part of a link that is no action of the run: its names are `thin link`, `prepare`, `plan`, `final link` and the like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Phase {
+    /// What a person calls it. A name belongs to one span at a time.
+    pub name: &'static str,
+    /// When it began.
+    pub start: Instant,
+    /// When it ended; `None` while it lasts.
+    pub end: Option<Instant>,
+}
+
+/// The memory of the running actions, in bytes, by estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// What the running actions take.
+    pub in_use: u64,
+    /// What they may take together, where there is a limit.
+    pub budget: Option<u64>,
+}
+
+/// What a run is about to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// Wanted actions.
+    pub actions: usize,
+    /// The sum of their costs, of which [`Step::cost`] is a part.
+    pub cost: u64,
+    /// The most jobs at once.
+    pub jobs: usize,
+}
+
+/// One action, as much of it as progress shows.
+#[derive(Debug, Clone, Copy)]
+pub struct Step<'a> {
+    /// Its number in the action graph.
+    pub id: usize,
+    /// What it is for.
+    pub kind: ActionKind,
+    /// The module id, or what a person calls the action.
+    pub label: &'a str,
+    /// Its part of [`Plan::cost`], at least 1.
+    pub cost: u64,
+    /// The number of the worker that runs it, from 0. No two actions have one worker at a time.
+    pub lane: usize,
+    /// Its command; only when it starts.
+    pub command: &'a str,
+}
+
+/// Tells nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn plan(&self, _: Plan) {}
+    fn start(&self, _: Step<'_>) {}
+    fn finish(&self, _: Step<'_>, _: Measured, _: &str) {}
+    fn fail(&self, _: Step<'_>, _: &Failure) {}
+    fn summary(&self, _: Counts, _: Duration) {}
+}
+
+/// Which backend a program uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Style {
+    /// Events as JSON lines on standard output.
+    pub json: bool,
+    /// A line for every action.
+    pub verbose: bool,
+    /// Failures and warnings alone.
+    pub quiet: bool,
+}
+
+/// A failure as lines for a person: the compiler's words, the cause, the remedy, the command to repeat it.
+fn failure_text(failure: &Failure) -> String {
+    let mut text = text::whole_lines(&failure.stderr).into_owned();
+    text.push_str(&exit::text(&failure.cause));
+    if !failure.command.is_empty() {
+        text.push_str(&format!("  repeat: {}\n", failure.command));
+    }
+    text
+}
+
+/// Why an action starts again, as a line for a person.
+fn again_text(cause: &str) -> String {
+    format!("note: {}; it is tried again with no other job running\n", text::printable(cause))
+}
+
+/// Writes a whole text at once. A reader that has gone away (a closed pipe) is no reason to end a build.
+fn put(out: &mut impl Write, text: &str) {
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// What an action does, as a verb.
+fn verb(kind: ActionKind) -> &'static str {
+    match kind {
+        ActionKind::Prepare => "unpack",
+        ActionKind::ThinLink => "thin link",
+        ActionKind::Opt => "opt",
+        ActionKind::Link => "link",
+    }
+}

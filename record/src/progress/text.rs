@@ -1,0 +1,95 @@
+//! Text for people: times, sizes, names that may hold anything, and as much of a line as there is room for.
+//!
+//! Pure.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+pub use distlto_prepare::text::printable;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Text with a line's end after its last line, for printing beside other texts.
+pub fn whole_lines(text: &str) -> Cow<'_, str> {
+    if text.is_empty() || text.ends_with('\n') {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("{text}\n"))
+    }
+}
+
+/// `1.2 s`, `34 ms`.
+pub fn human(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        format!("{} ms", duration.as_millis())
+    } else {
+        format!("{:.1} s", duration.as_secs_f64())
+    }
+}
+
+/// `12 s`, `3 min 20 s`, `2 h 5 min`: an estimate needs no more digits.
+pub(crate) fn about(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64().ceil() as u64;
+    match seconds {
+        0..100 => format!("{seconds} s"),
+        100..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+/// `340 MiB`, `1.2 GiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    let mib = bytes as f64 / f64::from(1 << 20);
+    if mib < 1000.0 { format!("{mib:.0} MiB") } else { format!("{:.1} GiB", mib / 1024.0) }
+}
+
+/// How many columns a text takes.
+pub(super) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The text in at most so many columns; `..` stands for what is left out at its beginning, for paths differ at their end.
+pub(super) fn fitted(text: &str, columns: usize) -> Cow<'_, str> {
+    if width(text) <= columns {
+        return Cow::Borrowed(text);
+    }
+    let mut room = columns.saturating_sub(2);
+    let mut start = text.len();
+    for (at, c) in text.char_indices().rev() {
+        let Some(left) = room.checked_sub(c.width().unwrap_or(0)) else { break };
+        (room, start) = (left, at);
+    }
+    Cow::Owned(format!("{}{}", &".."[..columns.min(2)], if columns > 2 { &text[start..] } else { "" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_move_the_cursor() {
+        assert_eq!(printable("src/a.o"), "src/a.o");
+        assert_eq!(printable("a\n\x1b[2Jb\tc\u{9b}\u{202e}d\r"), "a\\n\\u{1b}[2Jb\\tc\\u{9b}\\u{202e}d\\r");
+        assert_eq!(printable("pr\u{f6}\u{6a21}"), "pr\u{f6}\u{6a21}");
+    }
+
+    #[test]
+    fn what_does_not_fit_loses_its_beginning() {
+        assert_eq!(fitted("module.o", 8), "module.o");
+        assert_eq!(fitted("module.o", 6), "..le.o");
+        assert_eq!(fitted("module.o", 2), "..");
+        assert_eq!(fitted("module.o", 0), "");
+        let wide = fitted("\u{6a21}\u{6a21}\u{6a21}", 5);
+        assert_eq!(wide, "..\u{6a21}");
+        assert!((0..20).all(|columns| width(&fitted("\u{6a21}x\u{6a21}y\u{6a21}z", columns)) <= columns));
+    }
+
+    #[test]
+    fn times_and_sizes_read_well() {
+        assert_eq!(human(Duration::from_millis(34)), "34 ms");
+        assert_eq!(human(Duration::from_millis(1234)), "1.2 s");
+        assert_eq!(about(Duration::from_millis(1234)), "2 s");
+        assert_eq!(about(Duration::from_secs(200)), "3 min 20 s");
+        assert_eq!(about(Duration::from_secs(7500)), "2 h 5 min");
+        assert_eq!((size(340 << 20), size(1300 << 20)), ("340 MiB".to_owned(), "1.3 GiB".to_owned()));
+    }
+}
