@@ -17,7 +17,7 @@ use distlto_commands::tool::ToolRunner;
 use distlto_commands::{distribute, index, link, opt, run};
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::local::LocalSpawner;
-use distlto_planner::dtlto::command;
+use distlto_commands::jobs;
 use distlto_prepare::exit;
 use distlto_prepare::write::IoError;
 
@@ -36,10 +36,10 @@ fn main() -> ExitCode {
         Command::Run(args) => watching(|cancel| exit::run(|| run::run(&args, cancel))),
         Command::Prepare(args) => exit::run(|| distlto_prepare::command::run(args)),
         Command::Index(args) => with_cancel(|cancel| index::run(&args, cancel)),
-        Command::Plan(args) => exit::run(|| distlto_planner::plan_command::run(args)),
+        Command::Plan(args) => exit::run(|| distlto_commands::plan::run(args)),
         Command::Jobs(args) => watching(|cancel| {
             let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
-            exit::run(|| command::run(&args, &runner))
+            exit::run(|| jobs::run(&args, &runner))
         }),
         Command::Opt(args) => exit::run(|| opt::run(&args)),
         Command::Distribute(args) => watching(|cancel| exit::run(|| distribute::run(&args, cancel))),

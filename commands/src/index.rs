@@ -10,7 +10,7 @@ use clap::Args;
 use distlto_planner::front::{self, Resolved};
 use distlto_planner::graph::json;
 use distlto_planner::index::{self, Planned};
-use distlto_planner::plan_command::GRAPH;
+use distlto_planner::state::GRAPH;
 use distlto_planner::plan_files;
 use distlto_planner::runner::ToolError;
 use distlto_planner::state::VARIABLE;

@@ -19,7 +19,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use clap::Args;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
-use distlto_planner::plan_command::Input;
+use crate::plan::Input;
 use distlto_planner::state::VARIABLE;
 use distlto_prepare::exit;
 use distlto_prepare::write::IoError;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use distlto_planner::digests::FileDigests;
 use distlto_planner::freshness::{self, ActionLog};
 use distlto_planner::graph::{ActionGraph, ActionId};
-use distlto_planner::plan_command::{ACTION_LOG, DIGESTS};
+use distlto_planner::state::{ACTION_LOG, DIGESTS};
 use distlto_prepare::write::IoError;
 use rayon::prelude::*;
 

@@ -18,7 +18,6 @@
 //! ```
 
 mod check;
-pub mod command;
 pub mod cost;
 mod current;
 pub mod dropped;

@@ -15,7 +15,7 @@ use distlto_prepare::write::{IoError, remove, write_if_changed};
 use crate::first_words;
 use crate::front::in_search_path;
 use crate::link_plan::LinkPlan;
-use crate::plan_command::LINK_PLAN;
+use crate::state::LINK_PLAN;
 use crate::thin_link::IndexedModule;
 
 /// Where a module's files lie in the state directory.

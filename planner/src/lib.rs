@@ -30,7 +30,6 @@ pub mod module;
 pub mod module_names;
 pub mod needed;
 pub mod options;
-pub mod plan_command;
 pub mod plan_files;
 mod planning;
 pub mod processor;

@@ -16,6 +16,15 @@ pub const VARIABLE: &str = "DISTLTO_STATE";
 /// What the name of a state directory beside an output ends with.
 pub const SUFFIX: &str = ".distlto";
 
+/// The link plan's name in an index directory.
+pub const LINK_PLAN: &str = "link-plan.json";
+/// The action graph's name in an index directory.
+pub const GRAPH: &str = "graph.json";
+/// The name, in an index directory, of the log of what each action read and wrote last time.
+pub const ACTION_LOG: &str = "actions.log";
+/// The name, in an index directory, of the cache of files' digests.
+pub const DIGESTS: &str = "digests";
+
 /// How many digits of the digest tell outputs of one name apart: 48 bits.
 const DIGITS: usize = 12;
 

@@ -2,8 +2,6 @@
 //!
 //! `data/dtlto` holds job files as lld wrote them, from the links that their names say.
 
-#[path = "dtlto/command.rs"]
-mod command;
 #[path = "dtlto/dropped.rs"]
 mod dropped;
 #[path = "dtlto/golden.rs"]

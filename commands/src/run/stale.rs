@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_planner::link_plan::LinkPlan;
-use distlto_planner::plan_command::{Input, LINK_PLAN};
+use crate::plan::Input;
+use distlto_planner::state::LINK_PLAN;
 use distlto_prepare::regular;
 use distlto_prepare::write::IoError;
 

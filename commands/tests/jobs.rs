@@ -1,18 +1,32 @@
 //! `distlto jobs`: its forms, read back by what they are for, and what it says of link commands.
 
+use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use clap::{Args, FromArgMatches};
-use distlto_planner::dtlto::command::{self, Form, JobsArgs, JobsError};
+use distlto_commands::jobs::{self, Form, JobsArgs, JobsError};
 use distlto_planner::dtlto::{self, JobFile};
 use distlto_planner::graph::json;
 use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::Word;
 use distlto_prepare::exit;
 
-use crate::golden::files;
+
+/// Name and bytes of the planner's job files, which lld wrote.
+fn files() -> Vec<(String, Vec<u8>)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../planner/tests/data/dtlto");
+    let entries = fs::read_dir(directory).expect("test data").map(|entry| entry.expect("an entry").path());
+    let of = |path: PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a name in UTF-8").to_owned();
+        (name, fs::read(&path).expect("test data"))
+    };
+    let mut files: Vec<_> = entries.map(of).collect();
+    files.sort();
+    files
+}
 
 /// A driver that answers every question with these words on standard error.
 struct Driver(&'static str);
@@ -27,7 +41,7 @@ impl Runner for Driver {
 
 fn form(file: &JobFile, form: Form) -> Vec<u8> {
     let mut text = Vec::new();
-    command::write_as(file, form, &mut text).expect("memory");
+    jobs::write_as(file, form, &mut text).expect("memory");
     text
 }
 
@@ -61,20 +75,20 @@ fn a_driver_is_told_in_its_own_spelling() {
          \"-plugin-opt=cs-profile-path=default_%m.profraw\" \"-mllvm\" \"-a,b\"\n",
     );
     let command = [b"clang".to_vec(), b"a.o".to_vec()];
-    let said = command::check_line(&command, &driver).expect("a link");
+    let said = jobs::check_line(&command, &driver).expect("a link");
     let expected = "-plugin-opt=cs-profile-generate: the compiler is not told to instrument, so running the program \
                     leaves no profile; add -Wl,--thinlto-remote-compiler-arg=-fcs-profile-generate\n\
                     -mllvm -a,b: lld does not tell the compiler; add \
                     -Wl,--thinlto-remote-compiler-arg=-mllvm -Xlinker --thinlto-remote-compiler-arg=-a,b\n";
     assert_eq!(said, expected);
     let command = ["ld.lld", "-pie", "a.o", "-mllvm", "-a,b"].map(|word| word.as_bytes().to_vec());
-    let said = command::check_line(&command, &driver).expect("a link");
+    let said = jobs::check_line(&command, &driver).expect("a link");
     assert!(
         said.ends_with("add --thinlto-remote-compiler-arg=-mllvm --thinlto-remote-compiler-arg=-a,b\n"),
         "{said}"
     );
     let command = ["ld.lld", "-pie", "a.o"].map(|word| word.as_bytes().to_vec());
-    let said = command::check_line(&command, &driver).expect("a link");
+    let said = jobs::check_line(&command, &driver).expect("a link");
     assert_eq!(said, "lld tells the compiler everything that this link line says\n");
 }
 
@@ -87,7 +101,7 @@ fn what_is_no_job_file_and_no_link_is_said() {
             .map(|found| JobsArgs::from_arg_matches(&found).expect("what was parsed"))
     };
     let run =
-        |words: &[&str]| command::run(&parse(words).expect("arguments"), &Driver("")).expect_err("refused");
+        |words: &[&str]| jobs::run(&parse(words).expect("arguments"), &Driver("")).expect_err("refused");
     let missing = run(&["no/such/file.json"]);
     assert!(matches!(missing, JobsError::Missing { .. }), "{missing}");
     assert_eq!(exit::code_of(&missing), 3);

@@ -17,23 +17,14 @@ use distlto_prepare::write::{IoError, to_standard_output, write_if_changed};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::digests::FileDigests;
-use crate::emit::{dot, ninja};
-use crate::freshness::{self, ActionLog, Reason};
-use crate::graph::error::GraphError;
-use crate::graph::summary::Summary;
-use crate::graph::{ActionGraph, ActionId, json};
-use crate::link_plan::{LinkPlan, PlanError};
-use crate::state::{self, SUFFIX, VARIABLE};
-
-/// The link plan's name in an index directory.
-pub const LINK_PLAN: &str = "link-plan.json";
-/// The action graph's name in an index directory.
-pub const GRAPH: &str = "graph.json";
-/// The name, in an index directory, of the log of what each action read and wrote last time.
-pub const ACTION_LOG: &str = "actions.log";
-/// The name, in an index directory, of the cache of files' digests.
-pub const DIGESTS: &str = "digests";
+use distlto_planner::digests::FileDigests;
+use distlto_planner::emit::{dot, ninja};
+use distlto_planner::freshness::{self, ActionLog, Reason};
+use distlto_planner::graph::error::GraphError;
+use distlto_planner::graph::summary::Summary;
+use distlto_planner::graph::{ActionGraph, ActionId, json};
+use distlto_planner::link_plan::{LinkPlan, PlanError};
+use distlto_planner::state::{self, ACTION_LOG, DIGESTS, GRAPH, LINK_PLAN, SUFFIX, VARIABLE};
 
 /// Show a link before it runs: as JSON, DOT, Ninja, a summary or a dry run
 #[derive(Debug, Clone, Args)]

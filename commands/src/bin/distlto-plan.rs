@@ -1,11 +1,11 @@
 //! The program `distlto-plan`: shows a distributed ThinLTO link, or writes it for another program to run.
 //!
-//! Parses arguments and prints errors; the rest is [`distlto_planner::plan_command`].
+//! Parses arguments and prints errors; the rest is [`distlto_commands::plan`].
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use distlto_planner::plan_command::{PlanArgs, run};
+use distlto_commands::plan::{PlanArgs, run};
 use distlto_prepare::exit;
 
 #[derive(Parser)]

@@ -14,13 +14,13 @@ use distlto_prepare::write::{IoError, to_standard_output};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use super::{JobFile, JobFileError, cost, dropped, identifier, write};
-use crate::front::{self, FrontError, Resolved};
-use crate::graph::json;
-use crate::invocation::{Program, program};
-use crate::link_line::LinkLineError;
-use crate::runner::Runner;
-use crate::words::{Word, lossy, shell_line, word_of};
+use distlto_planner::dtlto::{self, JobFile, JobFileError, cost, dropped, identifier, write};
+use distlto_planner::front::{self, FrontError, Resolved};
+use distlto_planner::graph::json;
+use distlto_planner::invocation::{Program, program};
+use distlto_planner::link_line::LinkLineError;
+use distlto_planner::runner::Runner;
+use distlto_planner::words::{Word, lossy, shell_line, word_of};
 
 /// Print a DTLTO job file in another form, or say what lld leaves out of a link through a distributor
 ///
@@ -107,7 +107,7 @@ pub fn run(args: &JobsArgs, runner: &dyn Runner) -> Result<u8, JobsError> {
 
 fn print(path: &Utf8Path, form: Form) -> Result<(), JobsError> {
     let (bytes, name) = bytes(path)?;
-    let mut file = super::read(&bytes, &name)?;
+    let mut file = dtlto::read(&bytes, &name)?;
     drop(bytes);
     for note in notes(&file) {
         eprintln!("distlto: note: {note}");

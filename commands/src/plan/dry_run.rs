@@ -4,8 +4,8 @@
 
 use std::cmp::Reverse;
 
-use crate::freshness::Reason;
-use crate::graph::{ActionGraph, ActionId};
+use distlto_planner::freshness::Reason;
+use distlto_planner::graph::{ActionGraph, ActionId};
 
 /// One line for each action that would run, and a closing line with their number.
 pub fn text(graph: &ActionGraph, found: &[(ActionId, Option<Reason>)]) -> String {
@@ -34,8 +34,8 @@ fn one_line(character: char) -> impl Iterator<Item = char> {
 #[cfg(test)]
 mod tests {
     use super::text;
-    use crate::freshness::Reason;
-    use crate::graph::{Action, ActionGraph, ActionKind};
+    use distlto_planner::freshness::Reason;
+    use distlto_planner::graph::{Action, ActionGraph, ActionKind};
 
     #[test]
     fn costliest_first_then_in_order() {

@@ -10,7 +10,7 @@ use distlto_planner::digests::FileDigests;
 use distlto_planner::freshness::{self, ActionLog};
 use distlto_planner::graph::json;
 
-#[path = "graph/samples.rs"]
+#[path = "../../planner/tests/graph/samples.rs"]
 #[expect(dead_code, reason = "the samples serve the tests of the graph too")]
 mod samples;
 
