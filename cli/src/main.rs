@@ -12,12 +12,12 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
+use distlto_commands::jobs;
 use distlto_commands::link::LinkError;
 use distlto_commands::tool::ToolRunner;
 use distlto_commands::{distribute, index, link, opt, run};
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::local::LocalSpawner;
-use distlto_commands::jobs;
 use distlto_prepare::exit;
 use distlto_prepare::write::IoError;
 

@@ -38,7 +38,7 @@ use distlto_executor::forkserver::ForkServer;
 use distlto_executor::local::LocalSpawner;
 use distlto_executor::run::{self, NoHooks};
 use distlto_executor::tokens::jobserver_from_env;
-use distlto_record::progress::{JsonProgress, Teller, Voice};
+use distlto_record::progress::{JsonProgress, Profile, Reporter};
 use distlto_record::report::Report;
 use linker::Linker;
 use modules::{Elsewhere, ModulesError, Placed};
@@ -180,7 +180,7 @@ impl Session<'_> {
         elsewhere: &Elsewhere,
         jobserver: Option<jobserver::Client>,
     ) -> Result<u8, DistributeError> {
-        let teller = self.teller()?;
+        let reporter = self.reporter()?;
         let placed = self.placed(elsewhere)?;
         let graph = placed.as_ref().map_or(&self.file.graph, |placed| &placed.graph);
         let repeat = |job: ActionId| match (self.saved, &placed) {
@@ -191,7 +191,7 @@ impl Session<'_> {
         let directory = placed.as_ref().map_or_else(|| self.base.to_owned(), Placed::directory);
         let places = self.own.places(placed.is_some().then_some(self.base));
         let cache = self.args.run.open_cache(self.cancel);
-        let mut options = run::Options::new(self.spawner, self.cancel, &teller);
+        let mut options = run::Options::new(self.spawner, self.cancel, &reporter);
         let history = self.args.run.cache.as_deref().filter(|_| cache.is_some()).map(link::state::history);
         options.history = history.as_deref();
         self.args.run.apply(&mut options, None);
@@ -205,7 +205,7 @@ impl Session<'_> {
         options.places = Some(&places);
         options.repeat = Some(&repeat);
         let report = self.run_all(graph, &options);
-        teller.conclude(&self.program(), Some(graph), Some(&directory));
+        reporter.conclude(&self.program(), Some(graph), Some(&directory));
         if !report.is_success() && !self.args.run.json {
             telling::tell_failure(&self.program(), &report);
         }
@@ -231,9 +231,9 @@ impl Session<'_> {
         Ok(Some(Placed::new(self.file, elsewhere, self.base, directory, store.as_ref())?))
     }
 
-    fn teller(&self) -> Result<Teller, IoError> {
+    fn reporter(&self) -> Result<Reporter, IoError> {
         let run = &self.args.run;
-        Teller::new(Voice::DISTRIBUTOR, run.style(), run.trace.as_deref(), self.log()?)
+        Reporter::new(Profile::DISTRIBUTOR, run.style(), run.trace.as_deref(), self.log()?)
     }
 
     fn log(&self) -> Result<Option<JsonProgress<std::fs::File>>, IoError> {

@@ -7,12 +7,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use distlto_planner::front::{self, Resolved};
 use distlto_planner::graph::json;
 use distlto_planner::index::{self, Planned};
-use distlto_planner::state::GRAPH;
+use distlto_planner::link_command::{self, Resolved};
 use distlto_planner::plan_files;
 use distlto_planner::runner::ToolError;
+use distlto_planner::state::GRAPH;
 use distlto_planner::state::VARIABLE;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
@@ -64,7 +64,7 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
     if let Some(request) = args.buck2.request(args.index.as_deref()) {
         return buck2_index::run(&request, &command, &runner, cancel);
     }
-    let link = match front::resolve(&command, &runner)? {
+    let link = match link_command::resolve(&command, &runner)? {
         Resolved::Link(link) => link,
         Resolved::Other { linker, words } => {
             return match (linker, index::bitcode_among(&words)) {
@@ -84,12 +84,12 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         backend_args: &args.backend_args,
         store: store.as_ref(),
         runner: &runner,
-        foretell: None,
+        preview: None,
         identity: Some(&|compiler| identity::of(compiler, &link.driver)),
     });
     let planned = match planned {
-        Ok(Planned::Link(planned, unkept)) => {
-            unkept.finish(&planned.plan)?;
+        Ok(Planned::Link(planned, pending)) => {
+            pending.finish(&planned.plan)?;
             planned
         }
         Ok(Planned::Unchanged) => {

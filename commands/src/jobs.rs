@@ -15,9 +15,9 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use distlto_planner::dtlto::{self, JobFile, JobFileError, cost, dropped, identifier, write};
-use distlto_planner::front::{self, FrontError, Resolved};
 use distlto_planner::graph::json;
 use distlto_planner::invocation::{Program, program};
+use distlto_planner::link_command::{self, LinkCommandError, Resolved};
 use distlto_planner::link_line::LinkLineError;
 use distlto_planner::runner::Runner;
 use distlto_planner::words::{Word, lossy, shell_line, word_of};
@@ -79,7 +79,7 @@ pub enum JobsError {
     /// A link command that cannot be resolved.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Front(#[from] FrontError),
+    Front(#[from] LinkCommandError),
     /// A link line that cannot be read.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -182,7 +182,9 @@ fn notes(file: &JobFile) -> Vec<String> {
 
 /// One line for each thing that is left out.
 pub fn check_line(command: &[Word], runner: &dyn Runner) -> Result<String, JobsError> {
-    let Resolved::Link(link) = front::resolve(command, runner)? else { return Err(JobsError::NotALink) };
+    let Resolved::Link(link) = link_command::resolve(command, runner)? else {
+        return Err(JobsError::NotALink);
+    };
     let found = dropped::of_words(&link.words)?;
     let direct = program(&lossy(&command[0]), command.get(1).map(Vec::as_slice)) == Program::Lld;
     let mut text = String::new();

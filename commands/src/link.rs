@@ -26,8 +26,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use distlto_planner::compile_jobs::CompileError;
-use distlto_planner::front::{self, FrontError, LinkCommand, Resolved};
 use distlto_planner::index::{self, IndexError};
+use distlto_planner::link_command::{self, LinkCommand, LinkCommandError, Resolved};
 use distlto_planner::link_line::LinkLineError;
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::response::{self, ResponseError};
@@ -43,7 +43,7 @@ use crate::tool::ToolRunner;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::forkserver::{ForkServer, INSTALL};
 use distlto_executor::local::LocalSpawner;
-use distlto_record::progress::{Plan, Progress, Teller, Voice};
+use distlto_record::progress::{Plan, Profile, Progress, Reporter};
 use distlto_record::report::Counts;
 
 pub use lock::Busy;
@@ -79,7 +79,7 @@ pub enum LinkError {
     Line(#[from] LinkLineError),
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Front(#[from] FrontError),
+    Front(#[from] LinkCommandError),
     #[error(transparent)]
     #[diagnostic(transparent)]
     Index(#[from] IndexError),
@@ -134,7 +134,7 @@ pub enum LinkError {
 pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, LinkError> {
     let spawner = options.run.spawner();
     let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
-    let teller = options.run.teller(Voice::COMMAND)?;
+    let reporter = options.run.reporter(Profile::COMMAND)?;
     let expanded = response::expand(command.to_vec())?;
     let key = state::key(&expanded, options);
     let output = state::guess_output(&expanded);
@@ -145,7 +145,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         && unchanged::is_unchanged(state.directory(), &key)
     {
         unchanged::renew(state.directory())?;
-        nothing_to_do(options, &teller);
+        nothing_to_do(options, &reporter);
         if options.run.verbose && !options.run.json {
             eprintln!("distlto: {}: nothing to do", output.as_deref().unwrap_or_default());
         }
@@ -157,7 +157,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         Some(link) => Resolved::Link(link),
         None => {
             let spawner = options.run.asker(&spawner);
-            front::resolve(command, &ToolRunner { spawner, cancel, directory: None })?
+            link_command::resolve(command, &ToolRunner { spawner, cancel, directory: None })?
         }
     };
     let link = match resolved {
@@ -185,7 +185,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         cancel,
         spawner: &spawner,
         runner: &runner,
-        teller: &teller,
+        reporter: &reporter,
         key: &key,
         is_known: is_known && link.takes_distributor == Some(true),
         after_crash: held.is_after_crash(),
@@ -221,7 +221,7 @@ struct Session<'a> {
     cancel: &'a Cancel,
     spawner: &'a ForkServer<LocalSpawner>,
     runner: &'a ToolRunner<'a>,
-    teller: &'a Teller,
+    reporter: &'a Reporter,
     key: &'a state::Key,
     /// Whether the last link of the same command was one by the linker, with backends.
     is_known: bool,
@@ -296,10 +296,10 @@ pub(crate) fn tool_failure(error: LinkError, cancel: &Cancel) -> Result<u8, Link
 }
 
 /// Readers of events are told of a run without actions; people are not.
-fn nothing_to_do(options: &Options, teller: &Teller) {
+fn nothing_to_do(options: &Options, reporter: &Reporter) {
     if options.run.json {
-        teller.plan(Plan { actions: 0, cost: 0, jobs: 0 });
-        teller.summary(Counts::default(), Duration::ZERO);
+        reporter.plan(Plan { actions: 0, cost: 0, jobs: 0 });
+        reporter.summary(Counts::default(), Duration::ZERO);
     }
 }
 

@@ -237,7 +237,7 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, Error> {
         directory: None,
         expected: plan.expected,
         grace: GRACE,
-        frontends: None,
+        cc1_commands: None,
         places: None,
         digests: &FileDigests::new(Path::new("")),
         cache: None,

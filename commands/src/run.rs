@@ -16,10 +16,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::plan::Input;
 use camino::Utf8PathBuf;
 use clap::Args;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
-use crate::plan::Input;
 use distlto_planner::state::VARIABLE;
 use distlto_prepare::exit;
 use distlto_prepare::write::IoError;
@@ -32,7 +32,7 @@ use distlto_executor::forkserver::ForkServer;
 use distlto_executor::local::LocalSpawner;
 use distlto_executor::run::{self, Hooks, Need};
 use distlto_executor::tokens::jobserver_from_env;
-use distlto_record::progress::{Plan, Progress, Teller, Voice};
+use distlto_record::progress::{Plan, Profile, Progress, Reporter};
 use distlto_record::report::{Counts, Failure, Measured};
 
 pub use error::RunError;
@@ -72,7 +72,7 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     let directory = args.state.clone().unwrap_or_else(|| input.run_state());
     let _held = State::open(&directory)?;
     let spawner = args.run.spawner();
-    let teller = args.run.teller(Voice::COMMAND)?;
+    let reporter = args.run.reporter(Profile::COMMAND)?;
     for _ in 0..ROUNDS {
         let round = Round {
             args,
@@ -81,7 +81,7 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
             input: &input,
             spawner: &spawner,
             cancel,
-            teller: &teller,
+            reporter: &reporter,
             jobserver: jobserver.as_ref(),
         };
         match round.run()? {
@@ -108,7 +108,7 @@ struct Round<'a> {
     input: &'a Input,
     spawner: &'a ForkServer<LocalSpawner>,
     cancel: &'a Cancel,
-    teller: &'a Teller,
+    reporter: &'a Reporter,
     jobserver: Option<&'a jobserver::Client>,
 }
 
@@ -127,7 +127,7 @@ impl Round<'_> {
         make_directories(graph, &wanted)?;
         self.prewarm(&wanted);
         let cache = self.args.run.open_cache(self.cancel);
-        let mut options = run::Options::new(self.spawner, self.cancel, self.teller);
+        let mut options = run::Options::new(self.spawner, self.cancel, self.reporter);
         let history = state::history(self.directory);
         options.history = Some(&history);
         self.args.run.apply(&mut options, None);
@@ -154,7 +154,7 @@ impl Round<'_> {
         match rewritten.into_inner() {
             Some(newer) if report.cancelled.is_none() => Ok(End::Rewritten(Box::new(newer))),
             _ => {
-                self.teller.conclude(self.what(), Some(graph), None);
+                self.reporter.conclude(self.what(), Some(graph), None);
                 Ok(End::Code(report.exit_code()))
             }
         }
@@ -180,8 +180,8 @@ impl Round<'_> {
     /// Readers of events are told of a run without actions; people if they asked.
     fn nothing_to_do(&self) {
         if self.args.run.json {
-            self.teller.plan(Plan { actions: 0, cost: 0, jobs: 0 });
-            self.teller.summary(Counts::default(), Duration::ZERO);
+            self.reporter.plan(Plan { actions: 0, cost: 0, jobs: 0 });
+            self.reporter.summary(Counts::default(), Duration::ZERO);
         } else if self.args.run.verbose {
             eprintln!("distlto: {}: nothing to do", self.input.path());
         }

@@ -21,7 +21,7 @@ use distlto_executor::memory::Limit;
 use distlto_executor::process::Spawner;
 use distlto_executor::run;
 use distlto_executor::schedule::Policy;
-use distlto_record::progress::{Style, Teller, Voice};
+use distlto_record::progress::{Profile, Reporter, Style};
 
 /// How actions are run and what is told of them.
 #[derive(Debug, Clone, Default, Args)]
@@ -159,7 +159,7 @@ impl RunArgs {
     }
 
     /// Tells it, and records it for a trace.
-    pub fn teller(&self, voice: Voice) -> Result<Teller, IoError> {
-        Teller::new(voice, self.style(), self.trace.as_deref(), None)
+    pub fn reporter(&self, profile: Profile) -> Result<Reporter, IoError> {
+        Reporter::new(profile, self.style(), self.trace.as_deref(), None)
     }
 }

@@ -14,7 +14,6 @@ use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::Word;
 use distlto_prepare::exit;
 
-
 /// Name and bytes of the planner's job files, which lld wrote.
 fn files() -> Vec<(String, Vec<u8>)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../planner/tests/data/dtlto");

@@ -21,8 +21,8 @@ use crate::cache::ResultCache;
 use crate::cache::store::{Key, NewOutput, NewResult};
 use crate::cancel::Cancel;
 use crate::capture::Captured;
+use crate::cc1::{Cc1Commands, Names};
 use crate::forkserver::INSTALL;
-use crate::frontend::{Frontends, Names};
 use crate::memory::Killer;
 use crate::process::{self, Command, Finished, Spawner};
 use crate::response_file;
@@ -59,7 +59,7 @@ pub struct Context<'a> {
     /// How long a cancelled command may take to end.
     pub grace: Duration,
     /// What drivers would run, for runs of many backends; `None` to run the drivers.
-    pub frontends: Option<&'a Frontends>,
+    pub cc1_commands: Option<&'a Cc1Commands>,
     /// Where temporaries lie that are not to lie beside their outputs.
     pub places: Option<&'a Places>,
     /// What the jobs' inputs hold. An input that differs after the command from what it was before fails the job.
@@ -378,12 +378,12 @@ fn without_driver(
     staging: &Staging,
     words: &[Word],
 ) -> Option<Vec<Word>> {
-    let (frontends, backend) = (context.frontends?, job.backend?);
+    let (cc1_commands, backend) = (context.cc1_commands?, job.backend?);
     // With split debug information two outputs are named, which differ for each module.
     let [object] = staging.staged() else { return None };
     let object = object.temporary.as_str();
     let names = Names { module: backend.module, shard: backend.shard, object, others: &[] };
-    frontends.command(words, names, |question| context.ask(question))
+    cc1_commands.command(words, names, |question| context.ask(question))
 }
 
 impl Context<'_> {

@@ -23,8 +23,8 @@ use jobserver::Client;
 
 use crate::cache::ResultCache;
 use crate::cancel::Cancel;
+use crate::cc1::{self, Cc1Commands};
 use crate::estimate::Estimates;
-use crate::frontend::{self, Frontends};
 use crate::history::History;
 use crate::job::Context;
 use crate::memory::{Limit, Memory, System};
@@ -78,7 +78,7 @@ pub struct Options<'a> {
     /// Whether recorded module hashes are not compared, see [`Modules::ignoring_hashes`].
     pub ignores_hashes: bool,
     /// What drivers have answered so far, in this directory; nothing when `None`.
-    pub frontends: Option<&'a Frontends>,
+    pub cc1_commands: Option<&'a Cc1Commands>,
     /// Where results are looked for before commands run, and kept.
     pub cache: Option<&'a dyn ResultCache>,
 }
@@ -104,7 +104,7 @@ impl<'a> Options<'a> {
             digests: None,
             provide: None,
             ignores_hashes: false,
-            frontends: None,
+            cc1_commands: None,
             cache: None,
         }
     }
@@ -157,8 +157,8 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     let memory = Memory::new(options.memory, System::real(), start);
     let modules = Modules::new(options.directory).ignoring_hashes(options.ignores_hashes);
     let digests = FileDigests::new(options.directory.unwrap_or(Path::new("")));
-    let own = Frontends::default();
-    let frontends = options.frontends.unwrap_or(&own);
+    let own = Cc1Commands::default();
+    let cc1_commands = options.cc1_commands.unwrap_or(&own);
     let backends = wanted.iter().filter(|&&id| graph.action(id).kind == ActionKind::Opt).count();
     let context = Context {
         spawner: options.spawner,
@@ -167,7 +167,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         directory: options.directory,
         expected: options.expected,
         grace: options.grace,
-        frontends: (backends >= frontend::MANY || options.cache.is_some()).then_some(frontends),
+        cc1_commands: (backends >= cc1::MANY || options.cache.is_some()).then_some(cc1_commands),
         places: options.places,
         digests: options.digests.unwrap_or(&digests),
         cache: options.cache,

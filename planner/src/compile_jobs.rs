@@ -8,7 +8,7 @@ use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::front::LinkCommand;
+use crate::link_command::LinkCommand;
 use crate::runner::{Runner, ToolError, ToolOutput};
 use crate::words::{Word, lossy};
 

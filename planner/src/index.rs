@@ -15,19 +15,19 @@ use crate::backend_flags::{self, FlagError};
 use crate::compile_jobs::{self, CompileError};
 use crate::elf::options::step;
 use crate::exclude_libs;
-use crate::front::{FrontError, LinkCommand, clang_beside, in_search_path};
 use crate::inputs::{self, InputError, Inputs, Places};
+use crate::link_command::{LinkCommand, LinkCommandError, clang_beside, in_search_path};
 use crate::link_line::{Argument, LinkLineError, last_value, options, parse};
 use crate::link_plan::LinkPlan;
 use crate::loaded::LoadedFiles;
 use crate::module::{Module, Summary};
 use crate::options::Step;
+use crate::pending::Pending;
 use crate::planning::Planning;
 use crate::rewrite::thin_words;
 use crate::runner::{Runner, ToolError};
 use crate::scratch::Scratch;
 use crate::thin_link::{ThinLink, ThinLinkError, traced_file};
-use crate::unkept::Unkept;
 use crate::words::{Word, lossy, path_of, word_of};
 
 /// Why a link could not be planned.
@@ -36,7 +36,7 @@ pub enum IndexError {
     /// The command could not be resolved to a link line.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Front(#[from] FrontError),
+    Front(#[from] LinkCommandError),
     /// The link line could not be read.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -94,7 +94,7 @@ pub enum IndexError {
 /// How a link is to be planned.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
-    /// The link, as `front::resolve` found it.
+    /// The link, as `link_command::resolve` found it.
     pub link: &'a LinkCommand,
     /// The state directory.
     pub state: &'a str,
@@ -107,7 +107,7 @@ pub struct Request<'a> {
     /// Runs tools.
     pub runner: &'a dyn Runner,
     /// Is told of one backend before the thin link runs.
-    pub foretell: Option<&'a dyn Fn(Foretold)>,
+    pub preview: Option<&'a dyn Fn(Preview)>,
     /// Says of a compiler what besides its own file decides what it does, a line each.
     pub identity: Option<&'a Identify<'a>>,
 }
@@ -117,7 +117,7 @@ pub type Identify<'a> = dyn Fn(&str) -> Vec<String> + 'a;
 
 /// A backend as the plan will have it, but for what the thin link says.
 #[derive(Debug)]
-pub struct Foretold {
+pub struct Preview {
     /// The command.
     pub command: Vec<String>,
     /// Its module.
@@ -134,7 +134,7 @@ pub struct Foretold {
 #[derive(Debug)]
 pub enum Planned {
     /// A distributed link. Whoever compiles keeps each shard before its backend starts, and then the rest.
-    Link(Box<PlannedLink>, Unkept),
+    Link(Box<PlannedLink>, Pending),
     /// No input is ThinLTO bitcode, or the line asks for output that only the linker itself writes: it is to be
     /// run as it is.
     Unchanged,
@@ -202,8 +202,8 @@ pub fn plan(request: Request<'_>) -> Result<Planned, IndexError> {
     let Prepared { arguments, inputs, compiler, architecture, jobs } = prepared;
     let flags = backend_flags::of_link_line(&arguments, &architecture, request.backend_args)?;
     let mut planning = Planning { request, arguments, inputs, flags, compiler, jobs };
-    if let (Some(foretell), Some(backend)) = (request.foretell, planning.foretold()) {
-        foretell(backend);
+    if let (Some(preview), Some(backend)) = (request.preview, planning.preview()) {
+        preview(backend);
     }
     loop {
         let thin_link = thin_link_of(request.link, &planning.arguments, &planning.inputs);
@@ -214,8 +214,8 @@ pub fn plan(request: Request<'_>) -> Result<Planned, IndexError> {
             Some(id) => name_noted(&mut planning, id)?,
             None => {
                 exclude_libs::check_loaded(&planning.arguments, &planning.inputs, &linked.outcome)?;
-                let (planned, unkept) = planning.finish(linked, &loaded)?;
-                return Ok(Planned::Link(Box::new(planned), unkept.with(scratch)));
+                let (planned, pending) = planning.finish(linked, &loaded)?;
+                return Ok(Planned::Link(Box::new(planned), pending.with(scratch)));
             }
         }
     }

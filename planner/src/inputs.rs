@@ -312,7 +312,7 @@ impl Builder<'_> {
             }
             Looked::Module { module, bitcode } => {
                 let id = match plain {
-                    None if mention == Lazy::Apart => self.aliases.link(&named.path)?,
+                    None if mention == Lazy::Canonical => self.aliases.link(&named.path)?,
                     plain => self.module_id(&named.path, plain, bitcode)?,
                 };
                 Slot::Module { input: ModuleInput { id, module: *module }, lazy }
@@ -360,7 +360,7 @@ impl Builder<'_> {
     /// The index of an archive that is to be unpacked; `path` is its name in the plan.
     fn archive(&mut self, path: String, archive: PathBuf, thin: bool, mention: Lazy) -> usize {
         // `%lazy` is the encoding of no name.
-        let members = if mention == Lazy::Apart { "members/%lazy" } else { "members" };
+        let members = if mention == Lazy::Canonical { "members/%lazy" } else { "members" };
         let directory = format!("{}/{members}/{}", self.places.state, escape_path(path.as_bytes()));
         // A whole archive may be named twice; the linker then says what it thinks of that.
         if let Some(index) = self.requests.iter().position(|request| request.directory == directory) {

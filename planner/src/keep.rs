@@ -13,7 +13,7 @@ use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, remove, write_if_changed};
 
 use crate::first_words;
-use crate::front::in_search_path;
+use crate::link_command::in_search_path;
 use crate::link_plan::LinkPlan;
 use crate::state::LINK_PLAN;
 use crate::thin_link::IndexedModule;

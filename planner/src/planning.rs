@@ -13,16 +13,16 @@ use crate::backend_flags::{BackendFlags, Names};
 use crate::fates::{Fate, Fates};
 use crate::final_line::final_words;
 use crate::first_words::{FirstWords, first_words};
-use crate::index::{Foretold, IndexError, PlannedLink, Request};
+use crate::index::{IndexError, PlannedLink, Preview, Request};
 use crate::inputs::{self, InputError, Inputs, Slot};
 use crate::keep::{self, ModulePlaces};
 use crate::link_line::{Argument, last_value};
 use crate::link_plan::{ArchivePlan, LinkPlan, MemberPlan, ObjectPlan, Step, VERSION};
 use crate::loaded::LoadedFiles;
 use crate::module::{Module, Summary};
+use crate::pending::Pending;
 use crate::shard::Cost;
 use crate::thin_link::{IndexedModule, ThinLinked, traced_file};
-use crate::unkept::Unkept;
 use crate::words::lossy;
 
 /// The program of a thin link's own command.
@@ -44,7 +44,7 @@ impl Planning<'_> {
         self,
         linked: ThinLinked,
         loaded: &LoadedFiles,
-    ) -> Result<(PlannedLink, Unkept), IndexError> {
+    ) -> Result<(PlannedLink, Pending), IndexError> {
         let state = self.request.state;
         let fates = Fates::of(&linked.outcome);
         let merged = self.regular_object(&fates, linked.regular_object.as_deref())?;
@@ -73,7 +73,7 @@ impl Planning<'_> {
             modules,
             link: self.link_step(&linked, &fates, loaded, &first, output),
         };
-        let unkept = Unkept::after_comparison(state, linked.modules)?;
+        let pending = Pending::after_comparison(state, linked.modules)?;
         let planned = PlannedLink {
             plan,
             not_done: self.flags.not_done,
@@ -82,7 +82,7 @@ impl Planning<'_> {
             jobs: self.jobs,
             order_differs: first.order_differs,
         };
-        Ok((planned, unkept))
+        Ok((planned, pending))
     }
 
     /// The object of regular LTO, if the link needs it: some loaded module has no shard, or has code beside its
@@ -117,7 +117,7 @@ impl Planning<'_> {
     }
 
     /// A backend that will be in the plan if the linker loads its module.
-    pub(crate) fn foretold(&self) -> Option<Foretold> {
+    pub(crate) fn preview(&self) -> Option<Preview> {
         let of_thin_lto = || self.inputs.modules().filter(|(_, module)| module.summary == Summary::ThinLto);
         let (id, module) = of_thin_lto().next()?;
         let cost = Some(Cost { own_instructions: 0, imported_instructions: 0 });
@@ -125,7 +125,7 @@ impl Planning<'_> {
         let plan = self.object_plan(&unknown, module);
         let mut command = self.flags.shared_words(&self.compiler);
         command.extend(plan.args);
-        Some(Foretold {
+        Some(Preview {
             command,
             module: plan.id.into_string(),
             shard: plan.shard.into_string(),

@@ -4,7 +4,7 @@
 //! Knows nothing of files or of the modules themselves. Record numbers are those of `LLVMBitCodes.h`;
 //! layouts were compared with `llvm-bcanalyzer` for shards of lld 14, 15, 16, 19 and 22.
 
-mod apart;
+mod canonical;
 mod rename;
 
 use std::borrow::Cow;
@@ -16,7 +16,7 @@ use thiserror::Error;
 use crate::bitcode::{self, BitcodeError, Item, ModuleHash, SubBlock, Walk};
 use crate::module::{hash, number};
 
-pub use apart::{Apart, Entry, apart};
+pub use canonical::{Canonical, Entry, canonical};
 pub use rename::rename;
 
 const REMEDY: &str = "run the thin link again; a shard is written only by a thin link that succeeds";

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use distlto_planner::front::{clang_beside, in_search_path};
+use distlto_planner::link_command::{clang_beside, in_search_path};
 use distlto_planner::words::word_of;
 use miette::Diagnostic;
 use thiserror::Error;

@@ -7,7 +7,7 @@ mod json;
 mod line;
 mod plain;
 pub mod recorded;
-pub mod teller;
+pub mod reporter;
 mod terminal;
 pub mod text;
 mod ticker;
@@ -20,7 +20,7 @@ use distlto_prepare::exit;
 
 pub use json::JsonProgress;
 pub use plain::PlainProgress;
-pub use teller::{Teller, Voice};
+pub use reporter::{Profile, Reporter};
 pub use terminal::TerminalProgress;
 
 use crate::report::summary::Summary;

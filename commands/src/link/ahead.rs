@@ -6,19 +6,19 @@
 use std::path::Path;
 use std::thread::Scope;
 
-use distlto_planner::index::Foretold;
+use distlto_planner::index::Preview;
 
 use super::Session;
-use distlto_executor::frontend::{Frontends, MANY, Names};
+use distlto_executor::cc1::{Cc1Commands, MANY, Names};
 use distlto_executor::job;
 use distlto_executor::process::GRACE;
 
 /// Asks for a link that has no objects yet, and enough modules for the answer to be used.
 pub fn ask<'scope>(
     session: &'scope Session<'_>,
-    frontends: &'scope Frontends,
+    cc1_commands: &'scope Cc1Commands,
     scope: &'scope Scope<'scope, '_>,
-    backend: Foretold,
+    backend: Preview,
 ) {
     if backend.modules < MANY || Path::new(session.directory).join("objects").exists() {
         return;
@@ -28,7 +28,7 @@ pub fn ask<'scope>(
         let words: Vec<_> = backend.command.into_iter().map(String::into_bytes).collect();
         let names =
             Names { module: &backend.module, shard: &backend.shard, object: &backend.object, others: &[] };
-        frontends.command(&words, names, |question| job::ask(question, None, spawner, cancel, GRACE));
+        cc1_commands.command(&words, names, |question| job::ask(question, None, spawner, cancel, GRACE));
     };
     // Without a thread the run asks.
     let _ = std::thread::Builder::new().spawn_scoped(scope, question);

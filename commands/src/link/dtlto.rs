@@ -37,7 +37,7 @@ use rustix::pipe::PipeFlags;
 use super::reads::Reads;
 use super::{LinkError, Session, ahead, file_state, identity};
 use crate::up_to_date::Records;
-use distlto_executor::frontend::Frontends;
+use distlto_executor::cc1::Cc1Commands;
 use distlto_executor::local::LocalSpawner;
 use distlto_executor::process::{Command, Finished, Spawner, signal_name};
 use distlto_executor::response_file;
@@ -219,7 +219,7 @@ impl Link<'_> {
             line.commit(true, ran.modules.iter().any(|module| module.ran))?;
         }
         let graph = leaves::leave(self, &line, &records, &ran, linked.reads, code)?;
-        session.teller.conclude(&line.output.to_string_lossy(), graph.as_ref(), None);
+        session.reporter.conclude(&line.output.to_string_lossy(), graph.as_ref(), None);
         Ok(End::Done(super::End::Code(code)))
     }
 
@@ -244,7 +244,7 @@ impl Link<'_> {
         let inputs = line::inputs(self.arguments);
         line::check_inputs(&inputs)?;
         let started = file_state::settle(line::youngest(&inputs));
-        let (frontends, kept) = (Frontends::default(), Kept::load(session.directory));
+        let (cc1_commands, kept) = (Cc1Commands::default(), Kept::load(session.directory));
         let linker = Linker::new(over);
         thread::scope(|scope| {
             let running = scope.spawn(|| {
@@ -252,9 +252,9 @@ impl Link<'_> {
                 linker.run(&command, spawner, session.cancel)
             });
             if let Some(backend) = bitcode.and_then(|bitcode| self.first_backend(bitcode)) {
-                ahead::ask(session, &frontends, scope, backend);
+                ahead::ask(session, &cc1_commands, scope, backend);
             }
-            let served = self.serve(&linker, hand_over, records, &frontends, &kept);
+            let served = self.serve(&linker, hand_over, records, &cc1_commands, &kept);
             let finished = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let mut linked = Linked::new(served?, finished.map_err(start)?, started);
             linked.unable = linked.unable.or_else(|| linker.messages.defect().map(str::to_owned));
@@ -271,7 +271,7 @@ impl Link<'_> {
         linker: &Linker,
         hand_over: HandOver,
         records: &Records,
-        frontends: &Frontends,
+        cc1_commands: &Cc1Commands,
         kept: &Kept,
     ) -> Result<Served, LinkError> {
         let session = self.session;
@@ -279,10 +279,10 @@ impl Link<'_> {
             Served { reads: leaves::known_reads(self), ran: None, final_link: None, unable: None };
         let identity = self.compilation.identity(&toolchain(session, self.compilation)?);
         let compilation = self.compilation;
-        let backends = Backends { session, compilation, identity, frontends, records, kept };
+        let backends = Backends { session, compilation, identity, cc1_commands, records, kept };
         while let News::Request = linker.news(&hand_over)? {
             let request = hand_over.accept().map_err(IoError::on("read from", "the linker's distributor"))?;
-            session.teller.had_phase("thin link", linker.begun);
+            session.reporter.had_phase("thin link", linker.begun);
             sweep::note(session, &request.job_file)?;
             let jobs = backends.read(&request.job_file)?;
             let defect = || linker.messages.defect().map(str::to_owned);
@@ -295,19 +295,19 @@ impl Link<'_> {
             let ran = served.ran.insert(linker.while_it_waits(|| backends.run(&jobs))?);
             if ran.code == 0 {
                 let start = Instant::now();
-                session.teller.phase(Phase { name: "final link", start, end: None });
+                session.reporter.phase(Phase { name: "final link", start, end: None });
                 served.final_link = Some(start);
             }
             request.answer(ran.code);
         }
         if let Some(start) = served.final_link {
-            session.teller.phase(Phase { name: "final link", start, end: Some(Instant::now()) });
+            session.reporter.phase(Phase { name: "final link", start, end: Some(Instant::now()) });
         }
         Ok(served)
     }
 
     /// A backend as the linker will want it, but for what its thin link says.
-    fn first_backend(&self, bitcode: &Bitcode) -> Option<index::Foretold> {
+    fn first_backend(&self, bitcode: &Bitcode) -> Option<index::Preview> {
         line::first_backend(self.session.directory, self.compilation, bitcode)
     }
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use distlto_planner::digests::Digest;
-use distlto_planner::front::{DriverReads, in_search_path};
+use distlto_planner::link_command::{DriverReads, in_search_path};
 
 use distlto_executor::loaded;
 use distlto_executor::variables::{self, Reader};

@@ -1,14 +1,14 @@
 //! What planning leaves to be kept, kept while backends run: shards in the order in which they will be needed.
 //!
 //! A worker that is about to run a backend whose shard is not there yet keeps it itself, so none reads a shard before
-//! it is whole (`distlto_planner::unkept`). Knows nothing of schedules but that costly actions come first.
+//! it is whole (`distlto_planner::pending`). Knows nothing of schedules but that costly actions come first.
 
 use std::cmp::Reverse;
 
 use camino::Utf8Path;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_planner::link_plan::LinkPlan;
-use distlto_planner::unkept::Unkept;
+use distlto_planner::pending::Pending;
 use distlto_prepare::write::IoError;
 
 use crate::up_to_date::Records;
@@ -17,7 +17,7 @@ use distlto_executor::cancel::Cancel;
 /// The backends of one planned link and what of them is not kept.
 pub struct Keeping<'a> {
     pub graph: &'a ActionGraph,
-    pub unkept: &'a Unkept,
+    pub pending: &'a Pending,
     pub records: &'a Records,
 }
 
@@ -26,7 +26,7 @@ impl Keeping<'_> {
     pub fn out_of_date(&self) -> Result<Vec<ActionId>, IoError> {
         let (first, known): (Vec<_>, Vec<_>) = self
             .of_kinds(&[ActionKind::Opt])
-            .partition(|&id| self.shard(id).is_some_and(|shard| self.unkept.is_first(shard)));
+            .partition(|&id| self.shard(id).is_some_and(|shard| self.pending.is_first(shard)));
         let mut wanted = self.records.out_of_date(self.graph, &known)?;
         wanted.extend(first);
         Ok(wanted)
@@ -36,8 +36,8 @@ impl Keeping<'_> {
     /// recorded as it was before.
     pub fn provide(&self, id: ActionId) -> Result<(), IoError> {
         let Some(shard) = self.shard(id) else { return Ok(()) };
-        if self.unkept.is_first(shard) {
-            self.unkept.keep(shard)?;
+        if self.pending.is_first(shard) {
+            self.pending.keep(shard)?;
             for &input in &self.graph.action(id).inputs {
                 self.records.digests().digest(self.graph.path(input))?;
             }
@@ -53,9 +53,9 @@ impl Keeping<'_> {
             if cancel.is_cancelled() {
                 return Ok(());
             }
-            self.unkept.keep(shard)?;
+            self.pending.keep(shard)?;
         }
-        self.unkept.finish(plan)?;
+        self.pending.finish(plan)?;
         for id in self.of_kinds(&[ActionKind::Prepare, ActionKind::ThinLink]) {
             for id in self.records.out_of_date(self.graph, &[id])? {
                 self.records.finished(self.graph, id)?;

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use distlto_planner::front::{DriverReads, LinkCommand, in_search_path};
+use distlto_planner::link_command::{DriverReads, LinkCommand, in_search_path};
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, write_if_changed};

@@ -10,11 +10,11 @@ use std::time::Instant;
 use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::Word;
 
-use distlto_record::progress::Teller;
+use distlto_record::progress::Reporter;
 
 /// Runs the tools of planning, and tells of the thin link and of what is before and after it.
 pub(super) struct Phases<'a> {
-    teller: &'a Teller,
+    reporter: &'a Reporter,
     runner: &'a dyn Runner,
     begun: Instant,
     /// When the thin link ended.
@@ -23,14 +23,14 @@ pub(super) struct Phases<'a> {
 
 impl<'a> Phases<'a> {
     /// Planning begins.
-    pub(super) fn new(teller: &'a Teller, runner: &'a dyn Runner) -> Self {
-        Self { teller, runner, begun: Instant::now(), linked: Mutex::default() }
+    pub(super) fn new(reporter: &'a Reporter, runner: &'a dyn Runner) -> Self {
+        Self { reporter, runner, begun: Instant::now(), linked: Mutex::default() }
     }
 
     /// Planning has ended.
     pub(super) fn planned(&self) {
         if let Some(linked) = *self.linked.lock().unwrap_or_else(PoisonError::into_inner) {
-            self.teller.had_phase("plan", linked);
+            self.reporter.had_phase("plan", linked);
         }
     }
 }
@@ -41,8 +41,8 @@ impl Runner for Phases<'_> {
         if !command.iter().any(|word| word.windows(option.len()).any(|part| part == option)) {
             return self.runner.run(command);
         }
-        self.teller.had_phase("prepare", self.begun);
-        let result = self.teller.during("thin link", || self.runner.run(command));
+        self.reporter.had_phase("prepare", self.begun);
+        let result = self.reporter.during("thin link", || self.runner.run(command));
         *self.linked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         result
     }
@@ -50,19 +50,19 @@ impl Runner for Phases<'_> {
 
 /// Runs the final link, and tells of it.
 pub(super) struct FinalLink<'a> {
-    teller: &'a Teller,
+    reporter: &'a Reporter,
     runner: &'a dyn Runner,
 }
 
 impl<'a> FinalLink<'a> {
     /// With this runner.
-    pub(super) fn new(teller: &'a Teller, runner: &'a dyn Runner) -> Self {
-        Self { teller, runner }
+    pub(super) fn new(reporter: &'a Reporter, runner: &'a dyn Runner) -> Self {
+        Self { reporter, runner }
     }
 }
 
 impl Runner for FinalLink<'_> {
     fn run(&self, command: &[Word]) -> io::Result<ToolOutput> {
-        self.teller.during("final link", || self.runner.run(command))
+        self.reporter.during("final link", || self.runner.run(command))
     }
 }

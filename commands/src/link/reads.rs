@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use distlto_planner::dependency_file::DependencyFile;
 use distlto_planner::elf::options::may_read;
-use distlto_planner::front::{DriverReads, LinkCommand};
+use distlto_planner::link_command::{DriverReads, LinkCommand};
 use distlto_planner::link_line::Argument;
 use distlto_planner::search::Search;
 use distlto_planner::words::{Word, lossy, path_of};

@@ -10,8 +10,8 @@ use std::path::Path;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_planner::index::{self, Planned, PlannedLink};
 use distlto_planner::link_line::{self, Argument};
+use distlto_planner::pending::Pending;
 use distlto_planner::runner::Runner;
-use distlto_planner::unkept::Unkept;
 use distlto_planner::words::lossy;
 use distlto_prepare::store::Store;
 
@@ -22,7 +22,7 @@ use super::{
     unchanged,
 };
 use crate::up_to_date::{Recording, Records};
-use distlto_executor::frontend::Frontends;
+use distlto_executor::cc1::Cc1Commands;
 use distlto_executor::run;
 use distlto_executor::tokens::jobserver_from_env;
 
@@ -38,18 +38,18 @@ impl Session<'_> {
         let reads = two_step_reads::before(self.directory, self.link, &arguments);
         let started = reads.settle();
         let store = self.options.store.as_deref().map(Store::open).transpose()?;
-        let phases = Phases::new(self.teller, self.runner);
-        let frontends = Frontends::default();
+        let phases = Phases::new(self.reporter, self.runner);
+        let cc1_commands = Cc1Commands::default();
         let planned = std::thread::scope(|scope| {
-            let foretell = |backend| ahead::ask(self, &frontends, scope, backend);
+            let preview = |backend| ahead::ask(self, &cc1_commands, scope, backend);
             let identity = |compiler: &str| identity::of(compiler, &self.link.driver);
             index::plan(index::Request {
-                foretell: Some(&foretell),
+                preview: Some(&preview),
                 identity: Some(&identity),
                 ..self.request(store.as_ref(), &phases)
             })
         })?;
-        let Planned::Link(planned, unkept) = planned else { return Ok(None) };
+        let Planned::Link(planned, pending) = planned else { return Ok(None) };
         for option in &planned.not_done {
             eprintln!("distlto: warning: {option} is ignored: a distributed link writes objects only");
         }
@@ -59,8 +59,8 @@ impl Session<'_> {
             distlto_prepare::write::write_if_changed(path, &distlto_planner::graph::json::to_bytes(&graph))?;
         }
         let records = Records::open(Path::new(self.directory))?;
-        let result = self.compile_and_link(&planned, &unkept, &frontends, &graph, &arguments, &records);
-        self.teller.conclude(planned.plan.output.as_str(), Some(&graph), None);
+        let result = self.compile_and_link(&planned, &pending, &cc1_commands, &graph, &arguments, &records);
+        self.reporter.conclude(planned.plan.output.as_str(), Some(&graph), None);
         let (code, linked) = result?;
         if code == 0 {
             let takes_distributor = self.takes_distributor.get().copied();
@@ -85,7 +85,7 @@ impl Session<'_> {
             backend_args: &self.options.backend_args,
             store,
             runner,
-            foretell: None,
+            preview: None,
             identity: None,
         }
     }
@@ -94,17 +94,17 @@ impl Session<'_> {
     fn compile_and_link(
         &self,
         planned: &PlannedLink,
-        unkept: &Unkept,
-        frontends: &Frontends,
+        pending: &Pending,
+        cc1_commands: &Cc1Commands,
         graph: &ActionGraph,
         arguments: &[Argument],
         records: &Records,
     ) -> Result<(u8, bool), LinkError> {
-        let keeping = Keeping { graph, unkept, records };
+        let keeping = Keeping { graph, pending, records };
         let wanted = keeping.out_of_date()?;
         let result = std::thread::scope(|scope| {
             let kept = scope.spawn(|| keeping.finish(&planned.plan, self.cancel));
-            let result = self.compile(planned, &keeping, frontends, &wanted);
+            let result = self.compile(planned, &keeping, cc1_commands, &wanted);
             let kept = kept.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             result.and_then(|code| kept.map(|()| code).map_err(LinkError::from))
         });
@@ -129,7 +129,7 @@ impl Session<'_> {
             if holds && records.out_of_date(graph, &[id])?.is_empty() {
                 continue;
             }
-            let runner = FinalLink::new(self.teller, self.runner);
+            let runner = FinalLink::new(self.reporter, self.runner);
             let code = final_link::run(planned, self.directory, arguments, &runner, &planned.warnings)?;
             if code != 0 {
                 return Ok((code, false));
@@ -145,11 +145,11 @@ impl Session<'_> {
         &self,
         planned: &PlannedLink,
         keeping: &Keeping<'_>,
-        frontends: &Frontends,
+        cc1_commands: &Cc1Commands,
         wanted: &[ActionId],
     ) -> Result<u8, LinkError> {
         if wanted.is_empty() {
-            nothing_to_do(self.options, self.teller);
+            nothing_to_do(self.options, self.reporter);
             return Ok(0);
         }
         if let Some(compiler) = planned.plan.backend.first().filter(|_| wanted.len() > 1) {
@@ -157,13 +157,13 @@ impl Session<'_> {
         }
         let jobserver = jobserver_from_env();
         let cache = self.options.run.open_cache(self.cancel);
-        let mut run_options = run::Options::new(self.spawner, self.cancel, self.teller);
+        let mut run_options = run::Options::new(self.spawner, self.cancel, self.reporter);
         let history = state::history(self.directory);
         run_options.history = Some(&history);
         self.options.run.apply(&mut run_options, planned.jobs);
         run_options.jobserver = jobserver.as_ref();
         let provide = |id| keeping.provide(id);
-        run_options.frontends = Some(frontends);
+        run_options.cc1_commands = Some(cc1_commands);
         run_options.provide = Some(&provide);
         run_options.digests = Some(keeping.records.digests());
         run_options.cache = cache.as_deref();

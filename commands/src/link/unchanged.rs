@@ -41,7 +41,7 @@ struct Record {
     absent: Vec<PathBuf>,
 }
 
-/// What it wrote. Apart, as it is written anew whenever the outputs' times are.
+/// What it wrote. Canonical, as it is written anew whenever the outputs' times are.
 #[derive(Serialize, Deserialize)]
 struct Written {
     version: u32,

@@ -1,7 +1,7 @@
 //! Why a graph is not run.
 
-use camino::Utf8PathBuf;
 use crate::plan::PlanCommandError;
+use camino::Utf8PathBuf;
 use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::plan::Input;
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_planner::link_plan::LinkPlan;
-use crate::plan::Input;
 use distlto_planner::state::LINK_PLAN;
 use distlto_prepare::regular;
 use distlto_prepare::write::IoError;

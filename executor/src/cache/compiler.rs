@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use camino::Utf8PathBuf;
 use distlto_planner::digests::{Digest, FileDigests};
-use distlto_planner::front::in_search_path;
+use distlto_planner::link_command::in_search_path;
 use distlto_prepare::blobs;
 use distlto_prepare::check::Bad;
 use distlto_prepare::write::IoError;

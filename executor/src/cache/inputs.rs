@@ -56,13 +56,13 @@ impl<'a> Inputs<'a> {
             if Digest::of(&bytes) != digest {
                 return Err(format!("{name} has changed"));
             }
-            inputs.shard = Some(inputs.take_apart(name, digest, &bytes)?);
+            inputs.shard = Some(inputs.canonical_form(name, digest, &bytes)?);
         }
         Ok(inputs)
     }
 
-    fn take_apart(&self, name: &'a str, digest: Digest, bytes: &[u8]) -> Result<Shard<'a>, String> {
-        let Ok(apart) = shard::apart(bytes) else {
+    fn canonical_form(&self, name: &'a str, digest: Digest, bytes: &[u8]) -> Result<Shard<'a>, String> {
+        let Ok(canonical) = shard::canonical(bytes) else {
             // A stub names no modules and has no table.
             return match shard::read(bytes) {
                 Ok(shard) if shard.modules.is_empty() => {
@@ -72,12 +72,12 @@ impl<'a> Inputs<'a> {
             };
         };
         let mut rest = super::framed::Framed::new("distlto shard 1");
-        apart.rest.iter().for_each(|part| rest.add("part", part));
-        rest.add("summaries", &apart.summaries);
+        canonical.rest.iter().for_each(|part| rest.add("part", part));
+        rest.add("summaries", &canonical.summaries);
         let known: std::collections::HashMap<_, _> =
             [self.module].into_iter().chain(self.others.iter().copied()).collect();
-        let mut table = Vec::with_capacity(apart.table.len());
-        for entry in apart.table {
+        let mut table = Vec::with_capacity(canonical.table.len());
+        for entry in canonical.table {
             // What is not declared is not watched while the command runs, and no sandbox would have it.
             let content = std::str::from_utf8(&entry.path).ok().and_then(|path| known.get(path).copied());
             let Some(content) = content else {

@@ -21,7 +21,7 @@ use super::semantic::{self, Parts};
 use super::store::{Cache, Key, Limits, NewResult, Record};
 use super::words::Words;
 use crate::cancel::Cancel;
-use crate::frontend::{Names, Template};
+use crate::cc1::{Names, Template};
 use crate::job::{Context, Job};
 use crate::variables::{self, Reader};
 use crate::verify::Role;
@@ -76,13 +76,13 @@ impl Results {
 
     /// What a job's command does, if that is known.
     fn command(&self, job: &Job<'_>, context: &Context<'_>, directory: &Path) -> Option<Arc<CommandKey>> {
-        let (backend, frontends) = (job.backend?, context.frontends?);
+        let (backend, cc1_commands) = (job.backend?, context.cc1_commands?);
         let mut names = job.outputs.iter().map(|(path, _)| path.as_str());
         let object = names.next()?;
         let others: Vec<_> = names.collect();
         let names = Names { module: backend.module, shard: backend.shard, object, others: &others };
         let words: Vec<Word> = job.words.iter().map(|word| word.as_bytes().to_vec()).collect();
-        let Some(template) = frontends.template(&words, names, |question| context.ask(question)) else {
+        let Some(template) = cc1_commands.template(&words, names, |question| context.ask(question)) else {
             if !context.cancel.is_cancelled() {
                 let program = job.words.first().copied().unwrap_or_default();
                 self.note(format!("results are not kept: what {program} would run is not one clang -cc1"));

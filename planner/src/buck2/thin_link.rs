@@ -14,7 +14,7 @@ use super::full_index::{Reader, is_known_to, scratch, without};
 use super::index_directory::{IndexDirectory, clean};
 use super::places::{Places, linker_words};
 use super::trace::Trace;
-use crate::front::{FrontError, Resolved, resolve};
+use crate::link_command::{LinkCommandError, Resolved, resolve};
 use crate::response;
 use crate::runner::{Runner, ToolError, ToolOutput};
 use crate::words::{Word, lossy, path_of};
@@ -158,11 +158,12 @@ fn ask(command: &[Word], runner: &dyn Runner) -> Result<Option<Linker>, PlanErro
     let (linker, line) = match resolve(command, runner) {
         Ok(Resolved::Link(link)) => (link.linker, link.words),
         Ok(Resolved::Other { linker: Some(linker), words }) => (vec![linker.into_bytes()], words),
-        Ok(Resolved::Other { linker: None, .. }) | Err(FrontError::Tool(ToolError::NoCommands { .. })) => {
+        Ok(Resolved::Other { linker: None, .. })
+        | Err(LinkCommandError::Tool(ToolError::NoCommands { .. })) => {
             return Ok(None);
         }
-        Err(FrontError::Tool(error)) => return Err(error.into()),
-        Err(FrontError::Response(error)) => return Err(error.into()),
+        Err(LinkCommandError::Tool(error)) => return Err(error.into()),
+        Err(LinkCommandError::Response(error)) => return Err(error.into()),
     };
     let has_full_index = is_known_to(&linker, runner)?;
     Ok(Some(Linker { line, has_full_index }))

@@ -2,7 +2,7 @@
 //! over workers.
 //!
 //! Pure: the same graph gives the same text. Costs are the relative ones of the actions; no time is
-//! measured or foretold.
+//! measured or preview.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};

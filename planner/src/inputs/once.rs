@@ -18,7 +18,7 @@ pub enum Lazy {
     /// The file.
     Alone,
     /// The file, which another mention loads as well.
-    Apart,
+    Canonical,
 }
 
 /// Which inputs are given more than once. A file that is loaded in any case makes every later lazy mention of it
@@ -70,7 +70,7 @@ impl Once {
         if loaded.is_some_and(|first| first < at) || !self.lazy.insert(identity) {
             Lazy::Empty
         } else if loaded.is_some() {
-            Lazy::Apart
+            Lazy::Canonical
         } else {
             Lazy::Alone
         }

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use distlto_planner::front::{self, Resolved};
 use distlto_planner::index::{self, IndexError, Planned, Request};
+use distlto_planner::link_command::{self, Resolved};
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::{Word, lossy, path_of, word_of};
@@ -108,7 +108,7 @@ pub fn command_of<W: AsRef<OsStr>>(output: &str, inputs: &[W]) -> Vec<Word> {
 
 /// Plans a link.
 pub fn plan_of(command: &[Word], state: &str, compiler: Option<&str>) -> Result<LinkPlan, IndexError> {
-    let Resolved::Link(link) = front::resolve(command, &Processes)? else {
+    let Resolved::Link(link) = link_command::resolve(command, &Processes)? else {
         panic!("{CLANG} links with ld.lld");
     };
     let planned = index::plan(Request {
@@ -118,12 +118,12 @@ pub fn plan_of(command: &[Word], state: &str, compiler: Option<&str>) -> Result<
         backend_args: &[],
         store: None,
         runner: &Processes,
-        foretell: None,
+        preview: None,
         identity: None,
     })?;
     match planned {
-        Planned::Link(planned, unkept) => {
-            unkept.finish(&planned.plan)?;
+        Planned::Link(planned, pending) => {
+            pending.finish(&planned.plan)?;
             Ok(planned.plan)
         }
         Planned::Unchanged => panic!("the link has ThinLTO inputs"),
@@ -180,7 +180,8 @@ impl Linked {
 
     /// The final link's words without those that the driver adds, with `§` for the state directory.
     pub fn words(&self) -> String {
-        let Ok(Resolved::Link(empty)) = front::resolve(&command_of("prog", &["-lnone"]), &Processes) else {
+        let Ok(Resolved::Link(empty)) = link_command::resolve(&command_of("prog", &["-lnone"]), &Processes)
+        else {
             panic!("{CLANG} links with ld.lld");
         };
         let mut added: Vec<String> =

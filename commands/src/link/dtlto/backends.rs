@@ -33,7 +33,7 @@ use crate::up_to_date::Records;
 use distlto_executor::cache::framed::Framed;
 use distlto_executor::cache::inputs::Inputs;
 use distlto_executor::cache::semantic;
-use distlto_executor::frontend::Frontends;
+use distlto_executor::cc1::Cc1Commands;
 use distlto_executor::memory::Limit;
 use distlto_executor::run::{self, Hooks};
 use distlto_executor::tokens::jobserver_from_env;
@@ -98,7 +98,7 @@ pub struct Backends<'a> {
     pub compilation: &'a Compilation,
     /// Stands for the compiler, with the environment that it reads, and its flags.
     pub identity: Digest,
-    pub frontends: &'a Frontends,
+    pub cc1_commands: &'a Cc1Commands,
     pub records: &'a Records,
     pub kept: &'a Kept,
 }
@@ -249,7 +249,7 @@ impl Backends<'_> {
     ) -> Result<(u8, Vec<Made>), LinkError> {
         let session = self.session;
         if numbers.is_empty() {
-            nothing_to_do(session.options, session.teller);
+            nothing_to_do(session.options, session.reporter);
             return Ok((0, Vec::new()));
         }
         let args = &session.options.run;
@@ -259,7 +259,7 @@ impl Backends<'_> {
         let jobserver = jobserver_from_env();
         let cache = args.open_cache(session.cancel);
         let history = state::history(session.directory);
-        let mut options = run::Options::new(session.spawner, session.cancel, session.teller);
+        let mut options = run::Options::new(session.spawner, session.cancel, session.reporter);
         options.history = Some(&history);
         args.apply(&mut options, self.compilation.jobs);
         if let (Limit::Bytes(bytes), Some(held)) = (options.memory, process.and_then(linker::resident)) {
@@ -267,7 +267,7 @@ impl Backends<'_> {
             options.memory = Limit::Bytes(bytes.saturating_sub(held));
         }
         options.jobserver = jobserver.as_ref();
-        options.frontends = Some(self.frontends);
+        options.cc1_commands = Some(self.cc1_commands);
         options.digests = Some(self.records.digests());
         options.cache = cache.as_deref();
         let labels = leaves::labels(modules);

@@ -14,7 +14,7 @@ use distlto_planner::alias::needs_alias;
 use distlto_planner::backend_flags::Names;
 use distlto_planner::dependency_file::DependencyFile;
 use distlto_planner::elf::options::{endings, of};
-use distlto_planner::index::{Foretold, IndexError};
+use distlto_planner::index::{IndexError, Preview};
 use distlto_planner::inputs::{Bitcode, InputError};
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::link_line::{Argument, LinkOption, last_value, options};
@@ -214,7 +214,7 @@ pub fn youngest(inputs: &[(PathBuf, Metadata)]) -> Option<SystemTime> {
 }
 
 /// A backend as the linker will want it, but for what its thin link says.
-pub fn first_backend(state: &str, compilation: &Compilation, bitcode: &Bitcode) -> Option<Foretold> {
+pub fn first_backend(state: &str, compilation: &Compilation, bitcode: &Bitcode) -> Option<Preview> {
     let of_thin_lto = || bitcode.objects.iter().filter(|(_, module)| module.summary == Summary::ThinLto);
     let (path, module) = of_thin_lto().next()?;
     let path = path.to_str()?;
@@ -230,5 +230,5 @@ pub fn first_backend(state: &str, compilation: &Compilation, bitcode: &Bitcode) 
     command.extend(names.args(&module.triple));
     // An archive is taken to hold many.
     let modules = if bitcode.archives > 0 { usize::MAX } else { of_thin_lto().count() };
-    Some(Foretold { command, module: path.to_owned(), shard: places.shard, object: places.object, modules })
+    Some(Preview { command, module: path.to_owned(), shard: places.shard, object: places.object, modules })
 }

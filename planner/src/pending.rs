@@ -19,14 +19,14 @@ use crate::thin_link::IndexedModule;
 /// What planning has left to be kept.
 #[derive(Debug)]
 #[must_use = "the link is not planned before all is kept"]
-pub struct Unkept {
+pub struct Pending {
     state: String,
     /// By the shard's place; `None` once it is there.
     waiting: HashMap<String, Mutex<Option<IndexedModule>>>,
     scratch: Mutex<Option<Scratch>>,
 }
 
-impl Unkept {
+impl Pending {
     /// Keeps at once the modules that have an object, so that their shards can be compared with what those were
     /// compiled from. The others wait.
     pub(crate) fn after_comparison(state: &str, modules: Vec<IndexedModule>) -> Result<Self, IoError> {

@@ -59,7 +59,7 @@ pub struct DriverReads {
 
 /// Why a wrapped command could not be resolved.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-pub enum FrontError {
+pub enum LinkCommandError {
     /// A response file.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -82,7 +82,7 @@ impl LinkCommand {
 }
 
 /// Finds out what a command is. `command` is not empty.
-pub fn resolve(command: &[Word], runner: &dyn Runner) -> Result<Resolved, FrontError> {
+pub fn resolve(command: &[Word], runner: &dyn Runner) -> Result<Resolved, LinkCommandError> {
     let name = lossy(&command[0]);
     match program(&name, command.get(1).map(Vec::as_slice)) {
         Program::Lld => {
@@ -105,7 +105,7 @@ pub fn resolve(command: &[Word], runner: &dyn Runner) -> Result<Resolved, FrontE
     }
 }
 
-fn ask_driver(command: &[Word], kind: Program, runner: &dyn Runner) -> Result<Resolved, FrontError> {
+fn ask_driver(command: &[Word], kind: Program, runner: &dyn Runner) -> Result<Resolved, LinkCommandError> {
     let program = lossy(&command[0]);
     let not_a_link = || Resolved::Other { linker: None, words: Vec::new() };
     let mut question = command.to_vec();

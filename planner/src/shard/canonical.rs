@@ -2,7 +2,7 @@
 //!
 //! LLVM numbers values, and orders the summaries of one module, by hash tables that module paths are keys of. A backend
 //! knows values by their GUIDs: it puts summaries into a map of them, and keeps an order only among those of one GUID.
-//! So [`Apart::summaries`] has GUIDs in place of numbers and is sorted by them, where every record is one whose layout is
+//! So [`Canonical::summaries`] has GUIDs in place of numbers and is sorted by them, where every record is one whose layout is
 //! known; else it is the bytes as they are. Layouts: `writeCombinedGlobalValueSummary` in `BitcodeWriter.cpp`, LLVM 14 to 22.
 
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ const REFERENCE_COUNT: usize = 6;
 
 /// A shard in parts. Two shards with equal parts but for paths give equal objects from equal modules.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Apart<'a> {
+pub struct Canonical<'a> {
     /// The bytes before, between and after the table and the summaries, without the lengths that the paths decide.
     pub rest: [&'a [u8]; 4],
     /// The table of paths, in its order, which is that in which a backend imports.
@@ -47,13 +47,13 @@ pub struct Entry {
     pub hash: Option<ModuleHash>,
 }
 
-/// Takes a shard apart. Fails on a table of paths with records that are not known, and without summaries; a shard that
+/// The canonical form of a shard. Fails on a table of paths with records that are not known, and without summaries; a shard that
 /// [`read`](super::read) refuses need not be refused here.
-pub fn apart(bytes: &[u8]) -> Result<Apart<'_>, BitcodeError> {
-    take_apart(bytes).map_err(|error| BitcodeError { remedy: REMEDY, ..error })
+pub fn canonical(bytes: &[u8]) -> Result<Canonical<'_>, BitcodeError> {
+    canonical_form(bytes).map_err(|error| BitcodeError { remedy: REMEDY, ..error })
 }
 
-fn take_apart(bytes: &[u8]) -> Result<Apart<'_>, BitcodeError> {
+fn canonical_form(bytes: &[u8]) -> Result<Canonical<'_>, BitcodeError> {
     let (mut walk, index, table) = find_table(bytes)?;
     let entries = entries(table, walk.clone())?;
     let mut inside = index.open(&walk);
@@ -74,7 +74,7 @@ fn take_apart(bytes: &[u8]) -> Result<Apart<'_>, BitcodeError> {
         Some(canonical) => canonical,
         None => [b"bytes", &bytes[place]].concat(),
     };
-    Ok(Apart { rest, table: entries, summaries })
+    Ok(Canonical { rest, table: entries, summaries })
 }
 
 fn entries(table: SubBlock<'_>, mut walk: Walk) -> Result<Vec<Entry>, BitcodeError> {
@@ -109,12 +109,12 @@ fn summaries_of(block: SubBlock<'_>, mut walk: Walk, limit: usize) -> Result<Opt
         match block.next(&mut walk)? {
             Item::Record(code) => records.push((code, block.numbers(limit)?)),
             Item::Block(_) => return Ok(None),
-            Item::End => return Ok(canonical(records)),
+            Item::End => return Ok(canonical_records(records)),
         }
     }
 }
 
-fn canonical(records: Vec<Record>) -> Option<Vec<u8>> {
+fn canonical_records(records: Vec<Record>) -> Option<Vec<u8>> {
     let version = records.iter().find(|(code, _)| *code == SUMMARY_VERSION)?.1.first()?;
     if !bitcode::SUMMARY_VERSIONS.contains(version) {
         return None;

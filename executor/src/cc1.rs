@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use distlto_planner::driver;
-use distlto_planner::front::in_search_path;
+use distlto_planner::link_command::in_search_path;
 use distlto_planner::words::{Word, path_of};
 
 /// From this many compilations on, asking is worth its time.
@@ -85,11 +85,11 @@ enum Unfit {
 
 /// What drivers answered so far: for each shape of a command and number of other outputs, the `-cc1` command of that shape, if there is one.
 #[derive(Debug, Default)]
-pub struct Frontends {
+pub struct Cc1Commands {
     known: Mutex<HashMap<(Shape, usize), Known>>,
 }
 
-impl Frontends {
+impl Cc1Commands {
     /// The `-cc1` command to run in place of a driver's command. See [`Self::template`].
     pub fn command(
         &self,
@@ -257,11 +257,11 @@ mod tests {
 
     #[test]
     fn a_driver_is_asked_once_for_each_set_of_flags() {
-        let frontends = Frontends::default();
+        let cc1_commands = Cc1Commands::default();
         let asked = Cell::new(0);
         let ask = |module: &str, object: &str, flag: &str| {
             let line = format!("{} -c {flag} -x ir {module} -fthinlto-index=s.bc -o {object}", own());
-            frontends.command(&words(&line), names(module, object), |question| {
+            cc1_commands.command(&words(&line), names(module, object), |question| {
                 asked.set(asked.get() + 1);
                 assert_eq!(question.last().map(Vec::as_slice), Some(&b"-###"[..]));
                 let base = module.rsplit('/').next().expect("a name");
@@ -288,7 +288,7 @@ mod tests {
         let line = format!("{} -c -x ir one.o -fthinlto-index=s.bc -o 1.native", own());
         let refused = |text: Vec<u8>| {
             let command =
-                Frontends::default().command(&words(&line), names("one.o", "1.native"), |_| Some(text));
+                Cc1Commands::default().command(&words(&line), names("one.o", "1.native"), |_| Some(text));
             assert_eq!(command, None);
         };
         let rest = "\"-fthinlto-index=s.bc\" \"-o\" \"1.native\" \"one.o\"";
@@ -332,11 +332,11 @@ mod tests {
 
     #[test]
     fn a_name_that_is_in_the_answer_by_chance_decides_for_its_module_alone() {
-        let frontends = Frontends::default();
+        let cc1_commands = Cc1Commands::default();
         let asked = Cell::new(0);
         let ask = |module: &str, option: &str| {
             let line = format!("{} -c {option} -x ir {module} -fthinlto-index=s.bc -o x.native", own());
-            let known = frontends.template(&words(&line), names(module, "x.native"), |_| {
+            let known = cc1_commands.template(&words(&line), names(module, "x.native"), |_| {
                 asked.set(asked.get() + 1);
                 let stem = module.trim_end_matches(".o");
                 let coverage = if option == "--coverage" { stem } else { "all" };
@@ -363,8 +363,8 @@ mod tests {
             "\"-cc1\" \"-main-file-name\" \"one.o\" \"-fthinlto-index=s.bc\" \"-split\" \"1.dwo\" \"-o\" \"1.native\" \"one.o\"",
         );
         let names = Names { others: &["1.dwo"], ..names("one.o", "1.native") };
-        let frontends = Frontends::default();
-        let template = frontends.template(&line, names, |_| Some(text)).expect("one command");
+        let cc1_commands = Cc1Commands::default();
+        let template = cc1_commands.template(&line, names, |_| Some(text)).expect("one command");
         assert_eq!(
             template.compiler,
             std::env::current_exe().and_then(|own| own.canonicalize()).expect("a program")
@@ -373,6 +373,6 @@ mod tests {
         expected.extend([Part::ModuleBaseName, Part::Shard, Part::Word(b"-split".to_vec()), Part::Other(0)]);
         expected.extend([Part::Word(b"-o".to_vec()), Part::Object, Part::Module]);
         assert_eq!(template.arguments, expected);
-        assert_eq!(frontends.command(&line, names, |_| None), None);
+        assert_eq!(cc1_commands.command(&line, names, |_| None), None);
     }
 }

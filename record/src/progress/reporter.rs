@@ -26,7 +26,7 @@ const PERIOD: Duration = Duration::from_secs(10);
 
 /// Who tells, and how much.
 #[derive(Debug, Clone, Copy)]
-pub struct Voice {
+pub struct Profile {
     /// The program's name, with which its lines begin.
     pub program: &'static str,
     /// Whether a person started it, rather than a linker.
@@ -35,7 +35,7 @@ pub struct Voice {
     pub worth_a_line: Duration,
 }
 
-impl Voice {
+impl Profile {
     /// A command of its own: `distlto link`, `distlto run`.
     pub const COMMAND: Self = Self { program: "distlto", is_command: true, worth_a_line: PERIOD };
     /// A distributor inside of a link, whose own output is around it. Tests of a configure script link small programs,
@@ -45,8 +45,8 @@ impl Voice {
 }
 
 /// Tells what happens.
-pub struct Teller {
-    voice: Voice,
+pub struct Reporter {
+    profile: Profile,
     style: Style,
     recorded: Shared,
     inner: Mutex<Box<dyn Progress + Send>>,
@@ -58,10 +58,10 @@ pub struct Teller {
     ticker: Option<Ticker>,
 }
 
-impl Teller {
+impl Reporter {
     /// From here on. A trace is written to a file in a directory that is there.
     pub fn new(
-        voice: Voice,
+        profile: Profile,
         style: Style,
         trace: Option<&Path>,
         log: Option<JsonProgress<File>>,
@@ -78,9 +78,9 @@ impl Teller {
             _ => Box::new(PlainProgress::new(io::stderr(), style.verbose && !style.quiet)),
         };
         let ticker =
-            (logs && !draws()).then(|| Ticker::new(recorded.clone(), voice.program, PERIOD, io::stderr()));
+            (logs && !draws()).then(|| Ticker::new(recorded.clone(), profile.program, PERIOD, io::stderr()));
         Ok(Self {
-            voice,
+            profile,
             style,
             recorded,
             inner: Mutex::new(inner),
@@ -139,7 +139,7 @@ impl Teller {
             && let Err(error) = write_atomically(path, &trace::to_bytes(&recorded, now))
         {
             // The link is done or has failed for a reason of its own.
-            say(&format!("{}: warning: no trace was written: {error}", self.voice.program));
+            say(&format!("{}: warning: no trace was written: {error}", self.profile.program));
         }
     }
 
@@ -150,9 +150,9 @@ impl Teller {
             return;
         }
         let failed = counts.unfinished() > 0;
-        let seen = io::stderr().is_terminal() || summary.makespan >= self.voice.worth_a_line;
+        let seen = io::stderr().is_terminal() || summary.makespan >= self.profile.worth_a_line;
         if self.style.verbose || seen && !failed {
-            say(&format!("{}: {}", self.voice.program, summary.sentence(what)));
+            say(&format!("{}: {}", self.profile.program, summary.sentence(what)));
         }
         if self.style.verbose && !failed {
             summary.lines().iter().for_each(|line| say(line));
@@ -182,13 +182,13 @@ fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-impl Drop for Teller {
+impl Drop for Reporter {
     fn drop(&mut self) {
         self.conclude("", None, None);
     }
 }
 
-impl Progress for Teller {
+impl Progress for Reporter {
     fn plan(&self, plan: Plan) {
         lock(&self.recorded).plan(plan, Instant::now());
         self.each(|one| one.plan(plan));
@@ -220,7 +220,7 @@ impl Progress for Teller {
         *all = Some(all.unwrap_or_default() + counts);
         let failed = counts.unfinished() > 0;
         // A distributor has a line of its own for a failure, and the conclusion tells of a success.
-        let told = if failed && self.voice.is_command {
+        let told = if failed && self.profile.is_command {
             counts
         } else {
             Counts { done: counts.done, ..Counts::default() }
