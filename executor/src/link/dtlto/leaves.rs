@@ -52,7 +52,9 @@ pub fn leave(
     let plan = plan(link, line, ran, &read);
     let graph = plan.to_graph()?;
     keep::plan(session.directory, &plan)?;
-    record(&graph, records)?;
+    // For whoever asks what would run.
+    let steps: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
+    records.record(&graph, &steps)?;
     sweep_objects(session.directory, &objects)?;
     line_cache::save(session.directory, session.key, session.link, Some(true))?;
     let (reads, outputs) = reads(before, link, line)?;
@@ -201,15 +203,6 @@ fn object_plan(
 fn archives(read: &BTreeSet<Utf8PathBuf>) -> BTreeMap<String, Utf8PathBuf> {
     let named = |path: &Utf8PathBuf| Some((path.file_name()?.to_owned(), path.clone()));
     read.iter().rev().filter_map(named).collect()
-}
-
-/// Records what each step has read and written, for whoever asks what would run.
-fn record(graph: &ActionGraph, records: &Records) -> Result<(), IoError> {
-    let all: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
-    for id in records.out_of_date(graph, &all)? {
-        records.finished(graph, id)?;
-    }
-    Ok(())
 }
 
 /// Removes what no module of this link has left in the directory of objects.
