@@ -20,6 +20,7 @@ use distlto_planner::shard;
 use distlto_planner::thin_link::IndexedModule;
 use distlto_planner::words::{lossy, path_of};
 use distlto_prepare::write::{IoError, remove};
+use rayon::prelude::*;
 
 use super::Link;
 use super::backends::{Module, Ran};
@@ -40,7 +41,7 @@ pub fn leave(
     code: u8,
 ) -> Result<Option<ActionGraph>, LinkError> {
     let session = link.session;
-    forget_temporaries(records, ran);
+    settle_digests(records, ran);
     sweep::after(session)?;
     if code != 0 {
         records.save()?;
@@ -92,12 +93,17 @@ fn imports(module: &Module, labels: &HashMap<&str, &str>) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// Names with the linker's process number are of no use to the next link.
-fn forget_temporaries(records: &Records, ran: &Ran) {
+/// Names with the linker's process number are of no use to the next link. The objects were linked into the linker's places,
+/// which are gone.
+fn settle_digests(records: &Records, ran: &Ran) {
     let made = ran.modules.iter().filter(|module| module.name.is_temporary);
     let modules = made.map(|module| Utf8Path::new(&module.path));
     let shards = ran.modules.iter().map(|module| module.shard.as_path());
     modules.chain(shards).for_each(|path| records.digests().forget(path));
+    let objects = ran.modules.par_iter().with_min_len(64).filter_map(|module| module.object.as_ref());
+    objects
+        .filter_map(|object| Utf8Path::from_path(object.path()))
+        .for_each(|path| records.digests().relinked(path));
 }
 
 /// Every file that the linker says it has read, sorted.
