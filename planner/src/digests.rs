@@ -199,6 +199,25 @@ impl FileDigests {
         Ok(entry.digest)
     }
 
+    /// What a file holds, read once, with its digest; an error where that is not what this run has found in it before.
+    pub fn read(&self, path: &Utf8Path) -> Result<(Vec<u8>, Digest), IoError> {
+        let slot = self.slot(path);
+        let mut slot = lock(&slot);
+        let full = self.root.join(path);
+        let mut bytes = Vec::new();
+        let (found, look) =
+            hash(&full, |piece| bytes.extend_from_slice(piece)).map_err(IoError::on("read", &full))?;
+        match slot.entry.filter(|_| slot.settled) {
+            Some(entry) if entry.digest == found.digest => {}
+            Some(_) => return Err(IoError::on("read", &full)(io::Error::other("it has changed"))),
+            None => {
+                let look = Some(slot.look.unwrap_or(look));
+                *slot = Slot { look, entry: Some(found), settled: true, saved: false };
+            }
+        }
+        Ok((bytes, found.digest))
+    }
+
     /// Looks at a file's status, if this run has not yet, for [`is_unchanged`](Self::is_unchanged).
     pub fn watch(&self, path: &Utf8Path) -> Result<(), IoError> {
         let slot = self.slot(path);
@@ -227,7 +246,7 @@ impl FileDigests {
             return Ok(false);
         }
         let Some(entry) = slot.entry.filter(|_| slot.settled && !look.rested) else { return Ok(true) };
-        let (found, look) = hash(&full).map_err(IoError::on("read", &full))?;
+        let (found, look) = hash(&full, |_| ()).map_err(IoError::on("read", &full))?;
         if found.digest != entry.digest {
             return Ok(false);
         }
@@ -283,7 +302,7 @@ impl FileDigests {
                 return Ok((known, Look { status: known.status, rested: true }));
             }
         }
-        hash(&full).map_err(IoError::on("read", &full))
+        hash(&full, |_| ()).map_err(IoError::on("read", &full))
     }
 
     fn shard(&self, path: &Utf8Path) -> &Mutex<Slots> {
@@ -296,7 +315,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn hash(path: &Path) -> io::Result<(Entry, Look)> {
+/// A file's digest; `take` gets its content in pieces.
+fn hash(path: &Path, mut take: impl FnMut(&[u8])) -> io::Result<(Entry, Look)> {
     // Opening a pipe could wait for ever, so the kind is looked at first.
     let metadata = std::fs::metadata(path)?;
     if metadata.is_dir() {
@@ -315,7 +335,10 @@ fn hash(path: &Path) -> io::Result<(Entry, Look)> {
     loop {
         match file.read(&mut buffer) {
             Ok(0) => break,
-            Ok(count) => hasher.update(&buffer[..count]),
+            Ok(count) => {
+                hasher.update(&buffer[..count]);
+                take(&buffer[..count]);
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

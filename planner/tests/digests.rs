@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use camino::Utf8Path;
-use distlto_planner::digests::FileDigests;
+use distlto_planner::digests::{Digest, FileDigests};
 
 /// A file that came to rest long before the run looks at it.
 fn write_resting(path: &Path, content: &str) {
@@ -121,4 +121,17 @@ fn links_that_came_and_went_leave_a_digest_in_force() {
         .and_then(|()| fs::remove_file(&link))
         .expect("linked")));
     assert!(!holds_after(&|| fs::write(&file, "two").expect("written")));
+}
+
+#[test]
+fn what_is_read_is_what_the_digest_is_of() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let file = dir.path().join("file");
+    fs::write(&file, "one").expect("written");
+    let digests = FileDigests::new(dir.path());
+    let (bytes, digest) = digests.read("file".into()).expect("read");
+    assert_eq!((bytes.as_slice(), digest), (&b"one"[..], Digest::of(b"one")));
+    assert_eq!(digests.digest("file".into()).expect("known"), digest);
+    fs::write(&file, "two").expect("written");
+    digests.read("file".into()).expect_err("another content");
 }
