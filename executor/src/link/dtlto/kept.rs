@@ -46,7 +46,7 @@ pub struct Kept {
 impl Kept {
     /// Reads the record. A damaged line costs one compilation.
     pub fn load(state: &str) -> Self {
-        let place = Path::new(state).join(NAME);
+        let place = place(state);
         let text = regular::read(&place).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines = text.strip_prefix(HEADER).unwrap_or_default().lines();
@@ -79,13 +79,17 @@ impl Kept {
         }
         Ok(Appender { file, place: self.place.clone() })
     }
+}
 
-    /// Keeps the record of these objects alone, those of the link that has ended well.
-    pub fn settle(&self, objects: &[Object]) -> Result<(), IoError> {
-        let lines: Vec<String> = objects.par_iter().with_min_len(64).map(line).collect();
-        let text = HEADER.to_owned() + &lines.concat();
-        write_if_changed(&self.place, text.as_bytes()).map(drop)
-    }
+/// Keeps the record of these objects alone, those of the link that has ended well.
+pub fn settle(state: &str, objects: &[Object]) -> Result<(), IoError> {
+    let lines: Vec<String> = objects.par_iter().with_min_len(64).map(line).collect();
+    let text = HEADER.to_owned() + &lines.concat();
+    write_if_changed(&place(state), text.as_bytes()).map(drop)
+}
+
+fn place(state: &str) -> PathBuf {
+    Path::new(state).join(NAME)
 }
 
 /// Adds to the record.
@@ -159,7 +163,7 @@ mod tests {
         appender.file.write_all(b"{\"key\":\"").expect("written");
         assert_eq!(Kept::load(state).find(&key.hex(), &digests), Some(&object));
         assert_eq!(Kept::load(state).find(&Digest::of(b"other").hex(), &digests), None);
-        Kept::load(state).settle(std::slice::from_ref(&object)).expect("written");
+        settle(state, std::slice::from_ref(&object)).expect("written");
         assert_eq!(Kept::load(state).known.len(), 1);
         std::fs::write(&path, "another").expect("written");
         assert_eq!(Kept::load(state).find(&key.hex(), &FileDigests::new(Path::new(""))), None);

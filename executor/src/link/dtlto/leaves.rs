@@ -24,7 +24,7 @@ use rayon::prelude::*;
 
 use super::Link;
 use super::backends::{Module, Ran};
-use super::kept::{Kept, Object};
+use super::kept::{self, Object};
 use super::line::Line;
 use super::sweep;
 use crate::link::reads::{Outputs, Reads};
@@ -48,7 +48,7 @@ pub fn leave(
         return Ok(None);
     }
     let objects: Vec<Object> = ran.modules.iter().filter_map(|module| module.object.clone()).collect();
-    Kept::load(session.directory).settle(&objects)?;
+    kept::settle(session.directory, &objects)?;
     let read = read_files(line)?;
     let plan = plan(link, line, ran, &read);
     let graph = plan.to_graph()?;
@@ -220,8 +220,9 @@ fn sweep_objects(directory: &str, objects: &[Object]) -> Result<(), IoError> {
 fn sweep_below(directory: &Path, kept: &HashSet<PathBuf>) -> Result<(), IoError> {
     let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
     for entry in entries {
-        let path = entry.map_err(IoError::on("read", directory))?.path();
-        if path.is_dir() {
+        let entry = entry.map_err(IoError::on("read", directory))?;
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             sweep_below(&path, kept)?;
         } else if !kept.contains(&path) {
             remove(&path)?;
