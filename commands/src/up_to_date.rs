@@ -66,6 +66,13 @@ impl Records {
         freshness::finished(graph, action, &self.log, &self.digests)
     }
 
+    /// Records those of the actions whose record does not hold. All have run, and nothing has written their outputs since the
+    /// digests of those were first asked for.
+    pub fn record(&self, graph: &ActionGraph, actions: &[ActionId]) -> Result<(), IoError> {
+        let stale = self.out_of_date(graph, actions)?;
+        stale.into_iter().try_for_each(|id| freshness::record(graph, id, &self.log, &self.digests))
+    }
+
     /// Saves the digests for the next run.
     pub fn save(&self) -> Result<(), IoError> {
         self.digests.save(&self.digests_path)

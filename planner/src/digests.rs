@@ -199,6 +199,25 @@ impl FileDigests {
         Ok(entry.digest)
     }
 
+    /// What a file holds, read once, with its digest; an error where that is not what this run has found in it before.
+    pub fn read(&self, path: &Utf8Path) -> Result<(Vec<u8>, Digest), IoError> {
+        let slot = self.slot(path);
+        let mut slot = lock(&slot);
+        let full = self.root.join(path);
+        let mut bytes = Vec::new();
+        let (found, look) =
+            hash(&full, |piece| bytes.extend_from_slice(piece)).map_err(IoError::on("read", &full))?;
+        match slot.entry.filter(|_| slot.settled) {
+            Some(entry) if entry.digest == found.digest => {}
+            Some(_) => return Err(IoError::on("read", &full)(io::Error::other("it has changed"))),
+            None => {
+                let look = Some(slot.look.unwrap_or(look));
+                *slot = Slot { look, entry: Some(found), settled: true, saved: false };
+            }
+        }
+        Ok((bytes, found.digest))
+    }
+
     /// Looks at a file's status, if this run has not yet, for [`is_unchanged`](Self::is_unchanged).
     pub fn watch(&self, path: &Utf8Path) -> Result<(), IoError> {
         let slot = self.slot(path);
@@ -227,7 +246,7 @@ impl FileDigests {
             return Ok(false);
         }
         let Some(entry) = slot.entry.filter(|_| slot.settled && !look.rested) else { return Ok(true) };
-        let (found, look) = hash(&full).map_err(IoError::on("read", &full))?;
+        let (found, look) = hash(&full, |_| ()).map_err(IoError::on("read", &full))?;
         if found.digest != entry.digest {
             return Ok(false);
         }
@@ -243,6 +262,26 @@ impl FileDigests {
     /// Forgets one file's digest, because the caller has let something write the file.
     pub fn forget(&self, path: &Utf8Path) {
         lock(self.shard(path)).remove(path);
+    }
+
+    /// Keeps the digest of a file to which this run has made links that are gone, and which nobody writes: its time of change
+    /// is of today, while a write would show in its time of modification.
+    pub fn relinked(&self, path: &Utf8Path) {
+        let slot = self.slot(path);
+        let mut slot = lock(&slot);
+        let Some(entry @ Entry { status: Some(known), .. }) = slot.entry.filter(|_| slot.settled) else {
+            return;
+        };
+        let found = std::fs::metadata(self.root.join(path)).ok().and_then(|found| Status::of(&found));
+        let rests = known.modified.checked_add(REST).is_some_and(|rest| rest <= now());
+        if let Some(found) = found
+            && rests
+            && found != known
+            && (Status { changed: known.changed, ..found }) == known
+        {
+            slot.entry = Some(Entry { status: Some(found), ..entry });
+            slot.saved = false;
+        }
     }
 
     fn slot(&self, path: &Utf8Path) -> Arc<Mutex<Slot>> {
@@ -263,7 +302,7 @@ impl FileDigests {
                 return Ok((known, Look { status: known.status, rested: true }));
             }
         }
-        hash(&full).map_err(IoError::on("read", &full))
+        hash(&full, |_| ()).map_err(IoError::on("read", &full))
     }
 
     fn shard(&self, path: &Utf8Path) -> &Mutex<Slots> {
@@ -276,7 +315,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn hash(path: &Path) -> io::Result<(Entry, Look)> {
+/// A file's digest; `take` gets its content in pieces.
+fn hash(path: &Path, mut take: impl FnMut(&[u8])) -> io::Result<(Entry, Look)> {
     // Opening a pipe could wait for ever, so the kind is looked at first.
     let metadata = std::fs::metadata(path)?;
     if metadata.is_dir() {
@@ -295,7 +335,10 @@ fn hash(path: &Path) -> io::Result<(Entry, Look)> {
     loop {
         match file.read(&mut buffer) {
             Ok(0) => break,
-            Ok(count) => hasher.update(&buffer[..count]),
+            Ok(count) => {
+                hasher.update(&buffer[..count]);
+                take(&buffer[..count]);
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

@@ -169,10 +169,20 @@ pub fn finished(
     log: &ActionLog,
     digests: &FileDigests,
 ) -> Result<(), IoError> {
-    let action = graph.action(id);
-    for &output in &action.outputs {
+    for &output in &graph.action(id).outputs {
         digests.forget(graph.path(output));
     }
+    record(graph, id, log, digests)
+}
+
+/// The same for an action that ran before the digests of what it wrote were asked for.
+pub fn record(
+    graph: &ActionGraph,
+    id: ActionId,
+    log: &ActionLog,
+    digests: &FileDigests,
+) -> Result<(), IoError> {
+    let action = graph.action(id);
     let hasher = action.prefix.map(|prefix| prefix_hasher(graph.prefix_words(prefix))).unwrap_or_default();
     let files = |ids: &[FileId]| -> Result<Vec<_>, IoError> {
         ids.iter().map(|&id| Ok((graph.path(id).to_owned(), digests.digest(graph.path(id))?))).collect()

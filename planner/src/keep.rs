@@ -10,7 +10,7 @@ use std::path::Path;
 
 use distlto_prepare::names::escape_path;
 use distlto_prepare::regular;
-use distlto_prepare::write::{IoError, remove, write_if_changed};
+use distlto_prepare::write::{IoError, remove, write_atomically, write_if_changed};
 
 use crate::first_words;
 use crate::link_command::in_search_path;
@@ -122,9 +122,14 @@ pub fn toolchain(state: &str, compiler: &str, further: &[String]) -> Result<(), 
 pub fn plan(state: &str, plan: &LinkPlan) -> Result<(), IoError> {
     let place = plan_place(state);
     let path = Path::new(&place);
+    let bytes = plan.to_bytes();
+    let old = regular::read(path).ok();
+    if old.as_ref() == Some(&bytes) {
+        return Ok(());
+    }
     let current: HashSet<&str> = plan.modules.iter().map(|module| module.id.as_str()).collect();
     // An unreadable old plan names nothing to sweep; its files are only left over.
-    let old = regular::read(path).ok().and_then(|old| LinkPlan::read(&old).ok());
+    let old = old.and_then(|old| LinkPlan::read(&old).ok());
     let gone = old.iter().flat_map(|old| &old.modules).filter(|module| !current.contains(module.id.as_str()));
     for module in gone {
         let places = ModulePlaces::of(state, module.id.as_str());
@@ -139,5 +144,5 @@ pub fn plan(state: &str, plan: &LinkPlan) -> Result<(), IoError> {
             remove(stale.as_std_path())?;
         }
     }
-    write_if_changed(path, &plan.to_bytes()).map(|_| ())
+    write_atomically(path, &bytes)
 }

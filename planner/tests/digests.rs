@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use camino::Utf8Path;
-use distlto_planner::digests::FileDigests;
+use distlto_planner::digests::{Digest, FileDigests};
 
 /// A file that came to rest long before the run looks at it.
 fn write_resting(path: &Path, content: &str) {
@@ -98,4 +98,40 @@ fn what_is_no_file_does_not_change() {
     digests.watch("/dev/null".into()).expect("looked at");
     assert!(is_unchanged(&digests, "/dev/null"));
     assert!(digests.watch("/nowhere/at/all".into()).is_err());
+}
+
+#[test]
+fn links_that_came_and_went_leave_a_digest_in_force() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (cache, file, link) = (dir.path().join("cache"), dir.path().join("file"), dir.path().join("link"));
+    fs::write(&file, "one").expect("written");
+    let holds_after = |change: &dyn Fn()| {
+        // What was changed just before would have no digest to keep.
+        std::thread::sleep(Duration::from_millis(60));
+        let digests = FileDigests::new(dir.path());
+        digests.digest("file".into()).expect("read");
+        change();
+        digests.relinked("file".into());
+        digests.save(&cache).expect("saved");
+        // What fits the file is left.
+        FileDigests::prune(&cache, dir.path()).expect("pruned");
+        fs::read(&cache).expect("there").windows(4).any(|part| part == b"file")
+    };
+    assert!(holds_after(&|| fs::hard_link(&file, &link)
+        .and_then(|()| fs::remove_file(&link))
+        .expect("linked")));
+    assert!(!holds_after(&|| fs::write(&file, "two").expect("written")));
+}
+
+#[test]
+fn what_is_read_is_what_the_digest_is_of() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let file = dir.path().join("file");
+    fs::write(&file, "one").expect("written");
+    let digests = FileDigests::new(dir.path());
+    let (bytes, digest) = digests.read("file".into()).expect("read");
+    assert_eq!((bytes.as_slice(), digest), (&b"one"[..], Digest::of(b"one")));
+    assert_eq!(digests.digest("file".into()).expect("known"), digest);
+    fs::write(&file, "two").expect("written");
+    digests.read("file".into()).expect_err("another content");
 }

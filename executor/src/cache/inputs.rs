@@ -9,7 +9,6 @@ use camino::Utf8Path;
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::keep;
 use distlto_planner::shard::{self, Entry};
-use distlto_prepare::regular;
 use std::path::Path;
 
 use crate::verify::{Backend, NO_SHARD};
@@ -50,12 +49,8 @@ impl<'a> Inputs<'a> {
         let others = read.map(|&name| look(name)).collect::<Result<Vec<_>, _>>()?;
         let mut inputs = Self { module: look(backend.module)?, shard: None, others };
         if backend.shard != NO_SHARD {
-            let (name, digest) = look(backend.shard)?;
-            let bytes = regular::read(&directory.join(name)).map_err(|error| format!("{name}: {error}"))?;
-            // A shard that changes between two looks has another content than the key would say.
-            if Digest::of(&bytes) != digest {
-                return Err(format!("{name} has changed"));
-            }
+            let name = backend.shard;
+            let (bytes, digest) = digests.read(Utf8Path::new(name)).map_err(|error| error.to_string())?;
             inputs.shard = Some(inputs.canonical_form(name, digest, &bytes)?);
         }
         Ok(inputs)

@@ -18,6 +18,10 @@ use crate::toolchain::Toolchain;
 /// The ways that are compared with [`IN_PROCESS`].
 const WAYS: [Way; 3] = [DTLTO, ONE_LLD, TWO_STEP];
 
+/// lld in process names a member by its archive and its place there, so one that is loaded twice (`-z muldefs`, an archive
+/// given twice, once whole) has a name that is taken; with DTLTO it is a file of its own each time.
+const COLLISION: &str = "Expected at most one ThinLTO module per bitcode file";
+
 /// What to do.
 #[derive(Debug)]
 pub struct Request {
@@ -51,6 +55,8 @@ pub struct Found {
     pub links: usize,
     /// Links that lld refuses.
     pub refused: usize,
+    /// Links that lld in process cannot do and its DTLTO can, which is the oracle there.
+    pub collided: usize,
     /// By the way's name.
     pub ways: BTreeMap<&'static str, Counts>,
     /// What differs, and in which link.
@@ -65,7 +71,9 @@ impl Found {
 
     /// The counts as a table.
     pub fn table(&self) -> String {
-        let mut text = format!("{} links, of which lld refuses {}\n", self.links, self.refused);
+        let Self { links, refused, collided, .. } = self;
+        let mut text =
+            format!("{links} links, of which lld refuses {refused}; {collided} are for its DTLTO alone\n");
         let heads = ["status", "behaviour", "order", "bytes", "told order", "refused"];
         let row = |name: &str, columns: &[String]| {
             let columns: String = columns.iter().map(|column| format!(" {column:>11}")).collect();
@@ -128,8 +136,13 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
     let program = generate::program(seed);
     let mut workspace = Workspace::create(request.directory.join(format!("link-{seed}")), toolchain)?;
     workspace.build(&program)?;
-    let oracle = outcome(&program, &mut workspace, IN_PROCESS, &[])?;
-    let mut found = Found { links: 1, refused: usize::from(oracle.error.is_some()), ..Found::default() };
+    let mut oracle = outcome(&program, &mut workspace, IN_PROCESS, &[])?;
+    let mut found = Found { links: 1, ..Found::default() };
+    if oracle.error.as_deref().is_some_and(|error| error.contains(COLLISION)) {
+        oracle = outcome(&program, &mut workspace, DTLTO, &[])?;
+        found.collided = 1;
+    }
+    found.refused = usize::from(oracle.error.is_some());
     let mut bytes: Option<Outcome> = None;
     for way in WAYS {
         let more: &[&str] = if way.keeps { &["-v"] } else { &[] };
@@ -174,6 +187,7 @@ impl Found {
     fn add(&mut self, one: Self) {
         self.links += one.links;
         self.refused += one.refused;
+        self.collided += one.collided;
         for (name, counts) in one.ways {
             let all = self.ways.entry(name).or_default();
             all.compared += counts.compared;

@@ -115,6 +115,8 @@ impl Backends<'_> {
     pub fn run(&self, jobs: &Jobs) -> Result<Ran, LinkError> {
         let mut modules = self.modules(&jobs.file, jobs.process);
         self.find_kept(&mut modules)?;
+        let wanted = modules.par_iter_mut().filter(|module| module.object.is_none());
+        wanted.for_each(|module| module.cost = cost(module));
         let (graph, actions) = self.graph(&modules);
         let (code, made) = self.compile(&graph, &actions, &modules, jobs.process)?;
         for (number, object) in made {
@@ -141,7 +143,6 @@ impl Backends<'_> {
                 object: None,
                 ran: false,
             };
-            module.cost = cost(&module);
             module.key = self.key(&module);
             module
         };
@@ -181,6 +182,7 @@ impl Backends<'_> {
         };
         let objects: Vec<_> = modules.par_iter().with_min_len(16).map(found).collect::<Result<_, _>>()?;
         for (module, object) in modules.iter_mut().zip(objects) {
+            module.cost = object.as_ref().map(Object::cost).unwrap_or_default();
             module.object = object.map(|object| self.in_own_place(module, object)).transpose()?;
         }
         Ok(())
@@ -201,7 +203,7 @@ impl Backends<'_> {
         // The name of split debug information is in the key, so it has its place already.
         let dwo = self.compilation.flags.dwo(&module.name.label);
         let files = [place.as_path()].into_iter().chain(dwo.as_deref());
-        Object::of(key, &module.name.label, files, self.records.digests())
+        Object::of(key, &module.name.label, module.cost, files, self.records.digests())
     }
 
     /// An action for each module that has to be compiled; with it the module's place in the list.
@@ -309,7 +311,9 @@ impl Keeping<'_> {
         let (appender, made, _) = &mut *self.kept.borrow_mut();
         // An input that changed meanwhile fails the job, so the key is that of what was compiled.
         let key = module.key.as_ref();
-        let object = key.map(|key| Object::of(key, &module.name.label, files(), self.digests)).transpose()?;
+        let object = key
+            .map(|key| Object::of(key, &module.name.label, module.cost, files(), self.digests))
+            .transpose()?;
         object.iter().try_for_each(|object| appender.add(object))?;
         made.push((number, object));
         Ok(())

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use camino::Utf8Path;
 use distlto_planner::digests::{Digest, FileDigests};
+use distlto_planner::shard::Cost;
 use distlto_prepare::regular::{self, Links};
 use distlto_prepare::write::{IoError, write_if_changed};
 use rayon::prelude::*;
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 /// The record's name in the state directory.
 const NAME: &str = "kept-objects";
 /// The record's first line.
-const HEADER: &str = "distlto kept objects 1\n";
+const HEADER: &str = "distlto kept objects 2\n";
 
 /// One object that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,8 @@ pub struct Object {
     pub label: String,
     /// The object, then split debug information, each with its content.
     pub files: Vec<(String, String)>,
+    /// What it takes to compile, which follows from the key, in IR instructions: the module's own, then imported ones.
+    instructions: (u64, u64),
 }
 
 /// The objects of one state directory, which is held.
@@ -43,7 +46,7 @@ pub struct Kept {
 impl Kept {
     /// Reads the record. A damaged line costs one compilation.
     pub fn load(state: &str) -> Self {
-        let place = Path::new(state).join(NAME);
+        let place = place(state);
         let text = regular::read(&place).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines = text.strip_prefix(HEADER).unwrap_or_default().lines();
@@ -76,13 +79,17 @@ impl Kept {
         }
         Ok(Appender { file, place: self.place.clone() })
     }
+}
 
-    /// Keeps the record of these objects alone, those of the link that has ended well.
-    pub fn settle(&self, objects: &[Object]) -> Result<(), IoError> {
-        let lines: Vec<String> = objects.par_iter().with_min_len(64).map(line).collect();
-        let text = HEADER.to_owned() + &lines.concat();
-        write_if_changed(&self.place, text.as_bytes()).map(drop)
-    }
+/// Keeps the record of these objects alone, those of the link that has ended well.
+pub fn settle(state: &str, objects: &[Object]) -> Result<(), IoError> {
+    let lines: Vec<String> = objects.par_iter().with_min_len(64).map(line).collect();
+    let text = HEADER.to_owned() + &lines.concat();
+    write_if_changed(&place(state), text.as_bytes()).map(drop)
+}
+
+fn place(state: &str) -> PathBuf {
+    Path::new(state).join(NAME)
 }
 
 /// Adds to the record.
@@ -110,6 +117,7 @@ impl Object {
     pub fn of<'f>(
         key: &Digest,
         label: &str,
+        cost: Cost,
         files: impl Iterator<Item = &'f Utf8Path>,
         digests: &FileDigests,
     ) -> Result<Self, IoError> {
@@ -118,7 +126,14 @@ impl Object {
             Ok((path.to_string(), digests.digest(path)?.to_string()))
         });
         let files = files.collect::<Result<_, IoError>>()?;
-        Ok(Self { key: key.hex(), label: label.to_owned(), files })
+        let instructions = (cost.own_instructions, cost.imported_instructions);
+        Ok(Self { key: key.hex(), label: label.to_owned(), files, instructions })
+    }
+
+    /// What compiling it takes.
+    pub fn cost(&self) -> Cost {
+        let (own_instructions, imported_instructions) = self.instructions;
+        Cost { own_instructions, imported_instructions }
     }
 
     /// The native object.
@@ -140,14 +155,15 @@ mod tests {
         std::fs::write(&path, "object").expect("written");
         let digests = FileDigests::new(Path::new(""));
         let key = Digest::of(b"key");
-        let object = Object::of(&key, "a", [Utf8Path::new(&path)].into_iter(), &digests).expect("there");
+        let object = Object::of(&key, "a", Cost::default(), [Utf8Path::new(&path)].into_iter(), &digests)
+            .expect("there");
         let mut appender = Kept::load(state).appender().expect("opens");
         appender.add(&object).expect("written");
         // As a killed run leaves it.
         appender.file.write_all(b"{\"key\":\"").expect("written");
         assert_eq!(Kept::load(state).find(&key.hex(), &digests), Some(&object));
         assert_eq!(Kept::load(state).find(&Digest::of(b"other").hex(), &digests), None);
-        Kept::load(state).settle(std::slice::from_ref(&object)).expect("written");
+        settle(state, std::slice::from_ref(&object)).expect("written");
         assert_eq!(Kept::load(state).known.len(), 1);
         std::fs::write(&path, "another").expect("written");
         assert_eq!(Kept::load(state).find(&key.hex(), &FileDigests::new(Path::new(""))), None);

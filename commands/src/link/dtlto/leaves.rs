@@ -20,10 +20,11 @@ use distlto_planner::shard;
 use distlto_planner::thin_link::IndexedModule;
 use distlto_planner::words::{lossy, path_of};
 use distlto_prepare::write::{IoError, remove};
+use rayon::prelude::*;
 
 use super::Link;
 use super::backends::{Module, Ran};
-use super::kept::{Kept, Object};
+use super::kept::{self, Object};
 use super::line::Line;
 use super::sweep;
 use crate::link::reads::{Outputs, Reads};
@@ -40,19 +41,21 @@ pub fn leave(
     code: u8,
 ) -> Result<Option<ActionGraph>, LinkError> {
     let session = link.session;
-    forget_temporaries(records, ran);
+    settle_digests(records, ran);
     sweep::after(session)?;
     if code != 0 {
         records.save()?;
         return Ok(None);
     }
     let objects: Vec<Object> = ran.modules.iter().filter_map(|module| module.object.clone()).collect();
-    Kept::load(session.directory).settle(&objects)?;
+    kept::settle(session.directory, &objects)?;
     let read = read_files(line)?;
     let plan = plan(link, line, ran, &read);
     let graph = plan.to_graph()?;
     keep::plan(session.directory, &plan)?;
-    record(&graph, records)?;
+    // For whoever asks what would run.
+    let steps: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
+    records.record(&graph, &steps)?;
     sweep_objects(session.directory, &objects)?;
     line_cache::save(session.directory, session.key, session.link, Some(true))?;
     let (reads, outputs) = reads(before, link, line)?;
@@ -90,12 +93,17 @@ fn imports(module: &Module, labels: &HashMap<&str, &str>) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// Names with the linker's process number are of no use to the next link.
-fn forget_temporaries(records: &Records, ran: &Ran) {
+/// Names with the linker's process number are of no use to the next link. The objects were linked into the linker's places,
+/// which are gone.
+fn settle_digests(records: &Records, ran: &Ran) {
     let made = ran.modules.iter().filter(|module| module.name.is_temporary);
     let modules = made.map(|module| Utf8Path::new(&module.path));
     let shards = ran.modules.iter().map(|module| module.shard.as_path());
     modules.chain(shards).for_each(|path| records.digests().forget(path));
+    let objects = ran.modules.par_iter().with_min_len(64).filter_map(|module| module.object.as_ref());
+    objects
+        .filter_map(|object| Utf8Path::from_path(object.path()))
+        .for_each(|path| records.digests().relinked(path));
 }
 
 /// Every file that the linker says it has read, sorted.
@@ -203,15 +211,6 @@ fn archives(read: &BTreeSet<Utf8PathBuf>) -> BTreeMap<String, Utf8PathBuf> {
     read.iter().rev().filter_map(named).collect()
 }
 
-/// Records what each step has read and written, for whoever asks what would run.
-fn record(graph: &ActionGraph, records: &Records) -> Result<(), IoError> {
-    let all: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
-    for id in records.out_of_date(graph, &all)? {
-        records.finished(graph, id)?;
-    }
-    Ok(())
-}
-
 /// Removes what no module of this link has left in the directory of objects.
 fn sweep_objects(directory: &str, objects: &[Object]) -> Result<(), IoError> {
     let kept: HashSet<PathBuf> = objects.iter().map(|object| object.path().to_owned()).collect();
@@ -221,8 +220,9 @@ fn sweep_objects(directory: &str, objects: &[Object]) -> Result<(), IoError> {
 fn sweep_below(directory: &Path, kept: &HashSet<PathBuf>) -> Result<(), IoError> {
     let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
     for entry in entries {
-        let path = entry.map_err(IoError::on("read", directory))?.path();
-        if path.is_dir() {
+        let entry = entry.map_err(IoError::on("read", directory))?;
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             sweep_below(&path, kept)?;
         } else if !kept.contains(&path) {
             remove(&path)?;
