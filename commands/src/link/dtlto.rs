@@ -21,7 +21,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::thread;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use distlto_planner::backend_flags;
 use distlto_planner::compile_jobs;
@@ -34,8 +34,9 @@ use distlto_planner::words::{Word, lossy, shell_line};
 use distlto_prepare::write::IoError;
 use rustix::pipe::PipeFlags;
 
+use super::file_state::Start;
 use super::reads::Reads;
-use super::{LinkError, Session, ahead, file_state, identity};
+use super::{LinkError, Session, ahead, identity};
 use crate::up_to_date::Records;
 use distlto_executor::cc1::Cc1Commands;
 use distlto_executor::local::LocalSpawner;
@@ -174,14 +175,14 @@ struct Served {
 struct Linked {
     finished: Finished,
     /// With the time when the link began to read.
-    reads: (Reads, SystemTime),
+    reads: (Reads, Start),
     ran: Option<Ran>,
     unable: Option<String>,
 }
 
 impl Linked {
-    fn new(served: Served, finished: Finished, started: SystemTime) -> Self {
-        Self { finished, reads: (served.reads, started), ran: served.ran, unable: served.unable }
+    fn new(served: Served, finished: Finished, start: Start) -> Self {
+        Self { finished, reads: (served.reads, start), ran: served.ran, unable: served.unable }
     }
 }
 
@@ -243,7 +244,7 @@ impl Link<'_> {
             rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| start(error.into()))?;
         let inputs = line::inputs(self.arguments);
         line::check_inputs(&inputs)?;
-        let started = file_state::settle(line::youngest(&inputs));
+        let link_start = line::start(&inputs);
         let (cc1_commands, kept) = (Cc1Commands::default(), Kept::load(session.directory));
         let linker = Linker::new(over);
         thread::scope(|scope| {
@@ -256,7 +257,7 @@ impl Link<'_> {
             }
             let served = self.serve(&linker, hand_over, records, &cc1_commands, &kept);
             let finished = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            let mut linked = Linked::new(served?, finished.map_err(start)?, started);
+            let mut linked = Linked::new(served?, finished.map_err(start)?, link_start);
             linked.unable = linked.unable.or_else(|| linker.messages.defect().map(str::to_owned));
             if linked.unable.is_none() {
                 linker.messages.release();

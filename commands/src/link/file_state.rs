@@ -2,25 +2,74 @@
 //!
 //! Knows nothing of what the files are for.
 
+use std::collections::HashMap;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use distlto_planner::digests::Digest;
+use distlto_prepare::regular;
 use serde::{Deserialize, Serialize};
 
 /// Time stamps may stand still for this long while a file changes: Linux ticks at 100 Hz or faster.
 pub const GRAIN: Duration = Duration::from_millis(20);
 
-/// Waits until a change of files of which the `youngest` last changed at that time would show in its time stamps, and
-/// returns the time then. A build starts the link right after the last compilation, whose object could not be told from a
-/// later one otherwise.
-pub fn settle(youngest: Option<SystemTime>) -> SystemTime {
-    let age = youngest.and_then(|youngest| SystemTime::now().duration_since(youngest).ok());
-    if let Some(left) = age.and_then(|age| (GRAIN + GRAIN / 4).checked_sub(age)) {
+/// How much is read of files at most, in place of waiting until they are at rest.
+const READ: u64 = 4 << 20;
+
+/// When a link starts, and what the files hold that changed so shortly before that a further change may not show in their
+/// time stamps: a build starts the link right after the last compilation.
+#[derive(Debug)]
+pub struct Start {
+    at: SystemTime,
+    young: HashMap<PathBuf, Digest>,
+}
+
+impl Start {
+    /// Here and now, with files that the link will read: path, size, and when it changed. Waits where reading would take
+    /// longer.
+    pub fn with<'p>(files: impl Iterator<Item = (&'p Path, u64, SystemTime)>) -> Self {
+        let at = SystemTime::now();
+        let young: Vec<_> = files.filter(|(_, _, changed)| left(*changed, at).is_some()).collect();
+        if young.iter().map(|(_, size, _)| size).sum::<u64>() > READ {
+            let youngest = young.iter().map(|(_, _, changed)| *changed).max();
+            youngest.into_iter().for_each(settle);
+            return Self { at: SystemTime::now(), young: HashMap::new() };
+        }
+        let content = |(path, ..): (&Path, _, _)| Some((path.to_owned(), content(path)?));
+        Self { at, young: young.into_iter().filter_map(content).collect() }
+    }
+
+    /// Whether a file holds what it held at the start: by its times, or by its content once a change of it would show.
+    fn knows(&self, file: &FileState) -> bool {
+        let is_same = |before: &Digest| {
+            settle(file.youngest());
+            content(file.path()).as_ref() == Some(before)
+        };
+        file.is_older_than(self.at) || self.young.get(file.path()).is_some_and(is_same)
+    }
+
+    /// Whether a file is as it was at the start and when its state was taken.
+    pub fn holds(&self, file: &FileState) -> bool {
+        self.knows(file) && file.holds()
+    }
+}
+
+fn content(path: &Path) -> Option<Digest> {
+    Some(Digest::of(&regular::read(path).ok()?))
+}
+
+/// For how long a change at `now` of a file that changed at that time may not show.
+fn left(changed: SystemTime, now: SystemTime) -> Option<Duration> {
+    (GRAIN + GRAIN / 4).checked_sub(now.duration_since(changed).ok()?)
+}
+
+/// Waits until a change of a file that changed at that time shows.
+fn settle(changed: SystemTime) {
+    if let Some(left) = left(changed, SystemTime::now()) {
         std::thread::sleep(left);
     }
-    SystemTime::now()
 }
 
 /// The state of a path that exists.
@@ -84,10 +133,39 @@ impl FileState {
         UNIX_EPOCH + Duration::from_nanos(u64::try_from(latest).unwrap_or(0))
     }
 
+    /// The size of what is there.
+    pub fn size(&self) -> u64 {
+        self.target.size
+    }
+
     /// Whether a change at `time` or after it would show.
     pub fn is_older_than(&self, time: SystemTime) -> bool {
         let limit = (time - GRAIN).duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128);
         let old = |status: &Status| status.modified < limit && status.changed < limit;
         old(&self.target) && self.link.as_ref().is_none_or(old)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FileState, Start};
+    use std::fs;
+
+    #[test]
+    fn a_file_that_was_just_written_is_known_by_its_content() {
+        let place = tempfile::tempdir().expect("a directory");
+        let [kept, changed] = ["kept", "changed"].map(|name| {
+            let path = place.path().join(name);
+            fs::write(&path, "one").expect("written");
+            path
+        });
+        let states = || [&kept, &changed].map(|path| FileState::of(path).expect("a file"));
+        let of = |state: &FileState| (state.path().to_owned(), state.size(), state.youngest());
+        let before = states().map(|state| of(&state));
+        let start = Start::with(before.iter().map(|(path, size, changed)| (path.as_path(), *size, *changed)));
+        fs::write(&changed, "two").expect("written");
+        let [kept, changed] = states();
+        assert!(start.holds(&kept));
+        assert!(!start.holds(&changed));
     }
 }

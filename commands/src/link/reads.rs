@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use distlto_planner::dependency_file::DependencyFile;
 use distlto_planner::elf::options::may_read;
@@ -18,7 +17,7 @@ use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::peek::files_beside;
 use rayon::prelude::*;
 
-use super::file_state::{self, FileState};
+use super::file_state::{FileState, Start};
 use super::identity;
 use distlto_executor::loaded;
 
@@ -237,16 +236,16 @@ impl Reads {
         self.doubt.get_or_insert_with(|| why.into());
     }
 
-    /// Waits until a change of any file that was told of would show, and returns the time then.
-    pub fn settle(&self) -> SystemTime {
-        file_state::settle(self.files.values().map(FileState::youngest).max())
+    /// The start of a link that reads the files that were told of.
+    pub fn start(&self) -> Start {
+        Start::with(self.files.values().map(|file| (file.path(), file.size(), file.youngest())))
     }
 
-    /// The states that a later run compares with, and the places that have to stay empty. `None` when a file changed
-    /// after it was told of, or so shortly before the link `started` that a change would not show.
-    pub(super) fn settled(&self, started: SystemTime) -> Option<(Vec<FileState>, Vec<PathBuf>)> {
+    /// The states that a later run compares with, and the places that have to stay empty. `None` when a file may have changed
+    /// since the link's start, or since it was told of.
+    pub(super) fn settled(&self, start: &Start) -> Option<(Vec<FileState>, Vec<PathBuf>)> {
         let files: Vec<&FileState> = self.files.values().collect();
-        let still = files.par_iter().with_min_len(64).all(|file| file.is_older_than(started) && file.holds());
+        let still = files.par_iter().with_min_len(64).all(|file| start.holds(file));
         let empty = self.absent.iter().all(|path| !path.exists());
         let settled = self.doubt.is_none() && still && empty;
         settled.then(|| (files.into_iter().cloned().collect(), self.absent.iter().cloned().collect()))

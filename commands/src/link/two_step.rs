@@ -36,7 +36,7 @@ impl Session<'_> {
         }
         let arguments = link_line::parse(self.link.words.clone())?;
         let reads = two_step_reads::before(self.directory, self.link, &arguments);
-        let started = reads.settle();
+        let start = reads.start();
         let store = self.options.store.as_deref().map(Store::open).transpose()?;
         let phases = Phases::new(self.reporter, self.runner);
         let cc1_commands = Cc1Commands::default();
@@ -70,7 +70,7 @@ impl Session<'_> {
             if !linked {
                 unchanged::touch_all(&outputs)?;
             }
-            unchanged::record(self.directory, self.key, &reads, &outputs, started, records.digests())?;
+            unchanged::record(self.directory, self.key, &reads, &outputs, &start, records.digests())?;
             records.save()?;
         }
         Ok(Some(code))

@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
 use serde::{Deserialize, Serialize};
 
-use super::file_state::FileState;
+use super::file_state::{FileState, Start};
 use super::reads::{Outputs, Reads};
 use super::state::Key;
 use distlto_executor::variables;
@@ -180,18 +180,18 @@ fn write_states<'a>(directory: &str, files: impl Iterator<Item = &'a Path>) -> R
     }
 }
 
-/// Records a successful link that `started` after its command's files had settled. Nothing is recorded if something
+/// Records a successful link with that start. Nothing is recorded if something
 /// that it read may have changed since.
 pub fn record(
     directory: &str,
     key: &Key,
     reads: &Reads,
     outputs: &Outputs,
-    started: SystemTime,
+    start: &Start,
     digests: &FileDigests,
 ) -> Result<(), IoError> {
     let environment = reads.environment_matters().then(|| variables::environment().to_string());
-    match reads.settled(started) {
+    match reads.settled(start) {
         Some((files, absent)) => {
             let record = Record {
                 version: VERSION,

@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::backend_flags::Names;
@@ -27,6 +26,7 @@ use super::backends::{Module, Ran};
 use super::kept::{self, Object};
 use super::line::Line;
 use super::sweep;
+use crate::link::file_state::Start;
 use crate::link::reads::{Outputs, Reads};
 use crate::link::{LinkError, line_cache, unchanged};
 use crate::up_to_date::Records;
@@ -37,7 +37,7 @@ pub fn leave(
     line: &Line,
     records: &Records,
     ran: &Ran,
-    (before, started): (Reads, SystemTime),
+    (before, start): (Reads, Start),
     code: u8,
 ) -> Result<Option<ActionGraph>, LinkError> {
     let session = link.session;
@@ -59,7 +59,7 @@ pub fn leave(
     sweep_objects(session.directory, &objects)?;
     line_cache::save(session.directory, session.key, session.link, Some(true))?;
     let (reads, outputs) = reads(before, link, line)?;
-    unchanged::record(session.directory, session.key, &reads, &outputs, started, records.digests())?;
+    unchanged::record(session.directory, session.key, &reads, &outputs, &start, records.digests())?;
     records.save()?;
     session.summarise(&plan, ran.modules.iter().filter(|module| module.ran).count());
     Ok(Some(graph))

@@ -28,6 +28,7 @@ use rayon::prelude::*;
 
 use super::backends::Compilation;
 use super::hand_over::HandOver;
+use crate::link::file_state::Start;
 use crate::link::{LinkError, Session, unchanged};
 
 /// Where the linker says what it has read, in the state directory.
@@ -208,9 +209,10 @@ pub fn check_inputs(inputs: &[(PathBuf, Metadata)]) -> Result<(), IndexError> {
     }
 }
 
-/// When the last of the inputs was changed.
-pub fn youngest(inputs: &[(PathBuf, Metadata)]) -> Option<SystemTime> {
-    inputs.iter().filter_map(|(_, found)| found.modified().ok()).max()
+/// The start of a link of the inputs.
+pub fn start(inputs: &[(PathBuf, Metadata)]) -> Start {
+    let changed = |found: &Metadata| found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    Start::with(inputs.iter().map(|(path, found)| (path.as_path(), found.len(), changed(found))))
 }
 
 /// A backend as the linker will want it, but for what its thin link says.
