@@ -18,8 +18,8 @@ pub struct Opt {
     pub step: Step,
     /// Which files it names.
     pub files: Files,
-    /// Whether it changes what a backend makes of a module.
-    pub code: bool,
+    /// What it changes in what a backend makes of a module.
+    pub code: Code,
 }
 
 /// With how many dashes an option is known.
@@ -86,9 +86,69 @@ pub enum Files {
     Temporaries,
 }
 
+/// What an option changes in what a backend makes of a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// Nothing.
+    Same,
+    /// Nothing: it asks for output besides the objects.
+    Report,
+    /// Nothing: it asks for remarks on the modules.
+    Remarks,
+    /// What is linked, which decides how code finds its data.
+    Linked(Linked),
+    /// The level of optimisation.
+    Level,
+    /// The level of code generation, where that is another one.
+    CodegenLevel,
+    /// What LLVM's own option in its value changes.
+    Llvm,
+    /// The processor that code is generated for.
+    Processor,
+    /// The profile of samples.
+    SampleProfile,
+    /// Code is instrumented for a context-sensitive profile.
+    CsGenerate,
+    /// The context-sensitive profile.
+    CsProfile,
+    /// Whether a profile that does not fit is told of.
+    MismatchWarning(bool),
+    /// Debug information has a file of its own.
+    SplitDebug,
+    /// Which basic blocks have a section of their own.
+    BlockSections,
+    /// Whether there is a map of the addresses of basic blocks.
+    BlockAddressMap(bool),
+    /// Whether sections of basic blocks have names of their own.
+    UniqueBlockNames(bool),
+    /// A plugin that transforms the module.
+    PassPlugin,
+    /// Something that no compiler can be told.
+    Untranslatable,
+}
+
+/// What is linked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Linked {
+    /// A shared library.
+    Shared,
+    /// A position-independent program, or not one.
+    Pie(bool),
+    /// Another relocatable object.
+    Relocatable,
+}
+
 impl Opt {
     const fn new(name: &'static str, dashes: Dashes, value: Value) -> Self {
-        Self { name, canonical: name, dashes, value, step: Step::Every, files: Files::Unknown, code: false }
+        Self {
+            name,
+            canonical: name,
+            dashes,
+            value,
+            step: Step::Every,
+            files: Files::Unknown,
+            code: Code::Same,
+        }
     }
 
     /// It is another spelling of this option.
@@ -147,8 +207,8 @@ impl Opt {
     }
 
     /// It changes what a backend makes of a module.
-    pub const fn code(self) -> Self {
-        Self { code: true, ..self }
+    pub const fn code(self, code: Code) -> Self {
+        Self { code, ..self }
     }
 
     /// Whether a word with so many dashes can be it.

@@ -8,10 +8,11 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use super::driver_words::{self, Output, ValueMissing};
-use super::raw::{self, RawKind, RawLto, RawOption};
+use super::raw::{self, RawLto, RawOption};
 use super::{BackendFlags, FlagError, Linked};
 use crate::invocation::{Program, program};
 use crate::link_line::{self, LinkLineError};
+use crate::options::Code;
 use crate::words::{Word, lossy};
 
 const IN_A_BUILD_FILE: &str =
@@ -120,7 +121,7 @@ fn level_option(written: &str) -> RawOption {
         level @ ("0" | "1" | "2" | "3") => level,
         _ => "3",
     };
-    RawOption { kind: RawKind::OptLevel(level.to_owned()), written: written.to_owned() }
+    RawOption { code: Code::Level, value: level.to_owned(), written: written.to_owned() }
 }
 
 fn strings(words: &[Word]) -> Result<Vec<String>, LinkFlagError> {

@@ -13,7 +13,7 @@ use camino::Utf8PathBuf;
 use distlto_planner::alias::needs_alias;
 use distlto_planner::backend_flags::Names;
 use distlto_planner::dependency_file::DependencyFile;
-use distlto_planner::elf::options::{endings, of};
+use distlto_planner::elf::options::{endings, last, of};
 use distlto_planner::index::{Foretold, IndexError};
 use distlto_planner::inputs::{Bitcode, InputError};
 use distlto_planner::keep::ModulePlaces;
@@ -68,7 +68,7 @@ impl Line {
         line.extend_from_slice(words);
         line.push(option("thinlto-distributor", own_program()?.as_os_str().as_bytes()));
         line.push(option("thinlto-remote-compiler", compiler.as_bytes()));
-        if last_value_of_name(arguments, "thinlto-cache-dir=").is_some() {
+        if last(arguments, "thinlto-cache-dir").is_some() {
             // Its keys know neither the compiler nor our flags.
             line.push(option("thinlto-cache-dir", b""));
         }
@@ -156,10 +156,6 @@ pub fn staged(output: &Path) -> PathBuf {
 fn names_after_output(arguments: &[Argument]) -> bool {
     let temporaries = |option: &LinkOption| of(option).is_some_and(|known| known.files == Files::Temporaries);
     options(arguments).any(|option| temporaries(option) || option.name == "reproduce")
-}
-
-fn last_value_of_name<'a>(arguments: &'a [Argument], prefix: &str) -> Option<&'a str> {
-    options(arguments).rev().find_map(|option| option.name.strip_prefix(prefix))
 }
 
 /// This program, which the linker is to start.
