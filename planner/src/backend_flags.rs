@@ -15,6 +15,7 @@ use distlto_prepare::names::escape_path;
 use miette::Diagnostic;
 use thiserror::Error;
 
+use crate::clang::driver::changes;
 use crate::link_line::{Argument, last_value};
 use crate::options::Code;
 use codegen::Codegen;
@@ -171,9 +172,7 @@ enum Linked {
 
 /// Whether code is to be position-independent; `None` to leave it to the compiler and to what `said` tells it.
 fn position(linked: Linked, model: Option<&str>, said: &[String]) -> Result<Option<bool>, FlagError> {
-    let says = |argument: &String| {
-        ["-fpic", "-fPIC", "-fno-pic", "-fno-PIC", "-fpie", "-fPIE"].contains(&argument.as_str())
-    };
+    let says = |argument: &String| changes(argument.as_bytes(), Code::Position);
     match (model, linked) {
         (Some("pic"), _) | (None, Linked::Independent) => Ok(Some(true)),
         // Clang may be built to make position-independent code by default, so the opposite is said too.
@@ -262,8 +261,6 @@ impl BackendFlags {
         let refuse = || Err(FlagError::Untranslatable { option: option.written.clone() });
         let value = option.value.as_str();
         match option.code {
-            Code::Same | Code::Linked(_) => {}
-            Code::Level | Code::CodegenLevel | Code::MismatchWarning(true) => {}
             Code::Llvm => match codegen::translate(value) {
                 Codegen::Arguments(arguments) => self.args.extend(arguments),
                 Codegen::Cpu(name) => *cpu = Some(name),
@@ -290,6 +287,8 @@ impl BackendFlags {
             Code::PassPlugin => self.add_file("-fpass-plugin=", value),
             Code::Untranslatable => return refuse(),
             Code::Report | Code::Remarks => self.not_done.push(option.written.clone()),
+            // Levels are looked at together; and what else there is does not stand in a linker's table.
+            _ => {}
         }
         Ok(())
     }

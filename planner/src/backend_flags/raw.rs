@@ -46,6 +46,7 @@ pub fn gather(arguments: &[Argument]) -> RawLto {
             Code::Linked(Linked::Shared) => raw.shared = true,
             Code::Linked(Linked::Pie(pie)) => raw.pie = pie,
             Code::Linked(Linked::Relocatable) => raw.relocatable = true,
+            Code::Linked(Linked::Static { .. }) => {}
             code => raw.options.push(RawOption {
                 value: match option.name.strip_prefix("plugin-opt=") {
                     Some(llvm) if code == Code::Llvm => llvm.to_owned(),

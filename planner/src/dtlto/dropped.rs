@@ -9,6 +9,7 @@ use std::fmt;
 
 use crate::backend_flags::raw::{RawLto, RawOption, gather};
 use crate::backend_flags::{Relocatable, architecture, translate};
+use crate::clang::driver::changes;
 use crate::elf::options::{is, last, value};
 use crate::link_line::{self, Argument, LinkLineError, last_value, options};
 use crate::options::Code;
@@ -155,11 +156,7 @@ fn compiler_missing(arguments: &[Argument]) -> Option<Dropped> {
 
 /// lld says `-fpic` or nothing, and a clang that is built so makes position-independent code by default.
 fn relocation_model(raw: &RawLto, given: &[&str]) -> Option<Dropped> {
-    let says_model = |word: &&str| {
-        let name = word.strip_prefix("-f").map(|name| name.strip_prefix("no-").unwrap_or(name));
-        matches!(name, Some("pic" | "PIC" | "pie" | "PIE"))
-    };
-    if given.iter().any(says_model) {
+    if given.iter().any(|word| changes(word.as_bytes(), Code::Position)) {
         return None;
     }
     if raw.relocatable {

@@ -110,8 +110,10 @@ pub fn may_read(option: &LinkOption) -> Vec<PathBuf> {
     let files = of(option).map_or(Files::Unknown, |known| known.files);
     let candidates: Vec<&str> = match files {
         Files::Written | Files::Beside(_) | Files::Temporaries => Vec::new(),
-        Files::Read | Files::Searched | Files::Directory => value(option).into_iter().collect(),
-        Files::Unknown => option.words.iter().flat_map(|word| parts(word)).collect(),
+        Files::Read | Files::Searched | Files::Directory | Files::Loaded => {
+            value(option).into_iter().collect()
+        }
+        Files::Unknown | Files::Unnamed => option.words.iter().flat_map(|word| parts(word)).collect(),
     };
     candidates.into_iter().map(PathBuf::from).filter(|path| path.is_file()).collect()
 }

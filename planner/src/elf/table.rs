@@ -120,7 +120,7 @@ pub const OPTIONS: &[Opt] = &[
     short("l").named("library"),
     eq("library"),
     eq("library-path").directory(),
-    eq2("load-pass-plugin").reads().code(PassPlugin),
+    eq2("load-pass-plugin").loads().code(PassPlugin),
     flag("long-plt"),
     only2("lto"),
     only2("lto-aa-pipeline").code(Untranslatable),
