@@ -28,6 +28,7 @@ use rayon::prelude::*;
 
 use super::backends::Compilation;
 use super::hand_over::HandOver;
+use crate::link::final_link::place_beside;
 use crate::link::{LinkError, Session, unchanged};
 
 /// Where the linker says what it has read, in the state directory.
@@ -98,11 +99,7 @@ impl Line {
             self.write_dependencies(wanted)?;
         }
         if self.staged != self.output {
-            for ending in &self.endings {
-                let at = |path: &Path| [path.as_os_str().as_bytes(), ending.as_bytes()].concat();
-                let to = path_of(&at(&self.output));
-                move_into_place(&path_of(&at(&self.staged)), &to)?;
-            }
+            place_beside(&self.endings, &self.staged, &self.output)?;
             if !compiled && same_file(&self.staged, &self.output) {
                 remove(&self.staged)?;
                 return Ok(unchanged::touch(&self.output)?);
