@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use distlto_planner::digests::FileDigests;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_prepare::kind::Native;
+use distlto_prepare::warning::warn;
 use distlto_prepare::write::IoError;
 use jobserver::Client;
 
@@ -227,7 +228,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     }
     // The results are right all the same.
     for trouble in options.cache.map(|cache| cache.troubles()).unwrap_or_default() {
-        eprintln!("distlto: warning: {trouble}");
+        warn(trouble);
     }
     report
 }
