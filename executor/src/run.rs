@@ -72,6 +72,8 @@ pub struct Options<'a> {
     pub name: Option<&'a dyn Fn(&str) -> String>,
     /// What a person runs to repeat an action; its command in `directory` when `None`.
     pub repeat: Option<&'a dyn Fn(ActionId) -> String>,
+    /// The same for one that has failed, whose files this keeps; as for any other when `None`.
+    pub keep_failed: Option<&'a dyn Fn(ActionId) -> String>,
     /// What files hold, as far as the caller has looked; nothing so far when `None`.
     pub digests: Option<&'a FileDigests>,
     /// Has the files be there that an action reads, on the thread that is about to run it; they are when `None`.
@@ -102,6 +104,7 @@ impl<'a> Options<'a> {
             history: None,
             name: None,
             repeat: None,
+            keep_failed: None,
             digests: None,
             provide: None,
             ignores_hashes: false,
