@@ -199,9 +199,13 @@ impl Runner<'_, '_, '_> {
                 Outcome::Done(measured)
             }
             Err(cause) => {
-                let command = self.command_line(action);
+                let interrupted = matches!(cause, Cause::Interrupted { .. });
+                let command = match self.options.keep_failed {
+                    Some(keep) if !interrupted => keep(action),
+                    _ => self.command_line(action),
+                };
                 let failure = Box::new(Failure { cause, command, measured, stderr });
-                if !matches!(failure.cause, Cause::Interrupted { .. }) {
+                if !interrupted {
                     self.hooks.failed(action, &failure);
                     self.options.progress.fail(self.step(action, ""), &failure);
                 }
