@@ -4,6 +4,7 @@
 //! equal words.
 
 use camino::Utf8Path;
+use distlto_planner::clang::driver::find;
 
 /// The parts of a backend compilation.
 #[derive(Debug, Clone, Copy)]
@@ -46,11 +47,12 @@ pub fn words(backend: Backend<'_>) -> Vec<String> {
 
 /// The target that arguments name, the last one of several.
 pub fn target_of(arguments: &[String]) -> Option<&str> {
-    let separate = |at: usize| matches!(arguments[at].as_str(), "-target" | "--target");
-    (0..arguments.len()).rev().find_map(|at| match arguments[at].strip_prefix("--target=") {
-        Some(target) => Some(target),
-        None if at > 0 && separate(at - 1) => Some(&arguments[at]),
-        None => None,
+    (0..arguments.len()).rev().find_map(|at| {
+        let known = find(arguments[at].as_bytes()).filter(|known| known.option.canonical == "target")?;
+        match known.takes_next {
+            true => arguments.get(at + 1).map(String::as_str),
+            false => std::str::from_utf8(known.value).ok(),
+        }
     })
 }
 

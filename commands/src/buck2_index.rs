@@ -19,6 +19,7 @@ use distlto_planner::buck2::thin_link::ThinLink;
 use distlto_planner::buck2::{meta, stale};
 use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::{Word, lossy, word_of};
+use distlto_prepare::warning::warn;
 use distlto_prepare::write::{IoError, to_standard_output};
 use rayon::prelude::*;
 use tempfile::NamedTempFile;
@@ -111,7 +112,7 @@ fn gnu(
         brought: &link.brings(meta.flags()),
     }
     .finish()?;
-    warn(request, &unknown);
+    warn_of_unlisted(request, &unknown);
     Ok(0)
 }
 
@@ -138,7 +139,7 @@ fn darwin(
     }
     let (directory, link_plan) = (&request.directory, request.link_plan);
     let unknown = DarwinLink { meta: &meta, modules: &modules, directory, link_plan }.finish()?;
-    warn(request, &unknown);
+    warn_of_unlisted(request, &unknown);
     Ok(0)
 }
 
@@ -168,14 +169,14 @@ fn premerger_option(map: &Path) -> OsString {
     option
 }
 
-fn warn(request: &Request<'_>, unknown: &[String]) {
+fn warn_of_unlisted(request: &Request<'_>, unknown: &[String]) {
     const SHOWN: usize = 10;
     let meta = request.meta.display();
     for import in unknown.iter().take(SHOWN) {
-        eprintln!("distlto: warning: a module imports from {import}, which {meta} does not list");
+        warn(format_args!("a module imports from {import}, which {meta} does not list"));
     }
     if let Some(more @ 1..) = unknown.len().checked_sub(SHOWN) {
-        eprintln!("distlto: warning: so do modules from {more} more files");
+        warn(format_args!("so do modules from {more} more files"));
     }
 }
 

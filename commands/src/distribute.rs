@@ -26,6 +26,7 @@ use distlto_planner::response;
 use distlto_planner::words::{path_of, shell_line};
 use distlto_prepare::input::Input;
 use distlto_prepare::store::Store;
+use distlto_prepare::warning::warn;
 use distlto_prepare::write::{IoError, to_standard_output};
 use miette::Diagnostic;
 use serde_json::json;
@@ -136,7 +137,7 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
         args.run.prewarm(&spawner, OsStr::new(file.compiler()), file.jobs.len());
     }
     if let Some(linker) = linker.as_ref().filter(|_| !args.run.quiet) {
-        linker.dropped().iter().for_each(|dropped| telling::warn(dropped));
+        linker.dropped().iter().for_each(warn);
     }
     let base = std::env::current_dir().map_err(IoError::on("find", "the current directory"))?;
     let elsewhere = modules::find(&file, &base, &name)?;

@@ -17,6 +17,7 @@ use distlto_planner::state::VARIABLE;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
 use distlto_prepare::store::Store;
+use distlto_prepare::warning::warn;
 use distlto_prepare::write::write_if_changed;
 
 use crate::buck2_index::{self, Buck2Args};
@@ -99,7 +100,7 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         Err(error) => return tool_failure(error.into(), cancel),
     };
     for option in &planned.not_done {
-        eprintln!("distlto: warning: {option} is ignored: a distributed link writes objects only");
+        warn(format_args!("{option} is ignored: a distributed link writes objects only"));
     }
     show(&planned.warnings);
     let graph = planned.plan.to_graph()?;

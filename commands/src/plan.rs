@@ -13,6 +13,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 use distlto_prepare::exit;
 use distlto_prepare::regular;
+use distlto_prepare::warning::warn;
 use distlto_prepare::write::{IoError, to_standard_output, write_if_changed};
 use miette::Diagnostic;
 use thiserror::Error;
@@ -266,7 +267,7 @@ fn found(graph: &ActionGraph, state: &Utf8Path) -> Result<Vec<(ActionId, Option<
     let (log, notes) = ActionLog::load(state.join(ACTION_LOG).as_std_path())?;
     let (digests, note) = FileDigests::load(state.join(DIGESTS).as_std_path(), Path::new(""));
     for note in notes.into_iter().chain(note) {
-        eprintln!("warning: {note}");
+        warn(note);
     }
     let wanted: Vec<_> = graph.topological().collect();
     Ok(freshness::check(graph, &wanted, &log, &digests)?)

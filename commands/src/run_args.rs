@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use distlto_prepare::warning::warn;
 use distlto_prepare::write::IoError;
 
 use distlto_executor::cache::ResultCache;
@@ -113,7 +114,7 @@ impl RunArgs {
         match Results::open(directory, limits, cancel) {
             Ok(results) => Some(Box::new(results)),
             Err(error) => {
-                eprintln!("distlto: warning: the cache {} is not used: {error}", directory.display());
+                warn(format_args!("the cache {} is not used: {error}", directory.display()));
                 None
             }
         }

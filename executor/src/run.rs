@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use distlto_planner::digests::FileDigests;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_prepare::kind::Native;
+use distlto_prepare::warning::warn;
 use distlto_prepare::write::IoError;
 use jobserver::Client;
 
@@ -71,6 +72,8 @@ pub struct Options<'a> {
     pub name: Option<&'a dyn Fn(&str) -> String>,
     /// What a person runs to repeat an action; its command in `directory` when `None`.
     pub repeat: Option<&'a dyn Fn(ActionId) -> String>,
+    /// The same for one that has failed, whose files this keeps; as for any other when `None`.
+    pub keep_failed: Option<&'a dyn Fn(ActionId) -> String>,
     /// What files hold, as far as the caller has looked; nothing so far when `None`.
     pub digests: Option<&'a FileDigests>,
     /// Has the files be there that an action reads, on the thread that is about to run it; they are when `None`.
@@ -101,6 +104,7 @@ impl<'a> Options<'a> {
             history: None,
             name: None,
             repeat: None,
+            keep_failed: None,
             digests: None,
             provide: None,
             ignores_hashes: false,
@@ -227,7 +231,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     }
     // The results are right all the same.
     for trouble in options.cache.map(|cache| cache.troubles()).unwrap_or_default() {
-        eprintln!("distlto: warning: {trouble}");
+        warn(trouble);
     }
     report
 }

@@ -9,14 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use distlto_planner::clang::options::Known;
+use distlto_planner::clang::{cc1, driver};
+use distlto_planner::options::Files;
 use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
 use miette::Diagnostic;
 use tempfile::TempDir;
 use thiserror::Error;
-
-/// Options whose value, in the same word, is an output.
-const JOINED: &[&str] = &["-o", "-save-precodegen-ir="];
 
 /// A command that does not say where its outputs go.
 #[derive(Debug, Error, Diagnostic)]
@@ -121,9 +121,7 @@ impl Staging {
                 if words[at] == output.as_str() && takes_output(&words[..at]) {
                     redirected[at] = temporary.to_string();
                     named = true;
-                } else if let Some(option) =
-                    JOINED.iter().find(|&option| words[at].strip_prefix(option) == Some(output.as_str()))
-                {
+                } else if let Some(option) = joined_with(words[at], output) {
                     redirected[at] = format!("{option}{temporary}");
                     named = true;
                 }
@@ -154,11 +152,18 @@ impl Staging {
 
 /// Whether the words before an output say that it is one.
 fn takes_output(before: &[&str]) -> bool {
-    match before {
-        [.., "-split-dwarf-output", "-Xclang"] => true,
-        [.., last] => matches!(*last, "-o" | "--output" | "-split-dwarf-output"),
-        [] => false,
-    }
+    let last = match before {
+        [.., option, "-Xclang"] | [.., option] => option,
+        [] => return false,
+    };
+    let writes = |known: Known<'_>| known.option.files == Files::Written && known.takes_next;
+    [driver::find(last.as_bytes()), cc1::find(last.as_bytes())].into_iter().flatten().any(writes)
+}
+
+/// What stands before an output in a word that names it.
+fn joined_with<'w>(word: &'w str, output: &Utf8Path) -> Option<&'w str> {
+    let known = driver::find(word.as_bytes()).filter(|known| known.option.files == Files::Written)?;
+    (known.value == output.as_str().as_bytes()).then(|| &word[..word.len() - known.value.len()])
 }
 
 /// A word that the driver hands to the compiler proper.

@@ -15,9 +15,11 @@ use distlto_prepare::names::escape_path;
 use miette::Diagnostic;
 use thiserror::Error;
 
+use crate::clang::driver::changes;
 use crate::link_line::{Argument, last_value};
+use crate::options::Code;
 use codegen::Codegen;
-use raw::{RawKind, RawLto, RawOption};
+use raw::{RawLto, RawOption};
 
 /// Why a link line has no backend flags.
 #[derive(Debug, Error, Diagnostic, PartialEq, Eq)]
@@ -170,9 +172,7 @@ enum Linked {
 
 /// Whether code is to be position-independent; `None` to leave it to the compiler and to what `said` tells it.
 fn position(linked: Linked, model: Option<&str>, said: &[String]) -> Result<Option<bool>, FlagError> {
-    let says = |argument: &String| {
-        ["-fpic", "-fPIC", "-fno-pic", "-fno-PIC", "-fpie", "-fPIE"].contains(&argument.as_str())
-    };
+    let says = |argument: &String| changes(argument.as_bytes(), Code::Position);
     match (model, linked) {
         (Some("pic"), _) | (None, Linked::Independent) => Ok(Some(true)),
         // Clang may be built to make position-independent code by default, so the opposite is said too.
@@ -259,42 +259,42 @@ impl BackendFlags {
         context_sensitive: &mut ContextSensitive,
     ) -> Result<(), FlagError> {
         let refuse = || Err(FlagError::Untranslatable { option: option.written.clone() });
-        match &option.kind {
-            RawKind::OptLevel(_) | RawKind::CodegenLevel(_) | RawKind::PgoWarnMismatch(true) => {}
-            RawKind::Mllvm(llvm) => match codegen::translate(llvm) {
+        let value = option.value.as_str();
+        match option.code {
+            Code::Llvm => match codegen::translate(value) {
                 Codegen::Arguments(arguments) => self.args.extend(arguments),
                 Codegen::Cpu(name) => *cpu = Some(name),
                 Codegen::RelocationModel(model) => *relocation_model = Some(model),
                 Codegen::Overridden => {}
                 Codegen::Untranslatable => return refuse(),
-                Codegen::Llvm => self.args.extend(["-mllvm".to_owned(), llvm.clone()]),
+                Codegen::Llvm => self.add_words(&["-mllvm", value]),
             },
-            RawKind::Cpu(name) => *cpu = Some(name.clone()),
-            RawKind::SampleProfile(file) => self.add_file("-fprofile-sample-use=", file),
-            RawKind::CsProfileGenerate => context_sensitive.generate = true,
-            RawKind::CsProfileFile(file) => context_sensitive.file = Some(file.clone()),
-            RawKind::PgoWarnMismatch(false) => {
-                self.args.extend(["-mllvm", "-no-pgo-warn-mismatch"].map(str::to_owned));
-            }
-            RawKind::DwoDirectory(directory) => self.dwo_directory = Some(directory.into()),
-            RawKind::BasicBlockSections(sections) => match sections.as_str() {
-                "all" | "none" => self.args.push(format!("-fbasic-block-sections={sections}")),
-                "labels" => self.args.push("-fbasic-block-address-map".to_owned()),
+            Code::Processor => *cpu = Some(value.to_owned()),
+            Code::SampleProfile => self.add_file("-fprofile-sample-use=", value),
+            Code::CsGenerate => context_sensitive.generate = true,
+            Code::CsProfile => context_sensitive.file = Some(value.to_owned()),
+            Code::MismatchWarning(false) => self.add_words(&["-mllvm", "-no-pgo-warn-mismatch"]),
+            Code::SplitDebug => self.dwo_directory = Some(value.into()),
+            Code::BlockSections => match value {
+                "all" | "none" => self.args.push(format!("-fbasic-block-sections={value}")),
+                "labels" => self.add_words(&["-fbasic-block-address-map"]),
                 file => self.add_file("-fbasic-block-sections=list=", file),
             },
-            RawKind::BasicBlockAddressMap(true) => self.args.push("-fbasic-block-address-map".to_owned()),
-            RawKind::BasicBlockAddressMap(false) => self.args.push("-fno-basic-block-address-map".to_owned()),
-            RawKind::UniqueBasicBlockSectionNames(true) => {
-                self.args.push("-funique-basic-block-section-names".to_owned());
-            }
-            RawKind::UniqueBasicBlockSectionNames(false) => {
-                self.args.push("-fno-unique-basic-block-section-names".to_owned());
-            }
-            RawKind::PassPlugin(file) => self.add_file("-fpass-plugin=", file),
-            RawKind::Untranslatable | RawKind::UnknownPluginOption => return refuse(),
-            RawKind::NoEffectOnCode => self.not_done.push(option.written.clone()),
+            Code::BlockAddressMap(true) => self.add_words(&["-fbasic-block-address-map"]),
+            Code::BlockAddressMap(false) => self.add_words(&["-fno-basic-block-address-map"]),
+            Code::UniqueBlockNames(true) => self.add_words(&["-funique-basic-block-section-names"]),
+            Code::UniqueBlockNames(false) => self.add_words(&["-fno-unique-basic-block-section-names"]),
+            Code::PassPlugin => self.add_file("-fpass-plugin=", value),
+            Code::Untranslatable => return refuse(),
+            Code::Report | Code::Remarks => self.not_done.push(option.written.clone()),
+            // Levels are looked at together; and what else there is does not stand in a linker's table.
+            _ => {}
         }
         Ok(())
+    }
+
+    fn add_words(&mut self, words: &[&str]) {
+        self.args.extend(words.iter().map(|&word| word.to_owned()));
     }
 
     fn add_file(&mut self, prefix: &str, file: &str) {
@@ -305,20 +305,12 @@ impl BackendFlags {
 
 /// ld.lld's optimisation level; 2 where none is given.
 fn opt_level(raw: &RawLto) -> Result<u8, FlagError> {
-    last_level(raw, |kind| match kind {
-        RawKind::OptLevel(level) => Some(level),
-        _ => None,
-    })
-    .map(|level| level.unwrap_or(2))
+    last_level(raw, Code::Level).map(|level| level.unwrap_or(2))
 }
 
 /// Clang derives the code generation level from `-O` alone; any other combination cannot be said.
 fn check_codegen_level(raw: &RawLto, opt_level: u8) -> Result<(), FlagError> {
-    let level = last_level(raw, |kind| match kind {
-        RawKind::CodegenLevel(level) => Some(level),
-        _ => None,
-    })?;
-    match level {
+    match last_level(raw, Code::CodegenLevel)? {
         Some(level) if level != opt_level => {
             Err(FlagError::Untranslatable { option: format!("--lto-CGO{level} with --lto-O{opt_level}") })
         }
@@ -326,13 +318,9 @@ fn check_codegen_level(raw: &RawLto, opt_level: u8) -> Result<(), FlagError> {
     }
 }
 
-fn last_level(raw: &RawLto, pick: impl Fn(&RawKind) -> Option<&String>) -> Result<Option<u8>, FlagError> {
-    let Some((option, level)) =
-        raw.options.iter().rev().find_map(|option| pick(&option.kind).map(|level| (option, level)))
-    else {
-        return Ok(None);
-    };
-    match level.parse() {
+fn last_level(raw: &RawLto, code: Code) -> Result<Option<u8>, FlagError> {
+    let Some(option) = raw.last(code) else { return Ok(None) };
+    match option.value.parse() {
         Ok(level @ 0..=3) => Ok(Some(level)),
         _ => Err(FlagError::BadValue { option: option.written.clone(), expected: "a level from 0 to 3" }),
     }

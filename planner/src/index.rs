@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::backend_flags::{self, FlagError};
 use crate::compile_jobs::{self, CompileError};
-use crate::elf::options::step;
+use crate::elf::options::{last, step, value};
 use crate::exclude_libs;
 use crate::inputs::{self, InputError, Inputs, Places};
 use crate::link_command::{LinkCommand, LinkCommandError, clang_beside, in_search_path};
@@ -241,7 +241,7 @@ pub fn writes_itself(arguments: &[Argument]) -> bool {
 }
 
 fn thin_link_of(link: &LinkCommand, arguments: &[Argument], inputs: &Inputs) -> ThinLink {
-    let chooses = options(arguments).any(|option| option.name.starts_with("lto="));
+    let chooses = last(arguments, "lto").is_some();
     let regular = |module: &Module| module.summary != Summary::ThinLto || module.unified || module.split_unit;
     ThinLink {
         linker: link.linker.clone(),
@@ -270,17 +270,7 @@ pub fn compiler_of(link: &LinkCommand, asked: Option<&str>) -> Result<String, To
 
 /// The last `--thinlto-jobs=`, when it is a number.
 pub fn jobs_of(arguments: &[Argument]) -> Option<usize> {
-    let value = |name: &str| {
-        name.strip_prefix("thinlto-jobs=")
-            .or_else(|| name.strip_prefix("plugin-opt=jobs="))
-            .map(str::to_owned)
-    };
-    options(arguments)
-        .filter_map(|option| value(&option.name))
-        .next_back()?
-        .parse()
-        .ok()
-        .filter(|&jobs| jobs > 0)
+    value(last(arguments, "thinlto-jobs")?)?.parse().ok().filter(|&jobs| jobs > 0)
 }
 
 /// Whether a command that is no lld link has bitcode among its words, which no other linker understands.

@@ -12,6 +12,7 @@ use distlto_prepare::names::escape_path;
 use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, remove, write_atomically, write_if_changed};
 
+use crate::digests::Digest;
 use crate::first_words;
 use crate::link_command::in_search_path;
 use crate::link_plan::LinkPlan;
@@ -55,7 +56,7 @@ pub fn toolchain_place(state: &str) -> String {
 
 /// Whether a file is such a note: an input by which other runs know the compiler, and which no compiler reads.
 pub fn is_toolchain(file: &Path) -> bool {
-    let first = ["compiler ", "file ", "size ", "modified "];
+    let first = ["compiler ", "file ", "is "];
     file.file_name().is_some_and(|name| name == TOOLCHAIN)
         && regular::read(file).ok().and_then(|text| String::from_utf8(text).ok()).is_some_and(|text| {
             text.lines().count() >= first.len()
@@ -97,20 +98,27 @@ pub fn excerpts(excerpts: &[(String, Vec<u8>)]) -> Result<(), IoError> {
     excerpts.iter().try_for_each(|(place, bytes)| write_if_changed(Path::new(place), bytes).map(|_| ()))
 }
 
+/// By what a tool's file is told from another one at its place. A touched one is the same tool: a small file goes by its
+/// content. To read all of a compiler's libraries takes longer than to compile several modules, so those go by their state.
+pub fn told_by(file: &Path) -> String {
+    use std::os::unix::fs::MetadataExt;
+    const SMALL: u64 = 1 << 20;
+    let Ok(stat) = fs::metadata(file) else { return "gone".to_owned() };
+    let content = (stat.is_file() && stat.size() <= SMALL).then(|| fs::read(file).ok()).flatten();
+    if let Some(content) = content {
+        return format!("content {}", Digest::of(&content));
+    }
+    let modified = i128::from(stat.mtime()) * 1_000_000_000 + i128::from(stat.mtime_nsec());
+    format!("size {} modified {modified} inode {}", stat.size(), stat.ino())
+}
+
 /// Writes what compiles, so that another compiler under the same name makes every backend run again. `further` says what
 /// else decides what it does: libraries, configuration, environment; a line each.
 pub fn toolchain(state: &str, compiler: &str, further: &[String]) -> Result<(), IoError> {
-    use std::os::unix::fs::MetadataExt;
     let named = Path::new(compiler);
     let file = if compiler.contains('/') { Some(named.to_owned()) } else { in_search_path(named) };
-    let real = file.and_then(|file| file.canonicalize().ok());
-    let stat = real.as_deref().and_then(|real| fs::metadata(real).ok());
-    let (size, modified) = stat.map_or((0, 0), |stat| {
-        (stat.size(), i128::from(stat.mtime_nsec()) + i128::from(stat.mtime()) * 1_000_000_000)
-    });
-    let real = real.unwrap_or_else(|| named.to_owned());
-    let mut text =
-        format!("compiler {compiler}\nfile {}\nsize {size}\nmodified {modified}\n", real.display());
+    let real = file.and_then(|file| file.canonicalize().ok()).unwrap_or_else(|| named.to_owned());
+    let mut text = format!("compiler {compiler}\nfile {}\nis {}\n", real.display(), told_by(&real));
     for line in further {
         text += &format!("{FURTHER}{}\n", line.escape_default());
     }

@@ -4,6 +4,7 @@ pub mod alias;
 pub mod backend_flags;
 pub mod bitcode;
 pub mod buck2;
+pub mod clang;
 pub mod compile_jobs;
 pub mod dependency_file;
 pub mod digests;

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::clang::driver::find;
 use crate::driver::{self, DriverJobs};
 use crate::invocation::{Program, program};
+use crate::options::Step;
 use crate::response::{self, ResponseError};
 use crate::runner::{Runner, ToolError};
 use crate::words::{Word, lossy, path_of};
@@ -190,14 +192,8 @@ fn configuration(file: &Path, depth: usize, files: &mut Vec<PathBuf>) {
 
 /// `clang --version` and the like print and compile nothing.
 fn asks_for_information(command: &[Word]) -> bool {
-    command.len() == 1
-        || command.iter().any(|word| {
-            word.starts_with(b"--version")
-                || word.starts_with(b"--help")
-                || word.starts_with(b"-print-")
-                || word.starts_with(b"--print-")
-                || [&b"-v"[..], b"-dumpversion", b"-dumpmachine"].contains(&word.as_slice())
-        })
+    let whole = |word: &Word| find(word).is_some_and(|known| known.option.step == Step::Whole);
+    command.len() == 1 || command.iter().any(whole)
 }
 
 /// The ld.lld that a driver's link runs. GCC's names collect2, which looks ld.lld up by itself.

@@ -1,7 +1,7 @@
-//! What a tool's options are: names, shape of the value, the step of a distributed link that they are for, and which files
-//! they name. A tool's table is a list of these, one option a line.
+//! What a tool's options are: names, shape of the value, the step of a distributed link that they are for, which files
+//! they name, and what they change in a backend. A tool's table is a list of these, one option a line.
 //!
-//! Knows no option itself: see `elf::options`.
+//! Knows no option itself: see `elf::table`, `clang::driver` and `clang::cc1`.
 
 /// One option of a tool, under one of its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +18,8 @@ pub struct Opt {
     pub step: Step,
     /// Which files it names.
     pub files: Files,
-    /// Whether it changes what a backend makes of a module.
-    pub code: bool,
+    /// What it changes in what a backend makes of a module.
+    pub code: Code,
 }
 
 /// With how many dashes an option is known.
@@ -50,6 +50,8 @@ pub enum Value {
     Short,
     /// The rest of the word.
     Joined,
+    /// The rest of the word, and the next word too.
+    JoinedAndNext,
 }
 
 /// Which step of a distributed link an option is for.
@@ -63,7 +65,7 @@ pub enum Step {
     Backends,
     /// Each step has a value of its own.
     Chosen,
-    /// A link that is not distributed: the linker stops before the program, or writes what only it can.
+    /// A link that is not distributed: the tool stops before the program, or writes what only it can.
     Whole,
 }
 
@@ -84,11 +86,92 @@ pub enum Files {
     Beside(&'static str),
     /// Many files are written whose names begin as the output's.
     Temporaries,
+    /// The value is code that the tool loads.
+    Loaded,
+    /// Files are read or written that no word names, or in ways that are not known.
+    Unnamed,
+}
+
+/// What an option changes in what a backend makes of a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// Nothing.
+    Same,
+    /// Nothing: it asks for output besides the objects.
+    Report,
+    /// Nothing: it asks for remarks on the modules.
+    Remarks,
+    /// What is linked, which decides how code finds its data.
+    Linked(Linked),
+    /// The level of optimisation.
+    Level,
+    /// The level of code generation, where that is another one.
+    CodegenLevel,
+    /// What LLVM's own option in its value changes.
+    Llvm,
+    /// The processor that code is generated for.
+    Processor,
+    /// The profile of samples.
+    SampleProfile,
+    /// Code is instrumented for a context-sensitive profile.
+    CsGenerate,
+    /// The context-sensitive profile.
+    CsProfile,
+    /// Whether a profile that does not fit is told of.
+    MismatchWarning(bool),
+    /// Debug information has a file of its own.
+    SplitDebug,
+    /// Which basic blocks have a section of their own.
+    BlockSections,
+    /// Whether there is a map of the addresses of basic blocks.
+    BlockAddressMap(bool),
+    /// Whether sections of basic blocks have names of their own.
+    UniqueBlockNames(bool),
+    /// A plugin that transforms the module.
+    PassPlugin,
+    /// Something that no compiler can be told.
+    Untranslatable,
+    /// What the linker's words in its value change.
+    OfLinker,
+    /// Whether code is position-independent, where nothing says what is linked.
+    Position,
+    /// The same as in a compilation of sources: a backend is given it as it is.
+    Kept,
+    /// Nothing: only a compilation of sources takes it, or it would make one of bitcode write something else.
+    OfSources,
+    /// Nothing: the directory of a compilation, which sources record and bitcode has recorded.
+    Directory,
+    /// Names of the compilation's files may stand in the object.
+    Names,
+}
+
+/// What is linked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Linked {
+    /// A shared library.
+    Shared,
+    /// A position-independent program, or not one.
+    Pie(bool),
+    /// A program without shared libraries: at a fixed place, or not.
+    Static {
+        /// Whether it is position-independent.
+        pie: bool,
+    },
+    /// Another relocatable object.
+    Relocatable,
 }
 
 impl Opt {
     const fn new(name: &'static str, dashes: Dashes, value: Value) -> Self {
-        Self { name, canonical: name, dashes, value, step: Step::Every, files: Files::Unknown, code: false }
+        Self {
+            name,
+            canonical: name,
+            dashes,
+            value,
+            step: Step::Every,
+            files: Files::Unknown,
+            code: Code::Same,
+        }
     }
 
     /// It is another spelling of this option.
@@ -146,9 +229,19 @@ impl Opt {
         Self { files: Files::Temporaries, ..self }
     }
 
+    /// It names code that is loaded.
+    pub const fn loads(self) -> Self {
+        Self { files: Files::Loaded, ..self }
+    }
+
+    /// Which files it concerns is not in the words.
+    pub const fn unnamed(self) -> Self {
+        Self { files: Files::Unnamed, ..self }
+    }
+
     /// It changes what a backend makes of a module.
-    pub const fn code(self) -> Self {
-        Self { code: true, ..self }
+    pub const fn code(self, code: Code) -> Self {
+        Self { code, ..self }
     }
 
     /// Whether a word with so many dashes can be it.
@@ -214,6 +307,26 @@ pub(crate) const fn next1(name: &'static str) -> Opt {
 /// `--name value`.
 pub(crate) const fn next2(name: &'static str) -> Opt {
     Opt::new(name, Dashes::Two, Value::Next)
+}
+
+/// `-name=value`, `-name value`.
+pub(crate) const fn eq1(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::One, Value::Equals)
+}
+
+/// `-name`, `-name=value`.
+pub(crate) const fn maybe1(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::One, Value::Optional)
+}
+
+/// `-namevalue`.
+pub(crate) const fn prefix1(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::One, Value::Joined)
+}
+
+/// `-nameone two`.
+pub(crate) const fn both1(name: &'static str) -> Opt {
+    Opt::new(name, Dashes::One, Value::JoinedAndNext)
 }
 
 /// `-nvalue`, `-n value`.

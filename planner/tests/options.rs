@@ -88,7 +88,7 @@ fn table(word: &str) -> Taken {
                             .strip_prefix(option.name)
                             .is_some_and(|rest| rest.is_empty() || rest.starts_with('=')),
                         Value::Joined => name.starts_with(option.name),
-                        Value::Equals | Value::Next | Value::Short => false,
+                        Value::Equals | Value::Next | Value::Short | Value::JoinedAndNext => false,
                     }
             };
             OPTIONS.iter().find(knows).map_or(Taken::Unknown, |_| Taken::Alone)

@@ -9,6 +9,7 @@ use crate::buck2::{self, Linker};
 use crate::error::Error;
 use crate::store::Store;
 use crate::unpack::{self, Unpack};
+use crate::warning::warn;
 use crate::write;
 
 /// Unpack an archive into member objects and a manifest
@@ -112,7 +113,7 @@ fn in_general(args: &Args) -> Result<String, Error> {
         fat_lto: args.fat_lto,
     })?;
     if let Some(trouble) = store.as_ref().and_then(Store::trouble) {
-        eprintln!("warning: {trouble}");
+        warn(trouble);
     }
     Ok(manifest.to_json())
 }
@@ -137,8 +138,8 @@ fn warn_of_left_out(archive: &Path, unpacked: &buck2::Unpacked) {
             0 => String::new(),
             more => format!(", and {more} more like it"),
         };
-        eprintln!(
-            "warning: {archive}: the member `{name}` is {kind} and not an object; it is left out{more}"
-        );
+        warn(format_args!(
+            "{archive}: the member `{name}` is {kind} and not an object; it is left out{more}"
+        ));
     }
 }

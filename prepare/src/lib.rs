@@ -36,4 +36,5 @@ mod temporaries;
 pub mod text;
 mod universal;
 pub mod unpack;
+pub mod warning;
 pub mod write;

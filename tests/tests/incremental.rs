@@ -151,6 +151,23 @@ fn a_touched_object_runs_nothing() -> Result<()> {
 }
 
 #[test]
+fn a_compiler_that_is_installed_again_runs_nothing_and_another_one_everything() -> Result<()> {
+    let project = project("same-compiler")?;
+    let compiler = project.path("tools/clang");
+    let (content, permissions) = (fs::read(&compiler)?, fs::metadata(&compiler)?.permissions());
+    for (more, backends) in [("", 0), ("# Another one.\n", 6)] {
+        let new = project.path("tools/new");
+        fs::write(&new, [&content, more.as_bytes()].concat())?;
+        fs::set_permissions(&new, permissions.clone())?;
+        fs::rename(new, &compiler)?;
+        let ran = project.relink()?;
+        ensure!(ran.backends.len() == backends, "with {more:?} more: {ran:?}");
+        nothing_to_do(&project)?;
+    }
+    Ok(())
+}
+
+#[test]
 fn other_flags_run_every_backend() -> Result<()> {
     let mut project = project("flags")?;
     project.flags.push("-O3".to_owned());

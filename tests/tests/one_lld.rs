@@ -286,6 +286,41 @@ fn an_empty_object_fails_the_link() -> Result<()> {
     Ok(())
 }
 
+/// A member of an archive is a temporary of the linker's, and so is what it imports from.
+#[test]
+fn a_failed_backend_can_be_repeated() -> Result<()> {
+    let folder = mixed("repeated")?;
+    let clang = folder.toolchain.tool("clang")?;
+    let fails = "if [ -e broken ]; then case \"$*\" in *regular.o*) echo 'it fails' >&2; exit 3 ;; esac; fi";
+    let script = folder.write("cc", format!("#!/bin/sh\n{fails}\nexec {} \"$@\"\n", clang.display()))?;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+    folder.write("broken", "")?;
+    let link = || link_mixed(&folder, &["--compiler=./cc"], &["-o", "program"]);
+    let (_, said) = fail(&mut link()?)?;
+    let lines: Vec<_> = said.lines().filter_map(|line| line.trim_start().strip_prefix("repeat: ")).collect();
+    let [line] = lines[..] else { anyhow::bail!("not one command to repeat it:\n{said}") };
+    // Where the linker is gone, and from another directory.
+    let repeat = || {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).current_dir("/");
+        shell
+    };
+    let (code, again) = fail(&mut repeat())?;
+    ensure!(code == 3 && again == "it fails\n", "exit code {code}:\n{again}");
+    fs::remove_file(folder.path.join("broken"))?;
+    succeed(&mut repeat())?;
+    let state = folder.path.join("program.distlto");
+    let made = objects(&state.join("failed/objects"))?;
+    let [(place, object)] = &made[..] else { anyhow::bail!("made {}", made.len()) };
+    succeed(&mut link()?)?;
+    let linked = objects(&distlto::objects_dir(&folder.path.join("program")))?;
+    let same = linked.iter().find(|(other, _)| other.file_name() == place.file_name());
+    let is_same = same.is_some_and(|(_, linked)| linked == object);
+    ensure!(is_same, "{} is another object when repeated", place.display());
+    ensure!(!state.join("failed").exists(), "what failed once is kept for ever");
+    Ok(())
+}
+
 #[test]
 fn a_terminated_link_leaves_nothing_behind() -> Result<()> {
     let project = project("terminated")?;

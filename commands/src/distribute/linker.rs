@@ -11,7 +11,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use distlto_planner::dtlto::dropped::{self, Dropped};
+use distlto_planner::elf::options::last;
 use distlto_planner::invocation::{self, Program};
+use distlto_planner::link_line;
 use distlto_planner::response;
 use distlto_planner::words::{Word, lossy};
 use distlto_prepare::regular;
@@ -71,8 +73,8 @@ impl Linker {
 
     /// Whether it was told to keep its temporaries.
     pub fn keeps_temporaries(&self) -> bool {
-        let keeps = |word: &Word| word.starts_with(b"--save-temps") || word.starts_with(b"-save-temps");
-        self.arguments().iter().any(keeps)
+        let line = link_line::parse(self.arguments().into_iter().skip(1)).unwrap_or_default();
+        last(&line, "save-temps").is_some()
     }
 
     /// What its link line asks for and it does not tell the compilers, each with what mends it, in the spelling of the

@@ -40,11 +40,6 @@ pub fn tell_repeating(saved: Option<&Path>, with_linker: bool) {
     }
 }
 
-/// Something that the linker did not tell the compilers.
-pub fn warn(dropped: &str) {
-    say(&format!("distlto-distribute: warning: {dropped}"));
-}
-
 /// A standard error that is gone is no reason to fail a link.
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");

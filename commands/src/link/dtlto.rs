@@ -7,6 +7,7 @@
 //! is then renamed into place. How lld is told of a distributor: LLVM's page DTLTO.
 
 mod backends;
+mod failed;
 mod hand_over;
 mod kept;
 mod leaves;

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use distlto_planner::dependency_file::DependencyFile;
@@ -13,6 +14,7 @@ use distlto_planner::elf::options::endings;
 use distlto_planner::index::PlannedLink;
 use distlto_planner::link_line::{Argument, last_value};
 use distlto_planner::runner::{Runner, ToolError, ToolOutput};
+use distlto_planner::words::path_of;
 use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, move_into_place, write_atomically};
 
 use super::{LinkError, show, two_step_reads};
@@ -61,18 +63,17 @@ pub fn run(
         write_atomically(Path::new(own), &read.unwrap_or(text))?;
     }
     move_into_place(&dependencies, &two_step_reads::dependencies(directory))?;
-    place_beside(arguments, &staged_word, planned.plan.output.as_str())?;
+    place_beside(&endings(arguments), &staged, output)?;
     move_into_place(&staged, output)?;
     Ok(0)
 }
 
-/// Puts what the linker has named after the staged output beside the output.
-pub(super) fn place_beside(arguments: &[Argument], staged: &str, output: &str) -> Result<(), IoError> {
-    for ending in endings(arguments) {
-        let (from, to) = (format!("{staged}{ending}"), format!("{output}{ending}"));
-        fs::rename(from, &to).map_err(IoError::on("rename into place", &to))?;
-    }
-    Ok(())
+/// Puts what the linker has named after the staged output, with these endings, beside the output.
+pub(super) fn place_beside(endings: &[&str], staged: &Path, output: &Path) -> Result<(), IoError> {
+    endings.iter().try_for_each(|ending| {
+        let at = |path: &Path| path_of(&[path.as_os_str().as_bytes(), ending.as_bytes()].concat());
+        move_into_place(&at(staged), &at(output))
+    })
 }
 
 fn report(finished: &ToolOutput, thin_warnings: &[u8]) {

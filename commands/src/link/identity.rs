@@ -1,13 +1,13 @@
 //! What besides its own file decides what a compiler makes of the same words and inputs: the libraries that it loads, its
 //! driver's configuration, the environment. Behind a wrapper also the compiler that it leads to.
 //!
-//! Files are told by path, size, time and inode. What a wrapper script reads by itself cannot be known.
+//! Files are told by path and, as far as that is quick, by content, else by size, time and inode. What a wrapper script reads by itself cannot be known.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use distlto_planner::digests::Digest;
+use distlto_planner::keep::told_by;
 use distlto_planner::link_command::{DriverReads, in_search_path};
 
 use distlto_executor::loaded;
@@ -61,9 +61,5 @@ pub fn behind(program: &Path, driver: &DriverReads) -> Option<PathBuf> {
 }
 
 fn file_line(path: &Path) -> String {
-    let stat = fs::metadata(path).map(|stat| {
-        let modified = i128::from(stat.mtime()) * 1_000_000_000 + i128::from(stat.mtime_nsec());
-        format!("size {} modified {modified} inode {}", stat.size(), stat.ino())
-    });
-    format!("file {} {}", path.display(), stat.unwrap_or_default())
+    format!("file {} {}", path.display(), told_by(path))
 }

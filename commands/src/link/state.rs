@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use distlto_planner::clang::driver::find;
 use distlto_planner::digests::Digest;
 use distlto_planner::response;
 pub use distlto_planner::state::directory;
@@ -52,13 +53,16 @@ pub fn key(expanded: &[Word], options: &Options) -> Key {
 /// The output that a command seems to name, by the spellings that drivers and linkers share. Only for finding state
 /// early: the linker's own line decides.
 pub fn guess_output(expanded: &[Word]) -> Option<String> {
-    let at = expanded.iter().rposition(|word| word.starts_with(b"-o") || word.starts_with(b"--output"))?;
-    let word = &expanded[at];
-    let value = match word.as_slice() {
-        b"-o" | b"--output" => expanded.get(at + 1)?.as_slice(),
-        _ => word.strip_prefix(b"--output=").or_else(|| word.strip_prefix(b"-o"))?,
-    };
-    std::str::from_utf8(value).ok().map(str::to_owned)
+    let mut words = expanded.iter();
+    let mut output = None;
+    while let Some(word) = words.next() {
+        let Some(known) = find(word) else { continue };
+        let value = if known.takes_next { words.next()?.as_slice() } else { known.value };
+        if known.option.canonical == "output" {
+            output = Some(value);
+        }
+    }
+    std::str::from_utf8(output?).ok().map(str::to_owned)
 }
 
 /// What modules took when they last ran.

@@ -14,6 +14,7 @@ use distlto_planner::pending::Pending;
 use distlto_planner::runner::Runner;
 use distlto_planner::words::lossy;
 use distlto_prepare::store::Store;
+use distlto_prepare::warning::warn;
 
 use super::keeping::Keeping;
 use super::phases::{FinalLink, Phases};
@@ -51,7 +52,7 @@ impl Session<'_> {
         })?;
         let Planned::Link(planned, pending) = planned else { return Ok(None) };
         for option in &planned.not_done {
-            eprintln!("distlto: warning: {option} is ignored: a distributed link writes objects only");
+            warn(format_args!("{option} is ignored: a distributed link writes objects only"));
         }
         let graph = planned.plan.to_graph()?;
         phases.planned();

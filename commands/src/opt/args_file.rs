@@ -3,12 +3,10 @@
 //! Reads the file and the response files it names. Knows nothing of what the flags mean.
 
 use camino::Utf8Path;
+use distlto_planner::clang::driver::find;
 use distlto_planner::response::{self, ResponseError};
 use distlto_planner::words::Word;
 use distlto_prepare::write::IoError;
-
-/// Options whose value may stand in the same line.
-const VALUED: &[&[u8]] = &[b"-Xlinker", b"-Xclang", b"-mllvm", b"-T", b"-z", b"-u", b"-o", b"-L", b"-l"];
 
 /// Reads a file of flags. Response files that the flags name are expanded.
 pub fn read(path: &Utf8Path) -> Result<Vec<Word>, ResponseError> {
@@ -31,9 +29,9 @@ fn in_line(line: &[u8]) -> Vec<Word> {
     let words = response::tokenize(line);
     let is_option = |word: &Word| word.starts_with(b"-");
     let command = words.first().is_some_and(|first| !is_option(first));
-    let several = words
-        .windows(2)
-        .all(|pair| is_option(&pair[1]) || VALUED.contains(&pair[0].as_slice()) || !is_option(&pair[0]));
+    let takes_next = |word: &Word| find(word).is_some_and(|known| known.takes_next);
+    let several =
+        words.windows(2).all(|pair| is_option(&pair[1]) || takes_next(&pair[0]) || !is_option(&pair[0]));
     if command || several { words } else { vec![line.to_vec()] }
 }
 

@@ -6,6 +6,7 @@
 use std::fs;
 
 use camino::Utf8Path;
+use distlto_planner::clang::driver::named;
 use distlto_planner::module;
 use distlto_planner::response::{self, ResponseError};
 use distlto_planner::words::lossy;
@@ -72,7 +73,8 @@ fn said(args: &OptArgs, shared: &Utf8Path, arguments: &[String]) -> Result<Vec<S
 }
 
 fn names_target(words: &[String]) -> bool {
-    backend_command::target_of(words).is_some() || words.iter().any(|word| word == "-arch")
+    let names = |word: &String| matches!(named(word.as_bytes()), Some("target" | "arch"));
+    words.iter().any(names)
 }
 
 /// What the object has to be; with `-arch`, what the module says.

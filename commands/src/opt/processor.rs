@@ -7,6 +7,8 @@
 use std::fs;
 
 use camino::Utf8Path;
+use distlto_planner::clang::driver::changes;
+use distlto_planner::options::Code;
 use distlto_planner::processor::{self, Processors};
 use distlto_planner::shard;
 use miette::Diagnostic;
@@ -35,7 +37,7 @@ pub struct ProcessorConflict {
 
 /// Whether an argument names a processor.
 pub fn is_named_by(argument: &str) -> bool {
-    argument.starts_with("-march=") || argument.starts_with("-mcpu=")
+    changes(argument.as_bytes(), Code::Processor)
 }
 
 /// The compiler arguments about the processor. `named` are those that the link has; the last one of a kind counts.

@@ -14,13 +14,15 @@
 //! - any other word: as it is, and if it or what stands after an equals sign names a file, the file's content too.
 //!
 //! Where names can stand in an object (CodeView in COFF, `-fembed-bitcode`), they are to be taken verbatim
-//! ([`Words::names_matter`]). Read in LLVM 22: `clang/include/clang/Options/Options.td`, `BackendUtil.cpp`.
+//! ([`Words::names_matter`]). Which option is which is in `clang::cc1`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use camino::Utf8Path;
+use distlto_planner::clang::cc1;
 use distlto_planner::digests::{Digest, FileDigests};
+use distlto_planner::options::{Code, Files};
 use distlto_prepare::kind::{Format, Native};
 
 use super::framed::Framed;
@@ -36,53 +38,6 @@ pub struct Words {
     /// Whether names of this compilation may stand in its object.
     pub names_matter: bool,
 }
-
-/// Options whose value names a file that is read, and only read.
-const CONTENT: &[&str] = &[
-    "-fbasic-block-sections=list=",
-    "-fmemory-profile-use=",
-    "-fprofile-instrument-use-path=",
-    "-fprofile-list=",
-    "-fprofile-remapping-file=",
-    "-fprofile-sample-use=",
-];
-
-/// Where a compilation runs, as sources would record it.
-const DIRECTORY: &[&str] = &["-fdebug-compilation-dir=", "-fcoverage-compilation-dir="];
-
-/// Options by which names can stand in an object.
-const NAMES: &[&str] =
-    &["-fembed-bitcode", "-object-file-name", "-dwarf-debug-flags", "-record-command-line"];
-
-/// Options that load code, whose result is not that of the compiler alone.
-const LOADS: &[&str] = &["-load", "-plugin", "-add-plugin", "-fplugin", "-fpass-plugin", "--load"];
-
-/// Options that read files which no word names, and such that write files besides the outputs.
-const FILES: &[&str] = &[
-    "@",
-    "-ast-merge",
-    "-coverage-data-file",
-    "-coverage-notes-file",
-    "-dependency-file",
-    "-diagnostic-log-file",
-    "-dump",
-    "-fdump",
-    "-fmodule",
-    "-foptimization-record",
-    "-ftime-trace",
-    "-header-include-file",
-    "-include",
-    "-ivfsoverlay",
-    "-opt-record",
-    "-save-temps",
-    "-fsave-optimization-record",
-    "-serialize-diagnostic",
-    "-stack-usage-file",
-    "-stats-file",
-    "-vfsoverlay",
-    "-working-directory",
-    "-fworking-directory",
-];
 
 /// Parts of the names of LLVM's own options (`-mllvm`) that read or write files in ways that are not known here.
 const LLVM_FILES: &[&str] =
@@ -109,13 +64,14 @@ impl Words {
                     if let Some(reason) = refusal(text, llvm) {
                         return Err(format!("{text} {reason}"));
                     }
-                    let content =
-                        CONTENT.iter().find_map(|option| Some((option, text.strip_prefix(option)?)));
-                    if let Some((option, file)) = content {
+                    let known = cc1::find(word);
+                    let code = known.map_or(Code::Same, |known| known.option.code);
+                    if let Some(known) = known.filter(|known| known.option.files == Files::Read) {
+                        let (option, file) = text.split_at(text.len() - known.value.len());
                         framed.add("option", option);
                         framed.content("content", &look(file, digests)?);
                         files.insert(file.to_owned());
-                    } else if names_matter || !DIRECTORY.iter().any(|option| text.starts_with(option)) {
+                    } else if names_matter || code != Code::Directory {
                         framed.add("word", text);
                         for name in names_in(text) {
                             let place = directory.join(name);
@@ -141,16 +97,17 @@ fn look(file: &str, digests: &FileDigests) -> Result<Digest, String> {
 
 /// Why results of commands with such a word are not kept. `llvm` says that it is an option of LLVM's own, or its value.
 fn refusal(word: &str, llvm: bool) -> Option<&'static str> {
-    let name = word.split('=').next().unwrap_or(word);
-    let mut parts = name.split(['-', '_']);
-    let loads = LOADS.contains(&name) || (!llvm && name.starts_with("-plugin"));
+    let known = cc1::find(word.as_bytes()).map(|known| known.option.files);
     let files = match llvm {
-        true => word.starts_with('-') && parts.any(|part| LLVM_FILES.contains(&part)),
-        false => FILES.iter().any(|option| word.starts_with(option)),
+        true => {
+            let name = word.split('=').next().unwrap_or(word);
+            word.starts_with('-') && name.split(['-', '_']).any(|part| LLVM_FILES.contains(&part))
+        }
+        false => word.starts_with('@') || known == Some(Files::Unnamed),
     };
     if word == "native" || word.ends_with("=native") {
         Some("asks for the processor of this machine")
-    } else if loads {
+    } else if known == Some(Files::Loaded) {
         Some("loads code that is not the compiler's")
     } else if files {
         Some("may read or write files that are not known")
@@ -171,7 +128,7 @@ fn names_matter(arguments: &[Part]) -> bool {
     let triple = words().skip_while(|word| *word != b"-triple").nth(1);
     let format = triple.and_then(|triple| Native::of_triple(std::str::from_utf8(triple).ok()?));
     format.is_none_or(|native| native.format != Format::Elf)
-        || words().any(|word| NAMES.iter().any(|option| word.starts_with(option.as_bytes())))
+        || words().any(|word| cc1::find(word).is_some_and(|known| known.option.code == Code::Names))
 }
 
 #[cfg(test)]

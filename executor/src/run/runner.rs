@@ -197,9 +197,12 @@ impl Runner<'_, '_, '_> {
                 Outcome::Done(measured)
             }
             Err(cause) => {
-                let command = self.command_line(action);
                 let cause = cause.told();
-                let failure = Box::new(Failure { cause, command, measured, stderr });
+                let mut failure = Box::new(Failure { cause, command: String::new(), measured, stderr });
+                failure.command = match self.options.keep_failed {
+                    Some(keep) if !failure.is_interruption() => keep(action),
+                    _ => self.command_line(action),
+                };
                 if !failure.is_interruption() {
                     self.hooks.failed(action, &failure);
                     self.options.progress.fail(self.step(action, ""), &failure);

@@ -1,9 +1,11 @@
 //! The words of a compiler driver's link command, sorted by what they mean for the code that LTO generates.
 //!
-//! Pure, and asks no driver: which words reach the linker's LTO was established by `clang -###` of LLVM 14 to 22
-//! (`addLTOOptions` in clang's `CommonArgs.cpp`). Reads words, not files. What the linker's own words mean is in `raw`.
+//! Pure, and asks no driver: which words reach the linker's LTO is in `clang::driver`. Reads words, not files. What the
+//! linker's own words mean is in `raw`.
 
-use crate::words::Word;
+use crate::clang::driver::{changes, find};
+use crate::options::{Code, Linked, Value};
+use crate::words::{Word, lossy};
 
 /// A driver's link command, sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,117 +37,11 @@ pub enum Output {
     Relocatable,
 }
 
-/// Options whose value is the next word.
-const VALUED: &[&str] = &[
-    "--config",
-    "--param",
-    "--sysroot",
-    "--target",
-    "-A",
-    "-B",
-    "-D",
-    "-F",
-    "-I",
-    "-L",
-    "-MF",
-    "-MQ",
-    "-MT",
-    "-T",
-    "-U",
-    "-Xanalyzer",
-    "-Xassembler",
-    "-Xclang",
-    "-Xcuda-ptxas",
-    "-Xopenmp-target",
-    "-Xpreprocessor",
-    "-arch",
-    "-e",
-    "-framework",
-    "-gcc-toolchain",
-    "-idirafter",
-    "-imacros",
-    "-include",
-    "-include-pch",
-    "-iprefix",
-    "-iquote",
-    "-isysroot",
-    "-isystem",
-    "-isystem-after",
-    "-iwithprefix",
-    "-iwithprefixbefore",
-    "-l",
-    "-o",
-    "-resource-dir",
-    "-specs",
-    "-target",
-    "-u",
-    "-x",
-    "-z",
-];
-
-/// `-f` words that a compilation of bitcode rejects, or that would make it write something else.
-///
-/// The thin link has done the work of those about LTO, vtables and CFI, and wrote the outcome into the shards;
-/// sanitizers and coverage have instrumented the bitcode.
-const NOT_FOR_BITCODE: &[&str] = &[
-    "-fcoverage-mapping",
-    "-fdriver-only",
-    "-fembed-bitcode",
-    "-ffat-lto-objects",
-    "-flto",
-    "-fno-coverage-mapping",
-    "-fno-fat-lto-objects",
-    "-fno-integrated-as",
-    "-fno-lto",
-    "-fno-sanitize",
-    "-fno-split-lto-unit",
-    "-fno-unified-lto",
-    "-fno-virtual-function-elimination",
-    "-fno-whole-program-vtables",
-    "-foptimization-record",
-    "-fplugin",
-    "-fproc-stat-report",
-    "-fsanitize",
-    "-fsave-optimization-record",
-    "-fsplit-lto-unit",
-    "-fsyntax-only",
-    "-fthin-link-bitcode=",
-    "-fthinlto-",
-    "-ftime-trace",
-    "-funified-lto",
-    "-fuse-ld=",
-    "-fvirtual-function-elimination",
-    "-fwhole-program-vtables",
-];
-
-/// Words that are not `-f` and that a backend is given: those that the driver turns into LTO options, and those by
-/// which compiling and linking must agree on the ABI. Others of `-m`, such as `-mavx2`, are for functions of the
-/// bitcode to say.
-const KEPT: &[&str] = &[
-    "-gdbx",
-    "-gdwarf-aranges",
-    "-ggdb",
-    "-glldb",
-    "-gsce",
-    "-mabi=",
-    "-mfloat-abi=",
-    "-mfpu=",
-    "-mhard-float",
-    "-mno-outline",
-    "-moutline",
-    "-msoft-float",
-    "-mtls-size=",
-    "-mtune=",
-];
-
-const POSITION: &[&str] =
-    &["-fPIC", "-fPIE", "-fno-PIC", "-fno-PIE", "-fno-pic", "-fno-pie", "-fpic", "-fpie"];
-
 /// An option at the end of the words that lacks its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueMissing {
     /// The option.
-    pub option: &'static str,
+    pub option: String,
 }
 
 /// Sorts words; response files are expanded already. The program's name may be among them.
@@ -154,56 +50,44 @@ pub fn sort(words: impl IntoIterator<Item = Word>) -> Result<DriverWords, ValueM
     let mut seen = Outputs::default();
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
-        let text = word.as_slice();
-        if let Some(joined) = text.strip_prefix(b"-Wl,") {
-            sorted.linker.extend(joined.split(|&byte| byte == b',').map(<[u8]>::to_vec));
-        } else if text == b"-Xlinker" {
-            sorted.linker.push(words.next().ok_or(ValueMissing { option: "-Xlinker" })?);
-        } else if text == b"-mllvm" {
-            let value = words.next().ok_or(ValueMissing { option: "-mllvm" })?;
-            sorted.kept.extend([word, value]);
-        } else if !text.starts_with(b"-") || text == b"-" {
-            sorted.linker.push(word);
-        } else if is_one_of(VALUED, text) || text.starts_with(b"-Xarch_") {
-            // Without its value the link fails by itself; no code depends on it.
-            words.next();
-        } else if seen.note(text) {
-        } else if is_level(text) {
-            sorted.level = Some(word);
-        } else if text.starts_with(b"-march=") || text.starts_with(b"-mcpu=") {
-            sorted.processor.push(word);
-        } else if is_one_of(POSITION, text) {
-            sorted.position.push(word);
-        } else if is_kept(text) {
-            sorted.kept.push(word);
+        let Some(known) = find(&word) else {
+            if !word.starts_with(b"-") || word == b"-" {
+                sorted.linker.push(word);
+            }
+            continue;
+        };
+        // Without its value the link fails by itself; no code depends on it.
+        let next = if known.takes_next { words.next() } else { None };
+        let missing = || ValueMissing { option: lossy(&word) };
+        match known.option.code {
+            Code::OfLinker if known.takes_next => sorted.linker.push(next.ok_or_else(missing)?),
+            Code::OfLinker if known.option.value == Value::Joined => {
+                sorted.linker.extend(known.value.split(|&byte| byte == b',').map(<[u8]>::to_vec));
+            }
+            Code::OfLinker => sorted.linker.push(known.value.to_vec()),
+            Code::Llvm if known.takes_next => {
+                let value = next.ok_or_else(missing)?;
+                sorted.kept.extend([word, value]);
+            }
+            Code::Linked(linked) => seen.note(linked),
+            Code::Level if is_level(known.value) => sorted.level = Some(word),
+            Code::Processor => sorted.processor.push(word),
+            Code::Position => sorted.position.push(word),
+            Code::Kept | Code::Llvm => sorted.kept.extend([word].into_iter().chain(next)),
+            _ => {}
         }
     }
     sorted.output = seen.output();
     Ok(sorted)
 }
 
-fn is_one_of(names: &[&str], word: &[u8]) -> bool {
-    names.iter().any(|name| name.as_bytes() == word)
-}
-
-fn begins_as(names: &[&str], word: &[u8]) -> bool {
-    names.iter().any(|name| word.starts_with(name.as_bytes()))
-}
-
 /// Whether a compilation of bitcode to an object takes an option that compilations of sources take.
 pub fn is_for_bitcode(word: &[u8]) -> bool {
-    !begins_as(NOT_FOR_BITCODE, word)
+    !changes(word, Code::OfSources)
 }
 
-fn is_kept(word: &[u8]) -> bool {
-    let of_mllvm = word.starts_with(b"-mllvm=");
-    let feature = word.starts_with(b"-f") && is_for_bitcode(word);
-    of_mllvm || feature || begins_as(KEPT, word)
-}
-
-/// `-O`, `-O2`, `-Os`, `-Ofast`; but not `-ObjC`.
-fn is_level(word: &[u8]) -> bool {
-    let Some(level) = word.strip_prefix(b"-O") else { return false };
+/// What follows `-O`; other words than these are `-ObjC` and the like.
+fn is_level(level: &[u8]) -> bool {
     matches!(level, b"" | b"s" | b"z" | b"g" | b"fast") || level.iter().all(u8::is_ascii_digit)
 }
 
@@ -218,17 +102,14 @@ struct Outputs {
 }
 
 impl Outputs {
-    fn note(&mut self, word: &[u8]) -> bool {
-        match word {
-            b"-shared" | b"--shared" => self.shared = true,
-            b"-r" | b"--relocatable" => self.relocatable = true,
-            b"-static" | b"--static" => self.fixed = true,
-            b"-static-pie" | b"--static-pie" => self.static_pie = true,
-            b"-pie" | b"--pie" => self.pie = Some(true),
-            b"-no-pie" | b"--no-pie" => self.pie = Some(false),
-            _ => return false,
+    fn note(&mut self, linked: Linked) {
+        match linked {
+            Linked::Shared => self.shared = true,
+            Linked::Relocatable => self.relocatable = true,
+            Linked::Static { pie: false } => self.fixed = true,
+            Linked::Static { pie: true } => self.static_pie = true,
+            Linked::Pie(pie) => self.pie = Some(pie),
         }
-        true
     }
 
     /// In the order of precedence that clang's driver has; of `-pie` and `-no-pie` the last one counts.
@@ -263,13 +144,14 @@ mod tests {
     fn words_for_the_linker_keep_their_order() {
         for (command, linker) in [
             ("-Wl,-a,b -Xlinker -mllvm -Xlinker -x", "-a b -mllvm -x"),
+            ("--for-linker -a --for-linker=-b,c", "-a -b,c"),
             ("shim.py clang++ -Wl,-rpath dir/of.so -Wl,-z,now", "shim.py clang++ -rpath dir/of.so -z now"),
             ("-o -Wl,x -z -Wl,y -T -shared -Xclang -O3 -Lx -lx", ""),
         ] {
             assert_eq!(line(&sorted(command).linker), linker, "{command}");
         }
-        assert_eq!(sort([b"-Xlinker".to_vec()]), Err(ValueMissing { option: "-Xlinker" }));
-        assert_eq!(sort([b"-mllvm".to_vec()]), Err(ValueMissing { option: "-mllvm" }));
+        assert_eq!(sort([b"-Xlinker".to_vec()]), Err(ValueMissing { option: "-Xlinker".to_owned() }));
+        assert_eq!(sort([b"-mllvm".to_vec()]), Err(ValueMissing { option: "-mllvm".to_owned() }));
     }
 
     #[test]

@@ -8,10 +8,11 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use super::driver_words::{self, Output, ValueMissing};
-use super::raw::{self, RawKind, RawLto, RawOption};
+use super::raw::{self, RawLto, RawOption};
 use super::{BackendFlags, FlagError, Linked};
 use crate::invocation::{Program, program};
 use crate::link_line::{self, LinkLineError};
+use crate::options::Code;
 use crate::words::{Word, lossy};
 
 const IN_A_BUILD_FILE: &str =
@@ -25,7 +26,7 @@ pub enum LinkFlagError {
     #[diagnostic(code(distlto::usage), help("add the value, or remove the option"))]
     ValueMissing {
         /// The option.
-        option: &'static str,
+        option: String,
     },
     /// A flag that the compiler would be given is not UTF-8.
     #[error("the link flag {flag:?} is not UTF-8")]
@@ -120,7 +121,7 @@ fn level_option(written: &str) -> RawOption {
         level @ ("0" | "1" | "2" | "3") => level,
         _ => "3",
     };
-    RawOption { kind: RawKind::OptLevel(level.to_owned()), written: written.to_owned() }
+    RawOption { code: Code::Level, value: level.to_owned(), written: written.to_owned() }
 }
 
 fn strings(words: &[Word]) -> Result<Vec<String>, LinkFlagError> {
@@ -271,7 +272,9 @@ mod tests {
         ] {
             assert!(matches!(flags(line), Err(LinkFlagError::Untranslatable { .. })), "{line}");
         }
-        assert!(matches!(flags("-O2 -Xlinker"), Err(LinkFlagError::ValueMissing { option: "-Xlinker" })));
+        assert!(
+            matches!(flags("-O2 -Xlinker"), Err(LinkFlagError::ValueMissing { option }) if option == "-Xlinker")
+        );
         assert!(matches!(flags("-Xlinker -mllvm"), Err(LinkFlagError::LinkLine(_))));
         let odd = |word: &[u8]| of_command(vec![word.to_vec()], "x86_64");
         assert!(matches!(odd(b"-fprofile-sample-use=\xff"), Err(LinkFlagError::NotUtf8 { .. })));

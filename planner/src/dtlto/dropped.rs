@@ -7,9 +7,12 @@
 
 use std::fmt;
 
-use crate::backend_flags::raw::{RawKind, RawLto, RawOption, gather};
+use crate::backend_flags::raw::{RawLto, RawOption, gather};
 use crate::backend_flags::{Relocatable, architecture, translate};
+use crate::clang::driver::changes;
+use crate::elf::options::{is, last, value};
 use crate::link_line::{self, Argument, LinkLineError, last_value, options};
+use crate::options::Code;
 use crate::words::Word;
 
 /// Something that a link line asks for and that a link through a distributor does not do.
@@ -110,9 +113,8 @@ pub fn of_link_line(arguments: &[Argument]) -> Vec<Dropped> {
     found.extend(levels(&raw));
     found.extend(context_sensitive(&raw, architecture));
     for (at, option) in raw.options.iter().enumerate() {
-        let later = &raw.options[at + 1..];
-        let overridden = matches!(option.kind, RawKind::Cpu(_))
-            && later.iter().any(|later| matches!(later.kind, RawKind::Cpu(_)));
+        let mut later = raw.options[at + 1..].iter();
+        let overridden = option.code == Code::Processor && later.any(|later| later.code == option.code);
         if !overridden {
             found.extend(code_option(option, architecture));
         }
@@ -154,11 +156,7 @@ fn compiler_missing(arguments: &[Argument]) -> Option<Dropped> {
 
 /// lld says `-fpic` or nothing, and a clang that is built so makes position-independent code by default.
 fn relocation_model(raw: &RawLto, given: &[&str]) -> Option<Dropped> {
-    let says_model = |word: &&str| {
-        let name = word.strip_prefix("-f").map(|name| name.strip_prefix("no-").unwrap_or(name));
-        matches!(name, Some("pic" | "PIC" | "pie" | "PIE"))
-    };
-    if given.iter().any(says_model) {
+    if given.iter().any(|word| changes(word.as_bytes(), Code::Position)) {
         return None;
     }
     if raw.relocatable {
@@ -168,10 +166,7 @@ fn relocation_model(raw: &RawLto, given: &[&str]) -> Option<Dropped> {
             "say what the objects were compiled with, --thinlto-remote-compiler-arg=-fno-pic or =-fPIC",
         ));
     }
-    let model = raw.options.iter().rev().find_map(|option| match &option.kind {
-        RawKind::Mllvm(llvm) => llvm.trim_start_matches('-').strip_prefix("relocation-model="),
-        _ => None,
-    });
+    let model = raw.options.iter().rev().find_map(relocation_model_in);
     let fixed = match model {
         Some(model) => model == "static",
         None => !raw.shared && !raw.pie,
@@ -186,14 +181,15 @@ fn relocation_model(raw: &RawLto, given: &[&str]) -> Option<Dropped> {
     })
 }
 
+fn relocation_model_in(option: &RawOption) -> Option<&str> {
+    let llvm = (option.code == Code::Llvm).then(|| option.value.trim_start_matches('-'))?;
+    llvm.strip_prefix("relocation-model=")
+}
+
 /// lld has two levels, of optimisation and of code generation, and tells the compiler the first.
 fn levels(raw: &RawLto) -> Option<Dropped> {
-    let last = |pick: fn(&RawKind) -> Option<&String>| {
-        let mut found = raw.options.iter().rev();
-        found.find_map(|option| pick(&option.kind).map(|level| (&option.written, level.parse::<u8>().ok())))
-    };
-    let level = last(|kind| if let RawKind::OptLevel(level) = kind { Some(level) } else { None });
-    let codegen = last(|kind| if let RawKind::CodegenLevel(level) = kind { Some(level) } else { None });
+    let last = |code| raw.last(code).map(|option| (&option.written, option.value.parse::<u8>().ok()));
+    let (level, codegen) = (last(Code::Level), last(Code::CodegenLevel));
     let opt = level.and_then(|(_, level)| level).unwrap_or(2);
     // Without an option lld generates code at level 2 or 3.
     let own = codegen.and_then(|(_, level)| level).unwrap_or(opt.max(2));
@@ -209,11 +205,10 @@ fn levels(raw: &RawLto) -> Option<Dropped> {
 
 /// Whether it is generated or used, and from where, takes two options.
 fn context_sensitive(raw: &RawLto, architecture: &str) -> Option<Dropped> {
-    let ours =
-        |option: &&RawOption| matches!(option.kind, RawKind::CsProfileGenerate | RawKind::CsProfileFile(_));
+    let ours = |option: &&RawOption| matches!(option.code, Code::CsGenerate | Code::CsProfile);
     let taken: Vec<_> = raw.options.iter().filter(ours).cloned().collect();
-    let option = taken.iter().find(|option| option.kind == RawKind::CsProfileGenerate).or(taken.last())?;
-    let generates = option.kind == RawKind::CsProfileGenerate;
+    let option = taken.iter().find(|option| option.code == Code::CsGenerate).or(taken.last())?;
+    let generates = option.code == Code::CsGenerate;
     let option = option.written.clone();
     let effect = match generates {
         true => "the compiler is not told to instrument, so running the program leaves no profile",
@@ -235,37 +230,36 @@ fn context_sensitive(raw: &RawLto, architecture: &str) -> Option<Dropped> {
 /// An option that changes code by itself.
 fn code_option(option: &RawOption, architecture: &str) -> Option<Dropped> {
     let written = &option.written;
-    match &option.kind {
+    match option.code {
         // lld passes these on, or they were looked at together with others.
-        RawKind::OptLevel(_)
-        | RawKind::CodegenLevel(_)
-        | RawKind::SampleProfile(_)
-        | RawKind::PgoWarnMismatch(_)
-        | RawKind::CsProfileGenerate
-        | RawKind::CsProfileFile(_)
-        | RawKind::BasicBlockAddressMap(false)
-        | RawKind::UniqueBasicBlockSectionNames(false)
-        | RawKind::UnknownPluginOption => None,
+        Code::Level
+        | Code::CodegenLevel
+        | Code::SampleProfile
+        | Code::MismatchWarning(_)
+        | Code::CsGenerate
+        | Code::CsProfile
+        | Code::BlockAddressMap(false)
+        | Code::UniqueBlockNames(false)
+        | Code::Report => None,
         // What drivers always pass, and what clang takes by itself.
-        RawKind::Cpu(cpu) if ["x86-64", "generic"].contains(&cpu.as_str()) => None,
-        RawKind::Mllvm(llvm) if llvm.trim_start_matches('-').starts_with("relocation-model=") => None,
-        RawKind::DwoDirectory(_) => Some(advice(
+        Code::Processor if ["x86-64", "generic"].contains(&option.value.as_str()) => None,
+        Code::Llvm if relocation_model_in(option).is_some() => None,
+        Code::SplitDebug => Some(advice(
             written,
             "debug information is not split; it stays in the objects, complete",
             USE_LINK,
         )),
-        RawKind::NoEffectOnCode if written.contains("opt-remarks") => Some(advice(
+        Code::Remarks => Some(advice(
             written,
             "no remarks are written for the modules",
             "link without a distributor for them",
         )),
-        RawKind::NoEffectOnCode => None,
-        kind => match arguments_of(vec![option.clone()], architecture) {
+        code => match arguments_of(vec![option.clone()], architecture) {
             Some(arguments) if arguments.is_empty() => None,
             Some(arguments) => Some(Dropped {
                 option: written.clone(),
-                effect: match kind {
-                    RawKind::Cpu(_) => {
+                effect: match code {
+                    Code::Processor => {
                         "lld does not tell the compiler; functions that name no processor get the default"
                     }
                     _ => NOT_PASSED,
@@ -293,25 +287,28 @@ fn arguments_of(options: Vec<RawOption>, architecture: &str) -> Option<Vec<Strin
 /// Options that ask for other files, or for a number of jobs.
 fn outputs(arguments: &[Argument]) -> Vec<Dropped> {
     let of_option = |option: &link_line::LinkOption| {
-        let name = option.name.strip_prefix("plugin-opt=").unwrap_or(&option.name);
         let written = option.words.join(" ");
-        let jobs = name.strip_prefix("thinlto-jobs=").or_else(|| name.strip_prefix("jobs="));
-        match name {
-            "lto-emit-asm" | "emit-asm" => Some(advice(
+        if is(option, "lto-emit-asm") {
+            Some(advice(
                 written,
                 "no assembly is written, the program is linked instead",
                 "link without a distributor for it",
-            )),
-            "lto-emit-llvm" | "emit-llvm" => Some(advice(
+            ))
+        } else if is(option, "lto-emit-llvm") {
+            Some(advice(
                 written,
                 "the objects are compiled to native code all the same",
                 "link without a distributor for bitcode",
-            )),
-            _ => jobs.filter(|jobs| jobs.bytes().all(|byte| byte.is_ascii_digit())).map(|jobs| Dropped {
+            ))
+        } else if is(option, "thinlto-jobs") {
+            let jobs = value(option).filter(|jobs| jobs.bytes().all(|byte| byte.is_ascii_digit()))?;
+            Some(Dropped {
                 option: written,
                 effect: "the distributor is not told how many jobs may run",
                 remedy: Remedy::DistributorArguments(vec![format!("-j{jobs}")]),
-            }),
+            })
+        } else {
+            None
         }
     };
     options(arguments).filter_map(of_option).collect()
@@ -319,7 +316,7 @@ fn outputs(arguments: &[Argument]) -> Vec<Dropped> {
 
 /// lld's cache finds objects by the module and lld's own options, whatever the compiler was told.
 fn cache(arguments: &[Argument], compiler_is_told: bool) -> Option<Dropped> {
-    let option = options(arguments).rev().find(|option| option.name.starts_with("thinlto-cache-dir="))?;
+    let option = last(arguments, "thinlto-cache-dir")?;
     compiler_is_told.then(|| {
         advice(
             option.words.join(" "),

@@ -63,7 +63,8 @@ pub fn shape(word: &[u8]) -> Shape {
 pub fn of(option: &LinkOption) -> Option<&'static Opt> {
     let name = option.name.as_str();
     let key = name.split('=').next().unwrap_or(name);
-    let exact = OPTIONS.iter().find(|known| known.canonical == name || known.name == name);
+    let named = OPTIONS.iter().find(|known| known.name == name);
+    let exact = named.or_else(|| OPTIONS.iter().find(|known| known.canonical == name));
     let valued = || {
         let holds = |value: &Value| matches!(value, Value::EqualsOnly | Value::Optional);
         OPTIONS.iter().find(|known| known.name == key && holds(&known.value))
@@ -73,6 +74,16 @@ pub fn of(option: &LinkOption) -> Option<&'static Opt> {
         OPTIONS.iter().filter(begins).max_by_key(|known| known.name.len())
     };
     exact.or_else(valued).or_else(begun)
+}
+
+/// Whether an option is the one of this name, in any spelling.
+pub fn is(option: &LinkOption, name: &str) -> bool {
+    of(option).is_some_and(|known| known.canonical == name)
+}
+
+/// The last of a line's options of this name, in any spelling, which is the one that counts.
+pub fn last<'a>(arguments: &'a [Argument], name: &str) -> Option<&'a LinkOption> {
+    options(arguments).rev().find(|option| is(option, name))
 }
 
 /// The step that an option is for.
@@ -85,7 +96,10 @@ pub fn value(option: &LinkOption) -> Option<&str> {
     option.value.as_deref().or_else(|| {
         let known = of(option)?;
         let after = option.name.strip_prefix(known.name)?;
-        let value = after.strip_prefix('=').unwrap_or(after);
+        let value = match known.value {
+            Value::Joined => after,
+            _ => after.strip_prefix('=').unwrap_or(after),
+        };
         (!value.is_empty()).then_some(value)
     })
 }
@@ -96,8 +110,10 @@ pub fn may_read(option: &LinkOption) -> Vec<PathBuf> {
     let files = of(option).map_or(Files::Unknown, |known| known.files);
     let candidates: Vec<&str> = match files {
         Files::Written | Files::Beside(_) | Files::Temporaries => Vec::new(),
-        Files::Read | Files::Searched | Files::Directory => value(option).into_iter().collect(),
-        Files::Unknown => option.words.iter().flat_map(|word| parts(word)).collect(),
+        Files::Read | Files::Searched | Files::Directory | Files::Loaded => {
+            value(option).into_iter().collect()
+        }
+        Files::Unknown | Files::Unnamed => option.words.iter().flat_map(|word| parts(word)).collect(),
     };
     candidates.into_iter().map(PathBuf::from).filter(|path| path.is_file()).collect()
 }

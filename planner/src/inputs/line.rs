@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use super::{InputError, Inputs};
-use crate::elf::options::may_read;
+use crate::elf::options::{may_read, of};
 use crate::link_line::{Argument, LinkOption};
 use crate::search::Search;
 use crate::words::{lossy, path_of};
@@ -105,14 +105,12 @@ impl LineState {
 
 /// Options that change which inputs there are, so that what was planned would not be what is linked.
 pub fn refuse(option: &LinkOption) -> Result<(), InputError> {
-    let remedy = if option.name.starts_with("remap-inputs") {
-        "name the replaced inputs on the link line"
-    } else if option.name.contains("thinlto-object-suffix-replace")
-        || option.name.contains("thinlto-prefix-replace")
-    {
-        "distlto chooses where shards go; remove the option"
-    } else {
-        return Ok(());
+    let remedy = match of(option).map(|known| known.canonical) {
+        Some("remap-inputs" | "remap-inputs-file") => "name the replaced inputs on the link line",
+        Some("thinlto-object-suffix-replace" | "thinlto-prefix-replace") => {
+            "distlto chooses where shards go; remove the option"
+        }
+        _ => return Ok(()),
     };
     Err(InputError::Option { option: option.words.join(" "), remedy })
 }

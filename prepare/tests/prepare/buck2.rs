@@ -192,7 +192,7 @@ fn what_a_linker_ignores_in_an_archive_is_left_out() {
     let (manifest, stderr) = manifest(directory, "mixed.a", "out", &[]);
     assert_eq!(
         stderr,
-        "warning: mixed.a: the member `README` is text and not an object; it is left out, and 1 more like it\n"
+        "distlto: warning: mixed.a: the member `README` is text and not an object; it is left out, and 1 more like it\n"
     );
     link(directory, &manifest);
 }

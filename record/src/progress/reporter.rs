@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use distlto_planner::graph::ActionGraph;
+use distlto_prepare::warning::warn;
 use distlto_prepare::write::{IoError, write_atomically};
 
 use super::recorded::{Recorded, Shared, lock};
@@ -139,7 +140,7 @@ impl Reporter {
             && let Err(error) = write_atomically(path, &trace::to_bytes(&recorded, now))
         {
             // The link is done or has failed for a reason of its own.
-            say(&format!("{}: warning: no trace was written: {error}", self.profile.program));
+            warn(format_args!("no trace was written: {error}"));
         }
     }
 

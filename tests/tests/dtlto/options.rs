@@ -82,8 +82,7 @@ fn what_lld_leaves_out_is_said() -> Result<()> {
         Ok(String::from_utf8(output.stderr)?)
     };
     let said = link(&[])?;
-    let warning =
-        said.strip_prefix("distlto-distribute: warning: -mllvm").and_then(|rest| rest.split_once("; add "));
+    let warning = said.strip_prefix("distlto: warning: -mllvm").and_then(|rest| rest.split_once("; add "));
     let (_, mending) = warning.with_context(|| format!("no remedy in\n{said}"))?;
     let mending = shlex::split(mending.trim()).context("words for a shell")?;
     ensure!(mending.iter().all(|word| word.starts_with("-Wl,")), "{mending:?} are no words for a driver");

@@ -20,10 +20,12 @@ use distlto_planner::graph::{Action, ActionGraph, ActionId, ActionKind};
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::module;
 use distlto_planner::shard::{self, Cost};
+use distlto_planner::words::shell_line;
 use distlto_prepare::input::Input;
 use distlto_prepare::write::{IoError, remove};
 use rayon::prelude::*;
 
+use super::failed::Failed;
 use super::kept::{Appender, Kept, Object};
 use super::leaves;
 use super::names::{self, Name};
@@ -278,6 +280,12 @@ impl Backends<'_> {
         options.provide = Some(&provide);
         let wanted: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
         let kept = RefCell::new((self.kept.appender()?, Vec::new(), None));
+        let failed = Failed { state: session.directory, compilation: self.compilation, modules };
+        let keep_failed = |id: ActionId| {
+            // What cannot be kept is repeated where it ran, for as long as its files are there.
+            failed.keep(&modules[numbers[id.index()]]).unwrap_or_else(|_| shell_line(graph.command(id)))
+        };
+        options.keep_failed = Some(&keep_failed);
         let hooks = Keeping { digests: self.records.digests(), graph, modules, numbers, kept };
         let report = run::run(graph, &wanted, &options, &hooks);
         match hooks.kept.into_inner() {
@@ -350,7 +358,7 @@ fn cost(module: &Module) -> Cost {
 }
 
 /// The module's own target triple; none for what cannot be read, of which the job itself says more.
-fn triple(path: &str) -> String {
+pub fn triple(path: &str) -> String {
     let bytes = Input::open(Path::new(path)).ok();
     bytes.and_then(|bytes| Some(module::read(&bytes).ok()?.triple)).unwrap_or_default()
 }

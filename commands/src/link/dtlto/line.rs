@@ -13,7 +13,7 @@ use camino::Utf8PathBuf;
 use distlto_planner::alias::needs_alias;
 use distlto_planner::backend_flags::Names;
 use distlto_planner::dependency_file::DependencyFile;
-use distlto_planner::elf::options::{endings, of};
+use distlto_planner::elf::options::{endings, last, of};
 use distlto_planner::index::{IndexError, Preview};
 use distlto_planner::inputs::{Bitcode, InputError};
 use distlto_planner::keep::ModulePlaces;
@@ -29,6 +29,7 @@ use rayon::prelude::*;
 use super::backends::Compilation;
 use super::hand_over::HandOver;
 use crate::link::file_state::Start;
+use crate::link::final_link::place_beside;
 use crate::link::{LinkError, Session, unchanged};
 
 /// Where the linker says what it has read, in the state directory.
@@ -69,7 +70,7 @@ impl Line {
         line.extend_from_slice(words);
         line.push(option("thinlto-distributor", own_program()?.as_os_str().as_bytes()));
         line.push(option("thinlto-remote-compiler", compiler.as_bytes()));
-        if last_value_of_name(arguments, "thinlto-cache-dir=").is_some() {
+        if last(arguments, "thinlto-cache-dir").is_some() {
             // Its keys know neither the compiler nor our flags.
             line.push(option("thinlto-cache-dir", b""));
         }
@@ -99,11 +100,7 @@ impl Line {
             self.write_dependencies(wanted)?;
         }
         if self.staged != self.output {
-            for ending in &self.endings {
-                let at = |path: &Path| [path.as_os_str().as_bytes(), ending.as_bytes()].concat();
-                let to = path_of(&at(&self.output));
-                move_into_place(&path_of(&at(&self.staged)), &to)?;
-            }
+            place_beside(&self.endings, &self.staged, &self.output)?;
             if !compiled && same_file(&self.staged, &self.output) {
                 remove(&self.staged)?;
                 return Ok(unchanged::touch(&self.output)?);
@@ -157,10 +154,6 @@ pub fn staged(output: &Path) -> PathBuf {
 fn names_after_output(arguments: &[Argument]) -> bool {
     let temporaries = |option: &LinkOption| of(option).is_some_and(|known| known.files == Files::Temporaries);
     options(arguments).any(|option| temporaries(option) || option.name == "reproduce")
-}
-
-fn last_value_of_name<'a>(arguments: &'a [Argument], prefix: &str) -> Option<&'a str> {
-    options(arguments).rev().find_map(|option| option.name.strip_prefix(prefix))
 }
 
 /// This program, which the linker is to start.

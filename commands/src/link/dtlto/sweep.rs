@@ -12,6 +12,7 @@ use distlto_planner::words::path_of;
 use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, remove, write_atomically};
 
+use super::failed;
 use super::line::staged;
 use crate::distribute::linker;
 use crate::link::{LinkError, Session};
@@ -25,6 +26,7 @@ pub fn before(session: &Session<'_>) -> Result<(), LinkError> {
     let note = Path::new(session.directory).join(NOTE);
     let output = PathBuf::from(index::output_of(&session.link.words)?);
     remove(&staged(&output))?;
+    failed::sweep(session.directory)?;
     let killed = regular::read_if_there(&note)?.unwrap_or_default();
     let killed = path_of(&killed);
     if !session.after_crash && killed.as_os_str().is_empty() {

@@ -1,0 +1,11 @@
+//! Warnings on standard error, all in one style whichever of the programs gives them.
+//!
+//! Knows nothing of what they are about.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+/// Tells of something that goes on, but not as it was asked for. A standard error that is gone is no reason to fail.
+pub fn warn(what: impl Display) {
+    let _ = writeln!(io::stderr(), "distlto: warning: {what}");
+}
