@@ -5,10 +5,31 @@ use super::File;
 /// The crates in the order of the data; each may depend on those before it.
 const ORDER: [&str; 7] = ["prepare", "planner", "record", "executor", "commands", "plugin", "cli"];
 
-/// Findings in the manifests.
+/// What the sources of a crate do not name, by the first comment of the crate: what it knows nothing of.
+const UNAWARE: [(&str, &[&str]); 5] = [
+    ("prepare", &["link_plan", "ActionGraph", "std::net"]),
+    ("planner", &["process::Command", "std::net", "clap::"]),
+    ("record", &["process::Command", "std::net", "clap::", "link_line"]),
+    (
+        "executor",
+        &[
+            "link_line",
+            "link_plan",
+            "link_command",
+            "planner::index",
+            "planner::buck2",
+            "planner::emit",
+            "clap::",
+        ],
+    ),
+    ("forkserver", &["distlto_"]),
+];
+
+/// Findings in manifests and sources.
 pub fn check(files: &[File]) -> Vec<String> {
     let mut findings = Vec::new();
     for file in files {
+        findings.extend(aware(file));
         let Some((dir, "Cargo.toml")) = file.path.rsplit_once('/') else { continue };
         let outside = dir == "tests/third-party" || dir.starts_with("examples/") || dir.starts_with("rules/");
         if outside || dir.contains("/tests/") {
@@ -35,6 +56,27 @@ pub fn check(files: &[File]) -> Vec<String> {
         }
     }
     findings
+}
+
+/// Where a source names what its crate knows nothing of.
+fn aware(file: &File) -> Vec<String> {
+    let of = |(dir, words): &(&'static str, &'static [&'static str])| {
+        file.path.strip_prefix(dir)?.strip_prefix("/src/")?;
+        file.path.ends_with(".rs").then_some((*dir, *words))
+    };
+    let Some((dir, words)) = UNAWARE.iter().find_map(of) else { return Vec::new() };
+    // Comments may speak of the world.
+    let code = file.text().unwrap_or_default().lines().enumerate();
+    let code = code.filter(|(_, line)| !line.trim_start().starts_with("//"));
+    let finding = |(number, line): (usize, &str)| {
+        let word = words.iter().find(|word| line.contains(**word))?;
+        Some(format!(
+            "{}:{}: `{word}`, of which {dir} knows nothing; move it to a later crate",
+            file.path,
+            number + 1
+        ))
+    };
+    code.filter_map(finding).collect()
 }
 
 /// Why a crate may not depend on another one.

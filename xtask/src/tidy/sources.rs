@@ -1,6 +1,7 @@
 //! Rules about one file's lines: head comments, length, words that do not belong, and paths of one machine.
 
 use super::File;
+use crate::shell::root;
 
 const LONGEST: usize = 500;
 
@@ -11,9 +12,10 @@ pub fn check(file: &File) -> Vec<String> {
     if file.path.ends_with(".rs") && !is_case(&file.path) {
         rust(&file.path, text, &mut findings);
     }
+    let places = places();
     for (number, line) in text.lines().enumerate() {
-        for (pattern, remedy) in places() {
-            if contains_place(line, &pattern) && !is_lock(&file.path) {
+        for (pattern, remedy) in &places {
+            if contains_place(line, pattern) && !is_lock(&file.path) {
                 findings.push(format!("{}:{}: `{pattern}`; {remedy}", file.path, number + 1));
             }
         }
@@ -66,16 +68,18 @@ fn words() -> Vec<(String, &'static str)> {
 fn places() -> Vec<(String, &'static str)> {
     let machine = "a path of one machine; find it at run time";
     let registry = "a registry's host; name the crate or package alone";
-    vec![
-        (format!("/{}/", "root"), machine),
-        (format!("/{}/", "home"), machine),
-        (format!("/{}/", "work"), machine),
-        (format!("/{}/", "farm"), machine),
-        (format!("{}.io", "crates"), registry),
-        (format!("registry.{}.org", "npmjs"), registry),
-        (format!("{}.org", "pypi"), registry),
-        (format!("{}.debian.org", "deb"), registry),
-    ]
+    let homes = [format!("/{}/", "root"), format!("/{}/", "home")];
+    // Where this checkout lies, wherever that is.
+    let own = root().parent().filter(|parent| parent.components().count() > 1);
+    let own = own.map(|parent| format!("{}/", parent.display()));
+    let hosts = [
+        format!("{}.io", "crates"),
+        format!("registry.{}.org", "npmjs"),
+        format!("{}.org", "pypi"),
+        format!("{}.debian.org", "deb"),
+    ];
+    let machines = homes.into_iter().chain(own).map(|place| (place, machine));
+    machines.chain(hosts.map(|host| (host, registry))).collect()
 }
 
 /// Whether a line names an absolute place; a folder of that name below another one is none.
