@@ -24,9 +24,9 @@ use thiserror::Error;
 
 use compiler::CompilerError;
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
+use distlto_executor::execute::process::GRACE;
+use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::job::{self, Cause, Context, Job};
-use distlto_executor::local::LocalSpawner;
-use distlto_executor::process::GRACE;
 use distlto_executor::verify::{Backend, Modules, Refused, Role};
 use distlto_record::progress::text::whole_lines;
 use gnu::SplitDwarf;

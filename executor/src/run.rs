@@ -23,12 +23,12 @@ use jobserver::Client;
 
 use crate::cache::ResultCache;
 use crate::cancel::Cancel;
-use crate::cc1::{self, Cc1Commands};
 use crate::estimate::Estimates;
+use crate::execute::cc1::{self, Cc1Commands};
+use crate::execute::process::{GRACE, Spawner};
 use crate::history::History;
 use crate::job::Context;
 use crate::memory::{Limit, Memory, System};
-use crate::process::{GRACE, Spawner};
 use crate::schedule::{Policy, Schedule, State};
 use crate::staging::Places;
 use crate::tokens::Tokens;

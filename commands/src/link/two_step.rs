@@ -22,7 +22,7 @@ use super::{
     unchanged,
 };
 use crate::up_to_date::{Recording, Records};
-use distlto_executor::cc1::Cc1Commands;
+use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::run;
 use distlto_executor::tokens::jobserver_from_env;
 

@@ -21,7 +21,7 @@ use super::semantic::{self, Parts};
 use super::store::{Cache, Key, Limits, NewResult, Record};
 use super::words::Words;
 use crate::cancel::Cancel;
-use crate::cc1::{Names, Template};
+use crate::execute::cc1::{Names, Template};
 use crate::job::{Context, Job};
 use crate::variables::{self, Reader};
 use crate::verify::Role;

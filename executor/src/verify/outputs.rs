@@ -10,8 +10,8 @@ use distlto_prepare::write::IoError;
 use object::{Object, ObjectSection, ObjectSymbol};
 
 use super::{Refusal, Refused, versions, zeros};
-use crate::capture::Captured;
-use crate::process::signal_name;
+use crate::execute::capture::Captured;
+use crate::execute::process::signal_name;
 
 /// What an output has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

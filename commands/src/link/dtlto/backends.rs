@@ -33,7 +33,7 @@ use crate::up_to_date::Records;
 use distlto_executor::cache::framed::Framed;
 use distlto_executor::cache::inputs::Inputs;
 use distlto_executor::cache::semantic;
-use distlto_executor::cc1::Cc1Commands;
+use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::memory::Limit;
 use distlto_executor::run::{self, Hooks};
 use distlto_executor::tokens::jobserver_from_env;
