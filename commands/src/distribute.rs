@@ -37,7 +37,7 @@ use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{self, NoHooks};
-use distlto_executor::tokens::jobserver_from_env;
+use distlto_executor::schedule::tokens::jobserver_from_env;
 use distlto_record::progress::{JsonProgress, Profile, Reporter};
 use distlto_record::report::Report;
 use linker::Linker;

@@ -31,7 +31,7 @@ use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{self, Hooks, Need};
-use distlto_executor::tokens::jobserver_from_env;
+use distlto_executor::schedule::tokens::jobserver_from_env;
 use distlto_record::progress::{Plan, Profile, Progress, Reporter};
 use distlto_record::report::{Counts, Failure, Measured};
 

@@ -18,9 +18,9 @@ use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::{self, ForkServer};
 use distlto_executor::execute::process::Spawner;
 use distlto_executor::execute::spawn::LocalSpawner;
-use distlto_executor::memory::Limit;
 use distlto_executor::run;
 use distlto_executor::schedule::Policy;
+use distlto_executor::schedule::memory::Limit;
 use distlto_record::progress::{Profile, Reporter, Style};
 
 /// How actions are run and what is told of them.

@@ -25,7 +25,7 @@ use crate::execute::cc1::{Cc1Commands, Names};
 use crate::execute::forkserver::INSTALL;
 use crate::execute::process::{self, Command, Finished, Spawner};
 use crate::execute::response_file;
-use crate::memory::Killer;
+use crate::schedule::memory::Killer;
 use crate::staging::{NoPlace, Places, Staging};
 use crate::verify::{Backend, Modules, Refusal, Refused, Role, Written, check_result};
 use distlto_record::cause;

@@ -6,15 +6,11 @@
 pub mod backend_error;
 pub mod cache;
 pub mod cancel;
-pub mod estimate;
 pub mod execute;
-pub mod history;
 pub mod job;
 pub mod loaded;
-pub mod memory;
 pub mod run;
 pub mod schedule;
 pub mod staging;
-pub mod tokens;
 pub mod variables;
 pub mod verify;

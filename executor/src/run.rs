@@ -23,15 +23,15 @@ use jobserver::Client;
 
 use crate::cache::ResultCache;
 use crate::cancel::Cancel;
-use crate::estimate::Estimates;
 use crate::execute::cc1::{self, Cc1Commands};
 use crate::execute::process::{GRACE, Spawner};
-use crate::history::History;
 use crate::job::Context;
-use crate::memory::{Limit, Memory, System};
+use crate::schedule::estimate::Estimates;
+use crate::schedule::history::History;
+use crate::schedule::memory::{Limit, Memory, System};
+use crate::schedule::tokens::Tokens;
 use crate::schedule::{Policy, Schedule, State};
 use crate::staging::Places;
-use crate::tokens::Tokens;
 use crate::verify::Modules;
 use distlto_record::progress::{Plan, Progress};
 use distlto_record::report::{Failure, Measured, Outcome, Report};
@@ -51,7 +51,7 @@ pub struct Options<'a> {
     pub directory: Option<&'a Path>,
     /// What objects have to be; what each module's own triple says when `None`.
     pub expected: Option<Native>,
-    /// The build's jobserver, from [`crate::tokens::jobserver_from_env`].
+    /// The build's jobserver, from [`crate::schedule::tokens::jobserver_from_env`].
     pub jobserver: Option<&'a Client>,
     /// Starts commands.
     pub spawner: &'a dyn Spawner,

@@ -35,6 +35,11 @@
 //!
 //! Pure: knows nothing of processes, workers, files and time.
 
+pub mod estimate;
+pub mod history;
+pub mod memory;
+pub mod tokens;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -24,7 +24,7 @@ use super::{
 use crate::up_to_date::{Recording, Records};
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::run;
-use distlto_executor::tokens::jobserver_from_env;
+use distlto_executor::schedule::tokens::jobserver_from_env;
 
 impl Session<'_> {
     /// Plans, compiles and links. `None` when the command is to be run as it is.

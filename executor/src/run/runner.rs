@@ -12,12 +12,12 @@ use jobserver::Acquired;
 
 use super::workers::Workers;
 use super::{Hooks, Need, Options, jobs, killed};
-use crate::estimate::Estimates;
 use crate::execute::process::Finished;
 use crate::job::Attempt;
-use crate::memory::{self, Limit, Memory};
 use crate::schedule::Schedule;
-use crate::tokens::Tokens;
+use crate::schedule::estimate::Estimates;
+use crate::schedule::memory::{self, Limit, Memory};
+use crate::schedule::tokens::Tokens;
 use distlto_record::progress::text::whole_lines;
 use distlto_record::progress::{self, Step};
 use distlto_record::report::{Failure, Measured, Origin, Outcome};
