@@ -16,8 +16,8 @@ use std::path::Path;
 use distlto_prepare::write::IoError;
 
 use crate::job::{Context, Job};
+use crate::result::{ActionResult, Key, NewResult};
 use crate::verify::Role;
-use store::{Key, NewResult, Record};
 
 /// What a job asks before its command runs and tells after.
 ///
@@ -30,7 +30,7 @@ pub trait ResultCache: Sync {
 
     /// The result under the first of the keys that has one whose outputs have these roles; they are then in these
     /// files. What is in the files otherwise is of no meaning.
-    fn find(&self, keys: &[Key], outputs: &[(Role, &Path)]) -> Result<Option<Record>, IoError>;
+    fn find(&self, keys: &[Key], outputs: &[(Role, &Path)]) -> Result<Option<ActionResult>, IoError>;
 
     /// Keeps a verified result under all of the keys.
     fn keep(&self, keys: &[Key], result: &NewResult<'_>);

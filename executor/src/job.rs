@@ -18,13 +18,13 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::cache::ResultCache;
-use crate::cache::store::{Key, NewOutput, NewResult};
 use crate::cancel::Cancel;
 use crate::execute::capture::Captured;
 use crate::execute::cc1::{Cc1Commands, Names};
 use crate::execute::forkserver::INSTALL;
 use crate::execute::process::{self, Command, Finished, Spawner};
 use crate::execute::response_file;
+use crate::result::{Key, NewOutput, NewResult};
 use crate::schedule::memory::Killer;
 use crate::staging::{NoPlace, Places, Staging};
 use crate::verify::{Backend, Modules, Refusal, Refused, Role, Written, check_result};

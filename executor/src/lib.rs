@@ -9,6 +9,7 @@ pub mod cancel;
 pub mod execute;
 pub mod job;
 pub mod loaded;
+pub mod result;
 pub mod run;
 pub mod schedule;
 pub mod staging;

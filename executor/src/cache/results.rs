@@ -18,11 +18,12 @@ use super::framed::Framed;
 use super::inputs::Inputs;
 use super::reapi::{self, Spec};
 use super::semantic::{self, Parts};
-use super::store::{Cache, Key, Limits, NewResult, Record};
+use super::store::{Cache, Limits};
 use super::words::Words;
 use crate::cancel::Cancel;
 use crate::execute::cc1::{Names, Template};
 use crate::job::{Context, Job};
+use crate::result::{ActionResult, Key, NewResult};
 use crate::variables::{self, Reader};
 use crate::verify::Role;
 use distlto_planner::dtlto::temporaries;
@@ -173,7 +174,7 @@ impl Results {
     }
 
     /// Puts a result's outputs into files, if they are what is wanted.
-    fn place(&self, key: &Key, outputs: &[(Role, &Path)]) -> Result<Option<Record>, IoError> {
+    fn place(&self, key: &Key, outputs: &[(Role, &Path)]) -> Result<Option<ActionResult>, IoError> {
         let Some(record) = self.cache.get(key) else { return Ok(None) };
         let fits = record.outputs.len() == outputs.len()
             && record.outputs.iter().zip(outputs).all(|(output, (role, _))| output.role == *role);
@@ -193,7 +194,7 @@ impl ResultCache for Results {
         self.keys_of(job, context).unwrap_or_default()
     }
 
-    fn find(&self, keys: &[Key], outputs: &[(Role, &Path)]) -> Result<Option<Record>, IoError> {
+    fn find(&self, keys: &[Key], outputs: &[(Role, &Path)]) -> Result<Option<ActionResult>, IoError> {
         let mut found = None;
         for (at, key) in keys.iter().enumerate() {
             if let Some(record) = self.place(key, outputs)? {
