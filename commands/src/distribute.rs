@@ -194,11 +194,10 @@ impl Session<'_> {
         let mut options = run::Options::new(self.spawner, self.cancel, &reporter);
         let history = self.args.run.cache.as_deref().filter(|_| cache.is_some()).map(link::state::history);
         options.history = history.as_deref();
-        self.args.run.apply(&mut options, None);
+        self.args.run.apply(&mut options, None, cache.as_ref());
         let process = self.args.job_file.file_name().and_then(|name| temporaries::process_of(name.to_str()?));
         let name = |label: &str| temporaries::without_process_in_path(label, process);
         options.name = Some(&name);
-        options.cache = cache.as_deref();
         options.directory = Some(&directory);
         options.jobserver = jobserver.as_ref();
         options.grace = GRACE;

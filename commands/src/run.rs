@@ -130,8 +130,7 @@ impl Round<'_> {
         let mut options = run::Options::new(self.spawner, self.cancel, self.reporter);
         let history = state::history(self.directory);
         options.history = Some(&history);
-        self.args.run.apply(&mut options, None);
-        options.cache = cache.as_deref();
+        self.args.run.apply(&mut options, None, cache.as_ref());
         options.jobserver = self.jobserver;
         options.digests = Some(records.digests());
         let watching = Watching {

@@ -10,11 +10,10 @@ use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use distlto_prepare::write::IoError;
 
-use distlto_executor::cache::ResultCache;
-use distlto_executor::cache::results::Results;
-use distlto_executor::cache::store::Limits;
 use distlto_executor::cache::store::limits::{parse_age, parse_size};
+use distlto_executor::cache::store::{Cache, Limits};
 use distlto_executor::cancel::Cancel;
+use distlto_executor::describe::Toolchains;
 use distlto_executor::execute::forkserver::{self, ForkServer};
 use distlto_executor::execute::process::Spawner;
 use distlto_executor::execute::spawn::LocalSpawner;
@@ -89,9 +88,25 @@ pub struct RunArgs {
     pub trace: Option<PathBuf>,
 }
 
+/// A cache of results, and what it remembers of compilers.
+#[derive(Debug)]
+pub struct OpenCache {
+    store: Cache,
+    toolchains: Toolchains,
+}
+
 impl RunArgs {
     /// Says how to run. `implied` is a number of jobs that something else asks for, such as the link line.
-    pub fn apply<'a>(&'a self, options: &mut run::Options<'a>, implied: Option<usize>) {
+    pub fn apply<'a>(
+        &'a self,
+        options: &mut run::Options<'a>,
+        implied: Option<usize>,
+        cache: Option<&'a OpenCache>,
+    ) {
+        if let Some(OpenCache { store, toolchains }) = cache {
+            options.cache = Some(store);
+            options.toolchains = Some(toolchains);
+        }
         if let Some(jobs) = self.jobs.map(usize::from).or(implied) {
             options.jobs = jobs.max(1);
         }
@@ -107,11 +122,13 @@ impl RunArgs {
 
     /// Opens the cache that is asked for, for a run that `cancel` ends. One that cannot be used costs time only, and is
     /// warned of.
-    pub fn open_cache(&self, cancel: &Cancel) -> Option<Box<dyn ResultCache>> {
+    pub fn open_cache(&self, cancel: &Cancel) -> Option<OpenCache> {
         let directory = self.cache_directory()?;
         let limits = Limits { size: self.cache_size.or(Limits::default().size), age: self.cache_age };
-        match Results::open(directory, limits, cancel) {
-            Ok(results) => Some(Box::new(results)),
+        match Cache::open(directory, limits) {
+            Ok(store) => {
+                Some(OpenCache { store: store.until(cancel), toolchains: Toolchains::new(directory) })
+            }
             Err(error) => {
                 eprintln!("distlto: warning: the cache {} is not used: {error}", directory.display());
                 None

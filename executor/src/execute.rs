@@ -4,6 +4,7 @@
 
 pub mod capture;
 pub mod cc1;
+pub mod drivers;
 pub mod forkserver;
 pub mod heap;
 pub mod process;

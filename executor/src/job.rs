@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -19,15 +19,17 @@ use thiserror::Error;
 
 use crate::cache::ResultCache;
 use crate::cancel::Cancel;
+use crate::describe::Describer;
 use crate::execute::capture::Captured;
-use crate::execute::cc1::{Cc1Commands, Names};
+use crate::execute::cc1::Names;
+use crate::execute::drivers::Drivers;
 use crate::execute::forkserver::INSTALL;
 use crate::execute::process::{self, Command, Finished, Spawner};
 use crate::execute::response_file;
 use crate::result::{Key, NewOutput, NewResult};
 use crate::schedule::memory::Killer;
-use crate::staging::{NoPlace, Places, Staging};
-use crate::verify::{Backend, Modules, Refusal, Refused, Role, Written, check_result};
+use crate::staging::{NoPlace, Output, Places, Staging};
+use crate::verify::{Backend, Modules, Refusal, Refused, Role, check_result};
 use distlto_record::cause;
 use distlto_record::report::{Origin, Phases, Span};
 
@@ -59,11 +61,13 @@ pub struct Context<'a> {
     /// How long a cancelled command may take to end.
     pub grace: Duration,
     /// What drivers would run, for runs of many backends; `None` to run the drivers.
-    pub cc1_commands: Option<&'a Cc1Commands>,
+    pub drivers: Option<&'a Drivers<'a>>,
     /// Where temporaries lie that are not to lie beside their outputs.
     pub places: Option<&'a Places>,
     /// What the jobs' inputs hold. An input that differs after the command from what it was before fails the job.
     pub digests: &'a FileDigests,
+    /// Says what a result is found by; `None` where nobody asks.
+    pub describer: Option<&'a Describer<'a>>,
     /// Where a result is looked for before the command runs, and kept.
     pub cache: Option<&'a dyn ResultCache>,
 }
@@ -240,7 +244,8 @@ fn attempt(job: &Job<'_>, context: &Context<'_>, told: &mut Attempt) -> Result<(
     let staging = Staging::new(context.directory, &staged, context.places).map_err(io)?;
     let outputs = outputs(job, &staging);
     let begun = Instant::now();
-    let keys = context.cache.map_or_else(Vec::new, |cache| cache.keys(job, context));
+    let described = context.describer.and_then(|describer| describer.describe(job));
+    let keys = described.map_or_else(Vec::new, |described| described.keys);
     let kept = find(job, context, &keys, &outputs, native).map_err(io)?;
     told.phases.lookup = context.cache.map(|_| Span::since(begun));
     if let Some(kept) = kept {
@@ -286,16 +291,6 @@ fn inputs<'a>(job: &Job<'a>) -> impl Iterator<Item = &'a Utf8Path> + use<'a> {
         .map(Utf8Path::new)
 }
 
-/// An output of a job.
-struct Output<'a> {
-    name: &'a Utf8Path,
-    role: Role,
-    /// Its place.
-    place: PathBuf,
-    /// Where it is before it is accepted.
-    file: PathBuf,
-}
-
 fn outputs<'a>(job: &Job<'a>, staging: &Staging) -> Vec<Output<'a>> {
     let outputs = job.outputs.iter().enumerate().map(|(at, &(name, role))| {
         let place = staging.file(name);
@@ -303,12 +298,6 @@ fn outputs<'a>(job: &Job<'a>, staging: &Staging) -> Vec<Output<'a>> {
         Output { name, role, place, file }
     });
     outputs.collect()
-}
-
-fn written<'a>(outputs: &'a [Output<'_>]) -> Vec<Written<'a>> {
-    let written =
-        |output: &'a Output<'_>| Written { output: &output.place, file: &output.file, role: output.role };
-    outputs.iter().map(written).collect()
 }
 
 /// A kept result, as what its command printed. Its outputs are where the command would have written them, and are as
@@ -321,16 +310,15 @@ fn find(
     native: Option<Native>,
 ) -> Result<Option<String>, IoError> {
     let Some(cache) = context.cache.filter(|_| !keys.is_empty()) else { return Ok(None) };
-    let files: Vec<_> = outputs.iter().map(|output| (output.role, output.file.as_path())).collect();
-    if let Some(kept) = cache.find(keys, &files)? {
+    if let Some(kept) = cache.find(keys, outputs)? {
         let stderr = Captured::from(kept.stderr.as_slice());
         let expected = context.expected.or(native);
-        if check_result(job.label, ExitStatus::default(), &stderr, &written(outputs), expected).is_ok() {
+        if check_result(job.label, ExitStatus::default(), &stderr, outputs, expected).is_ok() {
             return Ok(Some(stderr.text()));
         }
     }
     // Else they could pass for what a command wrote that writes nothing.
-    files.iter().for_each(|(_, file)| drop(fs::remove_file(file)));
+    outputs.iter().for_each(|output| drop(fs::remove_file(&output.file)));
     Ok(None)
 }
 
@@ -352,7 +340,7 @@ fn check_and_keep(
         }
     }
     let expected = context.expected.or(native);
-    check_result(job.label, ran.ended.status, &ran.stderr, &written(outputs), expected)?;
+    check_result(job.label, ran.ended.status, &ran.stderr, outputs, expected)?;
     for Output { file, .. } in
         outputs.iter().filter(|output| output.role == Role::DwoIfAny && !output.file.exists())
     {
@@ -378,34 +366,12 @@ fn without_driver(
     staging: &Staging,
     words: &[Word],
 ) -> Option<Vec<Word>> {
-    let (cc1_commands, backend) = (context.cc1_commands?, job.backend?);
+    let (drivers, backend) = (context.drivers?, job.backend?);
     // With split debug information two outputs are named, which differ for each module.
     let [object] = staging.staged() else { return None };
     let object = object.temporary.as_str();
     let names = Names { module: backend.module, shard: backend.shard, object, others: &[] };
-    cc1_commands.command(words, names, |question| context.ask(question))
-}
-
-impl Context<'_> {
-    /// What a driver prints on standard error when it is asked what it would run.
-    pub fn ask(&self, question: &[Word]) -> Option<Vec<u8>> {
-        // A server would be loaded for it, of which a run that finds all its results has no need.
-        let plain = self.cache.and_then(|_| self.spawner.plain());
-        ask(question, self.directory, plain.unwrap_or(self.spawner), self.cancel, self.grace)
-    }
-}
-
-/// What a driver prints on standard error when it is asked what it would run.
-pub fn ask(
-    question: &[Word],
-    directory: Option<&Path>,
-    spawner: &dyn Spawner,
-    cancel: &Cancel,
-    grace: Duration,
-) -> Option<Vec<u8>> {
-    let command = Command::of_words(question, directory)?;
-    let answer = process::run(&command, spawner, cancel, grace).ok()?;
-    answer.ended.status.success().then(|| answer.stderr.into_bytes())
+    drivers.command(words, names)
 }
 
 impl Job<'_> {

@@ -3,9 +3,11 @@
 //! Knows nothing of build systems, of link lines and of what a command prints. Whatever asked for the link ended in an
 //! action graph.
 
+pub mod action;
 pub mod backend_error;
 pub mod cache;
 pub mod cancel;
+pub mod describe;
 pub mod execute;
 pub mod job;
 pub mod loaded;

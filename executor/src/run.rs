@@ -23,7 +23,9 @@ use jobserver::Client;
 
 use crate::cache::ResultCache;
 use crate::cancel::Cancel;
+use crate::describe::{Describer, Toolchains};
 use crate::execute::cc1::{self, Cc1Commands};
+use crate::execute::drivers::Drivers;
 use crate::execute::process::{GRACE, Spawner};
 use crate::job::Context;
 use crate::schedule::estimate::Estimates;
@@ -79,6 +81,8 @@ pub struct Options<'a> {
     pub ignores_hashes: bool,
     /// What drivers have answered so far, in this directory; nothing when `None`.
     pub cc1_commands: Option<&'a Cc1Commands>,
+    /// What is known of compilers, which says by what results are found; `None` without a cache.
+    pub toolchains: Option<&'a Toolchains>,
     /// Where results are looked for before commands run, and kept.
     pub cache: Option<&'a dyn ResultCache>,
 }
@@ -105,6 +109,7 @@ impl<'a> Options<'a> {
             provide: None,
             ignores_hashes: false,
             cc1_commands: None,
+            toolchains: None,
             cache: None,
         }
     }
@@ -160,6 +165,21 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     let own = Cc1Commands::default();
     let cc1_commands = options.cc1_commands.unwrap_or(&own);
     let backends = wanted.iter().filter(|&&id| graph.action(id).kind == ActionKind::Opt).count();
+    let digests = options.digests.unwrap_or(&digests);
+    // A server would be loaded for a question, of which a run that finds all its results has no need.
+    let plain = options.toolchains.and_then(|_| options.spawner.plain());
+    let drivers = Drivers {
+        answers: cc1_commands,
+        spawner: plain.unwrap_or(options.spawner),
+        cancel: options.cancel,
+        grace: options.grace,
+        directory: options.directory,
+    };
+    let describer = options.toolchains.and_then(|toolchains| {
+        let directory = options.directory.map_or_else(std::env::current_dir, std::path::absolute).ok()?;
+        let directory = directory.into_os_string().into_string().ok()?;
+        Some(Describer { toolchains, drivers: &drivers, digests, directory })
+    });
     let context = Context {
         spawner: options.spawner,
         cancel: options.cancel,
@@ -167,9 +187,10 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         directory: options.directory,
         expected: options.expected,
         grace: options.grace,
-        cc1_commands: (backends >= cc1::MANY || options.cache.is_some()).then_some(cc1_commands),
+        drivers: (backends >= cc1::MANY || describer.is_some()).then_some(&drivers),
         places: options.places,
-        digests: options.digests.unwrap_or(&digests),
+        digests,
+        describer: describer.as_ref(),
         cache: options.cache,
     };
     let (sender, events) = mpsc::channel();
@@ -226,7 +247,8 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         eprintln!("distlto: note: {error}");
     }
     // The results are right all the same.
-    for trouble in options.cache.map(|cache| cache.troubles()).unwrap_or_default() {
+    let troubles = options.cache.into_iter().flat_map(ResultCache::troubles);
+    for trouble in troubles.chain(options.toolchains.into_iter().flat_map(Toolchains::troubles)) {
         eprintln!("distlto: warning: {trouble}");
     }
     report

@@ -15,6 +15,8 @@ use miette::Diagnostic;
 use tempfile::TempDir;
 use thiserror::Error;
 
+use crate::verify::Role;
+
 /// Options whose value, in the same word, is an output.
 const JOINED: &[&str] = &["-o", "-save-precodegen-ir="];
 
@@ -43,6 +45,19 @@ pub struct Staging {
     // One for each directory that outputs go to; a rename must not cross file systems.
     temporaries: BTreeMap<Utf8PathBuf, TempDir>,
     staged: Vec<Staged>,
+}
+
+/// An output of a job on the way to its place.
+#[derive(Debug)]
+pub struct Output<'a> {
+    /// As the command names it.
+    pub name: &'a Utf8Path,
+    /// What it has to be.
+    pub role: Role,
+    /// Its place.
+    pub place: PathBuf,
+    /// Where it is before it is accepted.
+    pub file: PathBuf,
 }
 
 /// One output.

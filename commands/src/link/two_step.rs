@@ -160,13 +160,12 @@ impl Session<'_> {
         let mut run_options = run::Options::new(self.spawner, self.cancel, self.reporter);
         let history = state::history(self.directory);
         run_options.history = Some(&history);
-        self.options.run.apply(&mut run_options, planned.jobs);
+        self.options.run.apply(&mut run_options, planned.jobs, cache.as_ref());
         run_options.jobserver = jobserver.as_ref();
         let provide = |id| keeping.provide(id);
         run_options.cc1_commands = Some(cc1_commands);
         run_options.provide = Some(&provide);
         run_options.digests = Some(keeping.records.digests());
-        run_options.cache = cache.as_deref();
         let hooks = Recording::new(keeping.graph, keeping.records);
         let report = run::run(keeping.graph, wanted, &run_options, &hooks);
         hooks.result()?;

@@ -263,7 +263,7 @@ impl Backends<'_> {
         let history = state::history(session.directory);
         let mut options = run::Options::new(session.spawner, session.cancel, session.reporter);
         options.history = Some(&history);
-        args.apply(&mut options, self.compilation.jobs);
+        args.apply(&mut options, self.compilation.jobs, cache.as_ref());
         if let (Limit::Bytes(bytes), Some(held)) = (options.memory, process.and_then(linker::resident)) {
             // lld stays for the whole link.
             options.memory = Limit::Bytes(bytes.saturating_sub(held));
@@ -271,7 +271,6 @@ impl Backends<'_> {
         options.jobserver = jobserver.as_ref();
         options.cc1_commands = Some(self.cc1_commands);
         options.digests = Some(self.records.digests());
-        options.cache = cache.as_deref();
         let labels = leaves::labels(modules);
         let provide =
             |id: ActionId| leaves::keep_shard(session.directory, &modules[numbers[id.index()]], &labels);
