@@ -7,6 +7,7 @@ pub mod action;
 pub mod backend_error;
 pub mod cache;
 pub mod cancel;
+pub mod cause;
 pub mod describe;
 pub mod execute;
 pub mod job;

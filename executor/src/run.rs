@@ -26,6 +26,7 @@ use crate::cancel::Cancel;
 use crate::describe::{Describer, Toolchains};
 use crate::execute::cc1::{self, Cc1Commands};
 use crate::execute::drivers::Drivers;
+use crate::execute::local::Local;
 use crate::execute::process::{GRACE, Spawner};
 use crate::job::Context;
 use crate::schedule::estimate::Estimates;
@@ -180,14 +181,19 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         let directory = directory.into_os_string().into_string().ok()?;
         Some(Describer { toolchains, drivers: &drivers, digests, directory })
     });
-    let context = Context {
+    let local = Local {
         spawner: options.spawner,
+        cancel: options.cancel,
+        grace: options.grace,
+        directory: options.directory,
+        drivers: (backends >= cc1::MANY || describer.is_some()).then_some(&drivers),
+    };
+    let context = Context {
+        execute: &local,
         cancel: options.cancel,
         modules: &modules,
         directory: options.directory,
         expected: options.expected,
-        grace: options.grace,
-        drivers: (backends >= cc1::MANY || describer.is_some()).then_some(&drivers),
         places: options.places,
         digests,
         describer: describer.as_ref(),

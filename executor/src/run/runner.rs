@@ -12,7 +12,6 @@ use jobserver::Acquired;
 
 use super::workers::Workers;
 use super::{Hooks, Need, Options, jobs, killed};
-use crate::execute::process::Finished;
 use crate::job::Attempt;
 use crate::schedule::Schedule;
 use crate::schedule::estimate::Estimates;
@@ -182,7 +181,8 @@ impl Runner<'_, '_, '_> {
 
     /// Tells hooks and progress how an action ended.
     fn tell_end(&mut self, action: ActionId, attempt: Attempt) {
-        let mut measured = attempt.finished.as_ref().map_or_else(Measured::default, Finished::measured);
+        let mut measured =
+            attempt.executed.as_ref().map_or_else(Measured::default, |executed| executed.measured);
         measured.phases = attempt.phases;
         measured.origin = attempt.origin;
         let stderr = attempt.stderr;

@@ -10,7 +10,8 @@ use distlto_planner::graph::{ActionGraph, ActionId};
 
 use super::runner::Event;
 use super::{Provide, jobs};
-use crate::job::{self, Attempt, Cause, Context};
+use crate::cause::Cause;
+use crate::job::{self, Attempt, Context};
 use distlto_record::report::{Origin, Phases};
 
 /// Threads that run actions; started when they are first needed.
@@ -100,7 +101,7 @@ impl Work<'_, '_> {
     /// A panic or a full disk ends an action, not the run, whose other objects are good.
     fn failed(self, action: ActionId, cause: impl FnOnce(String) -> Cause) -> Attempt {
         Attempt {
-            finished: None,
+            executed: None,
             stderr: String::new(),
             origin: Origin::default(),
             phases: Phases::default(),
