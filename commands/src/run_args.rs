@@ -103,21 +103,40 @@ impl RunArgs {
         implied: Option<usize>,
         cache: Option<&'a OpenCache>,
     ) {
+        // Each is named, so that a new one cannot be forgotten.
+        let Self {
+            jobs,
+            keep_going,
+            memory,
+            history,
+            no_verify_hashes,
+            // Said by `open_cache`.
+            cache: _,
+            cache_size: _,
+            cache_age: _,
+            // Said by `spawner`.
+            no_warm: _,
+            // Said by `reporter`.
+            verbose: _,
+            quiet: _,
+            json: _,
+            trace: _,
+        } = self;
+        if let Some(jobs) = jobs.map(usize::from).or(implied) {
+            options.jobs = jobs.max(1);
+        }
+        if let Some(bytes) = *memory {
+            options.memory = Limit::Bytes(bytes);
+        }
+        if let Some(history) = history {
+            options.history = Some(history);
+        }
+        options.ignores_hashes = *no_verify_hashes;
+        options.policy = if *keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
         if let Some(OpenCache { store, toolchains }) = cache {
             options.cache = Some(store);
             options.toolchains = Some(toolchains);
         }
-        if let Some(jobs) = self.jobs.map(usize::from).or(implied) {
-            options.jobs = jobs.max(1);
-        }
-        if let Some(bytes) = self.memory {
-            options.memory = Limit::Bytes(bytes);
-        }
-        if let Some(history) = &self.history {
-            options.history = Some(history);
-        }
-        options.ignores_hashes = self.no_verify_hashes;
-        options.policy = if self.keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
     }
 
     /// Opens the cache that is asked for, for a run that `cancel` ends. One that cannot be used costs time only, and is

@@ -92,17 +92,27 @@ impl Toolchains {
 
 /// Describes the jobs of one run.
 pub struct Describer<'a> {
-    /// Knows the compilers.
-    pub toolchains: &'a Toolchains,
-    /// Are asked what they would run.
-    pub drivers: &'a Drivers<'a>,
-    /// Knows the inputs.
-    pub digests: &'a FileDigests,
-    /// Where the jobs run: an absolute path.
-    pub directory: String,
+    toolchains: &'a Toolchains,
+    drivers: &'a Drivers<'a>,
+    digests: &'a FileDigests,
+    /// An absolute path.
+    directory: String,
 }
 
-impl Describer<'_> {
+impl<'a> Describer<'a> {
+    /// For jobs that run in `directory`, the current one when `None`. `None` where its name is not UTF-8: no description
+    /// could say it.
+    pub fn new(
+        toolchains: &'a Toolchains,
+        drivers: &'a Drivers<'a>,
+        digests: &'a FileDigests,
+        directory: Option<&Path>,
+    ) -> Option<Self> {
+        let directory = directory.map_or_else(std::env::current_dir, std::path::absolute).ok()?;
+        let directory = directory.into_os_string().into_string().ok()?;
+        Some(Self { toolchains, drivers, digests, directory })
+    }
+
     /// A job whose inputs have been verified; `None` where not all is known, so that it can run on this machine alone and
     /// its result is not kept.
     pub fn describe<'j>(&'j self, job: &'j Job<'_>) -> Option<Described<'j>> {

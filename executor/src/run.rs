@@ -9,7 +9,7 @@ mod killed;
 mod runner;
 mod workers;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
@@ -31,7 +31,7 @@ use crate::execute::process::{GRACE, Spawner};
 use crate::job::Context;
 use crate::schedule::estimate::Estimates;
 use crate::schedule::history::History;
-use crate::schedule::memory::{Limit, Memory, System};
+use crate::schedule::memory::Limit;
 use crate::schedule::tokens::Tokens;
 use crate::schedule::{Policy, Schedule, State};
 use crate::staging::Places;
@@ -155,85 +155,68 @@ impl Hooks for NoHooks {}
 ///
 /// Returns when nothing runs any more. The caller prints the report's failures only if its progress does not.
 pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hooks: &dyn Hooks) -> Report {
-    let start = Instant::now();
-    let history = History::load(options.history);
-    let estimates =
-        Estimates::new(graph, wanted, history, options.directory, options.spawner.is_warm(), options.name);
-    let schedule = Schedule::new(graph, wanted, options.policy, |id| estimates.weight(id));
-    let memory = Memory::new(options.memory, System::real(), start);
-    let modules = Modules::new(options.directory).ignoring_hashes(options.ignores_hashes);
-    let digests = FileDigests::new(options.directory.unwrap_or(Path::new("")));
-    let own = Cc1Commands::default();
-    let cc1_commands = options.cc1_commands.unwrap_or(&own);
-    let backends = wanted.iter().filter(|&&id| graph.action(id).kind == ActionKind::Opt).count();
-    let digests = options.digests.unwrap_or(&digests);
-    // A server would be loaded for a question, of which a run that finds all its results has no need.
-    let plain = options.toolchains.and_then(|_| options.spawner.plain());
-    let drivers = Drivers {
-        answers: cc1_commands,
-        spawner: plain.unwrap_or(options.spawner),
-        cancel: options.cancel,
-        grace: options.grace,
-        directory: options.directory,
-    };
-    let describer = options.toolchains.and_then(|toolchains| {
-        let directory = options.directory.map_or_else(std::env::current_dir, std::path::absolute).ok()?;
-        let directory = directory.into_os_string().into_string().ok()?;
-        Some(Describer { toolchains, drivers: &drivers, digests, directory })
-    });
-    let local = Local {
-        spawner: options.spawner,
-        cancel: options.cancel,
-        grace: options.grace,
-        directory: options.directory,
-        drivers: (backends >= cc1::MANY || describer.is_some()).then_some(&drivers),
-    };
-    let context = Context {
-        execute: &local,
-        cancel: options.cancel,
-        modules: &modules,
-        directory: options.directory,
-        expected: options.expected,
-        places: options.places,
+    // Each is named, so that a new one cannot be forgotten.
+    let &Options {
+        jobs,
+        policy,
+        directory,
+        expected,
+        jobserver,
+        spawner,
+        cancel,
+        progress,
+        grace,
+        places,
+        // The runner's.
+        memory: _,
+        repeat: _,
+        history,
+        name,
         digests,
-        describer: describer.as_ref(),
-        cache: options.cache,
-    };
+        provide,
+        ignores_hashes,
+        cc1_commands,
+        toolchains,
+        cache,
+    } = options;
+    let start = Instant::now();
+    let history = History::load(history);
+    let estimates = Estimates::new(graph, wanted, history, directory, spawner.is_warm(), name);
+    let schedule = Schedule::new(graph, wanted, policy, |id| estimates.weight(id));
+    let modules = &Modules::new(directory).ignoring_hashes(ignores_hashes);
+    let own = (FileDigests::new(directory.unwrap_or(Path::new(""))), Cc1Commands::default());
+    let (digests, answers) = (digests.unwrap_or(&own.0), cc1_commands.unwrap_or(&own.1));
+    // A server would be loaded for a question, of which a run that finds all its results has no need.
+    let asker = toolchains.and_then(|_| spawner.plain()).unwrap_or(spawner);
+    let drivers = Drivers { answers, spawner: asker, cancel, grace, directory };
+    let describer = toolchains.and_then(|known| Describer::new(known, &drivers, digests, directory));
+    let backends = wanted.iter().filter(|&&id| graph.action(id).kind == ActionKind::Opt).count();
+    let drivers = (backends >= cc1::MANY || describer.is_some()).then_some(&drivers);
+    let execute = &Local { spawner, cancel, grace, directory, drivers };
+    let describer = describer.as_ref();
+    let context =
+        Context { execute, cancel, modules, directory, expected, places, digests, describer, cache };
+    progress.plan(Plan { actions: schedule.states().count(), cost: schedule.cost_left(), jobs: jobs.max(1) });
     let (sender, events) = mpsc::channel();
-    options.progress.plan(Plan {
-        actions: schedule.states().count(),
-        cost: schedule.cost_left(),
-        jobs: options.jobs.max(1),
+    let (schedule, ended, estimates) = thread::scope(|scope| {
+        let tokens = Tokens::new(jobserver, sender.clone(), Event::Token);
+        let workers = Workers::new(scope, &context, graph, provide, sender);
+        let runner = Runner::new(graph, options, hooks, schedule, workers, tokens, estimates);
+        runner.drive(&events)
     });
-    let (schedule, mut ended, estimates) = thread::scope(|scope| {
-        let tokens = Tokens::new(options.jobserver, sender.clone(), Event::Token);
-        let workers = Workers {
-            scope,
-            context: &context,
-            graph,
-            provide: options.provide,
-            sender,
-            idle: Vec::new(),
-            all: Vec::new(),
-        };
-        let mut runner = Runner {
-            graph,
-            options,
-            hooks,
-            schedule,
-            workers,
-            tokens,
-            ended: BTreeMap::new(),
-            lanes: BTreeMap::new(),
-            memory,
-            estimates,
-            again: BTreeSet::new(),
-            told: None,
-        };
-        runner.drive(&events);
-        runner.workers.end();
-        (runner.schedule, runner.ended, runner.estimates)
-    });
+    let report = Report {
+        outcomes: outcomes(&schedule, ended),
+        wall: start.elapsed(),
+        cancelled: cancel.is_cancelled().then(|| cancel.exit_code()),
+    };
+    // Before the lines below, which a terminal's line would be drawn over.
+    progress.summary(report.counts(), report.wall);
+    tell_troubles(&estimates, cache, toolchains);
+    report
+}
+
+/// What became of every wanted action.
+fn outcomes(schedule: &Schedule<'_>, mut ended: BTreeMap<ActionId, Outcome>) -> Vec<(ActionId, Outcome)> {
     let outcome = |(id, state)| {
         let outcome = ended.remove(&id).unwrap_or(match state {
             State::Skipped(cause) => Outcome::Skipped(cause),
@@ -241,21 +224,21 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         });
         (id, outcome)
     };
-    let report = Report {
-        outcomes: schedule.states().map(outcome).collect(),
-        wall: start.elapsed(),
-        cancelled: options.cancel.is_cancelled().then(|| options.cancel.exit_code()),
-    };
-    // Before the lines below, which a terminal's line would be drawn over.
-    options.progress.summary(report.counts(), report.wall);
+    schedule.states().map(outcome).collect()
+}
+
+/// Saves history, and says what could not be remembered. The results are right all the same.
+fn tell_troubles(
+    estimates: &Estimates<'_>,
+    cache: Option<&dyn ResultCache>,
+    toolchains: Option<&Toolchains>,
+) {
     if let Err(error) = estimates.history().save() {
         // The next run's estimates are worse, and nothing else.
         eprintln!("distlto: note: {error}");
     }
-    // The results are right all the same.
-    let troubles = options.cache.into_iter().flat_map(ResultCache::troubles);
-    for trouble in troubles.chain(options.toolchains.into_iter().flat_map(Toolchains::troubles)) {
+    let troubles = cache.into_iter().flat_map(ResultCache::troubles);
+    for trouble in troubles.chain(toolchains.into_iter().flat_map(Toolchains::troubles)) {
         eprintln!("distlto: warning: {trouble}");
     }
-    report
 }

@@ -14,7 +14,7 @@ use super::workers::Workers;
 use super::{Hooks, Need, Options, jobs, killed};
 use crate::job::Attempt;
 use crate::schedule::estimate::Estimates;
-use crate::schedule::memory::{self, Limit, Memory};
+use crate::schedule::memory::{self, Limit, Memory, System};
 use crate::schedule::pools::Resource;
 use crate::schedule::tokens::Tokens;
 use crate::schedule::{Schedule, Wait};
@@ -35,21 +35,21 @@ pub(super) enum Event {
 
 /// The thread that schedules.
 pub(super) struct Runner<'scope, 'env, 'g> {
-    pub(super) graph: &'g ActionGraph,
-    pub(super) options: &'g Options<'g>,
-    pub(super) hooks: &'g dyn Hooks,
-    pub(super) schedule: Schedule<'g>,
-    pub(super) workers: Workers<'scope, 'env>,
-    pub(super) tokens: Tokens,
-    pub(super) ended: BTreeMap<ActionId, Outcome>,
+    graph: &'g ActionGraph,
+    options: &'g Options<'g>,
+    hooks: &'g dyn Hooks,
+    schedule: Schedule<'g>,
+    workers: Workers<'scope, 'env>,
+    tokens: Tokens,
+    ended: BTreeMap<ActionId, Outcome>,
     /// The worker of each running action.
-    pub(super) lanes: BTreeMap<ActionId, usize>,
-    pub(super) memory: Memory,
-    pub(super) estimates: Estimates<'g>,
+    lanes: BTreeMap<ActionId, usize>,
+    memory: Memory,
+    estimates: Estimates<'g>,
     /// Those that were killed once.
-    pub(super) again: BTreeSet<ActionId>,
+    again: BTreeSet<ActionId>,
     /// What was said last of memory.
-    pub(super) told: Option<progress::Memory>,
+    told: Option<progress::Memory>,
 }
 
 /// What has just been given to workers.
@@ -60,8 +60,43 @@ struct Started {
     look_again: Option<Duration>,
 }
 
-impl Runner<'_, '_, '_> {
-    pub(super) fn drive(&mut self, events: &Receiver<Event>) {
+impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
+    pub(super) fn new(
+        graph: &'g ActionGraph,
+        options: &'g Options<'g>,
+        hooks: &'g dyn Hooks,
+        schedule: Schedule<'g>,
+        workers: Workers<'scope, 'env>,
+        tokens: Tokens,
+        estimates: Estimates<'g>,
+    ) -> Self {
+        Self {
+            graph,
+            options,
+            hooks,
+            schedule,
+            workers,
+            tokens,
+            memory: Memory::new(options.memory, System::real(), Instant::now()),
+            estimates,
+            ended: BTreeMap::new(),
+            lanes: BTreeMap::new(),
+            again: BTreeSet::new(),
+            told: None,
+        }
+    }
+
+    /// Runs everything, and waits until the workers have ended.
+    pub(super) fn drive(
+        mut self,
+        events: &Receiver<Event>,
+    ) -> (Schedule<'g>, BTreeMap<ActionId, Outcome>, Estimates<'g>) {
+        self.run(events);
+        self.workers.end();
+        (self.schedule, self.ended, self.estimates)
+    }
+
+    fn run(&mut self, events: &Receiver<Event>) {
         let mut ended = None;
         loop {
             if self.hooks.asks()
