@@ -17,7 +17,7 @@ use distlto_commands::link::LinkError;
 use distlto_commands::tool::ToolRunner;
 use distlto_commands::{distribute, index, link, opt, run};
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
-use distlto_executor::local::LocalSpawner;
+use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_prepare::exit;
 use distlto_prepare::write::IoError;
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use distlto_executor::cache::store::{Cache, Key, Limits, NewOutput, NewResult};
+use distlto_executor::cache::store::{Cache, Limits};
+use distlto_executor::result::{Key, NewOutput, NewResult};
 use distlto_executor::verify::Role;
 use distlto_prepare::store::Store;
 use distlto_prepare::unpack::{Unpack, unpack};

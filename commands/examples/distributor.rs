@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 use distlto_commands::distribute::linker::Linker;
 use distlto_executor::cancel::cancel_on_signals;
-use distlto_executor::local::LocalSpawner;
-use distlto_executor::process::{Child, Command, Spawner};
+use distlto_executor::execute::process::{Child, Command, Spawner};
+use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{self, NoHooks};
 use distlto_planner::dtlto::{self, cost};
 use distlto_record::progress::PlainProgress;

@@ -24,7 +24,7 @@ use crate::buck2_index::{self, Buck2Args};
 use crate::link::{LinkError, identity, show, state, tool_failure};
 use crate::tool::ToolRunner;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::local::LocalSpawner;
+use distlto_executor::execute::spawn::LocalSpawner;
 
 /// Run the thin link of a link command and write shards, plans and the action graph
 #[derive(Debug, Clone, Args)]

@@ -41,8 +41,8 @@ use thiserror::Error;
 use crate::run_args::RunArgs;
 use crate::tool::ToolRunner;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::forkserver::{ForkServer, INSTALL};
-use distlto_executor::local::LocalSpawner;
+use distlto_executor::execute::forkserver::{ForkServer, INSTALL};
+use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_record::progress::{Plan, Profile, Progress, Reporter};
 use distlto_record::report::Counts;
 

@@ -24,9 +24,11 @@ use thiserror::Error;
 
 use compiler::CompilerError;
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
-use distlto_executor::job::{self, Cause, Context, Job};
-use distlto_executor::local::LocalSpawner;
-use distlto_executor::process::GRACE;
+use distlto_executor::cause::Cause;
+use distlto_executor::execute::local::Local;
+use distlto_executor::execute::process::GRACE;
+use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::job::{self, Context, Job};
 use distlto_executor::verify::{Backend, Modules, Refused, Role};
 use distlto_record::progress::text::whole_lines;
 use gnu::SplitDwarf;
@@ -230,22 +232,22 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, Error> {
         eprintln!("+ {}", job.command_line(None));
         plan.notes.iter().for_each(|option| eprintln!("note: {option} is not done by a distributed link"));
     }
+    let local = Local { spawner: &LocalSpawner, cancel, grace: GRACE, directory: None, drivers: None };
     let context = Context {
-        spawner: &LocalSpawner,
+        execute: &local,
         cancel,
         modules: &Modules::new(None),
         directory: None,
         expected: plan.expected,
-        grace: GRACE,
-        cc1_commands: None,
+        describer: None,
         places: None,
         digests: &FileDigests::new(Path::new("")),
         cache: None,
     };
     let attempt = job::run(&job, &context);
-    if let Some(finished) = &attempt.finished {
-        print!("{}", finished.stdout.text());
-        eprint!("{}", whole_lines(&finished.stderr.text()));
+    if let Some(executed) = &attempt.executed {
+        print!("{}", executed.stdout.text());
+        eprint!("{}", whole_lines(&executed.stderr.text()));
     }
     match attempt.result {
         Ok(()) => Ok(0),

@@ -28,10 +28,10 @@ use crate::link::state::{self, State};
 use crate::run_args::RunArgs;
 use crate::up_to_date::{Recording, Records};
 use distlto_executor::cancel::Cancel;
-use distlto_executor::forkserver::ForkServer;
-use distlto_executor::local::LocalSpawner;
+use distlto_executor::execute::forkserver::ForkServer;
+use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{self, Hooks, Need};
-use distlto_executor::tokens::jobserver_from_env;
+use distlto_executor::schedule::tokens::jobserver_from_env;
 use distlto_record::progress::{Plan, Profile, Progress, Reporter};
 use distlto_record::report::{Counts, Failure, Measured};
 
@@ -130,8 +130,7 @@ impl Round<'_> {
         let mut options = run::Options::new(self.spawner, self.cancel, self.reporter);
         let history = state::history(self.directory);
         options.history = Some(&history);
-        self.args.run.apply(&mut options, None);
-        options.cache = cache.as_deref();
+        self.args.run.apply(&mut options, None, cache.as_ref());
         options.jobserver = self.jobserver;
         options.digests = Some(records.digests());
         let watching = Watching {

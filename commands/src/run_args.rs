@@ -11,17 +11,16 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::IoError;
 
-use distlto_executor::cache::ResultCache;
-use distlto_executor::cache::results::Results;
-use distlto_executor::cache::store::Limits;
 use distlto_executor::cache::store::limits::{parse_age, parse_size};
+use distlto_executor::cache::store::{Cache, Limits};
 use distlto_executor::cancel::Cancel;
-use distlto_executor::forkserver::{self, ForkServer};
-use distlto_executor::local::LocalSpawner;
-use distlto_executor::memory::Limit;
-use distlto_executor::process::Spawner;
+use distlto_executor::describe::Toolchains;
+use distlto_executor::execute::forkserver::{self, ForkServer};
+use distlto_executor::execute::process::Spawner;
+use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run;
 use distlto_executor::schedule::Policy;
+use distlto_executor::schedule::memory::Limit;
 use distlto_record::progress::{Profile, Reporter, Style};
 
 /// How actions are run and what is told of them.
@@ -90,29 +89,66 @@ pub struct RunArgs {
     pub trace: Option<PathBuf>,
 }
 
+/// A cache of results, and what it remembers of compilers.
+#[derive(Debug)]
+pub struct OpenCache {
+    store: Cache,
+    toolchains: Toolchains,
+}
+
 impl RunArgs {
     /// Says how to run. `implied` is a number of jobs that something else asks for, such as the link line.
-    pub fn apply<'a>(&'a self, options: &mut run::Options<'a>, implied: Option<usize>) {
-        if let Some(jobs) = self.jobs.map(usize::from).or(implied) {
+    pub fn apply<'a>(
+        &'a self,
+        options: &mut run::Options<'a>,
+        implied: Option<usize>,
+        cache: Option<&'a OpenCache>,
+    ) {
+        // Each is named, so that a new one cannot be forgotten.
+        let Self {
+            jobs,
+            keep_going,
+            memory,
+            history,
+            no_verify_hashes,
+            // Said by `open_cache`.
+            cache: _,
+            cache_size: _,
+            cache_age: _,
+            // Said by `spawner`.
+            no_warm: _,
+            // Said by `reporter`.
+            verbose: _,
+            quiet: _,
+            json: _,
+            trace: _,
+        } = self;
+        if let Some(jobs) = jobs.map(usize::from).or(implied) {
             options.jobs = jobs.max(1);
         }
-        if let Some(bytes) = self.memory {
+        if let Some(bytes) = *memory {
             options.memory = Limit::Bytes(bytes);
         }
-        if let Some(history) = &self.history {
+        if let Some(history) = history {
             options.history = Some(history);
         }
-        options.ignores_hashes = self.no_verify_hashes;
-        options.policy = if self.keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
+        options.ignores_hashes = *no_verify_hashes;
+        options.policy = if *keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
+        if let Some(OpenCache { store, toolchains }) = cache {
+            options.cache = Some(store);
+            options.toolchains = Some(toolchains);
+        }
     }
 
     /// Opens the cache that is asked for, for a run that `cancel` ends. One that cannot be used costs time only, and is
     /// warned of.
-    pub fn open_cache(&self, cancel: &Cancel) -> Option<Box<dyn ResultCache>> {
+    pub fn open_cache(&self, cancel: &Cancel) -> Option<OpenCache> {
         let directory = self.cache_directory()?;
         let limits = Limits { size: self.cache_size.or(Limits::default().size), age: self.cache_age };
-        match Results::open(directory, limits, cancel) {
-            Ok(results) => Some(Box::new(results)),
+        match Cache::open(directory, limits) {
+            Ok(store) => {
+                Some(OpenCache { store: store.until(cancel), toolchains: Toolchains::new(directory) })
+            }
             Err(error) => {
                 warn(format_args!("the cache {} is not used: {error}", directory.display()));
                 None

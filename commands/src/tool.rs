@@ -9,8 +9,8 @@ use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::Word;
 
 use distlto_executor::cancel::Cancel;
-use distlto_executor::process::{self, Command, GRACE, Spawner};
-use distlto_executor::response_file;
+use distlto_executor::execute::process::{self, Command, GRACE, Spawner};
+use distlto_executor::execute::response_file;
 
 /// How much of a tool's output is kept: a linker's trace names every file of a link.
 const KEEP: usize = 256 << 20;

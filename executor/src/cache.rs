@@ -6,31 +6,24 @@ pub mod compiler;
 pub mod framed;
 pub mod inputs;
 pub mod reapi;
-pub mod results;
+mod results;
 pub mod semantic;
 pub mod store;
 pub mod words;
 
-use std::path::Path;
-
 use distlto_prepare::write::IoError;
 
-use crate::job::{Context, Job};
-use crate::verify::Role;
-use store::{Key, NewResult, Record};
+use crate::result::{ActionResult, Key, NewResult};
+use crate::staging::Output;
 
 /// What a job asks before its command runs and tells after.
 ///
 /// A cache is no reason for a job to fail: what is wrong with the cache itself is a miss, and is for the owner of the
 /// cache to tell.
 pub trait ResultCache: Sync {
-    /// The keys under which the result of a job is kept, the most exact one first; none for a job whose result is not
-    /// kept. The job's inputs have been verified.
-    fn keys(&self, job: &Job<'_>, context: &Context<'_>) -> Vec<Key>;
-
     /// The result under the first of the keys that has one whose outputs have these roles; they are then in these
     /// files. What is in the files otherwise is of no meaning.
-    fn find(&self, keys: &[Key], outputs: &[(Role, &Path)]) -> Result<Option<Record>, IoError>;
+    fn find(&self, keys: &[Key], outputs: &[Output<'_>]) -> Result<Option<ActionResult>, IoError>;
 
     /// Keeps a verified result under all of the keys.
     fn keep(&self, keys: &[Key], result: &NewResult<'_>);

@@ -1,35 +1,29 @@
-//! One action from beginning to end: inputs checked, command run beside the outputs' places, result checked,
-//! outputs renamed.
+//! One action from beginning to end: inputs verified, described, a kept result looked for, executed beside the outputs'
+//! places, result verified, kept, outputs put in place.
 //!
-//! The one path that runs a backend compilation. Knows nothing of other actions, of workers and of printing.
+//! The one path that runs a backend compilation. Knows nothing of other actions, of processes and of printing.
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitStatus;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use camino::Utf8Path;
 use distlto_planner::digests::FileDigests;
-use distlto_planner::words::{Word, shell_line};
+use distlto_planner::words::shell_line;
 use distlto_prepare::kind::Native;
 use distlto_prepare::write::IoError;
-use miette::Diagnostic;
-use thiserror::Error;
+use distlto_record::report::{Origin, Phases, Span};
 
 use crate::cache::ResultCache;
-use crate::cache::store::{Key, NewOutput, NewResult};
 use crate::cancel::Cancel;
-use crate::capture::Captured;
-use crate::cc1::{Cc1Commands, Names};
-use crate::forkserver::INSTALL;
-use crate::memory::Killer;
-use crate::process::{self, Command, Finished, Spawner};
-use crate::response_file;
-use crate::staging::{NoPlace, Places, Staging};
-use crate::verify::{Backend, Modules, Refusal, Refused, Role, Written, check_result};
-use distlto_record::cause;
-use distlto_record::report::{Origin, Phases, Span};
+use crate::cause::Cause;
+use crate::describe::Describer;
+use crate::execute::capture::Captured;
+use crate::execute::{Execute, Executed, Request};
+use crate::result::{Key, NewOutput, NewResult};
+use crate::staging::{Output, Places, Staging};
+use crate::verify::{Backend, Modules, Refusal, Refused, Role, check_result};
 
 /// An action as what there is to do.
 #[derive(Debug, Clone)]
@@ -46,9 +40,9 @@ pub struct Job<'a> {
 
 /// What jobs of one run share.
 pub struct Context<'a> {
-    /// Starts the command.
-    pub spawner: &'a dyn Spawner,
-    /// Ends it early.
+    /// Executes them.
+    pub execute: &'a dyn Execute,
+    /// Ends the run early.
     pub cancel: &'a Cancel,
     /// What is known of modules.
     pub modules: &'a Modules,
@@ -56,149 +50,21 @@ pub struct Context<'a> {
     pub directory: Option<&'a Path>,
     /// What objects have to be; what the module's own triple says when `None`.
     pub expected: Option<Native>,
-    /// How long a cancelled command may take to end.
-    pub grace: Duration,
-    /// What drivers would run, for runs of many backends; `None` to run the drivers.
-    pub cc1_commands: Option<&'a Cc1Commands>,
     /// Where temporaries lie that are not to lie beside their outputs.
     pub places: Option<&'a Places>,
     /// What the jobs' inputs hold. An input that differs after the command from what it was before fails the job.
     pub digests: &'a FileDigests,
+    /// Says what jobs are by content; `None` where nobody asks.
+    pub describer: Option<&'a Describer<'a>>,
     /// Where a result is looked for before the command runs, and kept.
     pub cache: Option<&'a dyn ResultCache>,
 }
 
-/// Why an action failed.
-#[derive(Debug, Error, Diagnostic)]
-pub enum Cause {
-    /// Its inputs or its result were refused.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Refused(#[from] Refused),
-    /// A file could not be written or renamed.
-    #[error("{label}: {source}")]
-    #[diagnostic(code(distlto::io), help("free space or mend the permissions; earlier outputs are intact"))]
-    Io {
-        /// The action.
-        label: String,
-        /// What happened.
-        source: IoError,
-    },
-    /// Its command does not name its output.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    NoPlace(#[from] NoPlace),
-    /// Its command could not be started.
-    #[error("{label}: cannot run {program}: {source}")]
-    #[diagnostic(code(distlto::tool), help("{}", remedy(program, source)))]
-    Start {
-        /// The action.
-        label: String,
-        /// The program.
-        program: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The run was cancelled while it ran.
-    #[error("{label}: interrupted")]
-    #[diagnostic(code(distlto::interrupted), help("run again; finished objects are kept"))]
-    Interrupted {
-        /// The action.
-        label: String,
-    },
-    /// It was killed for want of memory, and again when nothing else ran.
-    #[error("{refused}{}", twice(*killer))]
-    #[diagnostic(
-        code(distlto::failed),
-        help(
-            "this compilation alone needs more memory than there is: raise the limit of the container or control group, free memory, or lower the optimization for this module"
-        )
-    )]
-    KilledTwice {
-        /// The second time.
-        refused: Refused,
-        /// Who killed it, as far as the system tells.
-        killer: Killer,
-    },
-    /// A mistake in distlto.
-    #[error("{label}: distlto failed inside")]
-    #[diagnostic(code(distlto::failed), help("this is a mistake in distlto: please report the text above"))]
-    Internal {
-        /// The action.
-        label: String,
-    },
-}
-
-/// What can be done about a program that cannot be run.
-fn remedy(program: &str, source: &io::Error) -> String {
-    if source.raw_os_error() == Some(libc::ECHILD) {
-        return "something else in this process, such as a handler of SIGCHLD, has waited for the compiler"
-            .to_owned();
-    }
-    format!(
-        "check that the program is installed, is executable, and is spelled as in PATH{}",
-        of_ours(program)
-    )
-}
-
-/// For a program that is a part of distlto.
-fn of_ours(program: &str) -> String {
-    let ours = program.rsplit('/').next().is_some_and(|name| name.starts_with("distlto-"));
-    if ours { format!("; {INSTALL}") } else { String::new() }
-}
-
-fn twice(killer: Killer) -> &'static str {
-    match killer {
-        Killer::System => {
-            "; the system killed it for want of memory, the second time with no other job running"
-        }
-        Killer::Somebody | Killer::Unknown => {
-            "; this happened twice, the second time with no other job running"
-        }
-    }
-}
-
-impl Cause {
-    /// As a record keeps it.
-    pub fn told(&self) -> cause::Cause {
-        let kind = match self {
-            Self::Interrupted { .. } => cause::Kind::Interrupted,
-            Self::Internal { .. } => cause::Kind::Internal,
-            _ => cause::Kind::Failed,
-        };
-        cause::Cause::of(kind, self)
-    }
-
-    /// The exit code that a program running just this action passes on, if the command gave one.
-    pub fn exit_code(&self) -> Option<u8> {
-        match self {
-            Self::Refused(refused) | Self::KilledTwice { refused, .. } => refused.refusal.exit_code(),
-            _ => None,
-        }
-    }
-
-    /// What was refused, if that is the cause.
-    pub fn refusal(&self) -> Option<&Refusal> {
-        match self {
-            Self::Refused(refused) | Self::KilledTwice { refused, .. } => Some(&refused.refusal),
-            _ => None,
-        }
-    }
-
-    /// The cause when the command was killed for want of memory although nothing else ran.
-    pub fn twice(self, killer: Killer) -> Self {
-        match self {
-            Self::Refused(refused) => Self::KilledTwice { refused, killer },
-            other => other,
-        }
-    }
-}
-
-/// What a command did, when it ran, and whether that counts.
+/// What became of a job.
 #[derive(Debug)]
 pub struct Attempt {
-    /// What the command printed and how it ended; `None` when it never ran.
-    pub finished: Option<Finished>,
+    /// What its command did; `None` when it never ran.
+    pub executed: Option<Executed>,
     /// What the command printed on standard error, within bounds, be it when the result was made.
     pub stderr: String,
     /// Where its outputs are from.
@@ -212,7 +78,7 @@ pub struct Attempt {
 /// Runs one job. Whatever happens, no temporary is left, and an earlier output is intact unless the job succeeded.
 pub fn run(job: &Job<'_>, context: &Context<'_>) -> Attempt {
     let mut told = Attempt {
-        finished: None,
+        executed: None,
         stderr: String::new(),
         origin: Origin::Ran,
         phases: Phases::default(),
@@ -224,58 +90,51 @@ pub fn run(job: &Job<'_>, context: &Context<'_>) -> Attempt {
 
 fn attempt(job: &Job<'_>, context: &Context<'_>, told: &mut Attempt) -> Result<(), Cause> {
     let io = |source| Cause::Io { label: job.label.to_owned(), source };
+    let interrupted = || Cause::Interrupted { label: job.label.to_owned() };
     if context.cancel.is_cancelled() {
-        return Err(Cause::Interrupted { label: job.label.to_owned() });
+        return Err(interrupted());
     }
     let begun = Instant::now();
-    // What cannot be looked at is refused in clearer words.
-    let _ = inputs(job).try_for_each(|input| context.digests.watch(input));
-    let native = job.backend.map(|backend| context.modules.check(backend)).transpose();
+    let native = check_inputs(job, context);
     told.phases.verify = Some(Span::since(begun));
-    let native = native?.flatten();
-    let staged: Vec<_> = match job.backend {
-        Some(_) => job.outputs.iter().map(|&(path, _)| path).collect(),
-        None => Vec::new(),
-    };
-    let staging = Staging::new(context.directory, &staged, context.places).map_err(io)?;
-    let outputs = outputs(job, &staging);
+    let expected = context.expected.or(native?);
+
+    let staged = job.outputs.iter().map(|&(path, _)| path).filter(|_| job.backend.is_some());
+    let staging = Staging::new(context.directory, staged, context.places).map_err(io)?;
+    let outputs = staging.outputs(&job.outputs);
     let begun = Instant::now();
-    let keys = context.cache.map_or_else(Vec::new, |cache| cache.keys(job, context));
-    let kept = find(job, context, &keys, &outputs, native).map_err(io)?;
+    let described = context.describer.and_then(|describer| describer.describe(job));
+    let keys = described.as_ref().map_or(&[][..], |described| &described.keys);
+    let work = Work { job, context, outputs: &outputs, expected, keys };
+    let kept = work.find().map_err(io)?;
     told.phases.lookup = context.cache.map(|_| Span::since(begun));
-    if let Some(kept) = kept {
+
+    if let Some(stderr) = kept {
         told.origin = Origin::Cache;
-        told.stderr = kept;
-        let begun = Instant::now();
-        let result = staging.commit().map_err(io);
-        told.phases.commit = Some(Span::since(begun));
-        return result;
+        told.stderr = stderr;
+    } else {
+        let action = described.as_ref().map(|described| &described.action);
+        let executed = context.execute.execute(&Request { job, action, outputs: &outputs })?;
+        let executed = told.executed.insert(executed);
+        told.phases.command = Some(executed.span);
+        if executed.interrupted {
+            return Err(interrupted());
+        }
+        told.stderr = executed.stderr.text();
     }
-    let words = staging.redirect(job.label, &job.words)?;
-    let words: Vec<_> = words.into_iter().map(String::into_bytes).collect();
-    let words = without_driver(job, context, &staging, &words).unwrap_or(words);
-    let fitting = response_file::fit(&words).map_err(io)?;
-    let start = |source| Cause::Start {
-        label: job.label.to_owned(),
-        program: job.words.first().map_or_else(String::new, |&word| word.to_owned()),
-        source,
-    };
-    let mut command = Command::of_words(&fitting.words, context.directory)
-        .ok_or_else(|| start(io::Error::new(io::ErrorKind::InvalidInput, "the command has no words")))?;
-    command.tunes_heap = job.backend.is_some();
+
     let begun = Instant::now();
-    let ran = process::run(&command, context.spawner, context.cancel, context.grace);
-    told.phases.command = Some(Span::since(begun));
-    let ran = told.finished.insert(ran.map_err(start)?);
-    if ran.cancelled {
-        return Err(Cause::Interrupted { label: job.label.to_owned() });
-    }
-    told.stderr = ran.stderr.text();
-    let begun = Instant::now();
-    let result = check_and_keep(job, context, &outputs, ran, native, &keys);
+    let result = told.executed.as_ref().map_or(Ok(()), |executed| work.accept(executed));
     let result = result.and_then(|()| staging.commit().map_err(io));
     told.phases.commit = Some(Span::since(begun));
     result
+}
+
+/// Verifies what a backend compilation reads. Returns what its module is compiled to, where that is known.
+fn check_inputs(job: &Job<'_>, context: &Context<'_>) -> Result<Option<Native>, Refused> {
+    // What cannot be looked at is refused in clearer words.
+    let _ = inputs(job).try_for_each(|input| context.digests.watch(input));
+    job.backend.map_or(Ok(None), |backend| context.modules.check(backend))
 }
 
 /// What a backend compilation reads, as far as the caller knows.
@@ -286,126 +145,68 @@ fn inputs<'a>(job: &Job<'a>) -> impl Iterator<Item = &'a Utf8Path> + use<'a> {
         .map(Utf8Path::new)
 }
 
-/// An output of a job.
-struct Output<'a> {
-    name: &'a Utf8Path,
-    role: Role,
-    /// Its place.
-    place: PathBuf,
-    /// Where it is before it is accepted.
-    file: PathBuf,
+/// A job whose inputs have been verified.
+struct Work<'a> {
+    job: &'a Job<'a>,
+    context: &'a Context<'a>,
+    outputs: &'a [Output<'a>],
+    /// What objects have to be.
+    expected: Option<Native>,
+    /// None for a job whose result is not kept.
+    keys: &'a [Key],
 }
 
-fn outputs<'a>(job: &Job<'a>, staging: &Staging) -> Vec<Output<'a>> {
-    let outputs = job.outputs.iter().enumerate().map(|(at, &(name, role))| {
-        let place = staging.file(name);
-        let file = staging.staged().get(at).map_or(place.clone(), |staged| staging.file(&staged.temporary));
-        Output { name, role, place, file }
-    });
-    outputs.collect()
-}
+impl Work<'_> {
+    fn cache(&self) -> Option<&dyn ResultCache> {
+        self.context.cache.filter(|_| !self.keys.is_empty())
+    }
 
-fn written<'a>(outputs: &'a [Output<'_>]) -> Vec<Written<'a>> {
-    let written =
-        |output: &'a Output<'_>| Written { output: &output.place, file: &output.file, role: output.role };
-    outputs.iter().map(written).collect()
-}
+    fn check(&self, status: ExitStatus, stderr: &Captured) -> Result<(), Refused> {
+        check_result(self.job.label, status, stderr, self.outputs, self.expected)
+    }
 
-/// A kept result, as what its command printed. Its outputs are where the command would have written them, and are as
-/// good as if it had.
-fn find(
-    job: &Job<'_>,
-    context: &Context<'_>,
-    keys: &[Key],
-    outputs: &[Output<'_>],
-    native: Option<Native>,
-) -> Result<Option<String>, IoError> {
-    let Some(cache) = context.cache.filter(|_| !keys.is_empty()) else { return Ok(None) };
-    let files: Vec<_> = outputs.iter().map(|output| (output.role, output.file.as_path())).collect();
-    if let Some(kept) = cache.find(keys, &files)? {
-        let stderr = Captured::from(kept.stderr.as_slice());
-        let expected = context.expected.or(native);
-        if check_result(job.label, ExitStatus::default(), &stderr, &written(outputs), expected).is_ok() {
-            return Ok(Some(stderr.text()));
+    /// A kept result, as what its command printed. Its outputs are where the command would have written them, and are as
+    /// good as if it had.
+    fn find(&self) -> Result<Option<String>, IoError> {
+        let Some(cache) = self.cache() else { return Ok(None) };
+        if let Some(kept) = cache.find(self.keys, self.outputs)? {
+            let stderr = Captured::from(kept.stderr.as_slice());
+            if self.check(ExitStatus::default(), &stderr).is_ok() {
+                return Ok(Some(stderr.text()));
+            }
         }
+        // Else they could pass for what a command wrote that writes nothing.
+        self.outputs.iter().for_each(|output| drop(fs::remove_file(&output.file)));
+        Ok(None)
     }
-    // Else they could pass for what a command wrote that writes nothing.
-    files.iter().for_each(|(_, file)| drop(fs::remove_file(file)));
-    Ok(None)
-}
 
-/// Checks what the command wrote, and has it kept if there is a cache.
-fn check_and_keep(
-    job: &Job<'_>,
-    context: &Context<'_>,
-    outputs: &[Output<'_>],
-    ran: &Finished,
-    native: Option<Native>,
-    keys: &[Key],
-) -> Result<(), Cause> {
-    let io = |source| Cause::Io { label: job.label.to_owned(), source };
-    // Comes first: a compiler that saw half of a change says nothing that helps.
-    for input in inputs(job) {
-        if !context.digests.is_unchanged(input).map_err(io)? {
-            let changed = Refusal::InputChanged { path: input.to_string() };
-            return Err(Refused::about(job.label)(changed).into());
+    /// Verifies what the command wrote, and has it kept if there is a cache.
+    fn accept(&self, executed: &Executed) -> Result<(), Cause> {
+        let (job, outputs) = (self.job, self.outputs);
+        let io = |source| Cause::Io { label: job.label.to_owned(), source };
+        // Comes first: a compiler that saw half of a change says nothing that helps.
+        for input in inputs(job) {
+            if !self.context.digests.is_unchanged(input).map_err(io)? {
+                let changed = Refusal::InputChanged { path: input.to_string() };
+                return Err(Refused::about(job.label)(changed).into());
+            }
         }
+        self.check(executed.status, &executed.stderr)?;
+        for Output { file, .. } in
+            outputs.iter().filter(|output| output.role == Role::DwoIfAny && !output.file.exists())
+        {
+            fs::write(file, "").map_err(|error| io(IoError::on("write", file)(error)))?;
+        }
+        if let Some(cache) = self.cache() {
+            let output = |&Output { role, name, ref file, .. }| NewOutput { role, name: name.as_str(), file };
+            let outputs: Vec<_> = outputs.iter().map(output).collect();
+            let (stderr, measured) = (executed.stderr.text(), executed.measured);
+            let result =
+                NewResult { module: job.label, outputs: &outputs, stderr: stderr.as_bytes(), measured };
+            cache.keep(self.keys, &result);
+        }
+        Ok(())
     }
-    let expected = context.expected.or(native);
-    check_result(job.label, ran.ended.status, &ran.stderr, &written(outputs), expected)?;
-    for Output { file, .. } in
-        outputs.iter().filter(|output| output.role == Role::DwoIfAny && !output.file.exists())
-    {
-        fs::write(file, "").map_err(|error| io(IoError::on("write", file)(error)))?;
-    }
-    if let Some(cache) = context.cache.filter(|_| !keys.is_empty()) {
-        let outputs: Vec<_> = outputs
-            .iter()
-            .map(|output| NewOutput { role: output.role, name: output.name.as_str(), file: &output.file })
-            .collect();
-        let stderr = ran.stderr.text();
-        let measured = ran.measured();
-        let result = NewResult { module: job.label, outputs: &outputs, stderr: stderr.as_bytes(), measured };
-        cache.keep(keys, &result);
-    }
-    Ok(())
-}
-
-/// The compiler's own command of a backend compilation, where that is known and worth it.
-fn without_driver(
-    job: &Job<'_>,
-    context: &Context<'_>,
-    staging: &Staging,
-    words: &[Word],
-) -> Option<Vec<Word>> {
-    let (cc1_commands, backend) = (context.cc1_commands?, job.backend?);
-    // With split debug information two outputs are named, which differ for each module.
-    let [object] = staging.staged() else { return None };
-    let object = object.temporary.as_str();
-    let names = Names { module: backend.module, shard: backend.shard, object, others: &[] };
-    cc1_commands.command(words, names, |question| context.ask(question))
-}
-
-impl Context<'_> {
-    /// What a driver prints on standard error when it is asked what it would run.
-    pub fn ask(&self, question: &[Word]) -> Option<Vec<u8>> {
-        // A server would be loaded for it, of which a run that finds all its results has no need.
-        let plain = self.cache.and_then(|_| self.spawner.plain());
-        ask(question, self.directory, plain.unwrap_or(self.spawner), self.cancel, self.grace)
-    }
-}
-
-/// What a driver prints on standard error when it is asked what it would run.
-pub fn ask(
-    question: &[Word],
-    directory: Option<&Path>,
-    spawner: &dyn Spawner,
-    cancel: &Cancel,
-    grace: Duration,
-) -> Option<Vec<u8>> {
-    let command = Command::of_words(question, directory)?;
-    let answer = process::run(&command, spawner, cancel, grace).ok()?;
-    answer.ended.status.success().then(|| answer.stderr.into_bytes())
 }
 
 impl Job<'_> {

@@ -3,24 +3,18 @@
 //! Knows nothing of build systems, of link lines and of what a command prints. Whatever asked for the link ended in an
 //! action graph.
 
+pub mod action;
 pub mod backend_error;
 pub mod cache;
 pub mod cancel;
-pub mod capture;
-pub mod cc1;
-pub mod estimate;
-pub mod forkserver;
-pub mod heap;
-pub mod history;
+pub mod cause;
+pub mod describe;
+pub mod execute;
 pub mod job;
 pub mod loaded;
-pub mod local;
-pub mod memory;
-pub mod process;
-pub mod response_file;
+pub mod result;
 pub mod run;
 pub mod schedule;
 pub mod staging;
-pub mod tokens;
 pub mod variables;
 pub mod verify;

@@ -9,7 +9,7 @@ mod killed;
 mod runner;
 mod workers;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
@@ -24,15 +24,18 @@ use jobserver::Client;
 
 use crate::cache::ResultCache;
 use crate::cancel::Cancel;
-use crate::cc1::{self, Cc1Commands};
-use crate::estimate::Estimates;
-use crate::history::History;
+use crate::describe::{Describer, Toolchains};
+use crate::execute::cc1::{self, Cc1Commands};
+use crate::execute::drivers::Drivers;
+use crate::execute::local::Local;
+use crate::execute::process::{GRACE, Spawner};
 use crate::job::Context;
-use crate::memory::{Limit, Memory, System};
-use crate::process::{GRACE, Spawner};
+use crate::schedule::estimate::Estimates;
+use crate::schedule::history::History;
+use crate::schedule::memory::Limit;
+use crate::schedule::tokens::Tokens;
 use crate::schedule::{Policy, Schedule, State};
 use crate::staging::Places;
-use crate::tokens::Tokens;
 use crate::verify::Modules;
 use distlto_record::progress::{Plan, Progress};
 use distlto_record::report::{Failure, Measured, Outcome, Report};
@@ -52,7 +55,7 @@ pub struct Options<'a> {
     pub directory: Option<&'a Path>,
     /// What objects have to be; what each module's own triple says when `None`.
     pub expected: Option<Native>,
-    /// The build's jobserver, from [`crate::tokens::jobserver_from_env`].
+    /// The build's jobserver, from [`crate::schedule::tokens::jobserver_from_env`].
     pub jobserver: Option<&'a Client>,
     /// Starts commands.
     pub spawner: &'a dyn Spawner,
@@ -82,6 +85,8 @@ pub struct Options<'a> {
     pub ignores_hashes: bool,
     /// What drivers have answered so far, in this directory; nothing when `None`.
     pub cc1_commands: Option<&'a Cc1Commands>,
+    /// What is known of compilers, which says by what results are found; `None` without a cache.
+    pub toolchains: Option<&'a Toolchains>,
     /// Where results are looked for before commands run, and kept.
     pub cache: Option<&'a dyn ResultCache>,
 }
@@ -109,6 +114,7 @@ impl<'a> Options<'a> {
             provide: None,
             ignores_hashes: false,
             cc1_commands: None,
+            toolchains: None,
             cache: None,
         }
     }
@@ -153,64 +159,69 @@ impl Hooks for NoHooks {}
 ///
 /// Returns when nothing runs any more. The caller prints the report's failures only if its progress does not.
 pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hooks: &dyn Hooks) -> Report {
+    // Each is named, so that a new one cannot be forgotten.
+    let &Options {
+        jobs,
+        policy,
+        directory,
+        expected,
+        jobserver,
+        spawner,
+        cancel,
+        progress,
+        grace,
+        places,
+        // The runner's.
+        memory: _,
+        repeat: _,
+        keep_failed: _,
+        history,
+        name,
+        digests,
+        provide,
+        ignores_hashes,
+        cc1_commands,
+        toolchains,
+        cache,
+    } = options;
     let start = Instant::now();
-    let history = History::load(options.history);
-    let estimates =
-        Estimates::new(graph, wanted, history, options.directory, options.spawner.is_warm(), options.name);
-    let schedule = Schedule::new(graph, wanted, options.policy, |id| estimates.weight(id));
-    let memory = Memory::new(options.memory, System::real(), start);
-    let modules = Modules::new(options.directory).ignoring_hashes(options.ignores_hashes);
-    let digests = FileDigests::new(options.directory.unwrap_or(Path::new("")));
-    let own = Cc1Commands::default();
-    let cc1_commands = options.cc1_commands.unwrap_or(&own);
+    let history = History::load(history);
+    let estimates = Estimates::new(graph, wanted, history, directory, spawner.is_warm(), name);
+    let schedule = Schedule::new(graph, wanted, policy, |id| estimates.weight(id));
+    let modules = &Modules::new(directory).ignoring_hashes(ignores_hashes);
+    let own = (FileDigests::new(directory.unwrap_or(Path::new(""))), Cc1Commands::default());
+    let (digests, answers) = (digests.unwrap_or(&own.0), cc1_commands.unwrap_or(&own.1));
+    // A server would be loaded for a question, of which a run that finds all its results has no need.
+    let asker = toolchains.and_then(|_| spawner.plain()).unwrap_or(spawner);
+    let drivers = Drivers { answers, spawner: asker, cancel, grace, directory };
+    let describer = toolchains.and_then(|known| Describer::new(known, &drivers, digests, directory));
     let backends = wanted.iter().filter(|&&id| graph.action(id).kind == ActionKind::Opt).count();
-    let context = Context {
-        spawner: options.spawner,
-        cancel: options.cancel,
-        modules: &modules,
-        directory: options.directory,
-        expected: options.expected,
-        grace: options.grace,
-        cc1_commands: (backends >= cc1::MANY || options.cache.is_some()).then_some(cc1_commands),
-        places: options.places,
-        digests: options.digests.unwrap_or(&digests),
-        cache: options.cache,
-    };
+    let drivers = (backends >= cc1::MANY || describer.is_some()).then_some(&drivers);
+    let execute = &Local { spawner, cancel, grace, directory, drivers };
+    let describer = describer.as_ref();
+    let context =
+        Context { execute, cancel, modules, directory, expected, places, digests, describer, cache };
+    progress.plan(Plan { actions: schedule.states().count(), cost: schedule.cost_left(), jobs: jobs.max(1) });
     let (sender, events) = mpsc::channel();
-    options.progress.plan(Plan {
-        actions: schedule.states().count(),
-        cost: schedule.cost_left(),
-        jobs: options.jobs.max(1),
+    let (schedule, ended, estimates) = thread::scope(|scope| {
+        let tokens = Tokens::new(jobserver, sender.clone(), Event::Token);
+        let workers = Workers::new(scope, &context, graph, provide, sender);
+        let runner = Runner::new(graph, options, hooks, schedule, workers, tokens, estimates);
+        runner.drive(&events)
     });
-    let (schedule, mut ended, estimates) = thread::scope(|scope| {
-        let tokens = Tokens::new(options.jobserver, sender.clone(), Event::Token);
-        let workers = Workers {
-            scope,
-            context: &context,
-            graph,
-            provide: options.provide,
-            sender,
-            idle: Vec::new(),
-            all: Vec::new(),
-        };
-        let mut runner = Runner {
-            graph,
-            options,
-            hooks,
-            schedule,
-            workers,
-            tokens,
-            ended: BTreeMap::new(),
-            lanes: BTreeMap::new(),
-            memory,
-            estimates,
-            again: BTreeSet::new(),
-            told: None,
-        };
-        runner.drive(&events);
-        runner.workers.end();
-        (runner.schedule, runner.ended, runner.estimates)
-    });
+    let report = Report {
+        outcomes: outcomes(&schedule, ended),
+        wall: start.elapsed(),
+        cancelled: cancel.is_cancelled().then(|| cancel.exit_code()),
+    };
+    // Before the lines below, which a terminal's line would be drawn over.
+    progress.summary(report.counts(), report.wall);
+    tell_troubles(&estimates, cache, toolchains);
+    report
+}
+
+/// What became of every wanted action.
+fn outcomes(schedule: &Schedule<'_>, mut ended: BTreeMap<ActionId, Outcome>) -> Vec<(ActionId, Outcome)> {
     let outcome = |(id, state)| {
         let outcome = ended.remove(&id).unwrap_or(match state {
             State::Skipped(cause) => Outcome::Skipped(cause),
@@ -218,20 +229,21 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         });
         (id, outcome)
     };
-    let report = Report {
-        outcomes: schedule.states().map(outcome).collect(),
-        wall: start.elapsed(),
-        cancelled: options.cancel.is_cancelled().then(|| options.cancel.exit_code()),
-    };
-    // Before the lines below, which a terminal's line would be drawn over.
-    options.progress.summary(report.counts(), report.wall);
+    schedule.states().map(outcome).collect()
+}
+
+/// Saves history, and says what could not be remembered. The results are right all the same.
+fn tell_troubles(
+    estimates: &Estimates<'_>,
+    cache: Option<&dyn ResultCache>,
+    toolchains: Option<&Toolchains>,
+) {
     if let Err(error) = estimates.history().save() {
         // The next run's estimates are worse, and nothing else.
         eprintln!("distlto: note: {error}");
     }
-    // The results are right all the same.
-    for trouble in options.cache.map(|cache| cache.troubles()).unwrap_or_default() {
+    let troubles = cache.into_iter().flat_map(ResultCache::troubles);
+    for trouble in troubles.chain(toolchains.into_iter().flat_map(Toolchains::troubles)) {
         warn(trouble);
     }
-    report
 }

@@ -16,12 +16,13 @@
 //! about three quarters of the time that command-line order takes. Ties go to the action that was added first, so
 //! that a run with one worker is reproducible.
 //!
-//! # Memory
+//! # Resources
 //!
-//! An action starts only if its estimated memory and that of all that run fit the budget. One action may always
-//! run, alone, however large it is. When the first in the order does not fit, memory is *reserved* for it: a later
-//! one may overtake it, but only if it fits beside both what runs and the one that is overtaken, so that a large
-//! action waits for those only that ran when it was first passed over, and never for one that overtook it.
+//! An action starts only if each pool ([`pools`]) has left what the action takes: a slot, a token of the jobserver, its
+//! estimated memory. One action may always run, alone, however large it is. When the first in the order does not fit, what
+//! it lacks is *reserved* for it: a later one may overtake it, but only if there is enough of that for it beside both what
+//! runs and the one that is overtaken, so that a large action waits for those only that ran when it was first passed over,
+//! and never for one that overtook it.
 //!
 //! # When an action fails
 //!
@@ -35,13 +36,18 @@
 //!
 //! Pure: knows nothing of processes, workers, files and time.
 
+pub mod estimate;
+pub mod history;
+pub mod memory;
+pub mod pools;
+pub mod tokens;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use distlto_planner::graph::{ActionGraph, ActionId};
 
-/// An estimate is taken for no more than this, so that sums of estimates do not overflow: 256 TiB.
-const MOST_MEMORY: u64 = 1 << 48;
+use pools::{Amounts, Pools, Resource};
 
 /// What a failure means for the actions that do not need the failed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,6 +67,15 @@ pub struct Weight {
     pub time: u64,
     /// The most memory that it holds at once, in bytes.
     pub memory: u64,
+}
+
+/// Why no action starts at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// None is ready, or nothing more is to start.
+    Nothing,
+    /// Not even the smallest would find enough of this.
+    For(Resource),
 }
 
 /// Where a wanted action stands.
@@ -93,10 +108,12 @@ pub struct Schedule<'g> {
     /// The same by memory.
     sizes: BTreeSet<(u64, ActionId)>,
     reserved: Option<Reserved>,
+    pools: Pools,
+    /// What every wanted action needs at least.
+    least: Amounts,
     running: usize,
     /// Whether what runs must run alone.
     alone: bool,
-    used: u64,
     left: u64,
     stopped: bool,
 }
@@ -104,16 +121,18 @@ pub struct Schedule<'g> {
 #[derive(Debug)]
 struct Entry {
     state: State,
-    weight: Weight,
+    time: u64,
+    needs: Amounts,
     /// The time of the longest chain from here to the end.
     priority: u64,
     alone: bool,
 }
 
-/// Memory is kept free for this action, which these overtook and run.
+/// What an action lacked is kept free for it. Others overtook it and run.
 #[derive(Debug)]
 struct Reserved {
     action: ActionId,
+    lacks: Resource,
     overtaking: BTreeSet<ActionId>,
 }
 
@@ -127,8 +146,8 @@ impl<'g> Schedule<'g> {
     ) -> Self {
         let entry = |id| {
             let Weight { time, memory } = weigh(id);
-            let weight = Weight { time: time.max(1), memory: memory.min(MOST_MEMORY) };
-            (id, Entry { state: State::Ready, weight, priority: 0, alone: false })
+            let (time, needs) = (time.max(1), Amounts::local(memory));
+            (id, Entry { state: State::Ready, time, needs, priority: 0, alone: false })
         };
         let mut entries: BTreeMap<_, _> = wanted.iter().map(|&id| entry(id)).collect();
         let wanted: Vec<_> = entries.keys().copied().collect();
@@ -138,13 +157,14 @@ impl<'g> Schedule<'g> {
                 graph.dependents(id).iter().filter_map(|next| Some(entries.get(next)?.priority)).max();
             let count = graph.dependencies(id).iter().filter(|&needed| entries.contains_key(needed)).count();
             if let Some(entry) = entries.get_mut(&id) {
-                entry.priority = entry.weight.time.saturating_add(after.unwrap_or(0));
+                entry.priority = entry.time.saturating_add(after.unwrap_or(0));
                 if count > 0 {
                     entry.state = State::Waiting(count);
                 }
             }
         }
-        let left = entries.values().fold(0_u64, |sum, entry| sum.saturating_add(entry.weight.time));
+        let left = entries.values().fold(0_u64, |sum, entry| sum.saturating_add(entry.time));
+        let least = least_of(&entries);
         let mut schedule = Self {
             graph,
             policy,
@@ -152,9 +172,10 @@ impl<'g> Schedule<'g> {
             ready: BTreeSet::new(),
             sizes: BTreeSet::new(),
             reserved: None,
+            pools: Pools::default(),
+            least,
             running: 0,
             alone: false,
-            used: 0,
             left,
             stopped: false,
         };
@@ -166,14 +187,27 @@ impl<'g> Schedule<'g> {
         schedule
     }
 
-    /// The ready action to start next within a budget of memory in bytes, which runs from here on; `None` when
-    /// none may start at the moment.
-    pub fn take(&mut self, budget: u64) -> Option<ActionId> {
-        if self.stopped {
+    /// From here on there is so much of a resource for all that run; without limit until this is said.
+    pub fn limit(&mut self, resource: Resource, amount: u64) {
+        self.pools.limit(resource, amount);
+    }
+
+    /// Why nothing starts whatever it needs, if that is so. Else [`Schedule::take`] may still find that what is ready needs
+    /// too much.
+    pub fn waits(&self) -> Option<Wait> {
+        if !self.has_ready() {
+            return Some(Wait::Nothing);
+        }
+        self.pools.lack(&self.least).filter(|_| self.running > 0).map(Wait::For)
+    }
+
+    /// The ready action to start next, which runs from here on; `None` when none may start at the moment.
+    pub fn take(&mut self) -> Option<ActionId> {
+        if self.waits().is_some() {
             return None;
         }
         let &(_, first) = self.ready.first()?;
-        let id = if self.fits(first, budget) { first } else { self.overtaking(first, budget)? };
+        let id = if self.fits(first) { first } else { self.overtaking(first)? };
         self.dequeue(id);
         if self.reserved.as_ref().is_some_and(|reserved| reserved.action == id) {
             self.reserved = None;
@@ -181,7 +215,7 @@ impl<'g> Schedule<'g> {
         let entry = self.entries.get_mut(&id)?;
         entry.state = State::Running;
         self.alone = entry.alone;
-        self.used = self.used.saturating_add(entry.weight.memory);
+        self.pools.take(&entry.needs);
         self.running += 1;
         Some(id)
     }
@@ -198,7 +232,7 @@ impl<'g> Schedule<'g> {
 
     /// The estimated memory of all that run, in bytes.
     pub fn memory_used(&self) -> u64 {
-        self.used
+        self.pools.used(Resource::Memory)
     }
 
     /// Whether nothing runs and nothing will.
@@ -213,18 +247,19 @@ impl<'g> Schedule<'g> {
 
     /// The estimated time of an action, which is its part of [`Schedule::cost_left`]; 1 for one not wanted.
     pub fn cost(&self, id: ActionId) -> u64 {
-        self.entries.get(&id).map_or(1, |entry| entry.weight.time)
+        self.entries.get(&id).map_or(1, |entry| entry.time)
     }
 
     /// Estimates the memory of all that have not started anew. What runs keeps its estimate until it ends.
     pub fn set_memory(&mut self, memory: impl Fn(ActionId) -> u64) {
         for (&id, entry) in &mut self.entries {
             if matches!(entry.state, State::Waiting(_) | State::Ready) {
-                entry.weight.memory = memory(id).min(MOST_MEMORY);
+                entry.needs = Amounts::local(memory(id));
             }
         }
         let entries = &self.entries;
-        self.sizes = self.ready.iter().map(|&(_, id)| (entries[&id].weight.memory, id)).collect();
+        self.sizes = self.ready.iter().map(|&(_, id)| (entries[&id].needs[Resource::Memory], id)).collect();
+        self.least = least_of(entries);
     }
 
     /// A running action succeeded; what waited for it alone becomes ready.
@@ -257,7 +292,7 @@ impl<'g> Schedule<'g> {
             let Some(entry) = self.entries.get_mut(&next) else { continue };
             if let State::Waiting(_) = entry.state {
                 entry.state = State::Skipped(id);
-                self.left = self.left.saturating_sub(entry.weight.time);
+                self.left = self.left.saturating_sub(entry.time);
                 skipped.push(next);
                 reached.extend(self.graph.dependents(next));
             }
@@ -278,7 +313,7 @@ impl<'g> Schedule<'g> {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.alone = true;
             entry.priority = u64::MAX;
-            self.left = self.left.saturating_add(entry.weight.time);
+            self.left = self.left.saturating_add(entry.time);
         }
         self.enqueue(id);
         true
@@ -300,29 +335,31 @@ impl<'g> Schedule<'g> {
     }
 
     /// Whether an action may start beside what runs.
-    fn fits(&self, id: ActionId, budget: u64) -> bool {
+    fn fits(&self, id: ActionId) -> bool {
         let entry = &self.entries[&id];
-        let room = || self.used.checked_add(entry.weight.memory).is_some_and(|sum| sum <= budget);
-        self.running == 0 || (!entry.alone && !self.alone && room())
+        self.running == 0 || (!entry.alone && !self.alone && self.pools.lack(&entry.needs).is_none())
     }
 
-    /// The first action that may overtake this one.
-    fn overtaking(&mut self, first: ActionId, budget: u64) -> Option<ActionId> {
+    /// The first action that may overtake this one, which does not fit.
+    fn overtaking(&mut self, first: ActionId) -> Option<ActionId> {
         let entry = &self.entries[&first];
         if entry.alone || self.alone {
             return None;
         }
+        let lacks = self.pools.lack(&entry.needs)?;
         let mut reserved = self
             .reserved
             .take()
-            .filter(|reserved| reserved.action == first)
-            .unwrap_or_else(|| Reserved { action: first, overtaking: BTreeSet::new() });
-        let overtaking = reserved.overtaking.iter().map(|id| self.entries[id].weight.memory);
-        let taken = overtaking.fold(entry.weight.memory, u64::saturating_add);
-        let found = budget.checked_sub(taken).and_then(|beside| {
-            let most = beside.min(budget.checked_sub(self.used)?);
-            self.sizes.first().filter(|(smallest, _)| *smallest <= most)?;
-            let fits = |id: &ActionId| self.entries[id].weight.memory <= most;
+            .filter(|reserved| reserved.action == first && reserved.lacks == lacks)
+            .unwrap_or_else(|| Reserved { action: first, lacks, overtaking: BTreeSet::new() });
+        let overtaking = reserved.overtaking.iter().map(|id| self.entries[id].needs[lacks]);
+        let taken = overtaking.fold(entry.needs[lacks], u64::saturating_add);
+        let limit = self.pools.limit_of(lacks);
+        let found = limit.checked_sub(taken).and_then(|beside| {
+            let most = beside.min(limit.checked_sub(self.pools.used(lacks))?);
+            let is_small = |&(smallest, _): &(u64, ActionId)| lacks != Resource::Memory || smallest <= most;
+            self.sizes.first().filter(|&smallest| is_small(smallest))?;
+            let fits = |&id: &ActionId| self.entries[&id].needs[lacks] <= most && self.fits(id);
             self.ready.iter().map(|&(_, id)| id).skip(1).find(fits)
         });
         reserved.overtaking.extend(found);
@@ -333,13 +370,13 @@ impl<'g> Schedule<'g> {
     fn enqueue(&mut self, id: ActionId) {
         let entry = &self.entries[&id];
         self.ready.insert((Reverse(entry.priority), id));
-        self.sizes.insert((entry.weight.memory, id));
+        self.sizes.insert((entry.needs[Resource::Memory], id));
     }
 
     fn dequeue(&mut self, id: ActionId) {
         let entry = &self.entries[&id];
         self.ready.remove(&(Reverse(entry.priority), id));
-        self.sizes.remove(&(entry.weight.memory, id));
+        self.sizes.remove(&(entry.needs[Resource::Memory], id));
     }
 
     /// Ends a running action; false when it does not run, which a caller's mistake alone can bring about.
@@ -348,14 +385,19 @@ impl<'g> Schedule<'g> {
             return false;
         };
         entry.state = state;
-        let weight = entry.weight;
         self.running -= 1;
         self.alone = false;
-        self.used = self.used.saturating_sub(weight.memory);
-        self.left = self.left.saturating_sub(weight.time);
+        self.pools.give_back(&entry.needs);
+        self.left = self.left.saturating_sub(entry.time);
         if let Some(reserved) = &mut self.reserved {
             reserved.overtaking.remove(&id);
         }
         true
     }
+}
+
+/// The least of each resource that any of them needs.
+fn least_of(entries: &BTreeMap<ActionId, Entry>) -> Amounts {
+    let needs = entries.values().map(|entry| entry.needs);
+    needs.reduce(|one, other| one.zip(other, u64::min)).unwrap_or(Amounts::local(0))
 }

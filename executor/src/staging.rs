@@ -9,28 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use distlto_planner::clang::options::Known;
-use distlto_planner::clang::{cc1, driver};
-use distlto_planner::options::Files;
 use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
-use miette::Diagnostic;
 use tempfile::TempDir;
-use thiserror::Error;
 
-/// A command that does not say where its outputs go.
-#[derive(Debug, Error, Diagnostic)]
-#[error("the command of {label} does not name its output {output} (no `-o {output}` among its words)")]
-#[diagnostic(
-    code(distlto::bad_input),
-    help("write the action's outputs into its command exactly as in its list of outputs")
-)]
-pub struct NoPlace {
-    /// The action.
-    pub label: String,
-    /// The output.
-    pub output: Utf8PathBuf,
-}
+use crate::verify::Role;
 
 /// For directories that outputs go to: where their temporaries lie instead, on the same file system. A run that has a
 /// directory of its own there can be swept by the next one, without a lock on what is not its own.
@@ -45,21 +28,36 @@ pub struct Staging {
     staged: Vec<Staged>,
 }
 
+/// An output of a job on the way to its place.
+#[derive(Debug)]
+pub struct Output<'a> {
+    /// As the command names it.
+    pub name: &'a Utf8Path,
+    /// What it has to be.
+    pub role: Role,
+    /// Where the command is to write it, as it is to name it: the same where the output is not staged.
+    pub written: &'a Utf8Path,
+    /// Its place.
+    pub place: PathBuf,
+    /// Where it is before it is accepted.
+    pub file: PathBuf,
+}
+
 /// One output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Staged {
+#[derive(Debug)]
+struct Staged {
     /// Its place, as the command names it.
-    pub output: Utf8PathBuf,
+    output: Utf8PathBuf,
     /// Where the command is to write it, relative to the same directory.
-    pub temporary: Utf8PathBuf,
+    temporary: Utf8PathBuf,
 }
 
 impl Staging {
     /// Makes the directories of `outputs` and a temporary one in each, or in the place that `places` gives it. Paths
     /// are relative to `directory`.
-    pub fn new(
+    pub fn new<'a>(
         directory: Option<&Path>,
-        outputs: &[&Utf8Path],
+        outputs: impl IntoIterator<Item = &'a Utf8Path>,
         places: Option<&Places>,
     ) -> Result<Self, IoError> {
         let mut staging = Self {
@@ -67,7 +65,7 @@ impl Staging {
             temporaries: BTreeMap::new(),
             staged: Vec::new(),
         };
-        for &output in outputs {
+        for output in outputs {
             let temporary = staging.temporary(output, places)?;
             staging.staged.push(Staged { output: output.to_owned(), temporary });
         }
@@ -93,9 +91,14 @@ impl Staging {
         Ok(above.join(own).join(name))
     }
 
-    /// The outputs in the order in which they were given.
-    pub fn staged(&self) -> &[Staged] {
-        &self.staged
+    /// Outputs of which the first ones, or none, are staged.
+    pub fn outputs<'a>(&'a self, outputs: &'a [(&'a Utf8Path, Role)]) -> Vec<Output<'a>> {
+        let temporaries = self.staged.iter().map(|staged| Some(&*staged.temporary));
+        let output = |(&(name, role), temporary): (&(&'a Utf8Path, Role), Option<&'a Utf8Path>)| {
+            let written = temporary.unwrap_or(name);
+            Output { name, role, written, place: self.file(name), file: self.file(written) }
+        };
+        outputs.iter().zip(temporaries.chain(std::iter::repeat(None))).map(output).collect()
     }
 
     /// A path of the command as one that this process can open.
@@ -107,39 +110,6 @@ impl Staging {
         }
     }
 
-    /// The command with every output replaced by its temporary.
-    ///
-    /// An output is named by `-o OUT`, `-oOUT`, as split debug information by `-split-dwarf-output OUT`, or as
-    /// optimised bitcode by `-save-precodegen-ir=OUT`.
-    /// Only the driver's `-o` says where split debug information goes when the command is silent, and its name
-    /// stands in the object too; so a `.dwo` output that is not named is given to the compiler explicitly.
-    pub fn redirect(&self, label: &str, words: &[&str]) -> Result<Vec<String>, NoPlace> {
-        let mut redirected: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-        for Staged { output, temporary } in &self.staged {
-            let mut named = false;
-            for at in 0..words.len() {
-                if words[at] == output.as_str() && takes_output(&words[..at]) {
-                    redirected[at] = temporary.to_string();
-                    named = true;
-                } else if let Some(option) = joined_with(words[at], output) {
-                    redirected[at] = format!("{option}{temporary}");
-                    named = true;
-                }
-            }
-            if !named && output.extension() == Some("dwo") {
-                let options =
-                    ["-split-dwarf-file", output.as_str(), "-split-dwarf-output", temporary.as_str()];
-                redirected
-                    .splice(1.min(words.len())..1.min(words.len()), options.into_iter().flat_map(for_cc1));
-                named = true;
-            }
-            if !named {
-                return Err(NoPlace { label: label.to_owned(), output: output.clone() });
-            }
-        }
-        Ok(redirected)
-    }
-
     /// Puts every output into its place, the first one last: an object is never newer than what belongs to it.
     pub fn commit(self) -> Result<(), IoError> {
         for Staged { output, temporary } in self.staged.iter().rev() {
@@ -148,27 +118,6 @@ impl Staging {
         }
         Ok(())
     }
-}
-
-/// Whether the words before an output say that it is one.
-fn takes_output(before: &[&str]) -> bool {
-    let last = match before {
-        [.., option, "-Xclang"] | [.., option] => option,
-        [] => return false,
-    };
-    let writes = |known: Known<'_>| known.option.files == Files::Written && known.takes_next;
-    [driver::find(last.as_bytes()), cc1::find(last.as_bytes())].into_iter().flatten().any(writes)
-}
-
-/// What stands before an output in a word that names it.
-fn joined_with<'w>(word: &'w str, output: &Utf8Path) -> Option<&'w str> {
-    let known = driver::find(word.as_bytes()).filter(|known| known.option.files == Files::Written)?;
-    (known.value == output.as_str().as_bytes()).then(|| &word[..word.len() - known.value.len()])
-}
-
-/// A word that the driver hands to the compiler proper.
-fn for_cc1(word: &str) -> [String; 2] {
-    ["-Xclang".to_owned(), word.to_owned()]
 }
 
 fn make_temporary(parent: &Path) -> Result<TempDir, IoError> {
@@ -207,30 +156,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_words_that_name_an_output_are_replaced() {
-        let place = tempfile::tempdir().unwrap();
-        let staging =
-            Staging::new(Some(place.path()), &["out/a b.o".into(), "out/a b.dwo".into()], None).unwrap();
-        let [object, dwo] = staging.staged() else { panic!("two outputs") };
-        assert!(object.temporary.starts_with("out") && object.temporary.ends_with("a b.o"));
-        let words = ["cc", "-DX=out/a b.o", "out/a b.o", "-o", "out/a b.o", "-Wa,-oout/a b.o"];
-        let redirected = staging.redirect("m", &words).unwrap();
-        let (new, old) = (object.temporary.as_str(), "out/a b.o");
-        assert_eq!(redirected[9..], ["-DX=out/a b.o", old, "-o", new, "-Wa,-oout/a b.o"]);
-        let split =
-            ["-Xclang", "-split-dwarf-file", "-Xclang", "out/a b.dwo", "-Xclang", "-split-dwarf-output"];
-        assert_eq!(redirected[1..7], split);
-        assert_eq!(redirected[8], dwo.temporary.as_str());
-        assert!(staging.redirect("m", &["cc", "-o", "other.o"]).is_err());
-    }
-
-    #[test]
     fn temporaries_lie_where_they_are_told_to() {
         let place = tempfile::tempdir().unwrap();
         let places = Places::from([("out".into(), "out/own".into())]);
         let staging =
-            Staging::new(Some(place.path()), &["out/a.o".into(), "b.o".into()], Some(&places)).unwrap();
-        let [a, b] = staging.staged() else { panic!("two outputs") };
+            Staging::new(Some(place.path()), ["out/a.o".into(), "b.o".into()], Some(&places)).unwrap();
+        let [a, b] = &staging.staged[..] else { panic!("two outputs") };
         assert!(a.temporary.starts_with("out/own") && !b.temporary.starts_with("out"), "{a:?} {b:?}");
         for staged in [a, b] {
             fs::write(staging.file(&staged.temporary), "x").unwrap();
@@ -243,8 +174,8 @@ mod tests {
     #[test]
     fn dropping_removes_everything_and_sweeping_what_a_killed_run_left() {
         let place = tempfile::tempdir().unwrap();
-        let staging = Staging::new(Some(place.path()), &["a.o".into()], None).unwrap();
-        fs::write(staging.file(&staging.staged()[0].temporary), "x").unwrap();
+        let staging = Staging::new(Some(place.path()), ["a.o".into()], None).unwrap();
+        fs::write(staging.file(&staging.staged[0].temporary), "x").unwrap();
         drop(staging);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
         fs::create_dir(place.path().join(".distlto-tmp-dead")).unwrap();

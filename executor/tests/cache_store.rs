@@ -5,8 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use distlto_executor::cache::store::{Cache, Key, Limits, NewOutput, NewResult, Record};
+use distlto_executor::cache::store::{Cache, Limits};
 use distlto_executor::cancel::Cancel;
+use distlto_executor::result::{ActionResult, Key, NewOutput, NewResult};
 use distlto_executor::verify::Role;
 use distlto_record::report::Measured;
 
@@ -15,7 +16,7 @@ fn open(directory: &Path) -> Cache {
 }
 
 /// Keeps a result of two outputs under a key of this number.
-fn put(cache: &Cache, scratch: &Path, number: u8, content: &[u8]) -> Record {
+fn put(cache: &Cache, scratch: &Path, number: u8, content: &[u8]) -> ActionResult {
     let (object, dwo) = (scratch.join(format!("{number}.o")), scratch.join(format!("{number}.dwo")));
     fs::write(&object, content).expect("writable");
     fs::write(&dwo, "").expect("writable");
@@ -77,7 +78,7 @@ fn a_cancelled_run_does_not_prune() {
 /// A cache with one result, and a further one that nothing happens to.
 struct Case {
     scratch: tempfile::TempDir,
-    kept: Record,
+    kept: ActionResult,
 }
 
 const KEY: Key = Key([1; 32]);

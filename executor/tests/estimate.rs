@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use distlto_executor::estimate::{ENOUGH, Estimates};
-use distlto_executor::history::History;
+use distlto_executor::schedule::estimate::{ENOUGH, Estimates};
+use distlto_executor::schedule::history::History;
 use distlto_planner::graph::{Action, ActionGraph, ActionId, ActionKind};
 use distlto_record::report::Measured;
 
@@ -151,15 +151,16 @@ fn history_is_bounded_and_keeps_what_ran_last() {
     let measured = Measured { wall: Duration::from_millis(1), ..Measured::default() };
     for run in ["old", "new"] {
         let mut history = History::load(Some(&path));
-        for n in 0..distlto_executor::history::MODULES * 3 / 4 {
+        for n in 0..distlto_executor::schedule::history::MODULES * 3 / 4 {
             history.add(1, &format!("{run}{n}"), 1, measured);
         }
         history.save().unwrap();
     }
     let history = History::load(Some(&path));
-    assert_eq!(history.of_kind(1).count(), distlto_executor::history::MODULES);
+    assert_eq!(history.of_kind(1).count(), distlto_executor::schedule::history::MODULES);
     assert!(
-        (0..distlto_executor::history::MODULES * 3 / 4).all(|n| history.get(1, &format!("new{n}")).is_some())
+        (0..distlto_executor::schedule::history::MODULES * 3 / 4)
+            .all(|n| history.get(1, &format!("new{n}")).is_some())
     );
 }
 

@@ -14,9 +14,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use distlto_executor::cancel::Cancel;
-use distlto_executor::forkserver::{ForkServer, MANY};
-use distlto_executor::local::LocalSpawner;
-use distlto_executor::process::{Child, Lost, Spawner, run};
+use distlto_executor::execute::forkserver::{ForkServer, MANY};
+use distlto_executor::execute::process::{Child, Lost, Spawner, run};
+use distlto_executor::execute::spawn::LocalSpawner;
 use rustix::process::Signal;
 use support::{
     command, descriptors, eventually, finish, finish_alike, kill, modules_of, probe, runs, servers, tool,

@@ -11,8 +11,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use distlto_executor::local::LocalSpawner;
-use distlto_executor::process::Spawner;
+use distlto_executor::execute::process::Spawner;
+use distlto_executor::execute::spawn::LocalSpawner;
 use rustix::process::Signal;
 use support::{command, eventually, finish, finish_alike, kill, modules_of, probe, runs, servers, which};
 

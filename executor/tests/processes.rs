@@ -10,8 +10,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use distlto_executor::cancel::Cancel;
-use distlto_executor::local::LocalSpawner;
-use distlto_executor::process::{Command, Spawner, run};
+use distlto_executor::execute::process::{Command, Spawner, run};
+use distlto_executor::execute::spawn::LocalSpawner;
 use support::{command, eventually, finish, runs, servers};
 
 /// Calls with a spawner that forks and one that asks a server.

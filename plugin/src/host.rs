@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use distlto_executor::forkserver;
+use distlto_executor::execute::forkserver;
 
 /// Whether the system forgets children of this process as they end, so that nobody learns how they ended.
 pub fn ignores_children() -> bool {

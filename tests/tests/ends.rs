@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use distlto_executor::process::GRACE;
+use distlto_executor::execute::process::GRACE;
 use distlto_tests::distlto;
 use distlto_tests::project::{Misbehaviour, Project};
 use distlto_tests::run::{capture, fail, succeed, told};

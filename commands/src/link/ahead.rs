@@ -1,6 +1,6 @@
 //! What the compiler's driver would run for a backend, asked while the thin link runs.
 //!
-//! The first backends of a run would wait for that answer (see `frontend`). The command is known before the thin link
+//! The first backends of a run would wait for that answer (see `cc1`). The command is known before the thin link
 //! but for the module's shard, and the thin link leaves processors idle while it reads. A wrong guess costs the question.
 
 use std::path::Path;
@@ -9,9 +9,9 @@ use std::thread::Scope;
 use distlto_planner::index::Preview;
 
 use super::Session;
-use distlto_executor::cc1::{Cc1Commands, MANY, Names};
-use distlto_executor::job;
-use distlto_executor::process::GRACE;
+use distlto_executor::execute::cc1::{Cc1Commands, MANY, Names};
+use distlto_executor::execute::drivers::Drivers;
+use distlto_executor::execute::process::GRACE;
 
 /// Asks for a link that has no objects yet, and enough modules for the answer to be used.
 pub fn ask<'scope>(
@@ -28,7 +28,8 @@ pub fn ask<'scope>(
         let words: Vec<_> = backend.command.into_iter().map(String::into_bytes).collect();
         let names =
             Names { module: &backend.module, shard: &backend.shard, object: &backend.object, others: &[] };
-        cc1_commands.command(&words, names, |question| job::ask(question, None, spawner, cancel, GRACE));
+        Drivers { answers: cc1_commands, spawner, cancel, grace: GRACE, directory: None }
+            .command(&words, names);
     };
     // Without a thread the run asks.
     let _ = std::thread::Builder::new().spawn_scoped(scope, question);

@@ -39,10 +39,10 @@ use super::file_state::Start;
 use super::reads::Reads;
 use super::{LinkError, Session, ahead, identity};
 use crate::up_to_date::Records;
-use distlto_executor::cc1::Cc1Commands;
-use distlto_executor::local::LocalSpawner;
-use distlto_executor::process::{Command, Finished, Spawner, signal_name};
-use distlto_executor::response_file;
+use distlto_executor::execute::cc1::Cc1Commands;
+use distlto_executor::execute::process::{Command, Finished, Spawner, signal_name};
+use distlto_executor::execute::response_file;
+use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_record::progress::{Phase, Progress};
 
 use backends::{Backends, Compilation, Ran};

@@ -23,9 +23,9 @@ use super::{
     unchanged,
 };
 use crate::up_to_date::{Recording, Records};
-use distlto_executor::cc1::Cc1Commands;
+use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::run;
-use distlto_executor::tokens::jobserver_from_env;
+use distlto_executor::schedule::tokens::jobserver_from_env;
 
 impl Session<'_> {
     /// Plans, compiles and links. `None` when the command is to be run as it is.
@@ -161,13 +161,12 @@ impl Session<'_> {
         let mut run_options = run::Options::new(self.spawner, self.cancel, self.reporter);
         let history = state::history(self.directory);
         run_options.history = Some(&history);
-        self.options.run.apply(&mut run_options, planned.jobs);
+        self.options.run.apply(&mut run_options, planned.jobs, cache.as_ref());
         run_options.jobserver = jobserver.as_ref();
         let provide = |id| keeping.provide(id);
         run_options.cc1_commands = Some(cc1_commands);
         run_options.provide = Some(&provide);
         run_options.digests = Some(keeping.records.digests());
-        run_options.cache = cache.as_deref();
         let hooks = Recording::new(keeping.graph, keeping.records);
         let report = run::run(keeping.graph, wanted, &run_options, &hooks);
         hooks.result()?;

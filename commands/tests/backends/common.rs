@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use distlto_executor::cancel::Cancel;
-use distlto_executor::local::LocalSpawner;
+use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{NoHooks, Options};
 use distlto_planner::graph::{Action, ActionGraph, ActionId, ActionKind};
 use distlto_record::progress::Silent;

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use distlto_executor::cancel::Cancel;
-use distlto_executor::history::History;
-use distlto_executor::memory::Limit;
 use distlto_executor::run::{NoHooks, Options, run};
 use distlto_executor::schedule::Policy;
+use distlto_executor::schedule::history::History;
+use distlto_executor::schedule::memory::Limit;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_record::progress::{Memory, Plan, Progress, Step};
 use distlto_record::report::{Counts, Failure, Measured, Outcome};

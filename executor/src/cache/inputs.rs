@@ -56,6 +56,12 @@ impl<'a> Inputs<'a> {
         Ok(inputs)
     }
 
+    /// Every input, as the command names it.
+    pub fn all(&self) -> impl Iterator<Item = (&'a str, Digest)> + '_ {
+        let shard = self.shard.iter().map(|shard| (shard.name, shard.digest));
+        [self.module].into_iter().chain(shard).chain(self.others.iter().copied())
+    }
+
     fn canonical_form(&self, name: &'a str, digest: Digest, bytes: &[u8]) -> Result<Shard<'a>, String> {
         let Ok(canonical) = shard::canonical(bytes) else {
             // A stub names no modules and has no table.

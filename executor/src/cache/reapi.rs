@@ -14,6 +14,8 @@ use std::collections::btree_map::Entry;
 use distlto_planner::digests::Digest;
 use prost::Message;
 
+use crate::action::Description;
+
 #[derive(Clone, PartialEq, Message)]
 struct DigestMessage {
     #[prost(string, tag = "1")]
@@ -89,25 +91,6 @@ struct Action {
     platform: Option<Platform>,
 }
 
-/// An action to be digested.
-#[derive(Debug, Clone, Copy)]
-pub struct Spec<'a> {
-    /// The command's words.
-    pub arguments: &'a [&'a str],
-    /// Variables that the command reads, in any order.
-    pub environment: &'a [(String, String)],
-    /// What it writes, as it names it, in any order.
-    pub outputs: &'a [&'a str],
-    /// Where it runs: an absolute path.
-    pub directory: &'a str,
-    /// What it reads, as it names it, in any order; one file may be named more than once.
-    pub inputs: &'a [(&'a str, Digest)],
-    /// What else decides its result.
-    pub salt: &'a [u8],
-    /// What a worker has to be, in any order.
-    pub platform: &'a [(String, String)],
-}
-
 /// The messages of an action, encoded, for one who sends them somewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encoded {
@@ -123,9 +106,11 @@ pub struct Encoded {
 
 /// Encodes an action. `None` if two inputs cannot be in one tree: a file where another one's directory is, or one path
 /// with two contents.
-pub fn encode(spec: &Spec<'_>) -> Option<Encoded> {
-    let base: Vec<&str> = clean(&[], spec.directory);
-    let names = || spec.inputs.iter().map(|(name, _)| *name).chain(spec.outputs.iter().copied());
+pub fn encode(described: &Description<'_>) -> Option<Encoded> {
+    let Description { words, environment, directory, inputs, outputs, platform, salt } = described;
+    let base: Vec<&str> = clean(&[], directory);
+    let output_paths = || outputs.iter().map(|(path, _)| path.as_str());
+    let names = || inputs.iter().map(|(name, _)| &**name).chain(output_paths());
     let absolute = names().any(|name| name.starts_with('/'));
     let common = |name: &str| {
         let path = clean(&base, name);
@@ -133,26 +118,26 @@ pub fn encode(spec: &Spec<'_>) -> Option<Encoded> {
     };
     let depth = if absolute { 0 } else { names().map(common).min().unwrap_or(base.len()) };
     let mut root = Tree::default();
-    for (name, digest) in spec.inputs {
+    for (name, digest) in inputs {
         root.add(&clean(&base, name)[depth..], *digest)?;
     }
     let mut directories = Vec::new();
     let input_root = root.encode(&mut directories);
-    let mut outputs: Vec<String> = spec.outputs.iter().map(|&output| output.to_owned()).collect();
-    outputs.sort_unstable();
-    let platform = (!spec.platform.is_empty()).then(|| Platform { properties: pairs(spec.platform) });
+    let mut output_paths: Vec<String> = output_paths().map(str::to_owned).collect();
+    output_paths.sort_unstable();
+    let platform = (!platform.is_empty()).then(|| Platform { properties: pairs(platform) });
     let command = Command {
-        arguments: spec.arguments.iter().map(|&word| word.to_owned()).collect(),
-        environment_variables: pairs(spec.environment),
+        arguments: words.iter().map(|&word| word.to_owned()).collect(),
+        environment_variables: pairs(environment),
         platform: platform.clone(),
         working_directory: base[depth..].join("/"),
-        output_paths: outputs,
+        output_paths,
     };
     let command = command.encode_to_vec();
     let action = Action {
         command_digest: Some(message(&Digest::of(&command))),
         input_root_digest: Some(message(&input_root)),
-        salt: spec.salt.to_vec(),
+        salt: salt.clone(),
         platform,
     };
     let action = action.encode_to_vec();

@@ -12,38 +12,34 @@
 
 use std::collections::BTreeSet;
 
-use camino::Utf8Path;
 use distlto_planner::digests::Digest;
 
 use super::framed::Framed;
 use super::inputs::Inputs;
 use super::words::Words;
+use crate::action::Description;
 use crate::verify::Role;
 
-/// Everything that decides an object.
+/// What is known of an action beyond its description.
 #[derive(Debug, Clone, Copy)]
-pub struct Parts<'a> {
+pub struct Compilation<'a> {
     /// The compiler's identity.
     pub compiler: &'a Digest,
     /// Its words.
     pub words: &'a Words,
-    /// Variables that it reads, sorted by name.
-    pub environment: &'a [(String, String)],
-    /// What it reads.
+    /// What it reads, each by what it is for.
     pub inputs: &'a Inputs<'a>,
-    /// What it writes.
-    pub outputs: &'a [(&'a Utf8Path, Role)],
-    /// Where it runs.
-    pub directory: &'a str,
 }
 
-/// The key.
-pub fn key(parts: Parts<'_>) -> Digest {
-    let Parts { compiler, words, environment, inputs, outputs, directory } = parts;
+/// The key. The variables of the action are sorted by name.
+pub fn key(action: &Description<'_>, compilation: Compilation<'_>) -> Digest {
+    let Compilation { compiler, words, inputs } = compilation;
+    // The driver's words and the inputs' names decide nothing that `compilation` does not say without names.
+    let Description { words: _, environment, directory, inputs: _, outputs, platform: _, salt: _ } = action;
     let mut framed = Framed::new("distlto semantic key 1");
     framed.content("compiler", compiler);
     framed.content("words", &words.digest);
-    for (name, value) in environment {
+    for (name, value) in *environment {
         framed.add("variable", name);
         framed.add("value", value);
     }

@@ -12,7 +12,7 @@ mod evict;
 mod frame;
 pub mod inspect;
 pub mod limits;
-pub mod record;
+mod record;
 pub mod usage;
 
 use std::collections::BTreeSet;
@@ -28,11 +28,9 @@ use distlto_prepare::prune::space;
 use distlto_prepare::write::IoError;
 
 use crate::cancel::Cancel;
-use crate::verify::Role;
-use distlto_record::report::Measured;
+use crate::result::{ActionResult, Key, NewResult, OutputFile};
 use evict::Keeper;
 pub use limits::Limits;
-pub use record::{Output, Record};
 
 /// Changes when the layout or the format of the records do.
 const LAYOUT: Layout = Layout { prefix: "results-v", version: 1 };
@@ -46,34 +44,6 @@ const LARGEST_RECORD: u64 = 64 << 20;
 
 /// Putting ends for a process after so many failures: a full disk stays full.
 const FAILURES: usize = 8;
-
-/// What a result is found by: a SHA-256 digest of everything that it depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(pub Digest);
-
-/// A verified output that is to be kept.
-#[derive(Debug, Clone, Copy)]
-pub struct NewOutput<'a> {
-    /// What it has to be.
-    pub role: Role,
-    /// Its path as the command names it, for people.
-    pub name: &'a str,
-    /// Where it is at this moment.
-    pub file: &'a Path,
-}
-
-/// A verified result that is to be kept.
-#[derive(Debug, Clone, Copy)]
-pub struct NewResult<'a> {
-    /// The module id, for people.
-    pub module: &'a str,
-    /// In the order of the action.
-    pub outputs: &'a [NewOutput<'a>],
-    /// What the command printed on standard error.
-    pub stderr: &'a [u8],
-    /// What the run cost.
-    pub measured: Measured,
-}
 
 /// An open cache, for any number of threads.
 #[derive(Debug)]
@@ -130,10 +100,10 @@ impl Cache {
     }
 
     /// The record under a key. Says nothing of its outputs, which may be gone: see [`Cache::materialise`].
-    pub fn get(&self, key: &Key) -> Option<Record> {
+    pub fn get(&self, key: &Key) -> Option<ActionResult> {
         let path = self.record(key);
         let problem = match blobs::read_at_most(&path, LARGEST_RECORD) {
-            Ok((bytes, found)) => match Record::decode(key, &bytes) {
+            Ok((bytes, found)) => match record::decode(key, &bytes) {
                 Ok(record) => {
                     blobs::used(&path, &found);
                     return Some(record);
@@ -151,7 +121,7 @@ impl Cache {
     /// Makes `path` a file with an output's content, and with ordinary permissions: its owner may write to it.
     /// `false` if the cache does not have the content whole: then the record is worth nothing, and goes too with
     /// [`Cache::forget`]. An error is one of `path`.
-    pub fn materialise(&self, output: &Output, path: &Path) -> Result<bool, IoError> {
+    pub fn materialise(&self, output: &OutputFile, path: &Path) -> Result<bool, IoError> {
         let own = Placing::Own { executable: output.executable };
         match self.blobs.place(&output.digest, Some(output.size), path, own)? {
             Placed::Yes => return Ok(true),
@@ -169,7 +139,7 @@ impl Cache {
 
     /// Keeps a result under each of the keys. One that cannot be kept costs time only, and is told of by
     /// [`Cache::troubles`].
-    pub fn put(&self, keys: &[Key], result: &NewResult<'_>) -> Option<Record> {
+    pub fn put(&self, keys: &[Key], result: &NewResult<'_>) -> Option<ActionResult> {
         self.putting(|| {
             let (record, bytes) = self.keep_outputs(result)?;
             let bytes = bytes + self.keep_record(keys, &record)?;
@@ -181,7 +151,7 @@ impl Cache {
     }
 
     /// Keeps a record, whose blobs are there, under further keys.
-    pub fn put_record(&self, keys: &[Key], record: &Record) {
+    pub fn put_record(&self, keys: &[Key], record: &ActionResult) {
         if !keys.is_empty() {
             self.putting(|| Ok(((), self.keep_record(keys, record)?)));
         }
@@ -228,7 +198,7 @@ impl Cache {
     }
 
     /// The record of a result whose outputs have been kept, and how many bytes that took.
-    fn keep_outputs(&self, result: &NewResult<'_>) -> Result<(Record, u64), IoError> {
+    fn keep_outputs(&self, result: &NewResult<'_>) -> Result<(ActionResult, u64), IoError> {
         let mut outputs = Vec::with_capacity(result.outputs.len());
         let mut taken = 0;
         for output in result.outputs {
@@ -238,7 +208,7 @@ impl Cache {
                 taken += space(size);
             }
             let executable = found.permissions().mode() & 0o100 != 0;
-            outputs.push(Output {
+            outputs.push(OutputFile {
                 role: output.role,
                 name: output.name.to_owned(),
                 digest,
@@ -246,7 +216,7 @@ impl Cache {
                 executable,
             });
         }
-        let record = Record {
+        let record = ActionResult {
             module: result.module.to_owned(),
             outputs,
             stderr: result.stderr.to_vec(),
@@ -256,10 +226,10 @@ impl Cache {
         Ok((record, taken))
     }
 
-    fn keep_record(&self, keys: &[Key], record: &Record) -> Result<u64, IoError> {
+    fn keep_record(&self, keys: &[Key], record: &ActionResult) -> Result<u64, IoError> {
         let mut taken = 0;
         for key in keys {
-            let bytes = record.encode(key);
+            let bytes = record::encode(record, key);
             self.blobs.write(&self.record(key), &bytes)?;
             taken += space(bytes.len() as u64);
         }

@@ -26,7 +26,7 @@ use distlto_planner::options::{Code, Files};
 use distlto_prepare::kind::{Format, Native};
 
 use super::framed::Framed;
-use crate::cc1::{Part, Template};
+use crate::execute::cc1::{Part, Template};
 
 /// The words of a compiler's command as far as they decide its object.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,8 @@
 
 use signal_hook::consts::SIGKILL;
 
-use crate::job::{Attempt, Cause};
+use crate::cause::Cause;
+use crate::job::Attempt;
 use crate::verify::{Refusal, Refused};
 
 /// What a shell ends with when its command was killed.
@@ -21,10 +22,7 @@ const TEXTS: &[&str] = &[
 /// Whether the attempt may succeed when nothing else takes memory.
 pub(super) fn for_want_of_memory(attempt: &Attempt) -> bool {
     let Err(Cause::Refused(Refused { refusal, .. })) = &attempt.result else { return false };
-    let said = || {
-        let text = attempt.finished.as_ref().map(|finished| finished.stderr.text()).unwrap_or_default();
-        TEXTS.iter().any(|known| text.contains(known))
-    };
+    let said = || TEXTS.iter().any(|known| attempt.stderr.contains(known));
     match **refusal {
         Refusal::Signal { signal: SIGKILL, .. } | Refusal::Exit { code: SHELL, .. } => true,
         Refusal::Signal { .. } | Refusal::Exit { .. } => said(),

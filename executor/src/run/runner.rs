@@ -12,12 +12,12 @@ use jobserver::Acquired;
 
 use super::workers::Workers;
 use super::{Hooks, Need, Options, jobs, killed};
-use crate::estimate::Estimates;
 use crate::job::Attempt;
-use crate::memory::{self, Limit, Memory};
-use crate::process::Finished;
-use crate::schedule::Schedule;
-use crate::tokens::Tokens;
+use crate::schedule::estimate::Estimates;
+use crate::schedule::memory::{self, Limit, Memory, System};
+use crate::schedule::pools::Resource;
+use crate::schedule::tokens::Tokens;
+use crate::schedule::{Schedule, Wait};
 use distlto_record::progress::text::whole_lines;
 use distlto_record::progress::{self, Step};
 use distlto_record::report::{Failure, Measured, Origin, Outcome};
@@ -35,21 +35,21 @@ pub(super) enum Event {
 
 /// The thread that schedules.
 pub(super) struct Runner<'scope, 'env, 'g> {
-    pub(super) graph: &'g ActionGraph,
-    pub(super) options: &'g Options<'g>,
-    pub(super) hooks: &'g dyn Hooks,
-    pub(super) schedule: Schedule<'g>,
-    pub(super) workers: Workers<'scope, 'env>,
-    pub(super) tokens: Tokens,
-    pub(super) ended: BTreeMap<ActionId, Outcome>,
+    graph: &'g ActionGraph,
+    options: &'g Options<'g>,
+    hooks: &'g dyn Hooks,
+    schedule: Schedule<'g>,
+    workers: Workers<'scope, 'env>,
+    tokens: Tokens,
+    ended: BTreeMap<ActionId, Outcome>,
     /// The worker of each running action.
-    pub(super) lanes: BTreeMap<ActionId, usize>,
-    pub(super) memory: Memory,
-    pub(super) estimates: Estimates<'g>,
+    lanes: BTreeMap<ActionId, usize>,
+    memory: Memory,
+    estimates: Estimates<'g>,
     /// Those that were killed once.
-    pub(super) again: BTreeSet<ActionId>,
+    again: BTreeSet<ActionId>,
     /// What was said last of memory.
-    pub(super) told: Option<progress::Memory>,
+    told: Option<progress::Memory>,
 }
 
 /// What has just been given to workers.
@@ -60,8 +60,43 @@ struct Started {
     look_again: Option<Duration>,
 }
 
-impl Runner<'_, '_, '_> {
-    pub(super) fn drive(&mut self, events: &Receiver<Event>) {
+impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
+    pub(super) fn new(
+        graph: &'g ActionGraph,
+        options: &'g Options<'g>,
+        hooks: &'g dyn Hooks,
+        schedule: Schedule<'g>,
+        workers: Workers<'scope, 'env>,
+        tokens: Tokens,
+        estimates: Estimates<'g>,
+    ) -> Self {
+        Self {
+            graph,
+            options,
+            hooks,
+            schedule,
+            workers,
+            tokens,
+            memory: Memory::new(options.memory, System::real(), Instant::now()),
+            estimates,
+            ended: BTreeMap::new(),
+            lanes: BTreeMap::new(),
+            again: BTreeSet::new(),
+            told: None,
+        }
+    }
+
+    /// Runs everything, and waits until the workers have ended.
+    pub(super) fn drive(
+        mut self,
+        events: &Receiver<Event>,
+    ) -> (Schedule<'g>, BTreeMap<ActionId, Outcome>, Estimates<'g>) {
+        self.run(events);
+        self.workers.end();
+        (self.schedule, self.ended, self.estimates)
+    }
+
+    fn run(&mut self, events: &Receiver<Event>) {
         let mut ended = None;
         loop {
             if self.hooks.asks()
@@ -106,49 +141,61 @@ impl Runner<'_, '_, '_> {
             self.schedule.stop();
         }
         let mut started = Started::default();
-        let jobs = self.options.jobs.max(1);
-        let mut has_room = true;
-        while self.schedule.has_ready() && self.schedule.running() < jobs.min(self.tokens.allowed()) {
-            let now = Instant::now();
-            let (running, used) = (self.schedule.running(), self.schedule.memory_used());
-            if running > 0 && self.memory.is_pressed(now) {
-                started.look_again = Some(memory::LOOK_AGAIN);
-                has_room = false;
-                break;
+        loop {
+            if let Some(wait) = self.wait() {
+                // A token for an action that has no room would be kept from others.
+                match wait {
+                    Wait::For(Resource::Tokens) => self.tokens.ask(),
+                    _ => self.tokens.give_back(self.schedule.running()),
+                }
+                return started;
             }
-            let budget = self.memory.budget(now, used);
-            let Some(action) = self.schedule.take(budget.unwrap_or(u64::MAX)) else {
-                // What others free shows without one of ours ending.
-                started.look_again = (self.options.memory == Limit::Available).then_some(memory::LOOK);
-                has_room = false;
-                break;
+            let action = match self.take() {
+                Ok(action) => action,
+                Err(look_again) => {
+                    self.tokens.give_back(self.schedule.running());
+                    return Started { look_again, ..started };
+                }
             };
             match if self.hooks.asks() { self.hooks.need(action) } else { Need::Run } {
-                Need::Run => {}
-                Need::UpToDate => {
-                    self.was_up_to_date(action);
-                    continue;
-                }
+                Need::Run => self.give(action, &mut started),
+                Need::UpToDate => self.was_up_to_date(action),
                 Need::Stop => {
                     self.schedule.stop();
                     self.schedule.done(action);
                     self.ended.insert(action, Outcome::NotStarted);
-                    break;
                 }
             }
-            let worker = self.workers.take();
-            // An action that this thread runs itself has no worker's number.
-            self.lanes.insert(action, worker.unwrap_or(self.workers.all.len()));
-            self.workers.give(worker, action);
-            started.actions.push(action);
         }
-        // A token for an action that has no room would be kept from others.
-        if has_room && self.schedule.has_ready() && self.schedule.running() < jobs {
-            self.tokens.ask();
-        } else {
-            self.tokens.give_back(self.schedule.running());
+    }
+
+    /// Why nothing can start at the moment, apart from memory.
+    fn wait(&mut self) -> Option<Wait> {
+        self.schedule.limit(Resource::Slots, self.options.jobs.max(1) as u64);
+        self.schedule.limit(Resource::Tokens, self.tokens.allowed() as u64);
+        self.schedule.limit(Resource::Memory, u64::MAX);
+        self.schedule.waits()
+    }
+
+    /// The next action that memory lets start, or when to look again: what others free shows without one of ours ending.
+    fn take(&mut self) -> Result<ActionId, Option<Duration>> {
+        let now = Instant::now();
+        if self.schedule.running() > 0 && self.memory.is_pressed(now) {
+            return Err(Some(memory::LOOK_AGAIN));
         }
-        started
+        let budget = self.memory.budget(now, self.schedule.memory_used());
+        self.schedule.limit(Resource::Memory, budget.unwrap_or(u64::MAX));
+        let look_again = (self.options.memory == Limit::Available).then_some(memory::LOOK);
+        self.schedule.take().ok_or(look_again)
+    }
+
+    /// Has a worker run an action.
+    fn give(&mut self, action: ActionId, started: &mut Started) {
+        let worker = self.workers.take();
+        // An action that this thread runs itself has no worker's number.
+        self.lanes.insert(action, worker.unwrap_or(self.workers.all.len()));
+        self.workers.give(worker, action);
+        started.actions.push(action);
     }
 
     fn was_up_to_date(&mut self, action: ActionId) {
@@ -182,7 +229,8 @@ impl Runner<'_, '_, '_> {
 
     /// Tells hooks and progress how an action ended.
     fn tell_end(&mut self, action: ActionId, attempt: Attempt) {
-        let mut measured = attempt.finished.as_ref().map_or_else(Measured::default, Finished::measured);
+        let mut measured =
+            attempt.executed.as_ref().map_or_else(Measured::default, |executed| executed.measured);
         measured.phases = attempt.phases;
         measured.origin = attempt.origin;
         let stderr = attempt.stderr;

@@ -10,16 +10,17 @@ use distlto_planner::graph::{ActionGraph, ActionId};
 
 use super::runner::Event;
 use super::{Provide, jobs};
-use crate::job::{self, Attempt, Cause, Context};
+use crate::cause::Cause;
+use crate::job::{self, Attempt, Context};
 use distlto_record::report::{Origin, Phases};
 
 /// Threads that run actions; started when they are first needed.
 pub(super) struct Workers<'scope, 'env> {
-    pub(super) scope: &'scope Scope<'scope, 'env>,
-    pub(super) context: &'scope Context<'env>,
-    pub(super) graph: &'scope ActionGraph,
-    pub(super) provide: Option<&'scope Provide<'env>>,
-    pub(super) sender: Sender<Event>,
+    scope: &'scope Scope<'scope, 'env>,
+    context: &'scope Context<'env>,
+    graph: &'scope ActionGraph,
+    provide: Option<&'scope Provide<'env>>,
+    sender: Sender<Event>,
     pub(super) idle: Vec<usize>,
     pub(super) all: Vec<(Sender<ActionId>, ScopedJoinHandle<'scope, ()>)>,
 }
@@ -33,6 +34,16 @@ struct Work<'scope, 'env> {
 }
 
 impl<'scope, 'env> Workers<'scope, 'env> {
+    pub(super) fn new(
+        scope: &'scope Scope<'scope, 'env>,
+        context: &'scope Context<'env>,
+        graph: &'scope ActionGraph,
+        provide: Option<&'scope Provide<'env>>,
+        sender: Sender<Event>,
+    ) -> Self {
+        Self { scope, context, graph, provide, sender, idle: Vec::new(), all: Vec::new() }
+    }
+
     /// The number of a worker that has nothing to do; `None` at the system's limit of threads.
     pub(super) fn take(&mut self) -> Option<usize> {
         self.idle.pop().or_else(|| self.start())
@@ -100,7 +111,7 @@ impl Work<'_, '_> {
     /// A panic or a full disk ends an action, not the run, whose other objects are good.
     fn failed(self, action: ActionId, cause: impl FnOnce(String) -> Cause) -> Attempt {
         Attempt {
-            finished: None,
+            executed: None,
             stderr: String::new(),
             origin: Origin::default(),
             phases: Phases::default(),

@@ -10,8 +10,9 @@ use distlto_prepare::write::IoError;
 use object::{Object, ObjectSection, ObjectSymbol};
 
 use super::{Refusal, Refused, versions, zeros};
-use crate::capture::Captured;
-use crate::process::signal_name;
+use crate::execute::capture::Captured;
+use crate::execute::process::signal_name;
+use crate::staging::Output;
 
 /// What an output has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,24 +29,13 @@ pub enum Role {
     Any,
 }
 
-/// An output, and where the command wrote it.
-#[derive(Debug, Clone, Copy)]
-pub struct Written<'a> {
-    /// Its place, for messages.
-    pub output: &'a Path,
-    /// The file to check.
-    pub file: &'a Path,
-    /// What it has to be.
-    pub role: Role,
-}
-
 /// Accepts or refuses what a command did. `module` is the module id; `expected` what its objects have to be,
 /// any native object when `None`.
 pub fn check_result(
     module: &str,
     status: ExitStatus,
     stderr: &Captured,
-    outputs: &[Written<'_>],
+    outputs: &[Output<'_>],
     expected: Option<Native>,
 ) -> Result<(), Refused> {
     let compiled = outputs.iter().any(|written| written.role == Role::Object);
@@ -76,9 +66,9 @@ fn check_status(status: ExitStatus, stderr: &Captured, compiled: bool) -> Result
     }
 }
 
-fn check_output(written: &Written<'_>, expected: Option<Native>) -> Result<(), Refusal> {
-    let output = || written.output.to_owned();
-    let metadata = match fs::metadata(written.file) {
+fn check_output(written: &Output<'_>, expected: Option<Native>) -> Result<(), Refusal> {
+    let output = || written.place.clone();
+    let metadata = match fs::metadata(&written.file) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound && written.role == Role::DwoIfAny => {
             return Ok(());
@@ -86,7 +76,7 @@ fn check_output(written: &Written<'_>, expected: Option<Native>) -> Result<(), R
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(Refusal::NoOutput { output: output() });
         }
-        Err(error) => return Err(IoError::on("look at", written.file)(error).into()),
+        Err(error) => return Err(IoError::on("look at", &written.file)(error).into()),
     };
     if written.role == Role::Any {
         return Ok(());
@@ -104,8 +94,8 @@ fn check_output(written: &Written<'_>, expected: Option<Native>) -> Result<(), R
         let detail = "it is not a file".to_owned();
         return Err(Refusal::Malformed { output: output(), detail });
     }
-    let bytes = fs::read(written.file).map_err(IoError::on("read", written.file))?;
-    check_object(&bytes, written.output, expected)
+    let bytes = fs::read(&written.file).map_err(IoError::on("read", &written.file))?;
+    check_object(&bytes, &written.place, expected)
 }
 
 /// Accepts or refuses the bytes of a native object; `output` is its place, for messages.

@@ -8,9 +8,9 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use distlto_executor::cancel::Cancel;
-use distlto_executor::forkserver::{ForkServer, LIBRARY};
-use distlto_executor::local::LocalSpawner;
-use distlto_executor::process::{Command, Finished, GRACE, Spawner, run};
+use distlto_executor::execute::forkserver::{ForkServer, LIBRARY};
+use distlto_executor::execute::process::{Command, Finished, GRACE, Spawner, run};
+use distlto_executor::execute::spawn::LocalSpawner;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The library as this build made it. Cargo builds a cdylib for no dependant, so it is asked to.

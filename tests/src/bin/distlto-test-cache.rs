@@ -12,7 +12,8 @@ use std::process::ExitCode;
 use std::{env, fs};
 
 use distlto_executor::cache::store::limits::parse_size;
-use distlto_executor::cache::store::{Cache, Key, Limits, NewOutput, NewResult, sha256};
+use distlto_executor::cache::store::{Cache, Limits, sha256};
+use distlto_executor::result::{Key, NewOutput, NewResult};
 use distlto_executor::verify::Role;
 use distlto_record::report::Measured;
 

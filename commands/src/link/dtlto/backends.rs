@@ -35,10 +35,10 @@ use crate::up_to_date::Records;
 use distlto_executor::cache::framed::Framed;
 use distlto_executor::cache::inputs::Inputs;
 use distlto_executor::cache::semantic;
-use distlto_executor::cc1::Cc1Commands;
-use distlto_executor::memory::Limit;
+use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::run::{self, Hooks};
-use distlto_executor::tokens::jobserver_from_env;
+use distlto_executor::schedule::memory::Limit;
+use distlto_executor::schedule::tokens::jobserver_from_env;
 use distlto_executor::verify::Backend;
 use distlto_planner::dtlto::temporaries;
 use distlto_record::report::Measured;
@@ -265,7 +265,7 @@ impl Backends<'_> {
         let history = state::history(session.directory);
         let mut options = run::Options::new(session.spawner, session.cancel, session.reporter);
         options.history = Some(&history);
-        args.apply(&mut options, self.compilation.jobs);
+        args.apply(&mut options, self.compilation.jobs, cache.as_ref());
         if let (Limit::Bytes(bytes), Some(held)) = (options.memory, process.and_then(linker::resident)) {
             // lld stays for the whole link.
             options.memory = Limit::Bytes(bytes.saturating_sub(held));
@@ -273,7 +273,6 @@ impl Backends<'_> {
         options.jobserver = jobserver.as_ref();
         options.cc1_commands = Some(self.cc1_commands);
         options.digests = Some(self.records.digests());
-        options.cache = cache.as_deref();
         let labels = leaves::labels(modules);
         let provide =
             |id: ActionId| leaves::keep_shard(session.directory, &modules[numbers[id.index()]], &labels);

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::hand_over::HandOver;
 use super::messages::Messages;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::process::{self, Command, Finished, GRACE, Spawner};
+use distlto_executor::execute::process::{self, Command, Finished, GRACE, Spawner};
 
 /// The linker's process, as far as it is seen from here.
 pub struct Linker {

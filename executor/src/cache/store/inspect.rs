@@ -11,7 +11,8 @@ use distlto_prepare::prune::{Holdings, Kept, PruneReport};
 use distlto_prepare::write::IoError;
 
 use super::usage::{self, Usage};
-use super::{BLOBS, Cache, Key, LAYOUT, Limits, PARTS, Record, evict};
+use super::{BLOBS, Cache, LAYOUT, Limits, PARTS, evict, record};
+use crate::result::Key;
 
 impl Cache {
     /// Opens the cache in `directory`, which must be one.
@@ -46,7 +47,7 @@ impl Cache {
     }
 
     fn judge(&self, file: &Kept, bytes: &[u8]) -> Verdict {
-        let record = match Record::decode(&Key(file.digest), bytes) {
+        let record = match record::decode(&Key(file.digest), bytes) {
             Ok(record) => record,
             Err(problem) => return Verdict::Bad(problem),
         };

@@ -1,50 +1,19 @@
-//! What is known of a result: its outputs by digest, what the command printed, and what it cost.
+//! The file of a result, its record: a line of JSON, then standard error as it was.
 //!
-//! It holds what REAPI's `ActionResult` does (output files with digest, size and executable bit, `stderr_raw`,
-//! execution metadata), so that either can be made from the other. The file's body is a line of JSON, then standard
-//! error as it was; see [`super::frame`] for what is around it. Knows nothing of where files are.
+//! See [`super::frame`] for what is around them. Knows nothing of where files are.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
-use distlto_prepare::blobs::{Digest, from_hex, hex};
+use distlto_prepare::blobs::{from_hex, hex};
 use serde::{Deserialize, Serialize};
 
-use super::{Key, frame};
+use super::frame;
+use crate::result::{ActionResult, Key, OutputFile};
 use crate::verify::Role;
 use distlto_record::report::Measured;
 
 /// Another version is another header: a reader of this one takes it for no record.
 const HEADER: &str = "distlto result 1\n";
-
-/// A result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    /// The module id, for people.
-    pub module: String,
-    /// In the order of the action.
-    pub outputs: Vec<Output>,
-    /// What the command printed on standard error.
-    pub stderr: Vec<u8>,
-    /// What the run cost that made the result.
-    pub measured: Measured,
-    /// When it was stored, to the second.
-    pub created: SystemTime,
-}
-
-/// One output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
-    /// What it has to be.
-    pub role: Role,
-    /// Its path as the command named it, for people.
-    pub name: String,
-    /// SHA-256 of its content.
-    pub digest: Digest,
-    /// In bytes.
-    pub size: u64,
-    /// Whether it may be executed.
-    pub executable: bool,
-}
 
 /// The line of JSON.
 #[derive(Serialize, Deserialize)]
@@ -85,65 +54,62 @@ const ROLES: [(Role, &str); 5] = [
     (Role::Any, "any"),
 ];
 
-impl Record {
-    /// The file's bytes.
-    pub(super) fn encode(&self, key: &Key) -> Vec<u8> {
-        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let outputs = self.outputs.iter().map(|output| OutputLine {
-            role: ROLES.iter().find(|(role, _)| *role == output.role).map_or("file", |(_, name)| name).into(),
-            name: output.name.as_str().into(),
-            sha256: hex(&output.digest),
+/// The file's bytes.
+pub(super) fn encode(result: &ActionResult, key: &Key) -> Vec<u8> {
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let outputs = result.outputs.iter().map(|output| OutputLine {
+        role: ROLES.iter().find(|(role, _)| *role == output.role).map_or("file", |(_, name)| name).into(),
+        name: output.name.as_str().into(),
+        sha256: hex(&output.digest),
+        size: output.size,
+        executable: output.executable,
+    });
+    let line = Line {
+        key: hex(&key.0),
+        module: result.module.as_str().into(),
+        outputs: outputs.collect(),
+        wall: nanoseconds(result.measured.wall),
+        cpu: result.measured.cpu.map(nanoseconds),
+        peak_memory: result.measured.peak_memory,
+        created: result.created.duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs()),
+    };
+    let mut body = serde_json::to_vec(&line).expect("text and numbers have a JSON form");
+    body.push(b'\n');
+    body.extend(&result.stderr);
+    frame::encode(HEADER, &body)
+}
+
+/// The record that a file holds for a key, or what is wrong with the file.
+pub(super) fn decode(key: &Key, bytes: &[u8]) -> Result<ActionResult, String> {
+    let body = frame::decode(HEADER, bytes)?;
+    let end = memchr::memchr(b'\n', body).ok_or("its first line does not end")?;
+    let line: Line<'_> =
+        serde_json::from_slice(&body[..end]).map_err(|error| format!("its first line: {error}"))?;
+    if from_hex(&line.key) != Some(key.0) {
+        return Err(format!("it is the record of another key, {}", line.key));
+    }
+    let output = |output: OutputLine<'_>| {
+        let role = ROLES.iter().find(|(_, name)| *name == output.role);
+        Ok(OutputFile {
+            role: role.ok_or_else(|| format!("unknown role `{}`", output.role))?.0,
+            name: output.name.into_owned(),
+            digest: from_hex(&output.sha256).ok_or_else(|| format!("`{}` is no digest", output.sha256))?,
             size: output.size,
             executable: output.executable,
-        });
-        let line = Line {
-            key: hex(&key.0),
-            module: self.module.as_str().into(),
-            outputs: outputs.collect(),
-            wall: nanoseconds(self.measured.wall),
-            cpu: self.measured.cpu.map(nanoseconds),
-            peak_memory: self.measured.peak_memory,
-            created: self.created.duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs()),
-        };
-        let mut body = serde_json::to_vec(&line).expect("text and numbers have a JSON form");
-        body.push(b'\n');
-        body.extend(&self.stderr);
-        frame::encode(HEADER, &body)
-    }
-
-    /// The record that a file holds for a key, or what is wrong with the file.
-    pub(super) fn decode(key: &Key, bytes: &[u8]) -> Result<Self, String> {
-        let body = frame::decode(HEADER, bytes)?;
-        let end = memchr::memchr(b'\n', body).ok_or("its first line does not end")?;
-        let line: Line<'_> =
-            serde_json::from_slice(&body[..end]).map_err(|error| format!("its first line: {error}"))?;
-        if from_hex(&line.key) != Some(key.0) {
-            return Err(format!("it is the record of another key, {}", line.key));
-        }
-        let output = |output: OutputLine<'_>| {
-            let role = ROLES.iter().find(|(_, name)| *name == output.role);
-            Ok(Output {
-                role: role.ok_or_else(|| format!("unknown role `{}`", output.role))?.0,
-                name: output.name.into_owned(),
-                digest: from_hex(&output.sha256)
-                    .ok_or_else(|| format!("`{}` is no digest", output.sha256))?,
-                size: output.size,
-                executable: output.executable,
-            })
-        };
-        Ok(Self {
-            module: line.module.into_owned(),
-            outputs: line.outputs.into_iter().map(output).collect::<Result<_, String>>()?,
-            stderr: body[end + 1..].to_vec(),
-            measured: Measured {
-                wall: Duration::from_nanos(line.wall),
-                cpu: line.cpu.map(Duration::from_nanos),
-                peak_memory: line.peak_memory,
-                ..Measured::default()
-            },
-            created: UNIX_EPOCH.checked_add(Duration::from_secs(line.created)).ok_or("it is from no time")?,
         })
-    }
+    };
+    Ok(ActionResult {
+        module: line.module.into_owned(),
+        outputs: line.outputs.into_iter().map(output).collect::<Result<_, String>>()?,
+        stderr: body[end + 1..].to_vec(),
+        measured: Measured {
+            wall: Duration::from_nanos(line.wall),
+            cpu: line.cpu.map(Duration::from_nanos),
+            peak_memory: line.peak_memory,
+            ..Measured::default()
+        },
+        created: UNIX_EPOCH.checked_add(Duration::from_secs(line.created)).ok_or("it is from no time")?,
+    })
 }
 
 #[cfg(test)]
@@ -152,18 +118,18 @@ mod tests {
 
     use super::*;
 
-    fn records() -> impl Strategy<Value = Record> {
+    fn records() -> impl Strategy<Value = ActionResult> {
         let output = (0..ROLES.len(), ".*", any::<([u8; 32], u64, bool)>());
         let time = || (0..u64::MAX).prop_map(Duration::from_nanos);
         let measured = (time(), proptest::option::of(time()), any::<Option<u64>>());
         (".*", proptest::collection::vec(output, 0..4), any::<Vec<u8>>(), measured, 0..1u64 << 40).prop_map(
-            |(module, outputs, stderr, (wall, cpu, peak_memory), created)| Record {
+            |(module, outputs, stderr, (wall, cpu, peak_memory), created)| ActionResult {
                 module,
                 outputs: outputs
                     .into_iter()
                     .map(|(role, name, (digest, size, executable))| {
                         let role = ROLES[role].0;
-                        Output { role, name, digest, size, executable }
+                        OutputFile { role, name, digest, size, executable }
                     })
                     .collect(),
                 stderr,
@@ -176,24 +142,24 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_encoded_is_decoded(record in records(), key: [u8; 32]) {
-            prop_assert_eq!(Record::decode(&Key(key), &record.encode(&Key(key))), Ok(record));
+            prop_assert_eq!(decode(&Key(key), &encode(&record, &Key(key))), Ok(record));
         }
 
         #[test]
         fn every_change_is_noticed(record in records(), at: prop::sample::Index, bit in 0..8u8, cut: bool) {
             let key = Key([7; 32]);
-            let mut bytes = record.encode(&key);
+            let mut bytes = encode(&record, &key);
             let at = at.index(bytes.len());
             if cut { bytes.truncate(at) } else { bytes[at] ^= 1 << bit }
-            prop_assert!(Record::decode(&key, &bytes).is_err());
+            prop_assert!(decode(&key, &bytes).is_err());
         }
 
         /// As a record whose digest fits, but that is no record of this version.
         #[test]
         fn no_body_panics(body: Vec<u8>, line in "\\{\"key\":.{0,200}\n") {
             let framed = |body| frame::encode(HEADER, body);
-            prop_assert!(Record::decode(&Key([7; 32]), &framed(&body)).is_err());
-            prop_assert!(Record::decode(&Key([7; 32]), &framed(line.as_bytes())).is_err());
+            prop_assert!(decode(&Key([7; 32]), &framed(&body)).is_err());
+            prop_assert!(decode(&Key([7; 32]), &framed(line.as_bytes())).is_err());
         }
     }
 }

@@ -20,7 +20,7 @@ use rustix::process::Signal;
 use thiserror::Error;
 
 use crate::cancel::{Cancel, Urgency};
-use crate::capture::{Captured, HEAD};
+use crate::execute::capture::{Captured, HEAD};
 
 /// How long a child may take to end after it was asked to.
 pub const GRACE: Duration = Duration::from_secs(2);
@@ -37,7 +37,7 @@ pub struct Command {
     pub args: Vec<OsString>,
     /// Where it runs; the current directory when `None`.
     pub directory: Option<PathBuf>,
-    /// Whether its heap is worth what [`heap`](crate::heap) tells malloc. A fork server's is in any case.
+    /// Whether its heap is worth what [`heap`](crate::execute::heap) tells malloc. A fork server's is in any case.
     pub tunes_heap: bool,
 }
 

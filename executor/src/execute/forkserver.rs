@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use rustix::process::{Pid, Signal};
 
-use crate::heap;
-use crate::process::{Child, Command, Ended, Lost, Spawner};
+use crate::execute::heap;
+use crate::execute::process::{Child, Command, Ended, Lost, Spawner};
 use protocol::{Hello, Reply};
 
-#[path = "../../forkserver/src/protocol.rs"]
+#[path = "../../../forkserver/src/protocol.rs"]
 #[expect(dead_code, reason = "the server half is compiled into the preloaded library")]
 mod protocol;
 

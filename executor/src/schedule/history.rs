@@ -45,7 +45,7 @@ pub struct Record {
     pub memory: Option<u64>,
 }
 
-/// What tells one way of compiling from another: see [`crate::estimate`].
+/// What tells one way of compiling from another: see [`crate::schedule::estimate`].
 pub type Kind = u64;
 
 /// A module compiled in one way.

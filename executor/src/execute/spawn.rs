@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
-use crate::heap;
-use crate::process::{Child, Command, Ended, Spawner};
+use crate::execute::heap;
+use crate::execute::process::{Child, Command, Ended, Spawner};
 
 /// Starts each command as a process of its own.
 #[derive(Debug, Clone, Copy, Default)]

@@ -27,8 +27,8 @@ use std::time::Duration;
 use distlto_planner::digests::Digest;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 
-use crate::history::{History, Kind, Record};
 use crate::schedule::Weight;
+use crate::schedule::history::{History, Kind, Record};
 use distlto_record::report::Measured;
 
 /// From this many measurements on, they decide.

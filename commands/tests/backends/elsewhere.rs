@@ -1,0 +1,121 @@
+//! An executor of one's own: all that it needs stands in the description, and its results are checked as local ones are.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use distlto_executor::cancel::Cancel;
+use distlto_executor::cause::Cause;
+use distlto_executor::describe::{Describer, Toolchains};
+use distlto_executor::execute::cc1::Cc1Commands;
+use distlto_executor::execute::drivers::Drivers;
+use distlto_executor::execute::local::Local;
+use distlto_executor::execute::process::GRACE;
+use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::execute::{Execute, Executed, Request};
+use distlto_executor::job::{self, Attempt, Context, Job};
+use distlto_executor::verify::{Backend, Modules, Refusal, Role};
+use distlto_planner::digests::{Digest, FileDigests};
+use distlto_record::report::{Measured, Span};
+
+use crate::common::Link;
+
+/// Executes what a description says, in a directory that holds what it names and nothing else.
+struct Elsewhere<'a> {
+    from: &'a Path,
+    place: &'a Path,
+    returns_outputs: bool,
+}
+
+impl Execute for Elsewhere<'_> {
+    fn execute(&self, request: &Request<'_>) -> Result<Executed, Cause> {
+        let action = request.action.expect("a description");
+        for (name, digest) in &action.inputs {
+            let bytes = fs::read(self.from.join(&**name)).expect("an input");
+            assert_eq!(Digest::of(&bytes), *digest, "{name}");
+            fs::write(self.place.join(&**name), bytes).expect("room");
+        }
+        for directory in action.outputs.iter().filter_map(|(name, _)| name.parent()) {
+            fs::create_dir_all(self.place.join(directory)).expect("room");
+        }
+        let mut command = Command::new(action.words[0]);
+        command.args(&action.words[1..]).current_dir(self.place).env_clear();
+        let path = std::env::var_os("PATH").expect("a PATH");
+        command.env("PATH", path).envs(action.environment.iter().cloned());
+        let begun = Instant::now();
+        let ran = command.output().expect("a compiler");
+        for output in request.outputs.iter().filter(|_| self.returns_outputs) {
+            fs::copy(self.place.join(output.name), &output.file).expect("an output");
+        }
+        Ok(Executed {
+            status: ran.status,
+            stdout: ran.stdout.as_slice().into(),
+            stderr: ran.stderr.as_slice().into(),
+            measured: Measured::default(),
+            span: Span::since(begun),
+            interrupted: false,
+            worker: Some("elsewhere".to_owned()),
+        })
+    }
+}
+
+/// Compiles `a.o` to `out/a.o`.
+fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> Attempt {
+    let directory = Some(link.place.path());
+    let digests = FileDigests::new(link.place.path());
+    let answers = Cc1Commands::default();
+    let drivers = Drivers { answers: &answers, spawner: &LocalSpawner, cancel, grace: GRACE, directory };
+    let remembered = tempfile::tempdir().unwrap();
+    let toolchains = Toolchains::new(remembered.path());
+    let describer = Describer::new(&toolchains, &drivers, &digests, directory).expect("a name in UTF-8");
+    let index = "-fthinlto-index=a.o.thinlto.bc";
+    let job = Job {
+        label: "a.o",
+        words: vec![&link.clang, "-c", "-O2", "-fPIC", "a.o", index, "-o", "out/a.o"],
+        backend: Some(Backend { module: "a.o", shard: "a.o.thinlto.bc", others: &["b.o"] }),
+        outputs: vec![("out/a.o".into(), Role::Object)],
+    };
+    let context = Context {
+        execute,
+        cancel,
+        modules: &Modules::new(directory),
+        directory,
+        expected: None,
+        places: None,
+        digests: &digests,
+        describer: Some(&describer),
+        cache: None,
+    };
+    let attempt = job::run(&job, &context);
+    assert_eq!(toolchains.troubles(), Vec::<String>::new());
+    attempt
+}
+
+#[test]
+fn a_description_is_all_that_another_machine_needs() {
+    let (link, cancel) = (Link::new(22), Cancel::new().unwrap());
+    let directory = Some(link.place.path());
+    let local = Local { spawner: &LocalSpawner, cancel: &cancel, grace: GRACE, directory, drivers: None };
+    compile(&link, &local, &cancel).result.expect("an object");
+    let expected = link.read("out/a.o");
+    fs::remove_file(link.path("out/a.o")).unwrap();
+
+    let place = tempfile::tempdir().unwrap();
+    let elsewhere = Elsewhere { from: link.place.path(), place: place.path(), returns_outputs: true };
+    let attempt = compile(&link, &elsewhere, &cancel);
+    attempt.result.expect("an object");
+    assert_eq!(attempt.executed.and_then(|executed| executed.worker).as_deref(), Some("elsewhere"));
+    assert_eq!(link.read("out/a.o"), expected);
+    assert_eq!(link.temporaries(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn success_without_an_output_is_refused_wherever_it_was() {
+    let (link, cancel) = (Link::new(22), Cancel::new().unwrap());
+    let place = tempfile::tempdir().unwrap();
+    let elsewhere = Elsewhere { from: link.place.path(), place: place.path(), returns_outputs: false };
+    let cause = compile(&link, &elsewhere, &cancel).result.expect_err("no object");
+    assert!(matches!(cause.refusal(), Some(Refusal::NoOutput { .. })), "{cause}");
+    assert!(!link.path("out/a.o").exists());
+}

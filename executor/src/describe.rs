@@ -1,0 +1,190 @@
+//! Describes jobs: what their commands would run, which compiler that is, and what they read, by content.
+//!
+//! A compiler's driver is asked once for all commands of one shape, and the compiler is looked at once (`cache::compiler`).
+//! A job of which any of that cannot be found out has no description, and once it is told why. Knows nothing of who
+//! executes a job, and where its result is kept.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use distlto_planner::digests::{Digest, FileDigests};
+use distlto_planner::dtlto::temporaries;
+use distlto_planner::words::Word;
+
+use crate::action::Description;
+use crate::cache::compiler::Compilers;
+use crate::cache::framed::Framed;
+use crate::cache::inputs::Inputs;
+use crate::cache::reapi;
+use crate::cache::semantic::{self, Compilation};
+use crate::cache::words::Words;
+use crate::execute::cc1::{Names, Template};
+use crate::execute::drivers::Drivers;
+use crate::job::Job;
+use crate::result::Key;
+use crate::variables::{self, Reader};
+use crate::verify::Backend;
+
+/// A job by content.
+#[derive(Debug)]
+pub struct Described<'a> {
+    /// What there is to execute.
+    pub action: Description<'a>,
+    /// What its result is found by, the most exact one first: the digest of its REAPI Action, which a remote cache has too,
+    /// and the semantic key.
+    pub keys: Vec<Key>,
+}
+
+/// The compilers of any number of runs.
+#[derive(Debug)]
+pub struct Toolchains {
+    compilers: Compilers,
+    /// For messages.
+    remembered_in: String,
+    environment: Vec<(String, String)>,
+    known: Mutex<HashMap<usize, Known>>,
+    notes: Mutex<BTreeSet<String>>,
+}
+
+/// What is known of all commands of one template.
+#[derive(Debug, Clone)]
+struct Known {
+    /// Held, so that the template's address stays its own.
+    _template: Arc<Template>,
+    /// `None` for commands that have no description.
+    toolchain: Option<Arc<Toolchain>>,
+}
+
+/// What all commands of one template share.
+#[derive(Debug)]
+struct Toolchain {
+    compiler: Digest,
+    words: Words,
+}
+
+impl Toolchains {
+    /// With what earlier runs remembered of compilers in a cache's directory.
+    pub fn new(cache: &Path) -> Self {
+        // What a driver reads shows in its answer.
+        let environment = variables::read_by(&[Reader::Compiler])
+            .filter_map(|(name, value)| Some((name.to_owned(), value?.to_string_lossy().into_owned())))
+            .collect();
+        Self {
+            compilers: Compilers::new(cache),
+            remembered_in: cache.display().to_string(),
+            environment,
+            known: Mutex::default(),
+            notes: Mutex::default(),
+        }
+    }
+
+    /// Why jobs had no description, since this was asked last, each thing in a sentence.
+    pub fn troubles(&self) -> Vec<String> {
+        let notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
+        notes.into_iter().map(|note| format!("cache {}: {note}", self.remembered_in)).collect()
+    }
+
+    fn note(&self, what: String) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(what);
+    }
+}
+
+/// Describes the jobs of one run.
+pub struct Describer<'a> {
+    toolchains: &'a Toolchains,
+    drivers: &'a Drivers<'a>,
+    digests: &'a FileDigests,
+    /// An absolute path.
+    directory: String,
+}
+
+impl<'a> Describer<'a> {
+    /// For jobs that run in `directory`, the current one when `None`. `None` where its name is not UTF-8: no description
+    /// could say it.
+    pub fn new(
+        toolchains: &'a Toolchains,
+        drivers: &'a Drivers<'a>,
+        digests: &'a FileDigests,
+        directory: Option<&Path>,
+    ) -> Option<Self> {
+        let directory = directory.map_or_else(std::env::current_dir, std::path::absolute).ok()?;
+        let directory = directory.into_os_string().into_string().ok()?;
+        Some(Self { toolchains, drivers, digests, directory })
+    }
+
+    /// A job whose inputs have been verified; `None` where not all is known, so that it can run on this machine alone and
+    /// its result is not kept.
+    pub fn describe<'j>(&'j self, job: &'j Job<'_>) -> Option<Described<'j>> {
+        let backend = job.backend?;
+        let toolchain = self.toolchain(job, backend)?;
+        let inputs = Inputs::of(backend, Path::new(&self.directory), self.digests);
+        let note = |reason| self.toolchains.note(format!("{} is not kept: {reason}", job.label));
+        let inputs = inputs.map_err(note).ok()?;
+        let mut all: Vec<_> = inputs.all().map(|(name, digest)| (name.into(), digest)).collect();
+        for file in &toolchain.words.files {
+            all.push((file.clone().into(), self.digests.digest(file.as_str().into()).ok()?));
+        }
+        let action = Description {
+            words: &job.words,
+            environment: &self.toolchains.environment,
+            directory: &self.directory,
+            inputs: all,
+            outputs: &job.outputs,
+            platform: &[],
+            salt: toolchain.salt(),
+        };
+        let mut keys = Vec::with_capacity(2);
+        // No other link names its files so.
+        if !temporaries::is_shard(backend.shard) {
+            keys.extend(reapi::encode(&action).map(|encoded| Key(encoded.digest.hash)));
+        }
+        let Toolchain { compiler, words } = &*toolchain;
+        keys.push(Key(semantic::key(&action, Compilation { compiler, words, inputs: &inputs }).hash));
+        Some(Described { action, keys })
+    }
+
+    /// What a job's command does, if that is known.
+    fn toolchain(&self, job: &Job<'_>, backend: Backend<'_>) -> Option<Arc<Toolchain>> {
+        let mut names = job.outputs.iter().map(|(path, _)| path.as_str());
+        let object = names.next()?;
+        let others: Vec<_> = names.collect();
+        let names = Names { module: backend.module, shard: backend.shard, object, others: &others };
+        let words: Vec<Word> = job.words.iter().map(|word| word.as_bytes().to_vec()).collect();
+        let Some(template) = self.drivers.template(&words, names) else {
+            if !self.drivers.cancel.is_cancelled() {
+                let program = job.words.first().copied().unwrap_or_default();
+                let reason = format!("what {program} would run is not one clang -cc1");
+                self.toolchains.note(format!("results are not kept: {reason}"));
+            }
+            return None;
+        };
+        // Held while the compiler is looked at: others want the same answer.
+        let mut known = self.toolchains.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || {
+            let toolchain = self.look(job, &template);
+            let note = |reason| self.toolchains.note(format!("results are not kept: {reason}"));
+            Known { _template: Arc::clone(&template), toolchain: toolchain.map_err(note).ok().map(Arc::new) }
+        };
+        known.entry(Arc::as_ptr(&template).addr()).or_insert_with(new).toolchain.clone()
+    }
+
+    fn look(&self, job: &Job<'_>, template: &Template) -> Result<Toolchain, String> {
+        let directory = Path::new(&self.directory);
+        let words = Words::of(template, directory, self.digests)?;
+        let compilers = &self.toolchains.compilers;
+        let compiler = compilers.identity(&job.words, &template.compiler, directory)?;
+        // What is not remembered is found out again.
+        let _ = compilers.save();
+        Ok(Toolchain { compiler, words })
+    }
+}
+
+impl Toolchain {
+    fn salt(&self) -> Vec<u8> {
+        let mut salt = Framed::new("distlto action 1");
+        salt.content("compiler", &self.compiler);
+        salt.content("words", &self.words.digest);
+        salt.finish().hash.to_vec()
+    }
+}

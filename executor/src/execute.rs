@@ -1,0 +1,64 @@
+//! One way to execute an action: [`Execute`] gets a [`Request`], and gives what was [`Executed`] or why nothing was.
+//!
+//! [`local::Local`] runs the command on this machine. A remote executor is one file or folder beside it and one pool of the
+//! schedule (`schedule::pools`). It sends what `cache::reapi::encode` makes of [`Request::action`] with the inputs that the
+//! server lacks, waits, puts each output's bytes into its [`file`](Output::file), and ends early with the run's
+//! [`Cancel`](crate::cancel::Cancel); what stops it is the source of a [`Cause::Start`]. A request without an action it hands
+//! to `Local`. Checking, keeping and putting in place is the job's. Knows nothing of caches and schedules.
+
+pub mod capture;
+pub mod cc1;
+pub mod drivers;
+pub mod forkserver;
+pub mod heap;
+pub mod local;
+pub mod process;
+pub mod redirect;
+pub mod response_file;
+pub mod spawn;
+
+use std::process::ExitStatus;
+
+use distlto_record::report::{Measured, Span};
+
+use crate::action::Description;
+use crate::cause::Cause;
+use crate::job::Job;
+use crate::staging::Output;
+use capture::Captured;
+
+/// Executes actions, any number at once.
+pub trait Execute: Sync {
+    /// Executes an action to its end, or until the run is cancelled. What it wrote is where the request says, unchecked.
+    fn execute(&self, request: &Request<'_>) -> Result<Executed, Cause>;
+}
+
+/// An action to be executed.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The command, with what it reads and writes.
+    pub job: &'a Job<'a>,
+    /// The same by content; `None` where not all of it is known, so that this machine alone can execute it.
+    pub action: Option<&'a Description<'a>>,
+    /// Where the outputs are to be.
+    pub outputs: &'a [Output<'a>],
+}
+
+/// What an action did.
+#[derive(Debug)]
+pub struct Executed {
+    /// How its command ended.
+    pub status: ExitStatus,
+    /// What that wrote to standard output.
+    pub stdout: Captured,
+    /// What that wrote to standard error.
+    pub stderr: Captured,
+    /// What it cost.
+    pub measured: Measured,
+    /// When the command ran.
+    pub span: Span,
+    /// Whether it was told to end because the run was cancelled.
+    pub interrupted: bool,
+    /// The worker that ran it; `None` for this machine.
+    pub worker: Option<String>,
+}

@@ -1,0 +1,70 @@
+//! The result of an action: by which keys it is found, which outputs it has, what its command printed and what it cost.
+//!
+//! It holds what REAPI's `ActionResult` does (output files with digest, size and executable bit, `stderr_raw`, execution
+//! metadata), so that either can be made from the other. Knows nothing of who keeps results, and where.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use distlto_prepare::blobs::Digest;
+use distlto_record::report::Measured;
+
+use crate::verify::Role;
+
+/// What a result is found by: a SHA-256 digest of everything that it depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(pub Digest);
+
+/// A result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionResult {
+    /// The module id, for people.
+    pub module: String,
+    /// In the order of the action.
+    pub outputs: Vec<OutputFile>,
+    /// What the command printed on standard error.
+    pub stderr: Vec<u8>,
+    /// What the run cost that made the result.
+    pub measured: Measured,
+    /// When it was stored, to the second.
+    pub created: SystemTime,
+}
+
+/// One output of a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputFile {
+    /// What it has to be.
+    pub role: Role,
+    /// Its path as the command named it, for people.
+    pub name: String,
+    /// SHA-256 of its content.
+    pub digest: Digest,
+    /// In bytes.
+    pub size: u64,
+    /// Whether it may be executed.
+    pub executable: bool,
+}
+
+/// A verified output that is to be kept.
+#[derive(Debug, Clone, Copy)]
+pub struct NewOutput<'a> {
+    /// What it has to be.
+    pub role: Role,
+    /// Its path as the command names it, for people.
+    pub name: &'a str,
+    /// Where it is at this moment.
+    pub file: &'a Path,
+}
+
+/// A verified result that is to be kept.
+#[derive(Debug, Clone, Copy)]
+pub struct NewResult<'a> {
+    /// The module id, for people.
+    pub module: &'a str,
+    /// In the order of the action.
+    pub outputs: &'a [NewOutput<'a>],
+    /// What the command printed on standard error.
+    pub stderr: &'a [u8],
+    /// What the run cost.
+    pub measured: Measured,
+}

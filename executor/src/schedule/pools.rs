@@ -1,0 +1,136 @@
+//! What actions take while they run, and how much of it there is: slots, tokens of the build, memory.
+//!
+//! Each [`Resource`] is a pool; one more, such as the slots of a remote executor, is one more variant with its limit and
+//! with what an action needs of it. The rules of the schedule are the same for all. Pure: limits come from the caller.
+
+use std::ops::{Index, IndexMut};
+
+/// An estimate is taken for no more than this, so that sums of estimates do not overflow: 256 TiB.
+const MOST: u64 = 1 << 48;
+
+/// What there is a pool of, in the order in which a lack of it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// Places to run on this machine, one for each action.
+    Slots,
+    /// Jobs that the build's jobserver allows, one for each action.
+    Tokens,
+    /// Memory of this machine, in bytes.
+    Memory,
+}
+
+const ALL: [Resource; 3] = [Resource::Slots, Resource::Tokens, Resource::Memory];
+
+/// So much of each resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Amounts([u64; ALL.len()]);
+
+impl Amounts {
+    /// The same of each.
+    const fn all(amount: u64) -> Self {
+        Self([amount; ALL.len()])
+    }
+
+    /// What an action needs that takes so much memory on this machine, by estimate.
+    pub fn local(memory: u64) -> Self {
+        let mut needs = Self::all(0);
+        needs[Resource::Slots] = 1;
+        needs[Resource::Tokens] = 1;
+        needs[Resource::Memory] = memory.min(MOST);
+        needs
+    }
+
+    /// For each resource, what `choose` makes of the two amounts.
+    pub(super) fn zip(self, other: Self, choose: impl Fn(u64, u64) -> u64) -> Self {
+        let mut both = self;
+        ALL.iter().for_each(|&resource| both[resource] = choose(self[resource], other[resource]));
+        both
+    }
+}
+
+impl Index<Resource> for Amounts {
+    type Output = u64;
+
+    fn index(&self, resource: Resource) -> &u64 {
+        &self.0[resource as usize]
+    }
+}
+
+impl IndexMut<Resource> for Amounts {
+    fn index_mut(&mut self, resource: Resource) -> &mut u64 {
+        &mut self.0[resource as usize]
+    }
+}
+
+/// All pools.
+#[derive(Debug)]
+pub struct Pools {
+    limits: Amounts,
+    used: Amounts,
+}
+
+impl Default for Pools {
+    /// Without limits.
+    fn default() -> Self {
+        Self { limits: Amounts::all(u64::MAX), used: Amounts::all(0) }
+    }
+}
+
+impl Pools {
+    /// From here on there is so much of a resource; what is taken stays taken.
+    pub fn limit(&mut self, resource: Resource, amount: u64) {
+        self.limits[resource] = amount;
+    }
+
+    /// How much there is.
+    pub fn limit_of(&self, resource: Resource) -> u64 {
+        self.limits[resource]
+    }
+
+    /// How much is taken.
+    pub fn used(&self, resource: Resource) -> u64 {
+        self.used[resource]
+    }
+
+    /// The first resource of which there is not enough left.
+    pub fn lack(&self, needs: &Amounts) -> Option<Resource> {
+        let has = |&resource: &Resource| {
+            let sum = self.used[resource].checked_add(needs[resource]);
+            sum.is_some_and(|sum| sum <= self.limits[resource])
+        };
+        ALL.into_iter().find(|resource| !has(resource))
+    }
+
+    /// Takes, whether there is enough or not.
+    pub fn take(&mut self, needs: &Amounts) {
+        self.used = self.used.zip(*needs, u64::saturating_add);
+    }
+
+    /// Gives back what was taken.
+    pub fn give_back(&mut self, needs: &Amounts) {
+        self.used = self.used.zip(*needs, u64::saturating_sub);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_resource_that_lacks_is_told() {
+        let mut pools = Pools::default();
+        let needs = Amounts::local(3);
+        assert_eq!(pools.lack(&needs), None);
+        pools.limit(Resource::Memory, 5);
+        pools.take(&needs);
+        assert_eq!(pools.lack(&needs), Some(Resource::Memory));
+        assert_eq!(pools.lack(&Amounts::local(2)), None);
+        pools.limit(Resource::Tokens, 1);
+        assert_eq!(pools.lack(&needs), Some(Resource::Tokens));
+        pools.limit(Resource::Slots, 1);
+        assert_eq!(pools.lack(&Amounts::local(0)), Some(Resource::Slots));
+        pools.give_back(&needs);
+        assert_eq!(pools.lack(&needs), None);
+        assert_eq!(pools.used(Resource::Memory), 0);
+    }
+}
