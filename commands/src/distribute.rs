@@ -262,9 +262,9 @@ struct OwnDirectories {
 impl OwnDirectories {
     /// Makes them, after sweeping what killed runs and their linkers left.
     fn make(file: &JobFile, job_file: &Path, linker: Option<Linker>) -> Result<Self, IoError> {
-        let outputs = file.jobs.iter().flat_map(|&job| &file.graph.action(job).outputs);
+        let outputs = file.jobs.iter().flat_map(|&job| file.graph.action(job).outputs());
         let parent = |path: &Utf8Path| path.parent().unwrap_or(Utf8Path::new("")).to_owned();
-        let mut parents: BTreeSet<_> = outputs.map(|&output| parent(file.graph.path(output))).collect();
+        let mut parents: BTreeSet<_> = outputs.map(|output| parent(file.graph.path(output))).collect();
         if parents.is_empty() {
             parents.insert(Utf8PathBuf::new());
         }

@@ -159,7 +159,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     let digests = FileDigests::new(options.directory.unwrap_or(Path::new("")));
     let own = Cc1Commands::default();
     let cc1_commands = options.cc1_commands.unwrap_or(&own);
-    let backends = wanted.iter().filter(|&&id| graph.action(id).kind == ActionKind::Opt).count();
+    let backends = wanted.iter().filter(|&&id| graph.action(id).kind() == ActionKind::Opt).count();
     let context = Context {
         spawner: options.spawner,
         cancel: options.cancel,

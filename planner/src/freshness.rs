@@ -95,7 +95,7 @@ pub fn check(
     let mut asked = vec![false; graph.files().len()];
     for (&id, _) in actions.iter().zip(&records).filter(|(_, record)| record.is_some()) {
         let action = graph.action(id);
-        for file in action.inputs.iter().chain(&action.outputs) {
+        for file in action.inputs().chain(action.outputs()) {
             asked[file.0 as usize] = true;
         }
     }
@@ -149,7 +149,7 @@ pub fn check_action(
     digests: &FileDigests,
 ) -> Result<Option<Reason>, IoError> {
     let action = graph.action(id);
-    for &input in &action.inputs {
+    for input in action.inputs() {
         digests.digest(graph.path(input))?;
     }
     let contents = log.contents();
@@ -169,7 +169,7 @@ pub fn finished(
     log: &ActionLog,
     digests: &FileDigests,
 ) -> Result<(), IoError> {
-    for &output in &graph.action(id).outputs {
+    for output in graph.action(id).outputs() {
         digests.forget(graph.path(output));
     }
     record(graph, id, log, digests)
@@ -184,13 +184,14 @@ pub fn record(
 ) -> Result<(), IoError> {
     let action = graph.action(id);
     let hasher = action.prefix.map(|prefix| prefix_hasher(graph.prefix_words(prefix))).unwrap_or_default();
-    let files = |ids: &[FileId]| -> Result<Vec<_>, IoError> {
-        ids.iter().map(|&id| Ok((graph.path(id).to_owned(), digests.digest(graph.path(id))?))).collect()
+    let version = |id| -> Result<_, IoError> {
+        let path = graph.path(id);
+        Ok((path.to_owned(), digests.digest(path)?))
     };
     log.append(&Record {
         command: command_digest(hasher, action),
-        inputs: files(&action.inputs)?,
-        outputs: files(&action.outputs)?,
+        inputs: action.inputs().map(version).collect::<Result<_, _>>()?,
+        outputs: action.outputs().map(version).collect::<Result<_, _>>()?,
     })
 }
 
@@ -215,7 +216,7 @@ fn own_reason(
     if record.command != command {
         return Ok(Some(Reason::CommandChanged));
     }
-    for &id in &action.outputs {
+    for id in action.outputs() {
         let state = file(id)?;
         let path = || graph.path(id).to_owned();
         match state.digest {
@@ -225,8 +226,8 @@ fn own_reason(
         }
     }
     let mut changed = None;
-    let mut same_files = action.inputs.len() == record.inputs.len();
-    for (index, &id) in action.inputs.iter().enumerate() {
+    let mut same_files = action.inputs().count() == record.inputs.len();
+    for (index, id) in action.inputs().enumerate() {
         let state = file(id)?;
         if state.digest.is_none() && graph.producer(id).is_none() {
             let path = graph.path(id).as_std_path();
@@ -258,7 +259,7 @@ fn compare_inputs(
     let mut kept = vec![false; recorded.len()];
     let mut added = Vec::new();
     let mut changed = None;
-    for &id in &action.inputs {
+    for id in action.inputs() {
         let state = file(id)?;
         let place = state.logged.map(|logged| recorded.binary_search_by_key(&logged, |&(path, _)| path));
         match place {

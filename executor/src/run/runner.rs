@@ -233,7 +233,7 @@ impl Runner<'_, '_, '_> {
         let lane = self.lanes.get(&id).copied().unwrap_or_default();
         Step {
             id: id.index(),
-            kind: action.kind,
+            kind: action.kind(),
             label: &action.label,
             cost: self.schedule.cost(id),
             lane,

@@ -84,8 +84,8 @@ impl Contents<'_> {
     }
 
     pub(super) fn record(&self, graph: &ActionGraph, id: ActionId) -> Option<&Stored> {
-        let output = graph.action(id).outputs.first()?;
-        self.0.records.get(&self.path(graph.path(*output))?)
+        let output = graph.action(id).outputs().next()?;
+        self.0.records.get(&self.path(graph.path(output))?)
     }
 
     /// A number that a record holds.
