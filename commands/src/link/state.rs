@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use distlto_planner::digests::Digest;
 use distlto_planner::response;
+use distlto_planner::state::Place;
 pub use distlto_planner::state::directory;
 use distlto_planner::words::Word;
 use distlto_prepare::regular;
@@ -63,7 +64,7 @@ pub fn guess_output(expanded: &[Word]) -> Option<String> {
 
 /// What modules took when they last ran.
 pub fn history(directory: impl AsRef<Path>) -> PathBuf {
-    directory.as_ref().join("history")
+    Place::History.path(directory)
 }
 
 /// Whether an output is a device or a directory, or in a directory that does not exist: what to say of it is the linker's.

@@ -10,7 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::error::GraphError;
 use super::{Action, ActionGraph, Backend, FileId, Work, is_dwo};
 use crate::link_plan::{ArchivePlan, LinkPlan, ObjectPlan, PlanError, Step};
-use crate::state::LINK_PLAN;
+use crate::state::Place;
 
 impl LinkPlan {
     /// The plan's action graph, checked, in canonical order.
@@ -59,7 +59,7 @@ fn thin_link(graph: &mut ActionGraph, plan: &LinkPlan) -> Action {
         outputs.push(module.imports_file());
     }
     outputs.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
-    let is_plan = |path: &&Utf8PathBuf| path.file_name() == Some(LINK_PLAN);
+    let is_plan = |path: &&Utf8PathBuf| Place::LinkPlan.is_name_of(path);
     let work = Work::ThinLink {
         reads: files(graph, &plan.thin_link.inputs),
         writes: files(graph, &outputs),

@@ -7,7 +7,7 @@ use camino::Utf8Path;
 
 use super::error::GraphError;
 use super::{Action, ActionKind, FileId, PrefixId};
-use crate::state::LINK_PLAN;
+use crate::state::Place;
 
 /// What an action is for, and its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl Listed {
         let work = match self.kind {
             ActionKind::Prepare => Work::Prepare { sources: self.inputs, members: self.outputs },
             ActionKind::ThinLink => {
-                let plan = named(&|path| path.file_name() == Some(LINK_PLAN));
+                let plan = named(&|path| Place::LinkPlan.is_name_of(path));
                 Work::ThinLink { reads: self.inputs, writes: self.outputs, plan }
             }
             ActionKind::Opt => {
