@@ -6,7 +6,6 @@
 
 pub mod linker;
 pub mod modules;
-pub mod run_directory;
 pub mod save;
 mod telling;
 
@@ -25,6 +24,7 @@ use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::response;
 use distlto_planner::words::{path_of, shell_line};
 use distlto_prepare::input::Input;
+use distlto_prepare::run_directory::{self, RunDirectory};
 use distlto_prepare::store::Store;
 use distlto_prepare::write::{IoError, to_standard_output};
 use miette::Diagnostic;
@@ -42,7 +42,6 @@ use distlto_record::progress::{JsonProgress, Profile, Reporter};
 use distlto_record::report::Report;
 use linker::Linker;
 use modules::{Elsewhere, ModulesError, Placed};
-use run_directory::RunDirectory;
 use save::{SaveError, Saved};
 
 /// The variable that holds options, for linkers that cannot be given any.

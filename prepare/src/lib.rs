@@ -29,6 +29,7 @@ pub mod prune;
 pub mod python_json;
 mod record;
 pub mod regular;
+pub mod run_directory;
 mod staged;
 pub mod stats;
 pub mod store;
