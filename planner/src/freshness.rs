@@ -10,6 +10,7 @@ use std::fmt;
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use distlto_prepare::frame;
 use distlto_prepare::write::IoError;
 use rayon::prelude::*;
 
@@ -320,8 +321,7 @@ fn command_digest(mut hasher: Hasher, action: &Action) -> Digest {
 fn framed(words: &[String]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(words.iter().map(|word| word.len() + 8).sum());
     for word in words {
-        bytes.extend((word.len() as u64).to_le_bytes());
-        bytes.extend(word.as_bytes());
+        frame::push(&mut bytes, word);
     }
     bytes
 }

@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use crate::archive::{Bytes, Content, Contents, RawMember};
 use crate::directory::Directory;
 use crate::error::Error;
+use crate::frame;
 use crate::input::Input;
 use crate::kind::{self, Kind};
 use crate::manifest::{Manifest, Member};
@@ -98,7 +99,7 @@ fn key(request: &Unpack<'_>, archive: &[u8]) -> Option<blake3::Hash> {
     if universal {
         // A slice that is a single object is named after the file.
         for part in [request.architecture.unwrap_or(""), request.archive.file_name()?.to_str()?] {
-            hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+            hasher.update(&frame::head(part.as_bytes())).update(part.as_bytes());
         }
     }
     Some(hasher.update(archive).finalize())

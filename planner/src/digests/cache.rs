@@ -5,10 +5,11 @@
 //! before it. Knows nothing of files.
 
 use camino::Utf8PathBuf;
+use distlto_prepare::sealed;
 
 use super::{Digest, Entry, Status};
 
-const HEADER: &[u8] = b"distlto digests 2\n";
+const HEADER: &str = "distlto digests 2\n";
 
 /// Bytes of an entry beside its path.
 const FIXED: usize = 4 + 6 * 8 + 32 + 1;
@@ -16,7 +17,6 @@ const FIXED: usize = 4 + 6 * 8 + 32 + 1;
 /// The bytes of the entries that have a status; the others are left out.
 pub fn encode(entries: &[(Utf8PathBuf, Entry)]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(entries.iter().map(|(path, _)| path.as_str().len() + FIXED).sum());
-    bytes.extend(HEADER);
     for (path, entry) in entries {
         let (Some(status), Ok(length)) = (entry.status, u32::try_from(path.as_str().len())) else { continue };
         bytes.extend(length.to_le_bytes());
@@ -30,26 +30,23 @@ pub fn encode(entries: &[(Utf8PathBuf, Entry)]) -> Vec<u8> {
         bytes.extend(entry.digest.size.to_le_bytes());
         bytes.push(entry.unused);
     }
-    let check = blake3::hash(&bytes);
-    bytes.extend(check.as_bytes());
-    bytes
+    sealed::encode(HEADER, &bytes, seal)
 }
 
 /// The entries of a cache, or why it cannot be used.
 pub fn decode(bytes: &[u8]) -> Result<Vec<(Utf8PathBuf, Entry)>, String> {
-    let Some(body) = bytes.strip_prefix(HEADER) else {
-        return Err("it is of another version, or no digest cache".to_owned());
-    };
-    let damaged = || "it is truncated or damaged".to_owned();
-    let (mut body, check) = body.split_last_chunk::<32>().ok_or_else(damaged)?;
-    if blake3::hash(&bytes[..bytes.len() - check.len()]) != *check {
-        return Err(damaged());
-    }
+    let mut body = sealed::decode(HEADER, bytes, seal)?;
+    let damaged = || "it is damaged".to_owned();
     let mut entries = Vec::new();
     while !body.is_empty() {
         entries.push(entry(&mut body).ok_or_else(damaged)?);
     }
     Ok(entries)
+}
+
+/// One that is fast: the cache of a large program has megabytes.
+fn seal(bytes: &[u8]) -> [u8; sealed::SEAL] {
+    blake3::hash(bytes).into()
 }
 
 fn entry(bytes: &mut &[u8]) -> Option<(Utf8PathBuf, Entry)> {

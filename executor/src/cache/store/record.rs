@@ -2,14 +2,15 @@
 //!
 //! It holds what REAPI's `ActionResult` does (output files with digest, size and executable bit, `stderr_raw`,
 //! execution metadata), so that either can be made from the other. The file's body is a line of JSON, then standard
-//! error as it was; see [`super::frame`] for what is around it. Knows nothing of where files are.
+//! error as it was; see [`distlto_prepare::sealed`] for what is around it. Knows nothing of where files are.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use distlto_prepare::blobs::{Digest, from_hex, hex};
+use distlto_prepare::sealed;
 use serde::{Deserialize, Serialize};
 
-use super::{Key, frame};
+use super::{Key, sha256};
 use crate::verify::Role;
 use distlto_record::report::Measured;
 
@@ -108,12 +109,12 @@ impl Record {
         let mut body = serde_json::to_vec(&line).expect("text and numbers have a JSON form");
         body.push(b'\n');
         body.extend(&self.stderr);
-        frame::encode(HEADER, &body)
+        sealed::encode(HEADER, &body, sha256)
     }
 
     /// The record that a file holds for a key, or what is wrong with the file.
     pub(super) fn decode(key: &Key, bytes: &[u8]) -> Result<Self, String> {
-        let body = frame::decode(HEADER, bytes)?;
+        let body = sealed::decode(HEADER, bytes, sha256)?;
         let end = memchr::memchr(b'\n', body).ok_or("its first line does not end")?;
         let line: Line<'_> =
             serde_json::from_slice(&body[..end]).map_err(|error| format!("its first line: {error}"))?;
@@ -191,7 +192,7 @@ mod tests {
         /// As a record whose digest fits, but that is no record of this version.
         #[test]
         fn no_body_panics(body: Vec<u8>, line in "\\{\"key\":.{0,200}\n") {
-            let framed = |body| frame::encode(HEADER, body);
+            let framed = |body| sealed::encode(HEADER, body, sha256);
             prop_assert!(Record::decode(&Key([7; 32]), &framed(&body)).is_err());
             prop_assert!(Record::decode(&Key([7; 32]), &framed(line.as_bytes())).is_err());
         }
