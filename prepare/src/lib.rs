@@ -27,7 +27,6 @@ pub mod names;
 mod native;
 pub mod peek;
 pub mod prune;
-pub mod python_json;
 mod record;
 pub mod regular;
 pub mod run_directory;
