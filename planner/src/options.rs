@@ -1,7 +1,7 @@
 //! What a tool's options are: names, shape of the value, the step of a distributed link that they are for, and which files
 //! they name. A tool's table is a list of these, one option a line.
 //!
-//! Knows no option itself: see `elf::options`.
+//! Knows no option itself: see `linker::elf::options`.
 
 /// One option of a tool, under one of its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 //!
 //! Pure. It is the user's line with its inputs in another form and without the options that belong to another step. Members of unpacked archives stand between `--start-lib` and `--end-lib`, which keeps archive semantics.
 
-use crate::elf::options::step;
 use crate::inputs::{Inputs, Slot};
 use crate::link_line::LinkOption;
+use crate::linker::elf::options::step;
 use crate::options::Step;
 
 /// A link line in the making, which opens and closes `--start-lib` as laziness changes.

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use camino::Utf8Path;
 use distlto_planner::dependency_file::DependencyFile;
-use distlto_planner::elf::options::written;
 use distlto_planner::first_words;
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::link_line::Argument;
 use distlto_planner::link_plan::LinkPlan;
+use distlto_planner::linker::elf::options::written;
 use distlto_planner::state::Place;
 use distlto_planner::words::{Word, path_of};
 use distlto_prepare::names::escape_path;
