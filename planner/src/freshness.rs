@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use crate::digests::{Digest, FileDigests, Hasher};
 use crate::graph::{Action, ActionGraph, ActionId, FileId};
 
-pub use log::{ActionLog, Record};
+pub use log::{ActionLog, RanAction};
 use log::{Contents, Stored};
 
 /// Why an action has to run.
@@ -106,7 +106,7 @@ pub fn check(
         .zip(asked)
         .with_min_len(64)
         .map(|(path, asked)| {
-            Ok(State {
+            Ok(FileNow {
                 digest: if asked { content(digests, path)? } else { None },
                 logged: if asked { contents.path(path) } else { None },
             })
@@ -158,7 +158,7 @@ pub fn check_action(
     let hasher = action.prefix.map(|prefix| prefix_hasher(graph.prefix_words(prefix))).unwrap_or_default();
     own_reason(graph, action, record, &contents, command_digest(hasher, action), |id| {
         let path = graph.path(id);
-        Ok(State { digest: content(digests, path)?, logged: contents.path(path) })
+        Ok(FileNow { digest: content(digests, path)?, logged: contents.path(path) })
     })
 }
 
@@ -189,7 +189,7 @@ pub fn record(
         let path = graph.path(id);
         Ok((path.to_owned(), digests.digest(path)?))
     };
-    log.append(&Record {
+    log.append(&RanAction {
         command: command_digest(hasher, action),
         inputs: action.inputs().map(version).collect::<Result<_, _>>()?,
         outputs: action.outputs().map(version).collect::<Result<_, _>>()?,
@@ -198,7 +198,7 @@ pub fn record(
 
 /// A file as it is and as the log knows it.
 #[derive(Debug, Clone, Copy)]
-struct State {
+struct FileNow {
     /// `None` for a file that is not there.
     digest: Option<Digest>,
     /// The log's number of the path, if any record names it.
@@ -211,7 +211,7 @@ fn own_reason(
     record: Option<&Stored>,
     contents: &Contents<'_>,
     command: Digest,
-    file: impl Fn(FileId) -> Result<State, IoError>,
+    file: impl Fn(FileId) -> Result<FileNow, IoError>,
 ) -> Result<Option<Reason>, IoError> {
     let Some(record) = record else { return Ok(Some(Reason::NeverRun)) };
     if record.command != command {
@@ -252,7 +252,7 @@ fn compare_inputs(
     action: &Action,
     record: &Stored,
     contents: &Contents<'_>,
-    file: impl Fn(FileId) -> Result<State, IoError>,
+    file: impl Fn(FileId) -> Result<FileNow, IoError>,
 ) -> Result<Option<Reason>, IoError> {
     let mut recorded: Vec<_> = record.inputs.iter().map(|&version| contents.version(version)).collect();
     recorded.sort_unstable();

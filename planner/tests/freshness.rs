@@ -8,7 +8,7 @@ use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::digests::{Digest, FileDigests};
-use distlto_planner::freshness::{self, ActionLog, Reason, Record};
+use distlto_planner::freshness::{self, ActionLog, RanAction, Reason};
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, FileId, Listed};
 use proptest::prelude::*;
 
@@ -157,10 +157,10 @@ fn a_real_link_runs_what_changed_and_nothing_else() {
 }
 
 /// A log of `count` actions, each with an output, an input of its own and one that all share.
-fn records(count: usize, round: u8) -> Vec<Record> {
+fn records(count: usize, round: u8) -> Vec<RanAction> {
     let digest = |text: String| Digest::of(text.as_bytes());
     (0..count)
-        .map(|index| Record {
+        .map(|index| RanAction {
             command: digest(format!("command {index} {round}")),
             inputs: vec![
                 (format!("in {index}\nline\\").into(), digest(format!("{index} {round}"))),

@@ -7,7 +7,7 @@
 use camino::Utf8PathBuf;
 use distlto_prepare::sealed;
 
-use super::{Digest, Entry, Status};
+use super::{Digest, Remembered, Status};
 
 const HEADER: &str = "distlto digests 2\n";
 
@@ -15,7 +15,7 @@ const HEADER: &str = "distlto digests 2\n";
 const FIXED: usize = 4 + 6 * 8 + 32 + 1;
 
 /// The bytes of the entries that have a status; the others are left out.
-pub fn encode(entries: &[(Utf8PathBuf, Entry)]) -> Vec<u8> {
+pub fn encode(entries: &[(Utf8PathBuf, Remembered)]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(entries.iter().map(|(path, _)| path.as_str().len() + FIXED).sum());
     for (path, entry) in entries {
         let (Some(status), Ok(length)) = (entry.status, u32::try_from(path.as_str().len())) else { continue };
@@ -34,7 +34,7 @@ pub fn encode(entries: &[(Utf8PathBuf, Entry)]) -> Vec<u8> {
 }
 
 /// The entries of a cache, or why it cannot be used.
-pub fn decode(bytes: &[u8]) -> Result<Vec<(Utf8PathBuf, Entry)>, String> {
+pub fn decode(bytes: &[u8]) -> Result<Vec<(Utf8PathBuf, Remembered)>, String> {
     let mut body = sealed::decode(HEADER, bytes, seal)?;
     let damaged = || "it is damaged".to_owned();
     let mut entries = Vec::new();
@@ -49,7 +49,7 @@ fn seal(bytes: &[u8]) -> [u8; sealed::SEAL] {
     blake3::hash(bytes).into()
 }
 
-fn entry(bytes: &mut &[u8]) -> Option<(Utf8PathBuf, Entry)> {
+fn entry(bytes: &mut &[u8]) -> Option<(Utf8PathBuf, Remembered)> {
     let length = u32::from_le_bytes(take(bytes)?) as usize;
     let (path, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;
@@ -63,7 +63,7 @@ fn entry(bytes: &mut &[u8]) -> Option<(Utf8PathBuf, Entry)> {
     let digest = Digest { hash: take(bytes)?, size: u64::from_le_bytes(take(bytes)?) };
     let [unused] = take(bytes)?;
     let path = Utf8PathBuf::from(std::str::from_utf8(path).ok()?);
-    Some((path, Entry { status: Some(status), digest, unused }))
+    Some((path, Remembered { status: Some(status), digest, unused }))
 }
 
 fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {

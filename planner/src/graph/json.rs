@@ -24,13 +24,13 @@ struct Document<'a> {
     files: Vec<String>,
     prefixes: Vec<Vec<String>>,
     #[serde(borrow)]
-    actions: Vec<Strict<Record<'a>>>,
+    actions: Vec<Strict<ActionObject<'a>>>,
 }
 
 /// One action.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Record<'a> {
+struct ActionObject<'a> {
     kind: Kind,
     #[serde(borrow)]
     label: Cow<'a, str>,
@@ -58,7 +58,7 @@ pub fn write(graph: &ActionGraph, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b",\n\"actions\":")?;
     let records = order.actions.iter().map(|&id| {
         let action = graph.action(id);
-        Record {
+        ActionObject {
             kind: Kind(action.kind()),
             label: Cow::Borrowed(&action.label),
             prefix: order.prefix_place(action),
