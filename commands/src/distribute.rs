@@ -6,7 +6,6 @@
 
 pub mod linker;
 pub mod modules;
-pub mod run_directory;
 pub mod save;
 mod telling;
 
@@ -25,6 +24,7 @@ use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::response;
 use distlto_planner::words::{path_of, shell_line};
 use distlto_prepare::input::Input;
+use distlto_prepare::run_directory::{self, RunDirectory};
 use distlto_prepare::store::Store;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::{IoError, to_standard_output};
@@ -43,7 +43,6 @@ use distlto_record::progress::{JsonProgress, Profile, Reporter};
 use distlto_record::report::Report;
 use linker::Linker;
 use modules::{Elsewhere, ModulesError, Placed};
-use run_directory::RunDirectory;
 use save::{SaveError, Saved};
 
 /// The variable that holds options, for linkers that cannot be given any.
@@ -262,9 +261,9 @@ struct OwnDirectories {
 impl OwnDirectories {
     /// Makes them, after sweeping what killed runs and their linkers left.
     fn make(file: &JobFile, job_file: &Path, linker: Option<Linker>) -> Result<Self, IoError> {
-        let outputs = file.jobs.iter().flat_map(|&job| &file.graph.action(job).outputs);
+        let outputs = file.jobs.iter().flat_map(|&job| file.graph.action(job).outputs());
         let parent = |path: &Utf8Path| path.parent().unwrap_or(Utf8Path::new("")).to_owned();
-        let mut parents: BTreeSet<_> = outputs.map(|&output| parent(file.graph.path(output))).collect();
+        let mut parents: BTreeSet<_> = outputs.map(|output| parent(file.graph.path(output))).collect();
         if parents.is_empty() {
             parents.insert(Utf8PathBuf::new());
         }

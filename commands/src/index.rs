@@ -4,7 +4,7 @@
 //! With a meta file it is Buck2's planner (`buck2_index`). Knows nothing of running the actions.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use distlto_planner::graph::json;
@@ -12,7 +12,7 @@ use distlto_planner::index::{self, Planned};
 use distlto_planner::link_command::{self, Resolved};
 use distlto_planner::plan_files;
 use distlto_planner::runner::ToolError;
-use distlto_planner::state::GRAPH;
+use distlto_planner::state::Place;
 use distlto_planner::state::VARIABLE;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
@@ -104,7 +104,7 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
     }
     show(&planned.warnings);
     let graph = planned.plan.to_graph()?;
-    write_if_changed(&Path::new(&directory).join(GRAPH), &json::to_bytes(&graph))?;
+    write_if_changed(&Place::Graph.path(&directory), &json::to_bytes(&graph))?;
     plan_files::write(&directory, &planned.plan)?;
     Ok(0)
 }

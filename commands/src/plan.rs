@@ -25,7 +25,7 @@ use distlto_planner::graph::error::GraphError;
 use distlto_planner::graph::summary::Summary;
 use distlto_planner::graph::{ActionGraph, ActionId, json};
 use distlto_planner::link_plan::{LinkPlan, PlanError};
-use distlto_planner::state::{self, ACTION_LOG, DIGESTS, GRAPH, LINK_PLAN, SUFFIX, VARIABLE};
+use distlto_planner::state::{self, Place, SUFFIX, VARIABLE};
 
 /// Show a link before it runs: as JSON, DOT, Ninja, a summary or a dry run
 #[derive(Debug, Clone, Args)]
@@ -84,7 +84,7 @@ pub enum PlanCommandError {
         path: Utf8PathBuf,
     },
     /// A directory without a link plan or graph.
-    #[error("{directory} holds neither {LINK_PLAN} nor {GRAPH}")]
+    #[error("{directory} holds neither {} nor {}", Place::LinkPlan.name(), Place::Graph.name())]
     #[diagnostic(
         code(distlto::bad_input),
         help("name the directory that distlto-index wrote, or run the thin link again if it did not end")
@@ -191,8 +191,8 @@ impl Input {
         let given = elsewhere.as_deref().filter(|elsewhere| elsewhere.is_dir()).unwrap_or(given);
         match fs::metadata(given) {
             Ok(found) if found.is_dir() => {
-                let files =
-                    [(LINK_PLAN, true), (GRAPH, false)].map(|(name, is_plan)| (given.join(name), is_plan));
+                let files = [(Place::LinkPlan, true), (Place::Graph, false)]
+                    .map(|(place, is_plan)| (given.join(place.name()), is_plan));
                 let found = files.into_iter().find(|(path, _)| path.exists());
                 let (path, is_plan) =
                     found.ok_or_else(|| PlanCommandError::NotAnIndex { directory: given.to_owned() })?;
@@ -264,8 +264,8 @@ fn dry_run(graph: &ActionGraph, input: &Input) -> Result<String, PlanCommandErro
 
 /// What would run by the records in one directory.
 fn found(graph: &ActionGraph, state: &Utf8Path) -> Result<Vec<(ActionId, Option<Reason>)>, PlanCommandError> {
-    let (log, notes) = ActionLog::load(state.join(ACTION_LOG).as_std_path())?;
-    let (digests, note) = FileDigests::load(state.join(DIGESTS).as_std_path(), Path::new(""));
+    let (log, notes) = ActionLog::load(&Place::ActionLog.path(state))?;
+    let (digests, note) = FileDigests::load(&Place::Digests.path(state), Path::new(""));
     for note in notes.into_iter().chain(note) {
         warn(note);
     }

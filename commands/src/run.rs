@@ -19,7 +19,7 @@ use std::time::Duration;
 use crate::plan::Input;
 use camino::Utf8PathBuf;
 use clap::Args;
-use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
+use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, Work};
 use distlto_planner::state::VARIABLE;
 use distlto_prepare::exit;
 use distlto_prepare::write::IoError;
@@ -161,13 +161,13 @@ impl Round<'_> {
 
     /// What a person calls the graph: the program that it links.
     fn what(&self) -> &str {
-        let link = self.graph.actions().find(|(_, action)| action.kind == ActionKind::Link);
+        let link = self.graph.actions().find(|(_, action)| action.kind() == ActionKind::Link);
         link.map_or(self.input.path().as_str(), |(_, action)| action.label.as_str())
     }
 
     /// Has the compiler load while other things are done.
     fn prewarm(&self, wanted: &[ActionId]) {
-        let backends = wanted.iter().filter(|&&id| self.graph.action(id).kind == ActionKind::Opt);
+        let backends = wanted.iter().filter(|&&id| self.graph.action(id).kind() == ActionKind::Opt);
         let mut programs = backends.clone().filter_map(|&id| self.graph.command(id).first().copied());
         if let Some(compiler) = programs.next()
             && backends.clone().count() > 1
@@ -189,8 +189,8 @@ impl Round<'_> {
 
 /// Commands write files, and expect the directories to be there.
 fn make_directories(graph: &ActionGraph, wanted: &[ActionId]) -> Result<(), IoError> {
-    let outputs = wanted.iter().flat_map(|&id| &graph.action(id).outputs);
-    let parents: BTreeSet<_> = outputs.filter_map(|&output| graph.path(output).parent()).collect();
+    let outputs = wanted.iter().flat_map(|&id| graph.action(id).outputs());
+    let parents: BTreeSet<_> = outputs.filter_map(|output| graph.path(output).parent()).collect();
     for parent in parents.into_iter().filter(|parent| !parent.as_str().is_empty()) {
         fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
     }
@@ -242,8 +242,8 @@ impl Hooks for Watching<'_> {
 
     fn finished(&self, action: ActionId, measured: Measured) {
         self.recording.finished(action, measured);
-        if self.graph.action(action).kind == ActionKind::ThinLink {
-            match stale::look(self.graph, action, self.input) {
+        if let Work::ThinLink { plan, .. } = self.graph.action(action).work {
+            match stale::look(self.graph, plan, self.input) {
                 Ok(None) => {}
                 Ok(Some(newer)) => self.rewritten.set(Some(newer)),
                 Err(error) => drop(self.error.borrow_mut().get_or_insert(error)),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use distlto_planner::digests::FileDigests;
 use distlto_planner::freshness::{self, ActionLog};
 use distlto_planner::graph::{ActionGraph, ActionId};
-use distlto_planner::state::{ACTION_LOG, DIGESTS};
+use distlto_planner::state::Place;
 use distlto_prepare::write::IoError;
 use rayon::prelude::*;
 
@@ -27,9 +27,9 @@ pub struct Records {
 impl Records {
     /// Reads them. What cannot be used is told, and costs only time.
     pub fn open(directory: &Path) -> Result<Self, IoError> {
-        let (log, notes) = ActionLog::load(&directory.join(ACTION_LOG))?;
+        let (log, notes) = ActionLog::load(&Place::ActionLog.path(directory))?;
         notes.iter().for_each(|note| eprintln!("distlto: note: {note}"));
-        let digests_path = directory.join(DIGESTS);
+        let digests_path = Place::Digests.path(directory);
         // A damaged cache costs time only.
         let (digests, _) = FileDigests::load(&digests_path, Path::new(""));
         Ok(Self { log, digests, digests_path })

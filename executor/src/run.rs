@@ -195,7 +195,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     let asker = toolchains.and_then(|_| spawner.plain()).unwrap_or(spawner);
     let drivers = Drivers { answers, spawner: asker, cancel, grace, directory };
     let describer = toolchains.and_then(|known| Describer::new(known, &drivers, digests, directory));
-    let backends = wanted.iter().filter(|&&id| graph.action(id).kind == ActionKind::Opt).count();
+    let backends = wanted.iter().filter(|&&id| graph.action(id).kind() == ActionKind::Opt).count();
     let drivers = (backends >= cc1::MANY || describer.is_some()).then_some(&drivers);
     let execute = &Local { spawner, cancel, grace, directory, drivers };
     let describer = describer.as_ref();

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 use distlto_planner::digests::Digest;
+use distlto_prepare::frame;
 
 /// Who reads a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,8 +65,7 @@ pub fn environment() -> Digest {
     variables.sort_unstable();
     let mut text = Vec::new();
     for part in variables.iter().flat_map(|(name, value)| [name, value]) {
-        text.extend((part.len() as u64).to_le_bytes());
-        text.extend_from_slice(part.as_bytes());
+        frame::push(&mut text, part.as_bytes());
     }
     Digest::of(&text)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use distlto_executor::schedule::estimate::{ENOUGH, Estimates};
 use distlto_executor::schedule::history::History;
-use distlto_planner::graph::{Action, ActionGraph, ActionId, ActionKind};
+use distlto_planner::graph::{Action, ActionGraph, ActionId, Backend, Work};
 use distlto_record::report::Measured;
 
 const MIB: u64 = 1 << 20;
@@ -32,9 +32,16 @@ fn libgit2() -> Vec<Module> {
 
 fn add(graph: &mut ActionGraph, flags: &[&str], label: &str, cost: u64) -> ActionId {
     let prefix = Some(graph.prefix(flags.iter().map(|&flag| flag.to_owned()).collect()));
-    let (inputs, outputs) = (vec![graph.file(label)], vec![graph.file(format!("{label}.out"))]);
-    let label = label.to_owned();
-    graph.add(Action { kind: ActionKind::Opt, label, prefix, args: vec![], inputs, outputs, cost })
+    let work = Work::Backend(Backend {
+        module: graph.file(label),
+        shard: graph.file(format!("{label}.thinlto.bc")),
+        imports: vec![],
+        extra: vec![],
+        object: graph.file(format!("{label}.out")),
+        dwo: None,
+        also: vec![],
+    });
+    graph.add(Action { work, label: label.to_owned(), prefix, args: vec![], cost })
 }
 
 fn graph(modules: &[Module], flags: &[&str]) -> (ActionGraph, Vec<ActionId>) {

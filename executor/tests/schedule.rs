@@ -4,22 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use distlto_executor::schedule::pools::Resource;
 use distlto_executor::schedule::{Policy, Schedule, State, Wait, Weight};
-use distlto_planner::graph::{Action, ActionGraph, ActionId, ActionKind};
+use distlto_planner::graph::{Action, ActionGraph, ActionId, Work};
 use proptest::prelude::*;
 
 /// Adds an action that reads the outputs of `needs` and writes a file named after itself.
 fn add(graph: &mut ActionGraph, name: &str, cost: u64, needs: &[ActionId]) -> ActionId {
-    let inputs = needs.iter().map(|&id| graph.action(id).outputs[0]).collect();
-    let outputs = vec![graph.file(format!("{name}.out"))];
-    graph.add(Action {
-        kind: ActionKind::Opt,
-        label: name.to_owned(),
-        prefix: None,
-        args: vec![],
-        inputs,
-        outputs,
-        cost,
-    })
+    let sources = needs.iter().flat_map(|&id| graph.action(id).outputs()).collect();
+    let work = Work::Prepare { sources, members: vec![graph.file(format!("{name}.out"))] };
+    graph.add(Action { work, label: name.to_owned(), prefix: None, args: vec![], cost })
 }
 
 /// Time is the action's cost; memory plays no part.

@@ -12,6 +12,8 @@ use std::path::{Component, Path};
 use distlto_prepare::names::escape_path;
 use distlto_prepare::write::{IoError, remove};
 
+use crate::state::Place;
+
 /// Whether a path cannot be a module id, or a word of a command in JSON.
 pub fn needs_alias(path: &Path) -> bool {
     match path.to_str() {
@@ -59,7 +61,7 @@ pub struct Aliases {
 impl Aliases {
     /// Names under a link's state directory.
     pub fn new(state: &str) -> Self {
-        Self { directory: format!("{state}/inputs"), taken: HashSet::new() }
+        Self { directory: Place::Inputs.of(state), taken: HashSet::new() }
     }
 
     /// The module id for an input: its path as it is, or an alias where that cannot be or leads to another

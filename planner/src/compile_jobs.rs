@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::link_command::LinkCommand;
 use crate::runner::{Runner, ToolError, ToolOutput};
+use crate::state::Place;
 use crate::words::{Word, lossy};
 
 /// Why sources could not be compiled.
@@ -41,7 +42,7 @@ pub fn run(link: &LinkCommand, state: &str, runner: &dyn Runner) -> Result<Vec<W
     if link.compilations.is_empty() {
         return Ok(words);
     }
-    let directory = format!("{state}/compiled");
+    let directory = Place::Compiled.of(state);
     std::fs::create_dir_all(&directory).map_err(IoError::on("create directory", &directory))?;
     let renames: Vec<(Word, Word)> = link
         .compilations

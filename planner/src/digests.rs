@@ -67,7 +67,7 @@ impl Status {
 
 /// A file's digest and when it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
+struct Remembered {
     /// `None` when the digest is good for this run only.
     status: Option<Status>,
     digest: Digest,
@@ -95,7 +95,7 @@ impl Look {
 #[derive(Debug, Default)]
 struct Slot {
     look: Option<Look>,
-    entry: Option<Entry>,
+    entry: Option<Remembered>,
     /// Whether the entry was compared with the file in this run.
     settled: bool,
     /// Whether the cache that was loaded holds the entry, with this age.
@@ -168,11 +168,11 @@ impl FileDigests {
         for shard in &self.shards {
             for (path, slot) in lock(shard).iter() {
                 let slot = lock(slot);
-                if let Some(entry @ Entry { status: Some(_), .. }) = slot.entry {
+                if let Some(entry @ Remembered { status: Some(_), .. }) = slot.entry {
                     let unused = if slot.settled { 0 } else { entry.unused.saturating_add(1) };
                     if unused < RUNS_KEPT {
                         same += usize::from(slot.saved && unused == entry.unused);
-                        entries.push((path.clone(), Entry { unused, ..entry }));
+                        entries.push((path.clone(), Remembered { unused, ..entry }));
                     }
                 }
             }
@@ -269,7 +269,7 @@ impl FileDigests {
     pub fn relinked(&self, path: &Utf8Path) {
         let slot = self.slot(path);
         let mut slot = lock(&slot);
-        let Some(entry @ Entry { status: Some(known), .. }) = slot.entry.filter(|_| slot.settled) else {
+        let Some(entry @ Remembered { status: Some(known), .. }) = slot.entry.filter(|_| slot.settled) else {
             return;
         };
         let found = std::fs::metadata(self.root.join(path)).ok().and_then(|found| Status::of(&found));
@@ -279,7 +279,7 @@ impl FileDigests {
             && found != known
             && (Status { changed: known.changed, ..found }) == known
         {
-            slot.entry = Some(Entry { status: Some(found), ..entry });
+            slot.entry = Some(Remembered { status: Some(found), ..entry });
             slot.saved = false;
         }
     }
@@ -294,7 +294,7 @@ impl FileDigests {
     }
 
     /// An entry that fits the file as it is, and its status.
-    fn settle(&self, path: &Utf8Path, entry: Option<Entry>) -> Result<(Entry, Look), IoError> {
+    fn settle(&self, path: &Utf8Path, entry: Option<Remembered>) -> Result<(Remembered, Look), IoError> {
         let full = self.root.join(path);
         if let Some(known) = entry.filter(|entry| entry.status.is_some()) {
             let metadata = std::fs::metadata(&full).map_err(IoError::on("read", &full))?;
@@ -316,7 +316,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// A file's digest; `take` gets its content in pieces.
-fn hash(path: &Path, mut take: impl FnMut(&[u8])) -> io::Result<(Entry, Look)> {
+fn hash(path: &Path, mut take: impl FnMut(&[u8])) -> io::Result<(Remembered, Look)> {
     // Opening a pipe could wait for ever, so the kind is looked at first.
     let metadata = std::fs::metadata(path)?;
     if metadata.is_dir() {
@@ -324,7 +324,7 @@ fn hash(path: &Path, mut take: impl FnMut(&[u8])) -> io::Result<(Entry, Look)> {
     }
     if !metadata.is_file() {
         let digest = Digest::of(format!("device {}", metadata.rdev()).as_bytes());
-        let entry = Entry { status: None, digest, unused: 0 };
+        let entry = Remembered { status: None, digest, unused: 0 };
         return Ok((entry, Look { status: None, rested: true }));
     }
     let started = now();
@@ -345,7 +345,7 @@ fn hash(path: &Path, mut take: impl FnMut(&[u8])) -> io::Result<(Entry, Look)> {
     }
     let after = Look::of(&file.metadata()?, started);
     let status = look.status.filter(|_| look.rested && look.status == after.status);
-    Ok((Entry { status, digest: hasher.finish(), unused: 0 }, look))
+    Ok((Remembered { status, digest: hasher.finish(), unused: 0 }, look))
 }
 
 /// Nanoseconds since 1970; 0 on a clock set before, which then trusts nothing.

@@ -33,7 +33,7 @@ pub mod write;
 use camino::{Utf8Path, Utf8PathBuf};
 use indexmap::IndexMap;
 
-use crate::graph::{ActionGraph, ActionId};
+use crate::graph::{ActionGraph, ActionId, Backend};
 pub use error::JobFileError;
 
 /// Which of the two formats a job file has.
@@ -80,19 +80,21 @@ impl JobFile {
 
     /// The index shard of a job.
     pub fn shard(&self, job: ActionId) -> &Utf8Path {
-        // Each job was read with a module and a shard.
-        self.graph.path(self.graph.action(job).inputs[1])
+        self.graph.path(self.backend(job).shard)
     }
 
     /// The native object of a job.
     pub fn object(&self, job: ActionId) -> &Utf8Path {
-        // Each job was read with an output.
-        self.graph.path(self.graph.action(job).outputs[0])
+        self.graph.path(self.backend(job).object)
     }
 
     /// What a job reads besides module and shard: imports, then common inputs.
-    pub fn others(&self, job: ActionId) -> impl ExactSizeIterator<Item = &Utf8Path> {
-        self.graph.action(job).inputs[2..].iter().map(|&file| self.graph.path(file))
+    pub fn others(&self, job: ActionId) -> impl Iterator<Item = &Utf8Path> {
+        self.backend(job).others().map(|file| self.graph.path(file))
+    }
+
+    fn backend(&self, job: ActionId) -> &Backend {
+        self.graph.action(job).backend().expect("the actions of a job file are backend compilations")
     }
 
     /// The file that holds the content of an input: another than the input itself for an identifier that is

@@ -11,14 +11,14 @@ use std::collections::HashSet;
 
 use crate::fates::{Fate, Fates};
 use crate::inputs::{Inputs, Native, Slot};
-use crate::rewrite::{Line, is_for_final, is_grouping};
+use crate::rewrite::{LineWriter, is_for_final, is_grouping};
 
 /// The final link's words, without its output. `first` are those of the loaded files, `slots` the parts of the line that
 /// are among them.
 pub fn final_words(inputs: &Inputs, fates: &Fates, first: &[String], slots: &HashSet<usize>) -> Vec<String> {
-    let mut line = Line::default();
+    let mut line = LineWriter::default();
     line.input(first, false);
-    let mut unloaded = Line::default();
+    let mut unloaded = LineWriter::default();
     for (at, slot) in inputs.slots.iter().enumerate() {
         match slot {
             Slot::Option(option) if is_grouping(option) || !is_for_final(option) => {}

@@ -18,6 +18,7 @@ use crate::load_order::{Lost, Part, Placed, lost, ordered};
 use crate::loaded::{Loaded, LoadedFiles};
 use crate::module_names::{self, Symbols};
 use crate::needed::needed;
+use crate::state::Place;
 
 /// The loaded files on the final link's line.
 #[derive(Debug, Default)]
@@ -161,7 +162,7 @@ impl<'a> Writer<'a> {
 
 /// Where excerpts lie.
 pub fn directory(state: &str) -> String {
-    format!("{state}/loaded")
+    Place::Loaded.of(state)
 }
 
 /// What the files define and refer to; modules are read again where one of them refers weakly to what no native object

@@ -10,13 +10,14 @@ use std::fmt;
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use distlto_prepare::frame;
 use distlto_prepare::write::IoError;
 use rayon::prelude::*;
 
 use crate::digests::{Digest, FileDigests, Hasher};
 use crate::graph::{Action, ActionGraph, ActionId, FileId};
 
-pub use log::{ActionLog, Record};
+pub use log::{ActionLog, RanAction};
 use log::{Contents, Stored};
 
 /// Why an action has to run.
@@ -95,7 +96,7 @@ pub fn check(
     let mut asked = vec![false; graph.files().len()];
     for (&id, _) in actions.iter().zip(&records).filter(|(_, record)| record.is_some()) {
         let action = graph.action(id);
-        for file in action.inputs.iter().chain(&action.outputs) {
+        for file in action.inputs().chain(action.outputs()) {
             asked[file.0 as usize] = true;
         }
     }
@@ -105,7 +106,7 @@ pub fn check(
         .zip(asked)
         .with_min_len(64)
         .map(|(path, asked)| {
-            Ok(State {
+            Ok(FileNow {
                 digest: if asked { content(digests, path)? } else { None },
                 logged: if asked { contents.path(path) } else { None },
             })
@@ -149,7 +150,7 @@ pub fn check_action(
     digests: &FileDigests,
 ) -> Result<Option<Reason>, IoError> {
     let action = graph.action(id);
-    for &input in &action.inputs {
+    for input in action.inputs() {
         digests.digest(graph.path(input))?;
     }
     let contents = log.contents();
@@ -157,7 +158,7 @@ pub fn check_action(
     let hasher = action.prefix.map(|prefix| prefix_hasher(graph.prefix_words(prefix))).unwrap_or_default();
     own_reason(graph, action, record, &contents, command_digest(hasher, action), |id| {
         let path = graph.path(id);
-        Ok(State { digest: content(digests, path)?, logged: contents.path(path) })
+        Ok(FileNow { digest: content(digests, path)?, logged: contents.path(path) })
     })
 }
 
@@ -169,7 +170,7 @@ pub fn finished(
     log: &ActionLog,
     digests: &FileDigests,
 ) -> Result<(), IoError> {
-    for &output in &graph.action(id).outputs {
+    for output in graph.action(id).outputs() {
         digests.forget(graph.path(output));
     }
     record(graph, id, log, digests)
@@ -184,19 +185,20 @@ pub fn record(
 ) -> Result<(), IoError> {
     let action = graph.action(id);
     let hasher = action.prefix.map(|prefix| prefix_hasher(graph.prefix_words(prefix))).unwrap_or_default();
-    let files = |ids: &[FileId]| -> Result<Vec<_>, IoError> {
-        ids.iter().map(|&id| Ok((graph.path(id).to_owned(), digests.digest(graph.path(id))?))).collect()
+    let version = |id| -> Result<_, IoError> {
+        let path = graph.path(id);
+        Ok((path.to_owned(), digests.digest(path)?))
     };
-    log.append(&Record {
+    log.append(&RanAction {
         command: command_digest(hasher, action),
-        inputs: files(&action.inputs)?,
-        outputs: files(&action.outputs)?,
+        inputs: action.inputs().map(version).collect::<Result<_, _>>()?,
+        outputs: action.outputs().map(version).collect::<Result<_, _>>()?,
     })
 }
 
 /// A file as it is and as the log knows it.
 #[derive(Debug, Clone, Copy)]
-struct State {
+struct FileNow {
     /// `None` for a file that is not there.
     digest: Option<Digest>,
     /// The log's number of the path, if any record names it.
@@ -209,13 +211,13 @@ fn own_reason(
     record: Option<&Stored>,
     contents: &Contents<'_>,
     command: Digest,
-    file: impl Fn(FileId) -> Result<State, IoError>,
+    file: impl Fn(FileId) -> Result<FileNow, IoError>,
 ) -> Result<Option<Reason>, IoError> {
     let Some(record) = record else { return Ok(Some(Reason::NeverRun)) };
     if record.command != command {
         return Ok(Some(Reason::CommandChanged));
     }
-    for &id in &action.outputs {
+    for id in action.outputs() {
         let state = file(id)?;
         let path = || graph.path(id).to_owned();
         match state.digest {
@@ -225,8 +227,8 @@ fn own_reason(
         }
     }
     let mut changed = None;
-    let mut same_files = action.inputs.len() == record.inputs.len();
-    for (index, &id) in action.inputs.iter().enumerate() {
+    let mut same_files = action.inputs().count() == record.inputs.len();
+    for (index, id) in action.inputs().enumerate() {
         let state = file(id)?;
         if state.digest.is_none() && graph.producer(id).is_none() {
             let path = graph.path(id).as_std_path();
@@ -250,7 +252,7 @@ fn compare_inputs(
     action: &Action,
     record: &Stored,
     contents: &Contents<'_>,
-    file: impl Fn(FileId) -> Result<State, IoError>,
+    file: impl Fn(FileId) -> Result<FileNow, IoError>,
 ) -> Result<Option<Reason>, IoError> {
     let mut recorded: Vec<_> = record.inputs.iter().map(|&version| contents.version(version)).collect();
     recorded.sort_unstable();
@@ -258,7 +260,7 @@ fn compare_inputs(
     let mut kept = vec![false; recorded.len()];
     let mut added = Vec::new();
     let mut changed = None;
-    for &id in &action.inputs {
+    for id in action.inputs() {
         let state = file(id)?;
         let place = state.logged.map(|logged| recorded.binary_search_by_key(&logged, |&(path, _)| path));
         match place {
@@ -319,8 +321,7 @@ fn command_digest(mut hasher: Hasher, action: &Action) -> Digest {
 fn framed(words: &[String]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(words.iter().map(|word| word.len() + 8).sum());
     for word in words {
-        bytes.extend((word.len() as u64).to_le_bytes());
-        bytes.extend(word.as_bytes());
+        frame::push(&mut bytes, word);
     }
     bytes
 }

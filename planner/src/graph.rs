@@ -10,10 +10,12 @@ pub mod json;
 mod json_strict;
 mod order;
 pub mod summary;
+mod work;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use indexmap::IndexSet;
 use petgraph::graph::{DiGraph, NodeIndex};
+pub use work::{Backend, Listed, Work, is_dwo};
 
 /// Names one action of an [`ActionGraph`].
 pub type ActionId = NodeIndex<u32>;
@@ -62,20 +64,41 @@ impl ActionKind {
 /// One command with what it reads and writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
-    /// What the action is for.
-    pub kind: ActionKind,
+    /// What the action is for, and its files.
+    pub work: Work,
     /// What a person calls it: the module id of an opt action, the archive, or the program.
     pub label: String,
     /// Words that come first in the command and are shared with other actions.
     pub prefix: Option<PrefixId>,
     /// The rest of the command.
     pub args: Vec<String>,
-    /// Every file the command reads. For an opt action: the module, its shard, then its imports, sorted.
-    pub inputs: Vec<FileId>,
-    /// Every file the command writes. For an opt action the first one is the native object.
-    pub outputs: Vec<FileId>,
     /// Relative cost, in instructions (own and imported) for an opt action; 0 where nothing is known.
     pub cost: u64,
+}
+
+impl Action {
+    /// What the action is for.
+    pub fn kind(&self) -> ActionKind {
+        self.work.kind()
+    }
+
+    /// Every file the command reads.
+    pub fn inputs(&self) -> impl Iterator<Item = FileId> + Clone {
+        self.work.inputs()
+    }
+
+    /// Every file the command writes.
+    pub fn outputs(&self) -> impl Iterator<Item = FileId> + Clone {
+        self.work.outputs()
+    }
+
+    /// The files of a backend compilation, if it is one.
+    pub fn backend(&self) -> Option<&Backend> {
+        match &self.work {
+            Work::Backend(backend) => Some(backend),
+            _ => None,
+        }
+    }
 }
 
 /// The actions of one link. An edge `a -> b` says that `b` needs an output of `a`.
@@ -118,10 +141,10 @@ impl ActionGraph {
     pub fn add(&mut self, action: Action) -> ActionId {
         // Searching a thin link's edges for each of its readers would take quadratic time; a list of
         // distinct producers needs no search, for the action is in no edge yet.
-        let mut producers: Vec<_> = action.inputs.iter().filter_map(|&input| self.producer(input)).collect();
+        let mut producers: Vec<_> = action.inputs().filter_map(|input| self.producer(input)).collect();
         producers.sort_unstable();
         producers.dedup();
-        let outputs = action.outputs.clone();
+        let outputs: Vec<_> = action.outputs().collect();
         let id = self.actions.add_node(action);
         for producer in producers {
             self.actions.add_edge(producer, id, ());

@@ -13,12 +13,12 @@ use thiserror::Error;
 
 use crate::backend_flags::{self, FlagError};
 use crate::compile_jobs::{self, CompileError};
-use crate::elf::options::{last, step, value};
 use crate::exclude_libs;
 use crate::inputs::{self, InputError, Inputs, Places};
 use crate::link_command::{LinkCommand, LinkCommandError, clang_beside, in_search_path};
 use crate::link_line::{Argument, LinkLineError, last_value, options, parse};
 use crate::link_plan::LinkPlan;
+use crate::linker::elf::options::{last, step, value};
 use crate::loaded::LoadedFiles;
 use crate::module::{Module, Summary};
 use crate::options::Step;

@@ -27,6 +27,7 @@ use crate::alias::{Aliases, needs_alias};
 use crate::bitcode::BitcodeError;
 use crate::link_line::{Argument, LinkOption, options};
 use crate::module::Module;
+use crate::state::Place;
 use crate::words::lossy;
 use line::{Named, Part, name_parts, refuse};
 use look::{Looked, look, read_module, sources_of};
@@ -360,8 +361,9 @@ impl Builder<'_> {
     /// The index of an archive that is to be unpacked; `path` is its name in the plan.
     fn archive(&mut self, path: String, archive: PathBuf, thin: bool, mention: Lazy) -> usize {
         // `%lazy` is the encoding of no name.
-        let members = if mention == Lazy::Canonical { "members/%lazy" } else { "members" };
-        let directory = format!("{}/{members}/{}", self.places.state, escape_path(path.as_bytes()));
+        let lazy = if mention == Lazy::Canonical { "/%lazy" } else { "" };
+        let members = Place::Members.of(self.places.state);
+        let directory = format!("{members}{lazy}/{}", escape_path(path.as_bytes()));
         // A whole archive may be named twice; the linker then says what it thinks of that.
         if let Some(index) = self.requests.iter().position(|request| request.directory == directory) {
             return index;

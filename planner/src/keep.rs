@@ -16,7 +16,7 @@ use crate::digests::Digest;
 use crate::first_words;
 use crate::link_command::in_search_path;
 use crate::link_plan::LinkPlan;
-use crate::state::LINK_PLAN;
+use crate::state::Place;
 use crate::thin_link::IndexedModule;
 
 /// Where a module's files lie in the state directory.
@@ -33,31 +33,29 @@ impl ModulePlaces {
     /// For a module id.
     pub fn of(state: &str, id: &str) -> Self {
         let name = escape_path(id.as_bytes());
+        let shards = Place::Shards.of(state);
         Self {
-            shard: format!("{state}/shards/{name}.thinlto.bc"),
-            imports: format!("{state}/shards/{name}.imports"),
-            object: format!("{state}/objects/{name}.o"),
+            shard: format!("{shards}/{name}.thinlto.bc"),
+            imports: format!("{shards}/{name}.imports"),
+            object: format!("{}/{name}.o", Place::Objects.of(state)),
         }
     }
 }
 
 /// Where the link plan lies.
 pub fn plan_place(state: &str) -> String {
-    format!("{state}/{LINK_PLAN}")
+    Place::LinkPlan.of(state)
 }
-
-/// The file name of the note of what compiles.
-const TOOLCHAIN: &str = "toolchain";
 
 /// Where the note of what compiles lies.
 pub fn toolchain_place(state: &str) -> String {
-    format!("{state}/{TOOLCHAIN}")
+    Place::Toolchain.of(state)
 }
 
 /// Whether a file is such a note: an input by which other runs know the compiler, and which no compiler reads.
 pub fn is_toolchain(file: &Path) -> bool {
     let first = ["compiler ", "file ", "is "];
-    file.file_name().is_some_and(|name| name == TOOLCHAIN)
+    Place::Toolchain.is_name_of(file)
         && regular::read(file).ok().and_then(|text| String::from_utf8(text).ok()).is_some_and(|text| {
             text.lines().count() >= first.len()
                 && text.lines().zip(first).all(|(line, word)| line.starts_with(word))
@@ -70,7 +68,7 @@ const FURTHER: &str = "with ";
 
 /// Where the object with the code of regular LTO lies.
 pub fn regular_object_place(state: &str) -> String {
-    format!("{state}/regular-lto.o")
+    Place::RegularLto.of(state)
 }
 
 /// Writes a module's shard and import list where their content differs.

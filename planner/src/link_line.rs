@@ -1,12 +1,12 @@
 //! A link line of ld.lld as typed arguments: inputs, libraries, and options with their words.
 //!
-//! Pure: reads words, not files. Which options take a value is in `elf::options`; what the inputs are is found
+//! Pure: reads words, not files. Which options take a value is in `linker`; what the inputs are is found
 //! out by `inputs`.
 
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::elf::options::{Shape, shape};
+use crate::linker::{ELF, Shape};
 use crate::words::{Word, lossy};
 
 /// Why a link line could not be read.
@@ -58,7 +58,7 @@ pub fn parse(words: impl IntoIterator<Item = Word>) -> Result<Vec<Argument>, Lin
     let mut arguments = Vec::new();
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
-        let (name, value, words) = match shape(&word) {
+        let (name, value, words) = match (ELF.shape)(&word) {
             Shape::Input => {
                 arguments.push(Argument::Input(word));
                 continue;

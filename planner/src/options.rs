@@ -1,7 +1,7 @@
 //! What a tool's options are: names, shape of the value, the step of a distributed link that they are for, which files
 //! they name, and what they change in a backend. A tool's table is a list of these, one option a line.
 //!
-//! Knows no option itself: see `elf::table`, `clang::driver` and `clang::cc1`.
+//! Knows no option itself: see `linker::elf::table`, `clang::driver` and `clang::cc1`.
 
 /// One option of a tool, under one of its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

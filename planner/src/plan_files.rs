@@ -14,10 +14,11 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::link_plan::LinkPlan;
+use crate::state::Place;
 
 /// Writes all plans below `<index>/plans`, and removes those of modules and archives that are gone.
 pub fn write(index: &str, plan: &LinkPlan) -> Result<(), IoError> {
-    let directory = format!("{index}/plans");
+    let directory = Place::Plans.of(index);
     let module_name = |id: &str| format!("{}.json", escape_path(id.as_bytes()));
     let archive_name = |path: &str| format!("{}.archive.json", escape_path(path.as_bytes()));
     plan.modules

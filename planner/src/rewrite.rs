@@ -2,19 +2,19 @@
 //!
 //! Pure. It is the user's line with its inputs in another form and without the options that belong to another step. Members of unpacked archives stand between `--start-lib` and `--end-lib`, which keeps archive semantics.
 
-use crate::elf::options::step;
 use crate::inputs::{Inputs, Slot};
 use crate::link_line::LinkOption;
+use crate::linker::elf::options::step;
 use crate::options::Step;
 
 /// A link line in the making, which opens and closes `--start-lib` as laziness changes.
 #[derive(Default)]
-pub(crate) struct Line {
+pub(crate) struct LineWriter {
     pub(crate) words: Vec<String>,
     in_lib: bool,
 }
 
-impl Line {
+impl LineWriter {
     pub(crate) fn input(&mut self, words: &[String], lazy: bool) {
         self.set_lazy(lazy);
         self.words.extend_from_slice(words);
@@ -40,7 +40,7 @@ impl Line {
 
 /// The thin link's words: the inputs, and the options that decide what is loaded and imported.
 pub fn thin_words(inputs: &Inputs) -> Vec<String> {
-    let mut line = Line::default();
+    let mut line = LineWriter::default();
     for slot in &inputs.slots {
         match slot {
             Slot::Option(option) if is_grouping(option) || step(option) != Step::Every => {}

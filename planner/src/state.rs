@@ -1,7 +1,7 @@
 //! Where the state of a link lies: beside its output, or in a folder that holds that of many.
 //!
-//! The one rule for the name, for those who link and those who look. Pure, save that the output's directory is resolved:
-//! one output has one name however it is spelled. Knows nothing of what is in the directory.
+//! The one rule for the name, for those who link and those who look, and the names of all that lies in it. Pure, save that
+//! the output's directory is resolved: one output has one name however it is spelled. Knows nothing of formats.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,96 @@ pub const VARIABLE: &str = "DISTLTO_STATE";
 /// What the name of a state directory beside an output ends with.
 pub const SUFFIX: &str = ".distlto";
 
-/// The link plan's name in an index directory.
-pub const LINK_PLAN: &str = "link-plan.json";
-/// The action graph's name in an index directory.
-pub const GRAPH: &str = "graph.json";
-/// The name, in an index directory, of the log of what each action read and wrote last time.
-pub const ACTION_LOG: &str = "actions.log";
-/// The name, in an index directory, of the cache of files' digests.
-pub const DIGESTS: &str = "digests";
+/// A file or folder of a state directory, which `docs/link.md` lists for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// What each action read and wrote last time.
+    ActionLog,
+    /// Objects of sources on the link line.
+    Compiled,
+    /// What the linker says that it read.
+    Dependencies,
+    /// Digests of files.
+    Digests,
+    /// The action graph.
+    Graph,
+    /// What modules took when they last ran.
+    History,
+    /// Plain names for inputs whose names a tool cannot take.
+    Inputs,
+    /// What each kept object was compiled from.
+    KeptObjects,
+    /// The files of the last link.
+    LastLink,
+    /// The outputs of the last link.
+    LastOutputs,
+    /// The job file of a linker that runs.
+    Linker,
+    /// The driver's answer.
+    LinkLine,
+    /// The link plan.
+    LinkPlan,
+    /// Parts of archives for the final link.
+    Loaded,
+    /// Held while a link runs.
+    Lock,
+    /// Unpacked members of archives.
+    Members,
+    /// Native objects, by module.
+    Objects,
+    /// A plan for each module and archive.
+    Plans,
+    /// Code of modules that take part in regular LTO.
+    RegularLto,
+    /// Index shards and import lists, by module.
+    Shards,
+    /// What compiles.
+    Toolchain,
+}
+
+impl Place {
+    /// Its name in the directory.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ActionLog => "actions.log",
+            Self::Compiled => "compiled",
+            Self::Dependencies => "dependencies",
+            Self::Digests => "digests",
+            Self::Graph => "graph.json",
+            Self::History => "history",
+            Self::Inputs => "inputs",
+            Self::KeptObjects => "kept-objects",
+            Self::LastLink => "last-link.json",
+            Self::LastOutputs => "last-outputs.json",
+            Self::Linker => "linker",
+            Self::LinkLine => "link-line.json",
+            Self::LinkPlan => "link-plan.json",
+            Self::Loaded => "loaded",
+            Self::Lock => "lock",
+            Self::Members => "members",
+            Self::Objects => "objects",
+            Self::Plans => "plans",
+            Self::RegularLto => "regular-lto.o",
+            Self::Shards => "shards",
+            Self::Toolchain => "toolchain",
+        }
+    }
+
+    /// Its path, which begins with that of the state directory as it is spelled.
+    pub fn of(self, state: &str) -> String {
+        format!("{state}/{}", self.name())
+    }
+
+    /// Its path in a directory.
+    pub fn path(self, state: impl AsRef<Path>) -> PathBuf {
+        state.as_ref().join(self.name())
+    }
+
+    /// Whether a path is named so.
+    pub fn is_name_of(self, path: impl AsRef<Path>) -> bool {
+        path.as_ref().file_name().is_some_and(|name| name == self.name())
+    }
+}
 
 /// How many digits of the digest tell outputs of one name apart: 48 bits.
 const DIGITS: usize = 12;

@@ -16,6 +16,7 @@ use crate::alias::climbs;
 use crate::bitcode::BitcodeError;
 use crate::buck2::places::archives;
 use crate::fates::Outcome;
+use crate::linker::{ELF, ThinLinkPlaces};
 use crate::runner::{Runner, ToolError, ToolOutput};
 use crate::scratch::Scratch;
 use crate::shard;
@@ -124,30 +125,18 @@ pub struct IndexedModule {
 }
 
 impl ThinLink {
-    /// Options that make a link a thin link, for these places.
-    fn options(&self, places: &ScratchPlaces) -> Vec<String> {
-        let mut options = vec![
-            format!("--thinlto-index-only={}", places.index),
-            "--thinlto-emit-imports-files".to_owned(),
-            format!("--thinlto-prefix-replace=;{}", places.prefix),
-            "--trace".to_owned(),
-            "-o".to_owned(),
-            places.output.clone(),
-        ];
-        if self.regular_lto {
-            // Only the first partition's code is written in an index-only link.
-            options.push("--lto-partitions=1".to_owned());
-            options.push(format!("--lto-obj-path={}", places.regular));
-        }
-        options
-    }
-
     /// Runs the thin link in `scratch`.
     pub fn run(&self, scratch: &Scratch, runner: &dyn Runner) -> Result<ThinLinked, ThinLinkError> {
         let places = ScratchPlaces::new(scratch.path(), &self.ids);
         fs::create_dir_all(&places.prefix).map_err(IoError::on("create directory", &places.prefix))?;
         let mut command = self.linker.clone();
-        command.extend(self.words.iter().chain(&self.options(&places)).map(|word| word.clone().into_bytes()));
+        let own = (ELF.thin_link)(&ThinLinkPlaces {
+            index: &places.index,
+            prefix: &places.prefix,
+            output: &places.output,
+            regular: self.regular_lto.then_some(&places.regular),
+        });
+        command.extend(self.words.iter().chain(&own).map(|word| word.clone().into_bytes()));
         let linker = lossy(&self.linker[0]);
         let output =
             runner.run(&command).map_err(|source| ToolError::Start { program: linker.clone(), source })?;

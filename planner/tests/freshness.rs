@@ -8,8 +8,8 @@ use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::digests::{Digest, FileDigests};
-use distlto_planner::freshness::{self, ActionLog, Reason, Record};
-use distlto_planner::graph::{Action, ActionGraph, ActionId, ActionKind, FileId};
+use distlto_planner::freshness::{self, ActionLog, RanAction, Reason};
+use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, FileId, Listed};
 use proptest::prelude::*;
 
 /// A graph whose actions name their files by path.
@@ -24,7 +24,9 @@ fn add(
     let mut files = |paths: &[&str]| -> Vec<FileId> { paths.iter().map(|path| graph.file(path)).collect() };
     let (inputs, outputs) = (files(inputs), files(outputs));
     let args = args.iter().map(|word| (*word).to_owned()).collect();
-    graph.add(Action { kind, label: label.to_owned(), prefix: None, args, inputs, outputs, cost: 0 })
+    let listed = Listed { kind, label: label.to_owned(), prefix: None, args, inputs, outputs, cost: 0 };
+    let action = listed.typed(&|file| Some(graph.path(file)), &|_| true).expect("whole lists");
+    graph.add(action)
 }
 
 /// The thin link, two backend compilations and the final link of `calls.c` and `called.c`.
@@ -134,15 +136,16 @@ fn a_real_link_runs_what_changed_and_nothing_else() {
     // A changed command, and inputs that come and go.
     let mut other = ActionGraph::new();
     for (id, action) in graph.actions() {
-        let paths = |ids: &[FileId]| ids.iter().map(|&id| graph.path(id).as_str()).collect::<Vec<_>>();
-        let (mut inputs, outputs) = (paths(&action.inputs), paths(&action.outputs));
+        let path = |id: FileId| graph.path(id).as_str();
+        let (mut inputs, outputs): (Vec<_>, Vec<_>) =
+            (action.inputs().map(path).collect(), action.outputs().map(path).collect());
         let mut args: Vec<_> = graph.command(id);
         match action.label.as_str() {
             "called.o" => args.push("-fno-plt"),
             "calls.o" => inputs[2] = "profile",
             _ => {}
         }
-        add(&mut other, action.kind, &action.label, &args, &inputs, &outputs);
+        add(&mut other, action.kind(), &action.label, &args, &inputs, &outputs);
     }
     graph = other;
     fs::write(dir.join("profile"), "").expect("a file");
@@ -154,10 +157,10 @@ fn a_real_link_runs_what_changed_and_nothing_else() {
 }
 
 /// A log of `count` actions, each with an output, an input of its own and one that all share.
-fn records(count: usize, round: u8) -> Vec<Record> {
+fn records(count: usize, round: u8) -> Vec<RanAction> {
     let digest = |text: String| Digest::of(text.as_bytes());
     (0..count)
-        .map(|index| Record {
+        .map(|index| RanAction {
             command: digest(format!("command {index} {round}")),
             inputs: vec![
                 (format!("in {index}\nline\\").into(), digest(format!("{index} {round}"))),

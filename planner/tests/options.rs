@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 
-use distlto_planner::elf::options::{Shape, shape};
-use distlto_planner::elf::table::OPTIONS;
+use distlto_planner::linker::elf::options::{Shape, shape};
+use distlto_planner::linker::elf::table::OPTIONS;
 use distlto_planner::options::{Dashes, Value};
 use rayon::prelude::*;
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::graph::error::GraphError;
-use distlto_planner::graph::{Action, ActionGraph, ActionKind, FileId};
+use distlto_planner::graph::{Action, ActionGraph, Backend, FileId, Work};
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -100,14 +100,20 @@ fn action(
         .collect();
     imports.sort_unstable();
     imports.dedup();
-    let inputs = [graph.file(&node.module), graph.file(&shard)].into_iter().chain(imports).collect();
+    let work = Work::Backend(Backend {
+        module: graph.file(&node.module),
+        shard: graph.file(&shard),
+        imports,
+        extra: Vec::new(),
+        object: graph.file(&object),
+        dwo: None,
+        also: Vec::new(),
+    });
     Action {
-        kind: ActionKind::Opt,
+        work,
         label: node.module.clone(),
         prefix: Some(graph.prefix(prefix.to_vec())),
         args: args.map(str::to_owned).to_vec(),
-        inputs,
-        outputs: vec![graph.file(&object)],
         // Time goes with the size of the module's bitcode.
         cost: node.size.max(1),
     }
@@ -154,13 +160,14 @@ mod tests {
                 "lib.a(m.o at 78)"
             ]
         );
-        let paths =
-            |files: &[FileId]| files.iter().map(|&file| graph.path(file).to_string()).collect::<Vec<_>>();
-        let mut inputs = paths(&action.inputs);
-        assert_eq!(inputs[..2], ["lib.a(m.o at 78)", "/at/m.native.o.thinlto.bc"]);
-        inputs[2..].sort();
-        assert_eq!(inputs[2..], ["b.o", "c.o"]);
-        assert_eq!(paths(&action.outputs), ["/at/m.native.o"]);
+        let backend = action.backend().unwrap();
+        let path = |file: FileId| graph.path(file).as_str();
+        assert_eq!(path(backend.module), "lib.a(m.o at 78)");
+        assert_eq!(path(backend.shard), "/at/m.native.o.thinlto.bc");
+        let mut imports: Vec<_> = backend.imports.iter().map(|&import| path(import)).collect();
+        imports.sort();
+        assert_eq!(imports, ["b.o", "c.o"]);
+        assert!(action.outputs().map(path).eq(["/at/m.native.o"]));
         assert_eq!(action.cost, 7);
     }
 

@@ -175,7 +175,7 @@ impl Session<'_> {
     fn repeat(&self, graph: &ActionGraph, id: ActionId) -> String {
         let enter = match &self.links {
             Some(links) => {
-                let inputs = graph.action(id).inputs.iter().map(|&input| graph.path(input).as_str());
+                let inputs = graph.action(id).inputs().map(|input| graph.path(input).as_str());
                 let words =
                     graph.action(id).prefix.map(|prefix| graph.prefix_words(prefix)).unwrap_or_default();
                 let mut names: Vec<&str> = inputs.chain(paths_in(words)).collect();

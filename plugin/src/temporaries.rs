@@ -8,8 +8,8 @@ use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_commands::distribute::linker;
-use distlto_commands::distribute::run_directory::{self, RunDirectory};
 use distlto_executor::staging::Places;
+use distlto_prepare::run_directory::{self, RunDirectory};
 use distlto_prepare::write::IoError;
 
 use crate::call::Node;

@@ -142,7 +142,7 @@ struct Walk<'a> {
 }
 
 /// A member's header, free of the borrow of the archive's bytes.
-struct Entry {
+struct Header {
     name: Vec<u8>,
     /// `None` for one of a thin archive.
     range: Option<Range<usize>>,
@@ -251,17 +251,17 @@ fn is_archive(bytes: &[u8]) -> bool {
 }
 
 /// The members of one archive, special ones (symbol tables, long names) left out.
-fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, Error> {
+fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<Header>, Error> {
     let malformed =
         |place: String, problem: String| Error::Malformed { path: path.to_owned(), place, problem };
     let file = ArchiveFile::parse(bytes).map_err(|error| {
         malformed("its first members (symbol table, long names)".to_owned(), error.to_string())
     })?;
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<Header> = Vec::new();
     let mut end = 0;
     let mut total = 0;
     for member in file.members() {
-        let here = |entries: &[Entry], end: usize| match entries.last() {
+        let here = |entries: &[Header], end: usize| match entries.last() {
             Some(last) => {
                 format!("member {} after `{}`, byte {end} or later", entries.len() + 1, printable(&last.name))
             }
@@ -294,7 +294,7 @@ fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, Error> {
         if total > bytes.len() {
             return Err(malformed(here(&entries, end), "members overlap".to_owned()));
         }
-        entries.push(Entry { name, range });
+        entries.push(Header { name, range });
     }
     check_symbols(&file, bytes).map_err(|problem| malformed("its symbol table".to_owned(), problem))?;
     Ok(entries)

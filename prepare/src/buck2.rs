@@ -15,7 +15,6 @@ use crate::archive::Contents;
 use crate::error::Error;
 use crate::kind::{self, Kind};
 use crate::names;
-use crate::python_json;
 use crate::staged::Staged;
 use crate::unpack::{RUST_METADATA, object_in};
 
@@ -140,7 +139,7 @@ fn in_threads<T: Send>(
 }
 
 impl Unpacked {
-    /// The manifest as the stock tools write it: indent 2, sorted keys, no newline at the end.
+    /// The manifest with what the stock tools write into it.
     ///
     /// Paths begin as the objects directory was spelled. It is an error if that is not UTF-8.
     pub fn manifest(&self, linker: Linker, directory: &Path) -> Result<String, Error> {
@@ -150,14 +149,17 @@ impl Unpacked {
             debug: Option<&'a str>,
             objects: &'a [T],
         }
+        fn text<T: Serialize>(manifest: &Manifest<'_, T>) -> String {
+            serde_json::to_string_pretty(manifest).expect("text and lists have a JSON form")
+        }
         match linker {
-            Linker::Darwin => Ok(python_json::to_string(&Manifest { debug: None, objects: &self.files }, 2)),
+            Linker::Darwin => Ok(text(&Manifest { debug: None, objects: &self.files })),
             Linker::Gnu => {
                 let not_utf8 = || Error::NotUtf8 { path: directory.to_owned() };
                 let path = |file: &String| directory.join(file).into_os_string().into_string();
                 let paths: Result<Vec<String>, _> = self.files.iter().map(path).collect();
                 let objects = &paths.map_err(|_| not_utf8())?[..];
-                Ok(python_json::to_string(&Manifest { debug: Some(&self.description), objects }, 2))
+                Ok(text(&Manifest { debug: Some(&self.description), objects }))
             }
         }
     }

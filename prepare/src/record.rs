@@ -25,7 +25,7 @@ const RACY_NANOSECONDS: i128 = 2_000_000_000;
 
 /// A run's result and the state of every file it depends on.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct UnpackRecord {
     version: u32,
     pub fat_lto: bool,
     pub architecture: Option<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Record {
     /// Every file that was read, the archive first; empty while a run is under way.
     pub sources: Vec<Source>,
     /// Our files in the directory; the state of those that have been written.
-    pub files: BTreeMap<String, Option<State>>,
+    pub files: BTreeMap<String, Option<FileStamp>>,
     pub manifest: Manifest,
     /// The digest of each file, from the manifest.
     #[serde(skip)]
@@ -44,12 +44,12 @@ pub(crate) struct Record {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Source {
     pub path: String,
-    pub state: State,
+    pub state: FileStamp,
 }
 
 /// What `stat` says of a file, as far as it changes with the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct State {
+pub(crate) struct FileStamp {
     inode: u64,
     size: u64,
     modified: i128,
@@ -58,11 +58,11 @@ pub(crate) struct State {
 impl Source {
     /// An input as it was opened; `None` if its path has no JSON form.
     pub(crate) fn of(path: &Path, input: &Input) -> Option<Self> {
-        Some(Self { path: path.to_str()?.to_owned(), state: State::of(input.metadata()) })
+        Some(Self { path: path.to_str()?.to_owned(), state: FileStamp::of(input.metadata()) })
     }
 }
 
-impl State {
+impl FileStamp {
     pub(crate) fn of(metadata: &Metadata) -> Self {
         let modified = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
         Self { inode: metadata.ino(), size: metadata.len(), modified }
@@ -75,12 +75,12 @@ impl State {
     }
 }
 
-/// The time for [`Record::began`].
+/// The time for [`UnpackRecord::began`].
 pub(crate) fn now() -> i128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_nanos() as i128)
 }
 
-impl Record {
+impl UnpackRecord {
     pub(crate) fn new(fat_lto: bool, architecture: Option<&str>, began: i128) -> Self {
         let architecture = architecture.map(str::to_owned);
         Self { version: VERSION, fat_lto, architecture, began, ..Self::default() }

@@ -13,7 +13,6 @@ use serde_json::value::RawValue;
 
 use crate::error::Error;
 use crate::input::Input;
-use crate::python_json;
 use crate::write;
 
 /// Sum files of compiler statistics, key by key
@@ -50,7 +49,7 @@ pub fn run(args: &Args) -> Result<u8, Error> {
     for path in files(&args.input_stats_filelist, &list)? {
         add(&mut sums, path, &Input::open(path)?)?;
     }
-    let text = python_json::to_string(&sums, 4);
+    let text = serde_json::to_string_pretty(&sums).expect("a map from text to numbers has a JSON form");
     match &args.output_stats_file {
         path if path.as_os_str() == "-" => write::to_standard_output(text.as_bytes())?,
         path => {

@@ -11,11 +11,12 @@ use rayon::prelude::*;
 use crate::archive::{Bytes, Content, Contents, RawMember};
 use crate::directory::Directory;
 use crate::error::Error;
+use crate::frame;
 use crate::input::Input;
 use crate::kind::{self, Kind};
 use crate::manifest::{Manifest, Member};
 use crate::names;
-use crate::record::{self, Record, Source, State};
+use crate::record::{self, FileStamp, Source, UnpackRecord};
 use crate::store::Store;
 use crate::write::{self, IoError};
 
@@ -54,8 +55,8 @@ pub fn unpack_all(requests: &[Unpack<'_>]) -> Vec<Result<Manifest, Error>> {
 }
 
 fn unpack_into(request: &Unpack<'_>, directory: &Path) -> Result<Manifest, Error> {
-    let previous = Record::load(directory);
-    let mut current = Record::new(request.fat_lto, request.architecture, record::now());
+    let previous = UnpackRecord::load(directory);
+    let mut current = UnpackRecord::new(request.fat_lto, request.architecture, record::now());
     if let Some(manifest) = previous.unchanged(&current, request.archive, directory) {
         return Ok(manifest.clone());
     }
@@ -98,7 +99,7 @@ fn key(request: &Unpack<'_>, archive: &[u8]) -> Option<blake3::Hash> {
     if universal {
         // A slice that is a single object is named after the file.
         for part in [request.architecture.unwrap_or(""), request.archive.file_name()?.to_str()?] {
-            hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+            hasher.update(&frame::head(part.as_bytes())).update(part.as_bytes());
         }
     }
     Some(hasher.update(archive).finalize())
@@ -106,7 +107,7 @@ fn key(request: &Unpack<'_>, archive: &[u8]) -> Option<blake3::Hash> {
 
 /// Removes what the archive has no more and notes how the directory has been left.
 fn finish(
-    mut current: Record,
+    mut current: UnpackRecord,
     directory: &Path,
     placed: Vec<Placed>,
     mut sources: Vec<Option<Source>>,
@@ -132,8 +133,8 @@ fn finish(
 
 /// Notes which files are ours before any is written, so that what a killed run leaves is removed one day.
 fn claim<'a>(
-    previous: &Record,
-    current: &mut Record,
+    previous: &UnpackRecord,
+    current: &mut UnpackRecord,
     files: impl Iterator<Item = &'a str>,
     directory: &Path,
 ) -> Result<(), Error> {
@@ -188,15 +189,15 @@ pub(crate) fn object_in<'a>(
 struct Placed {
     member: Member,
     /// The state of the written file.
-    state: Option<State>,
+    state: Option<FileStamp>,
     /// The thin archive's member file that was read.
     source: Option<Option<Source>>,
 }
 
 /// Places the members of a kept manifest; `None` if the store has lost one of them.
 fn place_kept(
-    previous: &Record,
-    current: &mut Record,
+    previous: &UnpackRecord,
+    current: &mut UnpackRecord,
     directory: &Path,
     store: &Store,
     kept: Manifest,
@@ -224,13 +225,13 @@ fn holds_digest(path: &Path, size: u64, digest: &blake3::Hash) -> bool {
         && Input::open_regular(path).is_ok_and(|input| blake3::hash(&input) == *digest)
 }
 
-fn state_of(path: &Path) -> Result<State, Error> {
-    Ok(State::of(&path.symlink_metadata().map_err(IoError::on("read", path))?))
+fn state_of(path: &Path) -> Result<FileStamp, Error> {
+    Ok(FileStamp::of(&path.symlink_metadata().map_err(IoError::on("read", path))?))
 }
 
 fn place(
     request: &Unpack<'_>,
-    previous: &Record,
+    previous: &UnpackRecord,
     directory: &Path,
     contents: &Contents,
     raw: &RawMember,

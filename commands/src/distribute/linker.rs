@@ -11,9 +11,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use distlto_planner::dtlto::dropped::{self, Dropped};
-use distlto_planner::elf::options::last;
 use distlto_planner::invocation::{self, Program};
 use distlto_planner::link_line;
+use distlto_planner::linker::elf::options::last;
 use distlto_planner::response;
 use distlto_planner::words::{Word, lossy};
 use distlto_prepare::regular;

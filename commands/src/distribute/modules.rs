@@ -139,8 +139,8 @@ pub fn find(file: &JobFile, base: &Path, name: &str) -> Result<Elsewhere, Module
     let count = missing.len();
     let reader = |path: &Utf8Path| {
         let reads = |&job: &ActionId| {
-            let inputs = &file.graph.action(job).inputs;
-            inputs.iter().any(|&input| file.content_of(file.graph.path(input)) == path)
+            let mut inputs = file.graph.action(job).inputs();
+            inputs.any(|input| file.content_of(file.graph.path(input)) == path)
         };
         file.jobs.iter().copied().find(reads).map_or_else(String::new, |job| file.module(job).to_owned())
     };
@@ -193,7 +193,7 @@ impl Placed {
     /// A line for a shell that repeats a job, in another directory of this kind.
     pub fn repeat(&self, job: ActionId) -> String {
         let action = self.graph.action(job);
-        let inputs = action.inputs.iter().map(|&input| self.graph.path(input).as_str());
+        let inputs = action.inputs().map(|input| self.graph.path(input).as_str());
         let prefix = action.prefix.map(|prefix| self.graph.prefix_words(prefix)).unwrap_or_default();
         let mut names: Vec<&str> = inputs.chain(paths_in(prefix)).collect();
         names.sort_unstable();
@@ -222,9 +222,8 @@ fn with_absolute_outputs(file: &JobFile, links: &ModuleLinks) -> Result<ActionGr
             *compiler = absolute(Utf8Path::new(compiler)).into_string();
         }
         action.prefix = Some(graph.prefix(prefix));
-        action.inputs = action.inputs.iter().map(|&input| graph.file(file.graph.path(input))).collect();
-        let outputs: Vec<_> = action.outputs.iter().map(|&output| file.graph.path(output)).collect();
-        for &output in &outputs {
+        let outputs = action.work.outputs();
+        for output in outputs.map(|output| file.graph.path(output)) {
             let new = absolute(output);
             for word in &mut action.args {
                 if word == output.as_str() {
@@ -234,7 +233,11 @@ fn with_absolute_outputs(file: &JobFile, links: &ModuleLinks) -> Result<ActionGr
                 }
             }
         }
-        action.outputs = outputs.iter().map(|&output| graph.file(absolute(output))).collect();
+        // No job reads what another writes.
+        action.work = action.work.map(|id| match (file.graph.producer(id), file.graph.path(id)) {
+            (Some(_), output) => graph.file(absolute(output)),
+            (None, input) => graph.file(input),
+        });
         debug_assert_eq!(graph.actions().len(), id.index(), "ids stay as they are");
         graph.add(action);
     }

@@ -259,16 +259,13 @@ impl Renaming {
         let common_args: Vec<String> = old.common_args.iter().map(|word| self.word(word)).collect();
         let prefix = graph.prefix(common_args.clone());
         for (_, action) in old.graph.actions() {
-            let mut files =
-                |ids: &[_]| ids.iter().map(|&id| graph.file(self.path(old.graph.path(id)))).collect();
-            let (inputs, outputs) = (files(&action.inputs), files(&action.outputs));
+            let work = action.work.map(|id| graph.file(self.path(old.graph.path(id))));
             graph.add(Action {
+                work,
                 label: self.word(&action.label),
                 prefix: Some(prefix),
                 args: action.args.iter().map(|word| self.word(word)).collect(),
-                inputs,
-                outputs,
-                ..action.clone()
+                cost: action.cost,
             });
         }
         let graph = graph.checked()?;

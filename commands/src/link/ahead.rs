@@ -3,10 +3,10 @@
 //! The first backends of a run would wait for that answer (see `cc1`). The command is known before the thin link
 //! but for the module's shard, and the thin link leaves processors idle while it reads. A wrong guess costs the question.
 
-use std::path::Path;
 use std::thread::Scope;
 
 use distlto_planner::index::Preview;
+use distlto_planner::state::Place;
 
 use super::Session;
 use distlto_executor::execute::cc1::{Cc1Commands, MANY, Names};
@@ -20,7 +20,7 @@ pub fn ask<'scope>(
     scope: &'scope Scope<'scope, '_>,
     backend: Preview,
 ) {
-    if backend.modules < MANY || Path::new(session.directory).join("objects").exists() {
+    if backend.modules < MANY || Place::Objects.path(session.directory).exists() {
         return;
     }
     let (spawner, cancel) = (session.options.run.asker(session.spawner), session.cancel);

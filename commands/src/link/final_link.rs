@@ -10,9 +10,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use distlto_planner::dependency_file::DependencyFile;
-use distlto_planner::elf::options::endings;
 use distlto_planner::index::PlannedLink;
 use distlto_planner::link_line::{Argument, last_value};
+use distlto_planner::linker::elf::options::endings;
 use distlto_planner::runner::{Runner, ToolError, ToolOutput};
 use distlto_planner::words::path_of;
 use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, move_into_place, write_atomically};

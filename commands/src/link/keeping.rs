@@ -38,7 +38,7 @@ impl Keeping<'_> {
         let Some(shard) = self.shard(id) else { return Ok(()) };
         if self.pending.is_first(shard) {
             self.pending.keep(shard)?;
-            for &input in &self.graph.action(id).inputs {
+            for input in self.graph.action(id).inputs() {
                 self.records.digests().digest(self.graph.path(input))?;
             }
         }
@@ -64,16 +64,12 @@ impl Keeping<'_> {
         Ok(())
     }
 
-    /// The shard that a backend compilation reads: its inputs are its module, its shard, then others.
+    /// The shard that a backend compilation reads.
     fn shard(&self, id: ActionId) -> Option<&Utf8Path> {
-        let action = self.graph.action(id);
-        match (action.kind, action.inputs.as_slice()) {
-            (ActionKind::Opt, &[_, shard, ..]) => Some(self.graph.path(shard)),
-            _ => None,
-        }
+        self.graph.action(id).backend().map(|backend| self.graph.path(backend.shard))
     }
 
     fn of_kinds(&self, kinds: &[ActionKind]) -> impl Iterator<Item = ActionId> {
-        self.graph.actions().filter(|(_, action)| kinds.contains(&action.kind)).map(|(id, _)| id)
+        self.graph.actions().filter(|(_, action)| kinds.contains(&action.kind())).map(|(id, _)| id)
     }
 }

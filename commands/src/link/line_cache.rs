@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use distlto_planner::link_command::{DriverReads, LinkCommand, in_search_path};
+use distlto_planner::state::Place;
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, write_if_changed};
@@ -34,7 +35,7 @@ struct Record {
 }
 
 fn place(directory: &str) -> PathBuf {
-    PathBuf::from(format!("{directory}/link-line.json"))
+    Place::LinkLine.of(directory).into()
 }
 
 /// The answer of an earlier run, if it still holds.

@@ -5,8 +5,9 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use distlto_planner::state::Place;
 use distlto_prepare::lock::{self, Locked};
 use distlto_prepare::regular::{self, Links};
 use distlto_prepare::write::IoError;
@@ -54,7 +55,7 @@ impl Lock {
     /// Takes the lock of a state directory, which is made if missing.
     pub fn take(directory: &str) -> Result<Self, LockError> {
         fs::create_dir_all(directory).map_err(IoError::on("create directory", directory))?;
-        let path = Path::new(directory).join("lock");
+        let path = Place::Lock.path(directory);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let (mut file, _) =

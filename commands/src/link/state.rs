@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use distlto_planner::clang::driver::find;
 use distlto_planner::digests::Digest;
 use distlto_planner::response;
+use distlto_planner::state::Place;
 pub use distlto_planner::state::directory;
 use distlto_planner::words::Word;
+use distlto_prepare::frame;
 use distlto_prepare::regular;
 use distlto_prepare::write::IoError;
 
@@ -27,10 +29,7 @@ pub type Key = Digest;
 /// The key of a link.
 pub fn key(expanded: &[Word], options: &Options) -> Key {
     let mut text = Vec::new();
-    let mut add = |bytes: &[u8]| {
-        text.extend((bytes.len() as u64).to_le_bytes());
-        text.extend_from_slice(bytes);
-    };
+    let mut add = |bytes: &[u8]| frame::push(&mut text, bytes);
     add(env!("CARGO_PKG_VERSION").as_bytes());
     add(format!("{:?} {:?} {}", options.compiler, options.backend_args, options.two_step).as_bytes());
     add(std::env::current_dir().unwrap_or_default().as_os_str().as_bytes());
@@ -67,7 +66,7 @@ pub fn guess_output(expanded: &[Word]) -> Option<String> {
 
 /// What modules took when they last ran.
 pub fn history(directory: impl AsRef<Path>) -> PathBuf {
-    directory.as_ref().join("history")
+    Place::History.path(directory)
 }
 
 /// Whether an output is a device or a directory, or in a directory that does not exist: what to say of it is the linker's.

@@ -124,7 +124,7 @@ impl Session<'_> {
         let compared: HashSet<&Path> = two_step_reads::compared(&planned.plan).collect();
         let holds = planned.plan.output.exists()
             && unchanged::is_unchanged_besides(self.directory, self.key, &compared);
-        let links = graph.actions().filter(|(_, action)| action.kind == ActionKind::Link).map(|(id, _)| id);
+        let links = graph.actions().filter(|(_, action)| action.kind() == ActionKind::Link).map(|(id, _)| id);
         let mut linked = false;
         for id in links {
             if holds && records.out_of_date(graph, &[id])?.is_empty() {

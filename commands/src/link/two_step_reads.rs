@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use camino::Utf8Path;
 use distlto_planner::dependency_file::DependencyFile;
-use distlto_planner::elf::options::written;
 use distlto_planner::first_words;
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::link_line::Argument;
 use distlto_planner::link_plan::LinkPlan;
+use distlto_planner::linker::elf::options::written;
+use distlto_planner::state::Place;
 use distlto_planner::words::{Word, path_of};
 use distlto_prepare::names::escape_path;
 use distlto_prepare::regular;
@@ -21,7 +22,7 @@ use super::reads::{Outputs, Reads};
 
 /// Where the final link's list of files is kept, in a state directory.
 pub fn dependencies(directory: &str) -> PathBuf {
-    PathBuf::from(format!("{directory}/dependencies"))
+    Place::Dependencies.of(directory).into()
 }
 
 /// What a link reads as far as it is known before it begins.

@@ -13,6 +13,7 @@ use std::time::SystemTime;
 
 use camino::Utf8Path;
 use distlto_planner::digests::FileDigests;
+use distlto_planner::state::Place;
 use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, remove, write_if_changed};
 use rayon::prelude::*;
@@ -49,11 +50,11 @@ struct Written {
 }
 
 fn record_place(directory: &str) -> PathBuf {
-    PathBuf::from(format!("{directory}/last-link.json"))
+    Place::LastLink.of(directory).into()
 }
 
 fn written_place(directory: &str) -> PathBuf {
-    PathBuf::from(format!("{directory}/last-outputs.json"))
+    Place::LastOutputs.of(directory).into()
 }
 
 fn read<T: for<'de> Deserialize<'de>>(place: &Path) -> Option<T> {

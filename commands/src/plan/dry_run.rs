@@ -16,7 +16,7 @@ pub fn text(graph: &ActionGraph, found: &[(ActionId, Option<Reason>)]) -> String
     let mut text = String::new();
     for (id, reason) in &running {
         let action = graph.action(*id);
-        let line = format!("{:>width$}  {} {}: {reason}", action.cost, action.kind.name(), action.label);
+        let line = format!("{:>width$}  {} {}: {reason}", action.cost, action.kind().name(), action.label);
         text.extend(line.chars().flat_map(one_line));
         text.push('\n');
     }
@@ -35,15 +35,19 @@ fn one_line(character: char) -> impl Iterator<Item = char> {
 mod tests {
     use super::text;
     use distlto_planner::freshness::Reason;
-    use distlto_planner::graph::{Action, ActionGraph, ActionKind};
+    use distlto_planner::graph::{Action, ActionGraph, Backend, Work};
 
     #[test]
     fn costliest_first_then_in_order() {
         let mut graph = ActionGraph::new();
         let ids = [("a", 5), ("b\n\u{1b}[31m", 70), ("c", 5), ("d", 900)].map(|(name, cost)| {
-            let outputs = vec![graph.file(name)];
-            let (kind, label, args) = (ActionKind::Opt, name.to_owned(), vec!["clang".to_owned()]);
-            graph.add(Action { kind, label, prefix: None, args, inputs: Vec::new(), outputs, cost })
+            let (module, shard) =
+                (graph.file(format!("{name}.bc")), graph.file(format!("{name}.thinlto.bc")));
+            let object = graph.file(name);
+            let (imports, extra, also) = (Vec::new(), Vec::new(), Vec::new());
+            let work = Work::Backend(Backend { module, shard, imports, extra, object, dwo: None, also });
+            let (label, args) = (name.to_owned(), vec!["clang".to_owned()]);
+            graph.add(Action { work, label, prefix: None, args, cost })
         });
         let reasons = [
             Some(Reason::CommandChanged),

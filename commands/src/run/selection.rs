@@ -30,7 +30,7 @@ pub(super) fn select(graph: &ActionGraph, targets: &[String]) -> Result<Vec<Acti
 /// An output with the file name of a target that is none.
 fn near(graph: &ActionGraph, target: &str) -> Option<String> {
     let name = Utf8Path::new(target).file_name()?;
-    let mut outputs = graph.actions().flat_map(|(_, action)| &action.outputs).map(|&file| graph.path(file));
+    let mut outputs = graph.actions().flat_map(|(_, action)| action.outputs()).map(|file| graph.path(file));
     outputs.find(|path| path.file_name() == Some(name)).map(|path| path.to_string())
 }
 
@@ -46,7 +46,7 @@ pub(super) fn check_inputs(graph: &ActionGraph, targets: &[ActionId]) -> Result<
             continue;
         }
         left.extend(graph.dependencies(id));
-        for &input in &graph.action(id).inputs {
+        for input in graph.action(id).inputs() {
             if std::mem::replace(&mut asked[input.0 as usize], true) || graph.producer(input).is_some() {
                 continue;
             }

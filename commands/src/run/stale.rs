@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 
 use crate::plan::Input;
 use camino::{Utf8Path, Utf8PathBuf};
-use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
+use distlto_planner::graph::{ActionGraph, FileId};
 use distlto_planner::link_plan::LinkPlan;
-use distlto_planner::state::LINK_PLAN;
 use distlto_prepare::regular;
 use distlto_prepare::write::IoError;
 
@@ -19,18 +18,17 @@ use super::RunError;
 /// The graph to go on with, if its file differs; an error if the thin link's plan does.
 pub(super) fn look(
     graph: &ActionGraph,
-    thin_link: ActionId,
+    plan: Option<FileId>,
     input: &Input,
 ) -> Result<Option<ActionGraph>, RunError> {
     let newer = input.read()?;
     if newer != *graph {
         return Ok(Some(newer));
     }
-    let outputs = graph.action(thin_link).outputs.iter().map(|&output| graph.path(output));
-    for path in outputs.filter(|path| path.file_name() == Some(LINK_PLAN)) {
+    if let Some(path) = plan.map(|plan| graph.path(plan)) {
         let bytes = regular::read(path.as_std_path()).map_err(IoError::on("read", path))?;
         // A plan of another version is none that can be compared.
-        let Ok(planned) = LinkPlan::read(&bytes).and_then(|plan| plan.to_graph()) else { continue };
+        let Ok(planned) = LinkPlan::read(&bytes).and_then(|plan| plan.to_graph()) else { return Ok(None) };
         if let Some(difference) = difference(graph, &planned) {
             let index = path.parent().filter(|parent| !parent.as_str().is_empty());
             let index = index.unwrap_or(Utf8Path::new(".")).to_owned();
@@ -44,13 +42,16 @@ pub(super) fn look(
 type Files<'a> = (Vec<&'a Utf8Path>, Vec<&'a Utf8Path>);
 
 fn backends(graph: &ActionGraph) -> BTreeMap<&str, Files<'_>> {
-    let paths = |ids: &[_]| {
-        let mut paths: Vec<_> = ids.iter().map(|&id| graph.path(id)).collect();
+    let sorted = |mut paths: Vec<_>| {
         paths.sort_unstable();
         paths
     };
-    let backends = graph.actions().filter(|(_, action)| action.kind == ActionKind::Opt);
-    let files = backends.map(|(_, action)| (action, (paths(&action.inputs), paths(&action.outputs))));
+    let path = |id| graph.path(id);
+    let backends = graph.actions().map(|(_, action)| action).filter(|action| action.backend().is_some());
+    let files = backends.map(|action| {
+        let (inputs, outputs) = (action.inputs().map(path).collect(), action.outputs().map(path).collect());
+        (action, (sorted(inputs), sorted(outputs)))
+    });
     files.map(|(action, files)| (action.label.as_str(), files)).collect()
 }
 

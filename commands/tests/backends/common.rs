@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{NoHooks, Options};
-use distlto_planner::graph::{Action, ActionGraph, ActionId, ActionKind};
+use distlto_planner::graph::{Action, ActionGraph, ActionId, Backend, Work};
 use distlto_record::progress::Silent;
 use distlto_record::report::{Outcome, Report};
 
@@ -124,17 +124,16 @@ pub fn add_opt(graph: &mut ActionGraph, compiler: &str, module: &str) -> ActionI
     let output = format!("out/{module}");
     let prefix = Some(graph.prefix([compiler, "-c", "-O2", "-fPIC"].map(str::to_owned).to_vec()));
     let args = [module, &format!("-fthinlto-index={shard}"), "-o", &output].map(str::to_owned).to_vec();
-    let inputs = vec![graph.file(module), graph.file(shard)];
-    let outputs = vec![graph.file(&output)];
-    graph.add(Action {
-        kind: ActionKind::Opt,
-        label: module.to_owned(),
-        prefix,
-        args,
-        inputs,
-        outputs,
-        cost: 1,
-    })
+    let work = Work::Backend(Backend {
+        module: graph.file(module),
+        shard: graph.file(shard),
+        imports: Vec::new(),
+        extra: Vec::new(),
+        object: graph.file(&output),
+        dwo: None,
+        also: Vec::new(),
+    });
+    graph.add(Action { work, label: module.to_owned(), prefix, args, cost: 1 })
 }
 
 pub fn temporaries(directory: &Path) -> Vec<PathBuf> {

@@ -3,6 +3,7 @@
 //! Knows nothing of what the pieces are.
 
 use distlto_planner::digests::{Digest, Hasher};
+use distlto_prepare::frame;
 
 /// Collects pieces.
 #[derive(Debug, Clone, Default)]
@@ -19,7 +20,7 @@ impl Framed {
     /// The next piece.
     pub fn add(&mut self, tag: &str, piece: impl AsRef<[u8]>) {
         for part in [tag.as_bytes(), piece.as_ref()] {
-            self.0.update(&(part.len() as u64).to_le_bytes());
+            self.0.update(&frame::head(part));
             self.0.update(part);
         }
     }

@@ -9,7 +9,6 @@
 //! cannot be written only costs time.
 
 mod evict;
-mod frame;
 pub mod inspect;
 pub mod limits;
 mod record;

@@ -284,7 +284,7 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
         let lane = self.lanes.get(&id).copied().unwrap_or_default();
         Step {
             id: id.index(),
-            kind: action.kind,
+            kind: action.kind(),
             label: &action.label,
             cost: self.schedule.cost(id),
             lane,

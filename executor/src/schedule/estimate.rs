@@ -25,7 +25,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use distlto_planner::digests::Digest;
-use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
+use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, FileId};
 
 use crate::schedule::Weight;
 use crate::schedule::history::{History, Kind, Record};
@@ -164,12 +164,10 @@ impl<'g> Estimates<'g> {
         let mut actions = BTreeMap::new();
         for &id in wanted {
             let action = graph.action(id);
-            let kind = *kinds.entry((action.kind, action.prefix)).or_insert_with(|| kind_of(graph, id, warm));
-            let cost = match (action.cost, action.kind) {
-                (0, ActionKind::Opt) => {
-                    sizes(graph, &action.inputs[..action.inputs.len().min(1)], directory)
-                        / BYTES_PER_INSTRUCTION
-                }
+            let kind =
+                *kinds.entry((action.kind(), action.prefix)).or_insert_with(|| kind_of(graph, id, warm));
+            let cost = match (action.cost, action.backend()) {
+                (0, Some(files)) => sizes(graph, [files.module], directory) / BYTES_PER_INSTRUCTION,
                 (cost, _) => cost,
             };
             let name = name.map_or_else(|| action.label.clone(), |name| name(&action.label));
@@ -184,10 +182,10 @@ impl<'g> Estimates<'g> {
         let Some(&Known { kind, cost, ref name }) = self.actions.get(&id) else { return Weight::default() };
         let action = self.graph.action(id);
         let record = self.history.get(kind, name);
-        if action.kind != ActionKind::Opt {
+        if action.kind() != ActionKind::Opt {
             let time = record.map_or(1, |record| microseconds(record.cpu));
             let memory = record.and_then(|record| record.memory);
-            let guess = || OTHER_STEP.saturating_add(sizes(self.graph, &action.inputs, self.directory));
+            let guess = || OTHER_STEP.saturating_add(sizes(self.graph, action.inputs(), self.directory));
             return Weight { time, memory: memory.unwrap_or_else(guess) };
         }
         let model = self.ways.get(&kind).map_or(DEFAULT, |way| way.model);
@@ -210,7 +208,7 @@ impl<'g> Estimates<'g> {
         let Some(&Known { kind, cost, ref name }) = self.actions.get(&id) else { return false };
         let action = self.graph.action(id);
         self.history.add(kind, name, cost, measured);
-        match self.ways.get_mut(&kind).filter(|_| action.kind == ActionKind::Opt) {
+        match self.ways.get_mut(&kind).filter(|_| action.kind() == ActionKind::Opt) {
             Some(way) => {
                 way.push(cost, measured.cpu.unwrap_or(measured.wall), measured.peak_memory);
                 way.fit()
@@ -228,7 +226,7 @@ impl<'g> Estimates<'g> {
 /// Names a way of compiling: the first eight bytes of the digest of what it consists of.
 fn kind_of(graph: &ActionGraph, id: ActionId, warm: bool) -> Kind {
     let action = graph.action(id);
-    let mut text = format!("{}\0{}\0", action.kind.name(), if warm { "warm" } else { "" });
+    let mut text = format!("{}\0{}\0", action.kind().name(), if warm { "warm" } else { "" });
     let words: &[String] = match action.prefix {
         Some(prefix) => graph.prefix_words(prefix),
         None => action.args.get(..1).unwrap_or_default(),
@@ -242,11 +240,11 @@ fn kind_of(graph: &ActionGraph, id: ActionId, warm: bool) -> Kind {
 }
 
 /// Bytes of those files that are there.
-fn sizes(graph: &ActionGraph, files: &[distlto_planner::graph::FileId], directory: Option<&Path>) -> u64 {
+fn sizes(graph: &ActionGraph, files: impl IntoIterator<Item = FileId>, directory: Option<&Path>) -> u64 {
     let place =
         |path: &camino::Utf8Path| directory.map_or_else(|| path.into(), |directory| directory.join(path));
-    let size = |&file| std::fs::metadata(place(graph.path(file))).map_or(0, |found| found.len());
-    files.iter().map(size).fold(0, u64::saturating_add)
+    let size = |file| std::fs::metadata(place(graph.path(file))).map_or(0, |found| found.len());
+    files.into_iter().map(size).fold(0, u64::saturating_add)
 }
 
 fn microseconds(time: Duration) -> u64 {

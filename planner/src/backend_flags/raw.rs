@@ -2,8 +2,8 @@
 //!
 //! What an option changes is said in the linker's table; one that changes no code is passed over here.
 
-use crate::elf::options::{of, value};
 use crate::link_line::{Argument, LinkOption, options};
+use crate::linker::elf::options::{of, value};
 use crate::options::{Code, Linked};
 
 /// The LTO options of a link line.

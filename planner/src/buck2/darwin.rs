@@ -36,7 +36,7 @@ pub struct DarwinMeta<'a> {
 }
 
 #[derive(Deserialize)]
-struct Record<'a> {
+struct DarwinObject<'a> {
     #[serde(borrow)]
     input_object_file_path: Text<'a>,
     #[serde(borrow)]
@@ -53,7 +53,7 @@ pub fn read<'a>(path: &Path, text: &'a [u8], premerger: bool) -> Result<DarwinMe
     let file = || path.to_owned();
     let text = std::str::from_utf8(text)
         .map_err(|error| MetaError::NotUtf8 { file: file(), offset: error.valid_up_to() })?;
-    let records: Vec<Record<'a>> =
+    let records: Vec<DarwinObject<'a>> =
         serde_json::from_str(text).map_err(|error| explain::why(path, text, &error, explain::darwin))?;
     let (mut linkables, mut merged) = (Vec::new(), Vec::new());
     for (number, record) in records.into_iter().enumerate() {

@@ -5,18 +5,18 @@
 //! before it. Knows nothing of files.
 
 use camino::Utf8PathBuf;
+use distlto_prepare::sealed;
 
-use super::{Digest, Entry, Status};
+use super::{Digest, Remembered, Status};
 
-const HEADER: &[u8] = b"distlto digests 2\n";
+const HEADER: &str = "distlto digests 2\n";
 
 /// Bytes of an entry beside its path.
 const FIXED: usize = 4 + 6 * 8 + 32 + 1;
 
 /// The bytes of the entries that have a status; the others are left out.
-pub fn encode(entries: &[(Utf8PathBuf, Entry)]) -> Vec<u8> {
+pub fn encode(entries: &[(Utf8PathBuf, Remembered)]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(entries.iter().map(|(path, _)| path.as_str().len() + FIXED).sum());
-    bytes.extend(HEADER);
     for (path, entry) in entries {
         let (Some(status), Ok(length)) = (entry.status, u32::try_from(path.as_str().len())) else { continue };
         bytes.extend(length.to_le_bytes());
@@ -30,21 +30,13 @@ pub fn encode(entries: &[(Utf8PathBuf, Entry)]) -> Vec<u8> {
         bytes.extend(entry.digest.size.to_le_bytes());
         bytes.push(entry.unused);
     }
-    let check = blake3::hash(&bytes);
-    bytes.extend(check.as_bytes());
-    bytes
+    sealed::encode(HEADER, &bytes, seal)
 }
 
 /// The entries of a cache, or why it cannot be used.
-pub fn decode(bytes: &[u8]) -> Result<Vec<(Utf8PathBuf, Entry)>, String> {
-    let Some(body) = bytes.strip_prefix(HEADER) else {
-        return Err("it is of another version, or no digest cache".to_owned());
-    };
-    let damaged = || "it is truncated or damaged".to_owned();
-    let (mut body, check) = body.split_last_chunk::<32>().ok_or_else(damaged)?;
-    if blake3::hash(&bytes[..bytes.len() - check.len()]) != *check {
-        return Err(damaged());
-    }
+pub fn decode(bytes: &[u8]) -> Result<Vec<(Utf8PathBuf, Remembered)>, String> {
+    let mut body = sealed::decode(HEADER, bytes, seal)?;
+    let damaged = || "it is damaged".to_owned();
     let mut entries = Vec::new();
     while !body.is_empty() {
         entries.push(entry(&mut body).ok_or_else(damaged)?);
@@ -52,7 +44,12 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<(Utf8PathBuf, Entry)>, String> {
     Ok(entries)
 }
 
-fn entry(bytes: &mut &[u8]) -> Option<(Utf8PathBuf, Entry)> {
+/// One that is fast: the cache of a large program has megabytes.
+fn seal(bytes: &[u8]) -> [u8; sealed::SEAL] {
+    blake3::hash(bytes).into()
+}
+
+fn entry(bytes: &mut &[u8]) -> Option<(Utf8PathBuf, Remembered)> {
     let length = u32::from_le_bytes(take(bytes)?) as usize;
     let (path, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;
@@ -66,7 +63,7 @@ fn entry(bytes: &mut &[u8]) -> Option<(Utf8PathBuf, Entry)> {
     let digest = Digest { hash: take(bytes)?, size: u64::from_le_bytes(take(bytes)?) };
     let [unused] = take(bytes)?;
     let path = Utf8PathBuf::from(std::str::from_utf8(path).ok()?);
-    Some((path, Entry { status: Some(status), digest, unused }))
+    Some((path, Remembered { status: Some(status), digest, unused }))
 }
 
 fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {

@@ -10,7 +10,7 @@ use super::error::{Failure, Problem};
 use super::paths::{PathId, Paths};
 use super::place::{Place, Step};
 use super::{JobFile, Shape};
-use crate::graph::{Action, ActionGraph, ActionKind, FileId, PrefixId};
+use crate::graph::{Action, ActionGraph, Backend, FileId, PrefixId, Work, is_dwo};
 
 /// One job: its own words, then files. Inputs begin with module and shard, outputs with the object.
 #[derive(Debug, Default)]
@@ -18,6 +18,29 @@ pub(super) struct Job {
     pub args: Vec<String>,
     pub inputs: Vec<PathId>,
     pub outputs: Vec<PathId>,
+}
+
+/// What positions mean. [`Jobs::check`] says that they are there.
+impl Job {
+    fn module(&self) -> PathId {
+        self.inputs[0]
+    }
+
+    fn shard(&self) -> PathId {
+        self.inputs[1]
+    }
+
+    fn imports(&self) -> &[PathId] {
+        &self.inputs[2..]
+    }
+
+    fn object(&self) -> PathId {
+        self.outputs[0]
+    }
+
+    fn besides(&self) -> &[PathId] {
+        &self.outputs[1..]
+    }
 }
 
 /// A job file that was read and not yet checked.
@@ -45,14 +68,14 @@ impl Jobs<'_> {
                 let problem = Problem::NoModule { count: job.inputs.len() };
                 return Err(failure(Place::of_list(index, "inputs"), problem));
             }
-            if job.inputs[0] == job.inputs[1] {
-                let path = self.paths.text(job.inputs[0]).to_owned();
+            if job.outputs.is_empty() {
+                return Err(failure(Place::of_list(index, "outputs"), Problem::NoOutput));
+            }
+            if job.module() == job.shard() {
+                let path = self.paths.text(job.module()).to_owned();
                 return Err(failure(Place::of_job(index, "inputs", 1), Problem::ModuleIsShard { path }));
             }
-            let Some(&object) = job.outputs.first() else {
-                return Err(failure(Place::of_list(index, "outputs"), Problem::NoOutput));
-            };
-            self.check_named(index, job, object)?;
+            self.check_named(index, job)?;
         }
         self.check_outputs()
     }
@@ -73,10 +96,10 @@ impl Jobs<'_> {
 
     /// The command names the files that the lists begin with; otherwise another file would be compiled or written
     /// than the one that is checked.
-    fn check_named(&self, index: usize, job: &Job, object: PathId) -> Result<(), Failure> {
+    fn check_named(&self, index: usize, job: &Job) -> Result<(), Failure> {
         let named = |path| job.args.iter().any(|word| word.ends_with(self.paths.text(path)));
         for (list, at, path) in
-            [("inputs", 0, job.inputs[0]), ("inputs", 1, job.inputs[1]), ("outputs", 0, object)]
+            [("inputs", 0, job.module()), ("inputs", 1, job.shard()), ("outputs", 0, job.object())]
         {
             if !named(path) {
                 let problem = Problem::NotInCommand { path: self.paths.text(path).to_owned() };
@@ -155,20 +178,29 @@ impl Jobs<'_> {
         let mut actions = Vec::with_capacity(self.jobs.len());
         let mut objects = Vec::with_capacity(self.jobs.len());
         for (index, job) in self.jobs.into_iter().enumerate() {
+            let (module, shard, object) = (file(job.module()), file(job.shard()), file(job.object()));
+            for FileId(named) in [module, shard] {
+                last_seen[named as usize] = index + 1;
+            }
             // A file that is listed twice is one input.
-            let first_time = |&FileId(file): &FileId| {
-                std::mem::replace(&mut last_seen[file as usize], index + 1) != index + 1
+            let mut first_time = |paths: &[PathId]| -> Vec<FileId> {
+                let files = paths.iter().map(|&path| file(path));
+                let first = |&FileId(file): &FileId| {
+                    std::mem::replace(&mut last_seen[file as usize], index + 1) != index + 1
+                };
+                files.filter(first).collect()
             };
-            let inputs = job.inputs.iter().chain(&self.common_inputs).map(|&path| file(path));
-            let inputs: Vec<_> = inputs.filter(first_time).collect();
-            objects.push(file(job.outputs[0]));
+            let imports = first_time(job.imports());
+            let extra = first_time(&self.common_inputs);
+            let written: Vec<FileId> = job.besides().iter().map(|&path| file(path)).collect();
+            let dwo = written.iter().copied().find(|&FileId(written)| is_dwo(&table[written as usize]));
+            let also = written.into_iter().filter(|&file| Some(file) != dwo).collect();
+            objects.push(object);
             actions.push(Action {
-                kind: ActionKind::Opt,
-                label: self.paths.text(job.inputs[0]).to_owned(),
+                work: Work::Backend(Backend { module, shard, imports, extra, object, dwo, also }),
+                label: self.paths.text(job.module()).to_owned(),
                 prefix: Some(PrefixId(0)),
                 args: job.args,
-                inputs,
-                outputs: job.outputs.iter().map(|&path| file(path)).collect(),
                 cost: 0,
             });
         }

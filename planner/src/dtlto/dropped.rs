@@ -10,8 +10,8 @@ use std::fmt;
 use crate::backend_flags::raw::{RawLto, RawOption, gather};
 use crate::backend_flags::{Relocatable, architecture, translate};
 use crate::clang::driver::changes;
-use crate::elf::options::{is, last, value};
 use crate::link_line::{self, Argument, LinkLineError, last_value, options};
+use crate::linker::elf::options::{is, last, value};
 use crate::options::Code;
 use crate::words::Word;
 

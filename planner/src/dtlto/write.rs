@@ -44,15 +44,15 @@ pub fn current(file: &JobFile, out: &mut impl Write) -> io::Result<()> {
 
 fn job<'a>(file: &'a JobFile, id: ActionId, common: &[FileId]) -> Job<'a> {
     let action = file.graph.action(id);
-    let path = |&id: &FileId| file.graph.path(id).as_str();
+    let path = |id: FileId| file.graph.path(id).as_str();
     // The common inputs end each job's; one that a job names itself is only there once.
-    let own = action.inputs.iter().filter(|input| !common.contains(input));
+    let own = action.inputs().filter(|input| !common.contains(input));
     // The module in the command's spelling: the graph's is that of whoever named the file first.
-    let spelled =
-        |input: &'a FileId| if action.inputs.first() == Some(input) { &action.label } else { path(input) };
+    let module = action.backend().map(|backend| backend.module);
+    let spelled = |input: FileId| if module == Some(input) { &action.label } else { path(input) };
     Job {
         args: &action.args,
         inputs: own.map(spelled).collect(),
-        outputs: action.outputs.iter().map(path).collect(),
+        outputs: action.outputs().map(path).collect(),
     }
 }

@@ -12,8 +12,8 @@ pub fn write(graph: &ActionGraph, out: &mut impl Write) -> io::Result<()> {
     let graph = graph.canonical();
     writeln!(out, "digraph distlto {{\n  rankdir=LR;\n  node [shape=box];")?;
     for (id, action) in graph.actions() {
-        let mut label = format!("{}\\n{}", action.kind.name(), escaped(&action.label));
-        if action.kind == ActionKind::Opt {
+        let mut label = format!("{}\\n{}", action.kind().name(), escaped(&action.label));
+        if action.kind() == ActionKind::Opt {
             label.push_str(&format!("\\ncost {}", action.cost));
         }
         writeln!(out, "  a{} [label=\"{label}\"];", id.index())?;

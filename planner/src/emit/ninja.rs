@@ -10,7 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::graph::{Action, ActionGraph, ActionId, ActionKind, FileId};
+use crate::graph::{Action, ActionGraph, Backend, FileId, Work};
 use crate::response;
 use crate::words::{shell_line, shell_quote};
 
@@ -70,11 +70,16 @@ pub fn render(graph: &ActionGraph, options: &Options) -> Result<String, NinjaErr
     let mut file = File { graph: &graph, text: String::new() };
     file.head(options)?;
     for (id, action) in graph.actions() {
-        match action.kind {
-            ActionKind::Prepare => file.prepare(id, action)?,
-            ActionKind::ThinLink => file.link(action, "thin_link", &graph.command(id))?,
-            ActionKind::Opt => file.opt(action, options)?,
-            ActionKind::Link => file.link(action, "link", &graph.command(id))?,
+        let words = graph.command(id);
+        match &action.work {
+            Work::Prepare { .. } => file.prepare(action, &words)?,
+            Work::ThinLink { .. } => {
+                // Where a program of its own runs the linker, the linker follows that program's options.
+                let linker = words.iter().position(|word| *word == "--").map_or(0, |dashes| dashes + 1);
+                file.link(action, "thin_link", &words, linker)?;
+            }
+            Work::Backend(backend) => file.opt(action, backend, options)?,
+            Work::Link { .. } => file.link(action, "link", &words, 0)?,
         }
     }
     if let Some(manifest) = &options.manifest {
@@ -117,17 +122,18 @@ impl File<'_> {
         Ok(())
     }
 
-    fn prepare(&mut self, id: ActionId, action: &Action) -> Result<(), NinjaError> {
-        let words = command_line(&self.graph.command(id));
+    fn prepare(&mut self, action: &Action, words: &[&str]) -> Result<(), NinjaError> {
+        let words = command_line(words);
         short_enough(&words, action)?;
         self.build(action, "prepare")?;
         self.variable("  ", "words", &words, &action.label)
     }
 
-    fn link(&mut self, action: &Action, rule: &str, words: &[&str]) -> Result<(), NinjaError> {
-        let (head, rest) = words.split_at(words_outside_response_file(action.kind, words));
+    /// `linker` is the place of the linker among the words.
+    fn link(&mut self, action: &Action, rule: &str, words: &[&str], linker: usize) -> Result<(), NinjaError> {
+        let (head, rest) = words.split_at(words_outside_response_file(words, linker));
         // A checked graph has an output for each action; in another one Ninja will refuse the build line.
-        let first = action.outputs.first().map_or("", |&file| self.graph.path(file).as_str());
+        let first = action.outputs().next().map_or("", |file| self.graph.path(file).as_str());
         let response = format!("{first}.rsp");
         self.build(action, rule)?;
         let at_file = shell_quote(&format!("@{response}"));
@@ -142,14 +148,12 @@ impl File<'_> {
         self.variable("  ", "content", &quoted.join(" "), &action.label)
     }
 
-    fn opt(&mut self, action: &Action, options: &Options) -> Result<(), NinjaError> {
-        let path = |file: Option<&FileId>| file.map_or("", |&file| self.graph.path(file).as_str());
-        let (out, module) = (path(action.outputs.first()), path(action.inputs.first()));
-        let shard = path(action.inputs.get(1));
+    fn opt(&mut self, action: &Action, backend: &Backend, options: &Options) -> Result<(), NinjaError> {
+        let path = |file: FileId| self.graph.path(file).as_str();
+        let (out, module, shard) = (path(backend.object), path(backend.module), path(backend.shard));
         let mut files = shell_line(["--out", out, "--input", module, "--index", shard]);
-        let mut others = action.outputs.iter().skip(1).map(|&file| self.graph.path(file));
-        if let Some(dwo) = others.find(|path| path.extension() == Some("dwo")) {
-            files = format!("{files} {}", shell_line(["--dwo", dwo.as_str()]));
+        if let Some(dwo) = backend.dwo {
+            files = format!("{files} {}", shell_line(["--dwo", path(dwo)]));
         }
         let flags: String =
             own_flags(action, module, shard, out).map(|word| format!(" {}", shell_quote(word))).collect();
@@ -179,12 +183,12 @@ impl File<'_> {
     /// The `build` line of an action and its label.
     fn build(&mut self, action: &Action, rule: &str) -> Result<(), NinjaError> {
         self.text.push_str("build");
-        for &file in &action.outputs {
+        for file in action.outputs() {
             self.text.push(' ');
             self.text.push_str(&escaped_path(self.graph.path(file), &action.label)?);
         }
         write_text(&mut self.text, format_args!(": {rule}"));
-        for &file in &action.inputs {
+        for file in action.inputs() {
             self.text.push(' ');
             self.text.push_str(&escaped_path(self.graph.path(file), &action.label)?);
         }
@@ -212,12 +216,8 @@ fn write_text(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 /// a program of its own, that program's options up to the linker that follows `--`. The flavour of a generic lld, which
 /// it looks for before it opens response files, stands there too, and an empty word with all before it, because
 /// LLVM's response files drop empty words.
-fn words_outside_response_file(kind: ActionKind, words: &[&str]) -> usize {
-    let inner = match kind {
-        ActionKind::ThinLink => words.iter().position(|word| *word == "--"),
-        _ => None,
-    };
-    let linker = inner.map_or(1, |dashes| dashes + 2);
+fn words_outside_response_file(words: &[&str], linker: usize) -> usize {
+    let linker = linker + 1;
     let flavour = if words.get(linker).is_some_and(|word| *word == "-flavor") { 2 } else { 0 };
     let empty = words.iter().rposition(|word| word.is_empty());
     (linker + flavour).max(empty.map_or(0, |empty| empty + 1)).min(words.len())

@@ -11,7 +11,7 @@ use crate::digests::Digest;
 
 /// What a line says.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line<'a> {
+pub enum LogLine<'a> {
     /// A path with a content.
     File {
         /// What other lines call it.
@@ -82,7 +82,7 @@ fn check(content: &[u8]) -> [u8; CHECK] {
 }
 
 /// What a line says, without its newline; `None` if it is damaged.
-pub fn read(line: &[u8]) -> Option<Line<'_>> {
+pub fn read(line: &[u8]) -> Option<LogLine<'_>> {
     let (found, content) = line.split_first_chunk::<CHECK>()?;
     let content = content.strip_prefix(b" ")?;
     if *found != check(content) {
@@ -92,7 +92,7 @@ pub fn read(line: &[u8]) -> Option<Line<'_>> {
     if let Some(content) = content.strip_prefix("F ") {
         let (number, content) = content.split_once(' ')?;
         let (digest, path) = content.split_once(' ')?;
-        return Some(Line::File {
+        return Some(LogLine::File {
             number: number.parse().ok()?,
             digest: Digest::parse(digest)?,
             path: unescape(path)?,
@@ -101,7 +101,7 @@ pub fn read(line: &[u8]) -> Option<Line<'_>> {
     let content = content.strip_prefix("A ")?;
     let (command, content) = content.split_at(content.find(' ')?);
     let (inputs, outputs) = content.split_once(" >")?;
-    Some(Line::Action {
+    Some(LogLine::Action {
         command: Digest::parse(command)?,
         inputs: numbers(inputs)?,
         outputs: numbers(outputs)?,

@@ -16,7 +16,7 @@ use distlto_prepare::write::{IoError, write_atomically};
 use indexmap::IndexSet;
 use rayon::prelude::*;
 
-use super::line::{self, Line};
+use super::line::{self, LogLine};
 use crate::digests::Digest;
 use crate::graph::{ActionGraph, ActionId};
 
@@ -30,7 +30,7 @@ const NOTES: usize = 10;
 
 /// What one action read and wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct RanAction {
     /// The digest of its command's words.
     pub command: Digest,
     /// The files that it read, with their contents.
@@ -84,8 +84,8 @@ impl Contents<'_> {
     }
 
     pub(super) fn record(&self, graph: &ActionGraph, id: ActionId) -> Option<&Stored> {
-        let output = graph.action(id).outputs.first()?;
-        self.0.records.get(&self.path(graph.path(*output))?)
+        let output = graph.action(id).outputs().next()?;
+        self.0.records.get(&self.path(graph.path(output))?)
     }
 
     /// A number that a record holds.
@@ -115,7 +115,7 @@ impl ActionLog {
     }
 
     /// Adds the record of an action that finished, in place of its earlier one. From any thread.
-    pub fn append(&self, record: &Record) -> Result<(), IoError> {
+    pub fn append(&self, record: &RanAction) -> Result<(), IoError> {
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
         if inner.rewrite {
             inner.rewrite(&self.path)?;
@@ -170,9 +170,9 @@ impl Inner {
     }
 
     /// Takes one line in; `None` if it makes no sense after those before it.
-    fn take(&mut self, line: Line<'_>, limit: usize) -> Option<()> {
+    fn take(&mut self, line: LogLine<'_>, limit: usize) -> Option<()> {
         match line {
-            Line::File { number, digest, path } => {
+            LogLine::File { number, digest, path } => {
                 let index = number as usize;
                 // Every number has a line, so there are fewer numbers than bytes.
                 if index >= limit || self.versions.get(index).is_some_and(Option::is_some) {
@@ -184,7 +184,7 @@ impl Inner {
                 }
                 self.versions[index] = Some((path, digest));
             }
-            Line::Action { command, inputs, outputs } => {
+            LogLine::Action { command, inputs, outputs } => {
                 let version = |number: &u32| *self.versions.get(*number as usize)?;
                 let (first, _) = version(outputs.first()?)?;
                 // The action's earlier record stays. It holds whenever all that it names is as it says.
@@ -206,7 +206,7 @@ impl Inner {
     }
 
     /// Takes a record in, and appends its lines to `text`.
-    fn insert(&mut self, record: &Record, text: &mut Vec<u8>) {
+    fn insert(&mut self, record: &RanAction, text: &mut Vec<u8>) {
         let inputs = self.number_all(&record.inputs, text);
         let outputs = self.number_all(&record.outputs, text);
         if let Some(first) = outputs.first().and_then(|&number| self.versions[number as usize]) {

@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::GraphError;
-use super::{Action, ActionGraph, ActionKind, FileId};
+use super::{Action, ActionGraph, Backend, FileId, Work, is_dwo};
 use crate::link_plan::{ArchivePlan, LinkPlan, ObjectPlan, PlanError, Step};
+use crate::state::Place;
 
 impl LinkPlan {
     /// The plan's action graph, checked, in canonical order.
@@ -24,8 +25,7 @@ impl LinkPlan {
         for module in &self.modules {
             actions.push(opt(&mut graph, &self.backend, module, &holders)?);
         }
-        let link = step(&mut graph, ActionKind::Link, &self.output, &self.link);
-        actions.push(link);
+        actions.push(link(&mut graph, self));
         let files = graph.files().map(Utf8Path::to_owned).collect();
         let prefixes = graph.prefixes().map(<[String]>::to_vec).collect();
         Ok(ActionGraph::from_parts(files, prefixes, actions)?)
@@ -36,34 +36,45 @@ impl LinkPlan {
 fn prepare(graph: &mut ActionGraph, archive: &ArchivePlan) -> Option<Action> {
     // Another front end may take a thin archive's members where they are; no action writes those.
     let unpacked = archive.members.iter().filter(|member| member.path.starts_with(&archive.directory));
-    let outputs: Vec<_> = unpacked.map(|member| graph.file(&member.path)).collect();
-    if outputs.is_empty() {
+    let members: Vec<_> = unpacked.map(|member| graph.file(&member.path)).collect();
+    if members.is_empty() {
         return None;
     }
     let words =
         ["distlto-prepare", "--archive", archive.path.as_str(), "--objects-out", archive.directory.as_str()];
     let fat_lto = archive.fat_lto.then_some("--fat-lto");
     Some(Action {
-        kind: ActionKind::Prepare,
+        work: Work::Prepare { sources: files(graph, &archive.inputs), members },
         label: archive.path.to_string(),
         prefix: None,
         args: words.into_iter().chain(fat_lto).map(str::to_owned).collect(),
-        inputs: files(graph, &archive.inputs),
-        outputs,
         cost: 0,
     })
 }
 
 fn thin_link(graph: &mut ActionGraph, plan: &LinkPlan) -> Action {
-    let mut action = step(graph, ActionKind::ThinLink, &plan.output, &plan.thin_link);
     let mut outputs: Vec<Utf8PathBuf> = plan.thin_link.outputs.clone();
     for module in &plan.modules {
         outputs.push(module.shard.clone());
         outputs.push(module.imports_file());
     }
     outputs.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
-    action.outputs = files(graph, &outputs);
-    action
+    let is_plan = |path: &&Utf8PathBuf| Place::LinkPlan.is_name_of(path);
+    let work = Work::ThinLink {
+        reads: files(graph, &plan.thin_link.inputs),
+        writes: files(graph, &outputs),
+        plan: plan.thin_link.outputs.iter().find(is_plan).map(|path| graph.file(path)),
+    };
+    step(work, plan, &plan.thin_link)
+}
+
+fn link(graph: &mut ActionGraph, plan: &LinkPlan) -> Action {
+    let work = Work::Link {
+        reads: files(graph, &plan.link.inputs),
+        writes: files(graph, &plan.link.outputs),
+        program: graph.file(&plan.output),
+    };
+    step(work, plan, &plan.link)
 }
 
 /// `holders` says in which file each module is.
@@ -82,32 +93,28 @@ fn opt(
         imports.dedup();
         imports.retain(|file| file != module.file());
     }
-    let mut inputs = vec![graph.file(module.file()), graph.file(&module.shard)];
-    inputs.extend(files(graph, &imports));
-    inputs.extend(files(graph, &module.extra_inputs));
-    let mut outputs = vec![graph.file(&module.object)];
-    outputs.extend(files(graph, &module.extra_outputs));
+    let dwo = module.extra_outputs.iter().find(|path| is_dwo(path));
+    let also = module.extra_outputs.iter().filter(|&path| Some(path) != dwo);
+    let work = Work::Backend(Backend {
+        module: graph.file(module.file()),
+        shard: graph.file(&module.shard),
+        imports: files(graph, &imports),
+        extra: files(graph, &module.extra_inputs),
+        object: graph.file(&module.object),
+        dwo: dwo.map(|dwo| graph.file(dwo)),
+        also: also.map(|path| graph.file(path)).collect(),
+    });
     Ok(Action {
-        kind: ActionKind::Opt,
+        work,
         label: module.id.to_string(),
         prefix: Some(graph.prefix(backend.to_vec())),
         args: module.args.clone(),
-        inputs,
-        outputs,
         cost: module.own_instructions.saturating_add(module.imported_instructions),
     })
 }
 
-fn step(graph: &mut ActionGraph, kind: ActionKind, label: &Utf8Path, step: &Step) -> Action {
-    Action {
-        kind,
-        label: label.to_string(),
-        prefix: None,
-        args: step.command.clone(),
-        inputs: files(graph, &step.inputs),
-        outputs: files(graph, &step.outputs),
-        cost: 0,
-    }
+fn step(work: Work, plan: &LinkPlan, step: &Step) -> Action {
+    Action { work, label: plan.output.to_string(), prefix: None, args: step.command.clone(), cost: 0 }
 }
 
 fn files(graph: &mut ActionGraph, paths: &[Utf8PathBuf]) -> Vec<FileId> {

@@ -3,13 +3,13 @@
 //! What holds for every graph made here: indices lie in their tables, commands have a program, a file has
 //! one producer, and no action needs itself. Knows nothing of where the parts came from.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use camino::Utf8PathBuf;
 use indexmap::IndexSet;
 
 use super::error::GraphError;
-use super::{Action, ActionGraph, ActionKind, FileId};
+use super::{Action, ActionGraph, ActionKind, FileId, Listed};
 
 impl ActionGraph {
     /// The graph of these actions, in canonical order (see [`ActionGraph::canonical`]). Actions refer to
@@ -38,6 +38,21 @@ impl ActionGraph {
         Ok(graph.canonical())
     }
 
+    /// [`ActionGraph::from_parts`] of actions as a text lists them. What a backend compilation reads after its shard is
+    /// imported from up to the first file that is not itself the module of one.
+    pub fn from_lists(
+        files: Vec<Utf8PathBuf>,
+        prefixes: Vec<Vec<String>>,
+        actions: Vec<Listed>,
+    ) -> Result<Self, GraphError> {
+        let backends = actions.iter().filter(|action| action.kind == ActionKind::Opt);
+        let modules: HashSet<FileId> = backends.filter_map(|action| action.inputs.first().copied()).collect();
+        let path = |file: FileId| files.get(file.0 as usize).map(Utf8PathBuf::as_path);
+        let typed = |action: Listed| action.typed(&path, &|file| modules.contains(&file));
+        let actions = actions.into_iter().map(typed).collect::<Result<_, _>>()?;
+        Self::from_parts(files, prefixes, actions)
+    }
+
     /// This graph, checked, in canonical order, with the edges that actions added before their producers lack.
     pub fn checked(self) -> Result<Self, GraphError> {
         let (actions, _) = self.actions.into_nodes_edges();
@@ -63,15 +78,12 @@ impl ActionGraph {
         if shared.first().or(action.args.first()).is_none_or(String::is_empty) {
             return Err(GraphError::NoProgram { label: label() });
         }
-        if action.outputs.is_empty() {
+        if action.outputs().next().is_none() {
             return Err(GraphError::NoOutput { label: label() });
-        }
-        if action.kind == ActionKind::Opt && action.inputs.len() < 2 {
-            return Err(GraphError::NoModule { label: label(), count: action.inputs.len() });
         }
         // Marks of an earlier action are told by its number, so the marks need no clearing.
         let number = index + 1;
-        for &FileId(file) in &action.inputs {
+        for FileId(file) in action.inputs() {
             let mark = seen.get_mut(file as usize).ok_or_else(|| self.no_such_file(action, file))?;
             if std::mem::replace(&mut mark.input, number) == number {
                 return Err(GraphError::RepeatedFile {
@@ -81,7 +93,7 @@ impl ActionGraph {
                 });
             }
         }
-        for &FileId(file) in &action.outputs {
+        for FileId(file) in action.outputs() {
             let mark = seen.get_mut(file as usize).ok_or_else(|| self.no_such_file(action, file))?;
             if mark.input == number {
                 return Err(GraphError::ReadsOwnOutput { label: label(), path: self.owned(file) });
@@ -101,7 +113,7 @@ impl ActionGraph {
     fn find_producers(&self, actions: &[Action]) -> Result<Vec<Option<usize>>, GraphError> {
         let mut producers = vec![None; self.files.len()];
         for (index, action) in actions.iter().enumerate() {
-            for &FileId(file) in &action.outputs {
+            for FileId(file) in action.outputs() {
                 if let Some(first) = producers[file as usize].replace(index) {
                     let first: &Action = &actions[first];
                     return Err(GraphError::TwoProducers {
@@ -168,7 +180,7 @@ fn prefix_table(lists: Vec<Vec<String>>) -> Result<IndexSet<Vec<String>>, GraphE
 fn runnable_order(actions: &[Action], producers: &[Option<usize>]) -> Result<Vec<usize>, GraphError> {
     let needs = |index: usize| {
         let mut needs: Vec<usize> =
-            actions[index].inputs.iter().filter_map(|file| producers[file.0 as usize]).collect();
+            actions[index].inputs().filter_map(|file| producers[file.0 as usize]).collect();
         needs.sort_unstable();
         needs.dedup();
         needs
@@ -221,5 +233,5 @@ fn cycle(actions: &[Action], start: usize, need: impl Fn(usize) -> Option<usize>
 
 /// A thin link and its final link have one label, so where they meet the kind is said too.
 fn name(action: &Action) -> String {
-    format!("{} {}", action.kind.name(), action.label)
+    format!("{} {}", action.kind().name(), action.label)
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::GraphError;
 use super::json_strict::{Kind, Strict};
-use super::{Action, ActionGraph, FileId, PrefixId};
+use super::{ActionGraph, FileId, Listed, PrefixId};
 
 /// The version of the format; the reader refuses any other.
 pub const VERSION: u64 = 1;
@@ -24,13 +24,13 @@ struct Document<'a> {
     files: Vec<String>,
     prefixes: Vec<Vec<String>>,
     #[serde(borrow)]
-    actions: Vec<Strict<Record<'a>>>,
+    actions: Vec<Strict<ActionObject<'a>>>,
 }
 
 /// One action.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Record<'a> {
+struct ActionObject<'a> {
     kind: Kind,
     #[serde(borrow)]
     label: Cow<'a, str>,
@@ -56,16 +56,15 @@ pub fn write(graph: &ActionGraph, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b",\n\"prefixes\":")?;
     lines(out, order.prefixes.iter().map(|&prefix| graph.prefix_words(prefix)))?;
     out.write_all(b",\n\"actions\":")?;
-    let places = |files: &[FileId]| files.iter().map(|&file| order.place(file)).collect();
     let records = order.actions.iter().map(|&id| {
         let action = graph.action(id);
-        Record {
-            kind: Kind(action.kind),
+        ActionObject {
+            kind: Kind(action.kind()),
             label: Cow::Borrowed(&action.label),
             prefix: order.prefix_place(action),
             args: Cow::Borrowed(&action.args),
-            inputs: places(&action.inputs),
-            outputs: places(&action.outputs),
+            inputs: action.inputs().map(|file| order.place(file)).collect(),
+            outputs: action.outputs().map(|file| order.place(file)).collect(),
             cost: action.cost,
         }
     });
@@ -97,7 +96,7 @@ pub fn read(bytes: &[u8]) -> Result<ActionGraph, GraphError> {
     }
     let files = document.files.into_iter().map(Utf8PathBuf::from).collect();
     let ids = |places: Vec<u32>| places.into_iter().map(FileId).collect();
-    let actions = document.actions.into_iter().map(|Strict(record)| Action {
+    let actions = document.actions.into_iter().map(|Strict(record)| Listed {
         kind: record.kind.0,
         label: record.label.into_owned(),
         prefix: record.prefix.map(PrefixId),
@@ -106,7 +105,7 @@ pub fn read(bytes: &[u8]) -> Result<ActionGraph, GraphError> {
         outputs: ids(record.outputs),
         cost: record.cost,
     });
-    ActionGraph::from_parts(files, document.prefixes, actions.collect())
+    ActionGraph::from_lists(files, document.prefixes, actions.collect())
 }
 
 /// A JSON array with one line for each item.

@@ -53,16 +53,13 @@ impl ActionGraph {
         for &prefix in &order.prefixes {
             graph.prefix(self.prefix_words(prefix).to_vec());
         }
-        let places = |files: &[FileId]| files.iter().map(|file| FileId(order.place(*file))).collect();
         for &id in &order.actions {
             let action = self.action(id);
             graph.add(Action {
-                kind: action.kind,
+                work: action.work.map(|file| FileId(order.place(file))),
                 label: action.label.clone(),
                 prefix: action.prefix.map(|prefix| PrefixId(order.prefix_places[prefix.0 as usize])),
                 args: action.args.clone(),
-                inputs: places(&action.inputs),
-                outputs: places(&action.outputs),
                 cost: action.cost,
             });
         }
@@ -73,7 +70,7 @@ impl ActionGraph {
         let mut used_files = vec![false; self.files.len()];
         let mut used_prefixes = vec![false; self.prefixes.len()];
         for (_, action) in self.actions() {
-            for file in action.inputs.iter().chain(&action.outputs) {
+            for file in action.inputs().chain(action.outputs()) {
                 used_files[file.0 as usize] = true;
             }
             if let Some(prefix) = action.prefix {
@@ -125,13 +122,11 @@ impl CanonicalOrder {
     }
 
     fn compare(&self, a: &Action, b: &Action) -> Ordering {
-        let files = |a: &[FileId], b: &[FileId]| {
-            a.iter().map(|file| self.place(*file)).cmp(b.iter().map(|file| self.place(*file)))
-        };
-        (a.kind, &a.label)
-            .cmp(&(b.kind, &b.label))
-            .then_with(|| files(&a.outputs, &b.outputs))
-            .then_with(|| files(&a.inputs, &b.inputs))
+        let place = |file| self.place(file);
+        (a.kind(), &a.label)
+            .cmp(&(b.kind(), &b.label))
+            .then_with(|| a.outputs().map(place).cmp(b.outputs().map(place)))
+            .then_with(|| a.inputs().map(place).cmp(b.inputs().map(place)))
             .then_with(|| self.prefix_place(a).cmp(&self.prefix_place(b)))
             .then_with(|| (&a.args, a.cost).cmp(&(&b.args, b.cost)))
     }

@@ -5,10 +5,10 @@
 //! measured or preview.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::fmt;
 
-use super::{Action, ActionGraph, ActionId, ActionKind};
+use super::{Action, ActionGraph, ActionId, Backend};
 
 /// How a list of numbers is spread. All 0 for an empty list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,7 +39,7 @@ impl Spread {
 /// Numbers about a graph; its [`fmt::Display`] is the text of `distlto-plan --summary`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// How many actions there are of each kind, in the order of [`ActionKind::ALL`].
+    /// How many actions there are of each kind, in the order of [`super::ActionKind::ALL`].
     pub actions: [usize; 4],
     /// Files that some action names.
     pub files: usize,
@@ -66,22 +66,15 @@ impl Summary {
         let graph = graph.canonical();
         let mut actions = [0; 4];
         for (_, action) in graph.actions() {
-            actions[action.kind as usize] += 1;
+            actions[action.kind() as usize] += 1;
         }
-        let opts: Vec<&Action> = graph
-            .actions()
-            .map(|(_, action)| action)
-            .filter(|action| action.kind == ActionKind::Opt)
-            .collect();
-        let modules: BTreeSet<_> = opts.iter().filter_map(|action| action.inputs.first()).collect();
-        let imports: Vec<u64> = opts
-            .iter()
-            .map(|action| action.inputs.iter().skip(2).filter(|file| modules.contains(file)).count() as u64)
-            .collect();
-        let costs: Vec<u64> = opts.iter().map(|action| action.cost).collect();
+        let backend = |(_, action)| Some((action, Action::backend(action)?));
+        let opts: Vec<(&Action, &Backend)> = graph.actions().filter_map(backend).collect();
+        let imports: Vec<u64> = opts.iter().map(|(_, backend)| backend.imports.len() as u64).collect();
+        let costs: Vec<u64> = opts.iter().map(|(action, _)| action.cost).collect();
         let first_of_largest = |numbers: &[u64]| {
             let index = (0..numbers.len()).min_by_key(|&index| Reverse(numbers[index]))?;
-            Some(opts[index].label.clone())
+            Some(opts[index].0.label.clone())
         };
         let (critical_path, critical_actions) = critical_path(&graph);
         let mut makespans = Vec::new();

@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use super::{InputError, Inputs};
-use crate::elf::options::{may_read, of};
 use crate::link_line::{Argument, LinkOption};
+use crate::linker::elf::options::{may_read, of};
 use crate::search::Search;
 use crate::words::{lossy, path_of};
 

@@ -49,11 +49,11 @@ fn every_job_is_read_as_it_is_written() {
             let command = [texts(&json["common"]["args"]), texts(&job["args"])].concat();
             assert_eq!(file.graph.command(id), command, "{name}");
             let action = file.graph.action(id);
-            let paths = |ids: &[distlto_planner::graph::FileId]| -> Vec<String> {
-                ids.iter().map(|&id| file.graph.path(id).to_string()).collect()
-            };
-            assert_eq!(paths(&action.inputs), [texts(&job["inputs"]), common.clone()].concat(), "{name}");
-            assert_eq!(paths(&action.outputs), texts(&job["outputs"]), "{name}");
+            let path = |id| file.graph.path(id).to_string();
+            let (inputs, outputs): (Vec<_>, Vec<_>) =
+                (action.inputs().map(path).collect(), action.outputs().map(path).collect());
+            assert_eq!(inputs, [texts(&job["inputs"]), common.clone()].concat(), "{name}");
+            assert_eq!(outputs, texts(&job["outputs"]), "{name}");
             assert_eq!(action.label, texts(&job["inputs"])[0]);
         }
     }

@@ -12,7 +12,9 @@ fn check(bytes: &[u8]) {
             for &job in &file.jobs {
                 assert!(!file.module(job).is_empty() && !file.compiler().is_empty());
                 assert!(file.graph.command(job).iter().any(|word| word.ends_with(file.shard(job).as_str())));
-                assert!(file.graph.producer(file.graph.action(job).outputs[0]) == Some(job));
+                assert!(
+                    file.graph.action(job).outputs().all(|output| file.graph.producer(output) == Some(job))
+                );
             }
             let mut text = Vec::new();
             dtlto::write::current(&file, &mut text).expect("memory");

@@ -1,11 +1,11 @@
 //! What is no graph: every error of the checked constructor and of a plan, from the smallest input that has it.
 
-use distlto_planner::graph::{Action, ActionGraph, ActionKind, FileId, PrefixId};
+use distlto_planner::graph::{ActionGraph, ActionKind, FileId, Listed, PrefixId};
 
 use crate::samples;
 
-fn action(label: &str, inputs: &[u32], outputs: &[u32]) -> Action {
-    Action {
+fn action(label: &str, inputs: &[u32], outputs: &[u32]) -> Listed {
+    Listed {
         kind: ActionKind::Link,
         label: label.to_owned(),
         prefix: None,
@@ -16,9 +16,9 @@ fn action(label: &str, inputs: &[u32], outputs: &[u32]) -> Action {
     }
 }
 
-fn error(actions: Vec<Action>) -> String {
+fn error(actions: Vec<Listed>) -> String {
     let files = ["a", "b", "c", "d"].map(Into::into).to_vec();
-    match ActionGraph::from_parts(files, vec![vec!["clang".to_owned()]], actions) {
+    match ActionGraph::from_lists(files, vec![vec!["clang".to_owned()]], actions) {
         Ok(_) => "no error".to_owned(),
         Err(error) => error.to_string(),
     }
@@ -26,13 +26,13 @@ fn error(actions: Vec<Action>) -> String {
 
 #[test]
 fn unsound_actions() {
-    let opt = |inputs: &[u32]| Action { kind: ActionKind::Opt, ..action("m.o", inputs, &[2]) };
+    let opt = |inputs: &[u32]| Listed { kind: ActionKind::Opt, ..action("m.o", inputs, &[2]) };
     let messages = [
         error(vec![action("p", &[0], &[9])]),
-        error(vec![Action { prefix: Some(PrefixId(1)), ..action("p", &[0], &[1]) }]),
-        error(vec![Action { args: Vec::new(), ..action("p", &[0], &[1]) }]),
-        error(vec![Action { args: vec![String::new()], ..action("p", &[0], &[1]) }]),
-        error(vec![Action { args: vec!["ld".to_owned(), "a\0".to_owned()], ..action("p", &[0], &[1]) }]),
+        error(vec![Listed { prefix: Some(PrefixId(1)), ..action("p", &[0], &[1]) }]),
+        error(vec![Listed { args: Vec::new(), ..action("p", &[0], &[1]) }]),
+        error(vec![Listed { args: vec![String::new()], ..action("p", &[0], &[1]) }]),
+        error(vec![Listed { args: vec!["ld".to_owned(), "a\0".to_owned()], ..action("p", &[0], &[1]) }]),
         error(vec![action("p", &[0], &[])]),
         error(vec![opt(&[0])]),
         error(vec![action("p", &[0, 1, 0], &[2])]),
@@ -48,8 +48,8 @@ fn unsound_actions() {
 fn order_of_parts_does_not_matter() {
     let files = || ["a", "b", "c", "d"].map(Into::into).to_vec();
     let (p, q) = (action("p", &[0], &[1]), action("q", &[1], &[2]));
-    let forth = ActionGraph::from_parts(files(), Vec::new(), vec![p.clone(), q.clone()]).expect("sound");
-    let back = ActionGraph::from_parts(files(), Vec::new(), vec![q, p]).expect("sound");
+    let forth = ActionGraph::from_lists(files(), Vec::new(), vec![p.clone(), q.clone()]).expect("sound");
+    let back = ActionGraph::from_lists(files(), Vec::new(), vec![q, p]).expect("sound");
     assert!(forth == back);
     let labels: Vec<_> = back.actions().map(|(_, action)| action.label.as_str()).collect();
     assert_eq!(labels, ["p", "q"]);
@@ -63,8 +63,8 @@ fn checked_finds_late_producers() {
     for name in ["a", "b", "c"] {
         graph.file(name);
     }
-    graph.add(action("reader", &[1], &[2]));
-    graph.add(action("writer", &[0], &[1]));
+    samples::add(&mut graph, action("reader", &[1], &[2]));
+    samples::add(&mut graph, action("writer", &[0], &[1]));
     let graph = graph.checked().expect("sound");
     let ids: Vec<_> = graph.topological().collect();
     assert_eq!(graph.action(ids[0]).label, "writer");
@@ -101,13 +101,8 @@ fn both_orders_of_paths_are_orders() {
         let mut plan = samples::plan();
         plan.modules[0].imports = imports.map(Into::into).to_vec();
         let graph = plan.to_graph().expect("sound");
-        let inputs = graph
-            .actions()
-            .find(|(_, action)| action.label == "a dir/a:1.o")
-            .expect("there")
-            .1
-            .inputs
-            .clone();
-        assert_eq!([inputs[2], inputs[3]].map(|file| graph.path(file)), ["x-y/i.o", "x/i.o"]);
+        let mut found = graph.actions().map(|(_, action)| action).filter(|it| it.label == "a dir/a:1.o");
+        let backend = found.find_map(|action| action.backend()).expect("there");
+        assert!(backend.imports.iter().map(|&file| graph.path(file)).eq(["x-y/i.o", "x/i.o"]));
     }
 }

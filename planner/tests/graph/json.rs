@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use distlto_planner::graph::json::{read, to_bytes, write};
-use distlto_planner::graph::{Action, ActionGraph, ActionKind};
+use distlto_planner::graph::{ActionGraph, ActionKind, Listed};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -124,15 +124,10 @@ fn a_hundred_thousand_actions() {
         inputs.extend((1..19).map(|step| modules[(n + step * 97) % modules.len()]));
         let outputs = vec![graph.file(format!("m{n}.native.o"))];
         let (kind, label) = (ActionKind::Opt, format!("m{n}.o"));
-        graph.add(Action {
-            kind,
-            label,
-            prefix: Some(prefix),
-            args: Vec::new(),
-            inputs,
-            outputs,
-            cost: n as u64,
-        });
+        samples::add(
+            &mut graph,
+            Listed { kind, label, prefix: Some(prefix), args: Vec::new(), inputs, outputs, cost: n as u64 },
+        );
     }
     let start = Instant::now();
     let mut bytes = Vec::new();
@@ -147,7 +142,7 @@ proptest! {
     #[test]
     fn any_graph_survives(parts in samples::parts("[^\0]{1,12}"), seed in any::<u64>()) {
         let (files, prefixes, actions) = parts;
-        let graph = ActionGraph::from_parts(files.clone(), prefixes.clone(), actions.clone())
+        let graph = ActionGraph::from_lists(files.clone(), prefixes.clone(), actions.clone())
             .expect("the strategy makes sound parts");
         let bytes = to_bytes(&graph);
         let again = read(&bytes).expect("the reader reads what the writer wrote");
@@ -158,7 +153,7 @@ proptest! {
         let steps = shuffled.len().max(1);
         shuffled.rotate_left(usize::try_from(seed % steps as u64).unwrap_or(0));
         shuffled.reverse();
-        let other = ActionGraph::from_parts(files, prefixes, shuffled).expect("order does not matter");
+        let other = ActionGraph::from_lists(files, prefixes, shuffled).expect("order does not matter");
         prop_assert_eq!(to_bytes(&other), bytes);
     }
 

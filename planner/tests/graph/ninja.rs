@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use distlto_planner::emit::ninja::{Manifest, Options, render};
-use distlto_planner::graph::{Action, ActionGraph, ActionKind};
+use distlto_planner::graph::{Action, ActionGraph, ActionKind, FileId, Listed};
 use distlto_planner::response;
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -92,17 +92,16 @@ struct Entry {
 /// What each action must run as, read by a shell, by its first output; response files expanded.
 fn expected(graph: &ActionGraph) -> BTreeSet<(String, Vec<String>)> {
     let opt_words = |action: &Action| {
-        let path = |file: usize| graph.path(action.inputs[file]).to_string();
-        let out = graph.path(action.outputs[0]).to_string();
-        let (module, shard) = (path(0), path(1));
+        let path = |file: FileId| graph.path(file).to_string();
+        let backend = action.backend().expect("a backend compilation");
+        let (out, module, shard) = (path(backend.object), path(backend.module), path(backend.shard));
         let prefix = action.prefix.map_or(&[][..], |prefix| graph.prefix_words(prefix));
         let named = ["-x", "ir", &module, &format!("-fthinlto-index={shard}"), "-o", &out].map(str::to_owned);
         let own = action.args.strip_prefix(&named[..]).or(action.args.strip_prefix(&named[2..]));
         let own = own.unwrap_or(&action.args);
         let mut words =
             ["distlto-opt", "--out", &out, "--input", &module, "--index", &shard].map(str::to_owned).to_vec();
-        let dwo =
-            action.outputs.iter().map(|&file| graph.path(file)).find(|path| path.extension() == Some("dwo"));
+        let dwo = action.outputs().map(|file| graph.path(file)).find(|path| path.extension() == Some("dwo"));
         words.extend(dwo.into_iter().flat_map(|dwo| ["--dwo".to_owned(), dwo.to_string()]));
         words.push("--".to_owned());
         words.extend(prefix.iter().chain(own).cloned());
@@ -111,11 +110,12 @@ fn expected(graph: &ActionGraph) -> BTreeSet<(String, Vec<String>)> {
     graph
         .actions()
         .map(|(id, action)| {
-            let words = match action.kind {
+            let words = match action.kind() {
                 ActionKind::Opt => opt_words(action),
                 _ => graph.command(id).into_iter().map(str::to_owned).collect(),
             };
-            (graph.path(action.outputs[0]).to_string(), words)
+            let first = action.outputs().next().expect("an output");
+            (graph.path(first).to_string(), words)
         })
         .collect()
 }
@@ -126,8 +126,8 @@ fn write_and_check(directory: &Path, graph: &ActionGraph) {
     std::fs::write(directory.join("build.ninja"), text).expect("writing the Ninja file");
     let outputs: BTreeSet<String> = graph
         .actions()
-        .flat_map(|(_, action)| &action.outputs)
-        .map(|&file| graph.path(file).to_string())
+        .flat_map(|(_, action)| action.outputs())
+        .map(|file| graph.path(file).to_string())
         .collect();
     let targets: BTreeSet<String> = ninja(directory, &["-t", "targets", "all"])
         .lines()
@@ -185,15 +185,18 @@ fn chain(names: &[String], words: &[String]) -> ActionGraph {
         // Ninja takes `.` and `..` and slashes for directories; a number makes each a name of its own.
         let [first, second] = [&names[0], &names[1]].map(|name| format!("{}{name}", kind.name()));
         let outputs = [graph.file(format!("{first}1")), graph.file(format!("{second}2"))];
-        graph.add(Action {
-            kind,
-            label: first,
-            prefix: Some(prefix),
-            args: words.iter().rev().cloned().collect(),
-            inputs: last.to_vec(),
-            outputs: outputs.to_vec(),
-            cost: 0,
-        });
+        samples::add(
+            &mut graph,
+            Listed {
+                kind,
+                label: first,
+                prefix: Some(prefix),
+                args: words.iter().rev().cloned().collect(),
+                inputs: last.to_vec(),
+                outputs: outputs.to_vec(),
+                cost: 0,
+            },
+        );
         last = outputs;
     }
     graph

@@ -2,7 +2,7 @@
 //! arbitrary graphs.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use distlto_planner::graph::{Action, ActionGraph, ActionKind, FileId, PrefixId};
+use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, FileId, Listed, PrefixId};
 use distlto_planner::link_plan::{ArchivePlan, LinkPlan, MemberPlan, ObjectPlan, Step, VERSION};
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -139,31 +139,43 @@ pub fn lld_jobs() -> ActionGraph {
         let inputs = job.inputs.iter().map(|path| graph.file(path)).collect();
         let outputs: Vec<_> = job.outputs.iter().map(|path| graph.file(path)).collect();
         objects.extend(&outputs);
-        graph.add(Action {
-            kind: ActionKind::Opt,
-            label: job.inputs[0].clone(),
-            prefix: Some(prefix),
-            args: job.args,
-            inputs,
-            outputs,
-            cost: 0,
-        });
+        add(
+            &mut graph,
+            Listed {
+                kind: ActionKind::Opt,
+                label: job.inputs[0].clone(),
+                prefix: Some(prefix),
+                args: job.args,
+                inputs,
+                outputs,
+                cost: 0,
+            },
+        );
     }
     let output = graph.file(&file.common.linker_output);
-    graph.add(Action {
-        kind: ActionKind::Link,
-        label: file.common.linker_output,
-        prefix: None,
-        args: vec!["ld.lld".to_owned()],
-        inputs: objects,
-        outputs: vec![output],
-        cost: 0,
-    });
+    add(
+        &mut graph,
+        Listed {
+            kind: ActionKind::Link,
+            label: file.common.linker_output,
+            prefix: None,
+            args: vec!["ld.lld".to_owned()],
+            inputs: objects,
+            outputs: vec![output],
+            cost: 0,
+        },
+    );
     graph
 }
 
+/// Adds an action, which imports all that it reads after its shard.
+pub fn add(graph: &mut ActionGraph, action: Listed) -> ActionId {
+    let action = action.typed(&|file| Some(graph.path(file)), &|_| true).expect("whole lists");
+    graph.add(action)
+}
+
 /// The parts of a valid graph whose paths and words match a pattern: actions read files of earlier actions and sources.
-pub fn parts(word: &'static str) -> impl Strategy<Value = (Vec<Utf8PathBuf>, Vec<Vec<String>>, Vec<Action>)> {
+pub fn parts(word: &'static str) -> impl Strategy<Value = (Vec<Utf8PathBuf>, Vec<Vec<String>>, Vec<Listed>)> {
     let shape = (0..4_usize, any::<prop::sample::Index>(), 1..3_usize, prop::collection::vec(word, 0..3));
     let actions = prop::collection::vec(
         (
@@ -201,7 +213,7 @@ pub fn parts(word: &'static str) -> impl Strategy<Value = (Vec<Utf8PathBuf>, Vec
             readable.extend(&outputs);
             let outputs: Vec<_> = outputs.into_iter().map(FileId).collect();
             let prefix = prefix.index(prefixes.len());
-            actions.push(Action {
+            actions.push(Listed {
                 kind: ActionKind::ALL[kind],
                 label: files[outputs[0].0 as usize].to_string(),
                 prefix: Some(PrefixId(u32::try_from(prefix).unwrap_or(0))),

@@ -1,7 +1,7 @@
 //! The summary and the simulated schedules.
 
 use distlto_planner::graph::summary::{Spread, Summary, makespan};
-use distlto_planner::graph::{Action, ActionGraph, ActionKind};
+use distlto_planner::graph::{ActionGraph, ActionKind, Listed};
 use proptest::prelude::*;
 
 use crate::samples;
@@ -12,7 +12,7 @@ fn independent(costs: &[u64]) -> ActionGraph {
         let inputs = vec![graph.file(format!("m{n}")), graph.file(format!("s{n}"))];
         let outputs = vec![graph.file(format!("o{n}"))];
         let (kind, label, args) = (ActionKind::Opt, format!("m{n}"), vec!["cc".to_owned()]);
-        graph.add(Action { kind, label, prefix: None, args, inputs, outputs, cost });
+        samples::add(&mut graph, Listed { kind, label, prefix: None, args, inputs, outputs, cost });
     }
     graph
 }

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use camino::Utf8Path;
-use distlto_planner::graph::{Action, ActionGraph, ActionKind};
+use distlto_planner::graph::ActionGraph;
 use distlto_planner::shard::{self, Shard};
 use distlto_prepare::regular;
 
@@ -20,16 +20,15 @@ pub fn fill(summary: &mut Summary, graph: &ActionGraph, directory: Option<&Path>
 }
 
 fn fill_one(one: &mut Expensive, graph: &ActionGraph, directory: Option<&Path>) -> Option<()> {
-    let is_it = |action: &&Action| action.kind == ActionKind::Opt && action.label == one.label;
-    let action = graph.actions().map(|(_, action)| action).find(is_it)?;
-    let &[module, shard, ..] = action.inputs.as_slice() else { return None };
+    let mut labelled = graph.actions().map(|(_, action)| action).filter(|action| action.label == one.label);
+    let backend = labelled.find_map(|action| action.backend())?;
     let place = |path: &Utf8Path| match directory {
         Some(directory) => directory.join(path),
         None => path.as_std_path().to_owned(),
     };
-    let shard = shard::read(&regular::read(&place(graph.path(shard))).ok()?).ok()?;
+    let shard = shard::read(&regular::read(&place(graph.path(backend.shard))).ok()?).ok()?;
     // A module in an archive is known by its label.
-    let own = [graph.path(module).as_str(), &action.label].into_iter().find(|own| names(&shard, own))?;
+    let own = [graph.path(backend.module).as_str(), &one.label].into_iter().find(|own| names(&shard, own))?;
     let imports = shard.imported_from(own).map(|import| (import.name().into_owned(), import.instructions));
     one.imports = imports.collect();
     one.imports.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));

@@ -16,7 +16,7 @@ use distlto_planner::alias::needs_alias;
 use distlto_planner::backend_flags::{BackendFlags, Names};
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::dtlto::{self, JobFile};
-use distlto_planner::graph::{Action, ActionGraph, ActionId, ActionKind};
+use distlto_planner::graph::{self, Action, ActionGraph, ActionId, Work};
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::module;
 use distlto_planner::shard::{self, Cost};
@@ -227,17 +227,20 @@ impl Backends<'_> {
             };
             let imports = module.imports.iter().map(String::as_str);
             let extra = self.compilation.flags.inputs.iter().map(|path| path.as_str());
-            let read = [&*module.path, module.shard.as_str()].into_iter().chain(imports).chain(extra);
-            let inputs = read.map(|path| graph.file(path)).collect();
-            let written = [Utf8Path::new(&object)].into_iter().chain(dwo.as_deref());
-            let outputs = written.map(|path| graph.file(path)).collect();
+            let work = Work::Backend(graph::Backend {
+                module: graph.file(&module.path),
+                shard: graph.file(&module.shard),
+                imports: imports.map(|path| graph.file(path)).collect(),
+                extra: extra.map(|path| graph.file(path)).collect(),
+                object: graph.file(&object),
+                dwo: dwo.as_deref().map(|dwo| graph.file(dwo)),
+                also: Vec::new(),
+            });
             graph.add(Action {
-                kind: ActionKind::Opt,
+                work,
                 label: module.name.label.clone(),
                 prefix: Some(prefix),
                 args: names.args(triple),
-                inputs,
-                outputs,
                 cost: module.cost.total(),
             });
         }
@@ -311,9 +314,10 @@ impl Keeping<'_> {
     fn keep(&self, action: ActionId) -> Result<(), IoError> {
         let number = self.numbers[action.index()];
         let module = &self.modules[number];
-        let files = || self.graph.action(action).outputs.iter().map(|&output| self.graph.path(output));
-        if let Some(object) = files().next() {
-            give(object.as_std_path(), &module.wanted)?;
+        let made_by = self.graph.action(action);
+        let files = || made_by.outputs().map(|output| self.graph.path(output));
+        if let Some(backend) = made_by.backend() {
+            give(self.graph.path(backend.object).as_std_path(), &module.wanted)?;
         }
         let (appender, made, _) = &mut *self.kept.borrow_mut();
         // An input that changed meanwhile fails the job, so the key is that of what was compiled.

@@ -13,13 +13,12 @@ use std::path::{Path, PathBuf};
 use camino::Utf8Path;
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::shard::Cost;
+use distlto_planner::state::Place;
 use distlto_prepare::regular::{self, Links};
 use distlto_prepare::write::{IoError, write_if_changed};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// The record's name in the state directory.
-const NAME: &str = "kept-objects";
 /// The record's first line.
 const HEADER: &str = "distlto kept objects 2\n";
 
@@ -89,7 +88,7 @@ pub fn settle(state: &str, objects: &[Object]) -> Result<(), IoError> {
 }
 
 fn place(state: &str) -> PathBuf {
-    Path::new(state).join(NAME)
+    Place::KeptObjects.path(state)
 }
 
 /// Adds to the record.

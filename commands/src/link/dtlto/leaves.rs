@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::backend_flags::Names;
 use distlto_planner::dependency_file::DependencyFile;
-use distlto_planner::elf::options::written;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::keep::{self, ModulePlaces};
 use distlto_planner::link_plan::{LinkPlan, ObjectPlan, Step, VERSION};
+use distlto_planner::linker::elf::options::written;
 use distlto_planner::shard;
+use distlto_planner::state::Place;
 use distlto_planner::thin_link::IndexedModule;
 use distlto_planner::words::{lossy, path_of};
 use distlto_prepare::write::{IoError, remove};
@@ -214,7 +215,7 @@ fn archives(read: &BTreeSet<Utf8PathBuf>) -> BTreeMap<String, Utf8PathBuf> {
 /// Removes what no module of this link has left in the directory of objects.
 fn sweep_objects(directory: &str, objects: &[Object]) -> Result<(), IoError> {
     let kept: HashSet<PathBuf> = objects.iter().map(|object| object.path().to_owned()).collect();
-    sweep_below(&Path::new(directory).join("objects"), &kept)
+    sweep_below(&Place::Objects.path(directory), &kept)
 }
 
 fn sweep_below(directory: &Path, kept: &HashSet<PathBuf>) -> Result<(), IoError> {

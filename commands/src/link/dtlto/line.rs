@@ -13,13 +13,14 @@ use camino::Utf8PathBuf;
 use distlto_planner::alias::needs_alias;
 use distlto_planner::backend_flags::Names;
 use distlto_planner::dependency_file::DependencyFile;
-use distlto_planner::elf::options::{endings, last, of};
 use distlto_planner::index::{IndexError, Preview};
 use distlto_planner::inputs::{Bitcode, InputError};
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::link_line::{Argument, LinkOption, last_value, options};
+use distlto_planner::linker::elf::options::{endings, last, of};
 use distlto_planner::module::Summary;
 use distlto_planner::options::Files;
+use distlto_planner::state::Place;
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::input::Input;
 use distlto_prepare::regular;
@@ -31,9 +32,6 @@ use super::hand_over::HandOver;
 use crate::link::file_state::Start;
 use crate::link::final_link::place_beside;
 use crate::link::{LinkError, Session, unchanged};
-
-/// Where the linker says what it has read, in the state directory.
-const DEPENDENCIES: &str = "dependencies";
 
 /// The line, and where its outputs go.
 pub struct Line {
@@ -63,7 +61,7 @@ impl Line {
     ) -> Result<Self, LinkError> {
         let output = PathBuf::from(last_value(arguments, "output").unwrap_or("a.out"));
         let staged = if names_after_output(arguments) { output.clone() } else { staged(&output) };
-        let dependencies = Path::new(session.directory).join(DEPENDENCIES);
+        let dependencies = Place::Dependencies.path(session.directory);
         let option = |name: &str, value: &[u8]| [format!("--{name}=").as_bytes(), value].concat();
         let mut line = session.link.linker.clone();
         line.push(option("thinlto-distributor-arg", hand_over.argument().as_bytes()));

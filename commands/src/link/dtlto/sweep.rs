@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use distlto_planner::dtlto::identifier;
 use distlto_planner::index;
+use distlto_planner::state::Place;
 use distlto_planner::words::path_of;
 use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, remove, write_atomically};
@@ -18,12 +19,9 @@ use crate::distribute::linker;
 use crate::link::{LinkError, Session};
 use distlto_planner::dtlto::temporaries;
 
-/// The note of a job file whose linker runs, in the state directory.
-const NOTE: &str = "linker";
-
 /// Removes what the linker of a killed run has left.
 pub fn before(session: &Session<'_>) -> Result<(), LinkError> {
-    let note = Path::new(session.directory).join(NOTE);
+    let note = Place::Linker.path(session.directory);
     let output = PathBuf::from(index::output_of(&session.link.words)?);
     remove(&staged(&output))?;
     failed::sweep(session.directory)?;
@@ -52,13 +50,13 @@ pub fn before(session: &Session<'_>) -> Result<(), LinkError> {
 
 /// Notes that a linker waits for a job file.
 pub fn note(session: &Session<'_>, job_file: &Path) -> Result<(), IoError> {
-    let note = Path::new(session.directory).join(NOTE);
+    let note = Place::Linker.path(session.directory);
     write_atomically(&note, job_file.as_os_str().as_encoded_bytes())
 }
 
 /// The linker has ended, and has removed what it made.
 pub fn after(session: &Session<'_>) -> Result<(), IoError> {
-    remove(&Path::new(session.directory).join(NOTE))
+    remove(&Place::Linker.path(session.directory))
 }
 
 /// Whether a file's name is that of an archive's member.

@@ -1,13 +1,14 @@
 //! The file of a result, its record: a line of JSON, then standard error as it was.
 //!
-//! See [`super::frame`] for what is around them. Knows nothing of where files are.
+//! See [`distlto_prepare::sealed`] for what is around them. Knows nothing of where files are.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use distlto_prepare::blobs::{from_hex, hex};
+use distlto_prepare::sealed;
 use serde::{Deserialize, Serialize};
 
-use super::frame;
+use super::sha256;
 use crate::result::{ActionResult, Key, OutputFile};
 use crate::verify::Role;
 use distlto_record::report::Measured;
@@ -76,12 +77,12 @@ pub(super) fn encode(result: &ActionResult, key: &Key) -> Vec<u8> {
     let mut body = serde_json::to_vec(&line).expect("text and numbers have a JSON form");
     body.push(b'\n');
     body.extend(&result.stderr);
-    frame::encode(HEADER, &body)
+    sealed::encode(HEADER, &body, sha256)
 }
 
 /// The record that a file holds for a key, or what is wrong with the file.
 pub(super) fn decode(key: &Key, bytes: &[u8]) -> Result<ActionResult, String> {
-    let body = frame::decode(HEADER, bytes)?;
+    let body = sealed::decode(HEADER, bytes, sha256)?;
     let end = memchr::memchr(b'\n', body).ok_or("its first line does not end")?;
     let line: Line<'_> =
         serde_json::from_slice(&body[..end]).map_err(|error| format!("its first line: {error}"))?;
@@ -157,7 +158,7 @@ mod tests {
         /// As a record whose digest fits, but that is no record of this version.
         #[test]
         fn no_body_panics(body: Vec<u8>, line in "\\{\"key\":.{0,200}\n") {
-            let framed = |body| frame::encode(HEADER, body);
+            let framed = |body| sealed::encode(HEADER, body, sha256);
             prop_assert!(decode(&Key([7; 32]), &framed(&body)).is_err());
             prop_assert!(decode(&Key([7; 32]), &framed(line.as_bytes())).is_err());
         }

@@ -2,7 +2,7 @@
 //!
 //! The lock on it is held for the time of reading and writing a small file, and nobody waits for it long: what cannot
 //! be added is added with the next. What killed processes did not add is found when everything is counted again. See
-//! [`super::frame`] for the file's form; its body is JSON. Knows nothing of what is kept.
+//! [`distlto_prepare::sealed`] for the file's form; its body is JSON. Knows nothing of what is kept.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,9 +10,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use distlto_prepare::blobs::{self, Blobs};
 use distlto_prepare::lock::{self, Locked};
 use distlto_prepare::regular::Links;
+use distlto_prepare::sealed;
 use serde::{Deserialize, Serialize};
 
-use super::frame;
+use super::sha256;
 
 const HEADER: &str = "distlto cache usage 1\n";
 
@@ -55,7 +56,7 @@ pub(super) fn read(blobs: &Blobs) -> Result<Option<Usage>, String> {
         Err(error) if blobs::is_nothing(&error) => return Ok(None),
         Err(error) => return Err(format!("{}: {error}", path.display())),
     };
-    let usage = frame::decode(HEADER, &bytes)
+    let usage = sealed::decode(HEADER, &bytes, sha256)
         .and_then(|body| serde_json::from_slice(body).map_err(|error| error.to_string()));
     usage.map(Some).map_err(|problem| format!("{}: {problem}", path.display()))
 }
@@ -71,7 +72,7 @@ pub(super) fn update(blobs: &Blobs, change: impl FnOnce(&mut Usage)) -> Option<U
     let mut usage = read(blobs).ok().flatten().unwrap_or(begun);
     change(&mut usage);
     let body = serde_json::to_vec(&usage).expect("numbers have a JSON form");
-    blobs.write(&path(blobs.root()), &frame::encode(HEADER, &body)).ok()?;
+    blobs.write(&path(blobs.root()), &sealed::encode(HEADER, &body, sha256)).ok()?;
     Some(usage)
 }
 

@@ -2,3 +2,4 @@
 
 pub mod options;
 pub mod table;
+pub mod thin_link;

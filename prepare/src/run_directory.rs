@@ -1,19 +1,25 @@
-//! A directory of one run's own beside outputs, which the next run can tell from that of a living run.
+//! A directory of one run's own, which the next run can tell from that of a living run: beside outputs, or among those of
+//! other runs in a store.
 //!
 //! It is held by `flock(2)` for as long as its run lives, however that ends; so a directory whose lock is free is one
 //! of a run that was killed, and goes. Knows nothing of what lies in it.
 
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use distlto_prepare::lock::{self, Locked};
-use distlto_prepare::regular::Links;
-use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
 use tempfile::TempDir;
+
+use crate::lock::{self, Locked};
+use crate::regular::Links;
+use crate::write::{IoError, TEMPORARY_PREFIX};
 
 /// What the names begin with, after the prefix of all temporaries.
 const NAME: &str = "run-";
+
+/// How often others may take a directory for a dead run's before it is locked.
+const TRIES: usize = 100;
 
 /// The directory; gone with all that is in it when this is dropped.
 #[derive(Debug)]
@@ -33,12 +39,10 @@ enum NoLock {
 impl RunDirectory {
     /// Makes one in `parent`, which is made if missing.
     pub fn make(parent: &Path) -> Result<Self, IoError> {
+        let failed = || IoError::on("write into", parent);
         fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
-        loop {
-            let directory = tempfile::Builder::new()
-                .prefix(&prefix())
-                .tempdir_in(parent)
-                .map_err(IoError::on("write into", parent))?;
+        for _ in 0..TRIES {
+            let directory = tempfile::Builder::new().prefix(&prefix()).tempdir_in(parent).map_err(failed())?;
             // Another run may take it for a dead one's before it is locked.
             match hold(directory.path()) {
                 Ok(lock) => return Ok(Self { directory, _lock: Some(lock) }),
@@ -46,6 +50,7 @@ impl RunDirectory {
                 Err(NoLock::Taken) => {}
             }
         }
+        Err(failed()(io::Error::other("others remove what is made there")))
     }
 
     /// Its path, which begins with that of its parent as it was given.
@@ -56,10 +61,19 @@ impl RunDirectory {
 
 /// Removes the directories of runs that were killed from `parent`, after giving each to `before`. What cannot be
 /// removed stays: it is in nobody's way.
-pub fn sweep(parent: &Path, before: impl Fn(&Path)) {
+pub fn sweep(parent: &Path, before: impl FnMut(&Path)) {
+    sweep_named(parent, &prefix(), before);
+}
+
+/// The same for a directory in which all temporaries are such directories, whatever they are called.
+pub(crate) fn sweep_all(parent: &Path, before: impl FnMut(&Path)) {
+    sweep_named(parent, TEMPORARY_PREFIX, before);
+}
+
+fn sweep_named(parent: &Path, prefix: &str, mut before: impl FnMut(&Path)) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
-        let ours = entry.file_name().as_encoded_bytes().starts_with(prefix().as_bytes());
+        let ours = entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes());
         if !ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }

@@ -1,0 +1,33 @@
+//! Flavours of linkers: what is particular to one lies in a folder of its own, and ends in a [`Flavour`].
+//!
+//! A folder holds the table of the linker's options and what they do, how a word of its lines is read, and how it is told to
+//! do a thin link. Knows nothing of who asks.
+
+pub mod elf;
+
+pub use elf::options::Shape;
+
+/// What is asked of a flavour.
+#[derive(Debug)]
+pub struct Flavour {
+    /// How one word of a link line is to be read.
+    pub shape: fn(&[u8]) -> Shape,
+    /// The words that make of a link line a thin link.
+    pub thin_link: fn(&ThinLinkPlaces<'_>) -> Vec<String>,
+}
+
+/// ld.lld.
+pub const ELF: Flavour = Flavour { shape: elf::options::shape, thin_link: elf::thin_link::words };
+
+/// Where a thin link is to write.
+#[derive(Debug, Clone, Copy)]
+pub struct ThinLinkPlaces<'a> {
+    /// The list of the modules that have shards.
+    pub index: &'a str,
+    /// What is put before a module id for the module's shard and import list; ends in a slash.
+    pub prefix: &'a str,
+    /// An output, which nobody reads.
+    pub output: &'a str,
+    /// The object with the code of regular LTO, if there may be any.
+    pub regular: Option<&'a str>,
+}
