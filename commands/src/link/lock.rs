@@ -6,6 +6,8 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use distlto_planner::state::Place;
 use distlto_prepare::lock::{self, Locked};
@@ -13,6 +15,8 @@ use distlto_prepare::regular::{self, Links};
 use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
+
+use crate::distribute::linker;
 
 /// Another run holds the output.
 #[derive(Debug, Error, Diagnostic)]
@@ -51,6 +55,16 @@ pub struct Lock {
     pub after_crash: bool,
 }
 
+/// How long the children of a run that was killed may hold its lock: from their fork to their first program.
+const DYING: Duration = Duration::from_secs(10);
+
+/// The process that a lock names. Text that is not a number is no process to name.
+fn holder(file: &mut File) -> String {
+    let mut holder = String::new();
+    let _ = file.rewind().and_then(|()| file.read_to_string(&mut holder));
+    holder.trim().to_owned()
+}
+
 impl Lock {
     /// Takes the lock of a state directory, which is made if missing.
     pub fn take(directory: &str) -> Result<Self, LockError> {
@@ -60,11 +74,16 @@ impl Lock {
         options.read(true).write(true).create(true).truncate(false);
         let (mut file, _) =
             regular::open_with(&mut options, Links::Refuse, &path).map_err(IoError::on("write", &path))?;
-        let mut holder = String::new();
-        let taken = lock::take(&file).map_err(IoError::on("lock", &path))?;
-        // Text that is not a number is no process to name.
-        let _ = file.read_to_string(&mut holder);
-        let holder = holder.trim().to_owned();
+        let start = Instant::now();
+        let (taken, holder) = loop {
+            let taken = lock::take(&file).map_err(IoError::on("lock", &path))?;
+            let holder = holder(&mut file);
+            let is_dead = holder.parse().is_ok_and(|holder| !linker::is_running(holder));
+            if !(matches!(taken, Locked::Taken) && is_dead && start.elapsed() < DYING) {
+                break (taken, holder);
+            }
+            thread::sleep(Duration::from_millis(2));
+        };
         match taken {
             Locked::Held => {}
             Locked::Taken => return Err(Busy { path, holder }.into()),
@@ -89,5 +108,30 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // A number that stays makes the next run sweep, which finds nothing.
         let _ = self.write("");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn the_children_of_a_run_that_was_killed_are_waited_for() {
+        let place = tempfile::tempdir().expect("a directory");
+        let directory = place.path().to_str().expect("UTF-8");
+        let mut run = Command::new("true").spawn().expect("a process");
+        run.wait().expect("its end");
+        let path = place.path().join("lock");
+        fs::write(&path, run.id().to_string()).expect("written");
+        let file = File::open(&path).expect("a file");
+        assert!(matches!(lock::take(&file), Ok(Locked::Held)));
+        let taken = thread::scope(|scope| {
+            let waiting = scope.spawn(|| Lock::take(directory));
+            thread::sleep(Duration::from_millis(50));
+            drop(file);
+            waiting.join().expect("no panic")
+        });
+        assert!(taken.expect("the lock").after_crash);
     }
 }
