@@ -203,6 +203,8 @@ pub struct Attempt {
     pub stderr: String,
     /// Where its outputs are from.
     pub origin: Origin,
+    /// The key of its result that is the same wherever the work is, if a cache was asked.
+    pub key: Option<[u8; 32]>,
     /// When it did what.
     pub phases: Phases,
     /// Success, or why not.
@@ -215,6 +217,7 @@ pub fn run(job: &Job<'_>, context: &Context<'_>) -> Attempt {
         finished: None,
         stderr: String::new(),
         origin: Origin::Ran,
+        key: None,
         phases: Phases::default(),
         result: Ok(()),
     };
@@ -241,6 +244,8 @@ fn attempt(job: &Job<'_>, context: &Context<'_>, told: &mut Attempt) -> Result<(
     let outputs = outputs(job, &staging);
     let begun = Instant::now();
     let keys = context.cache.map_or_else(Vec::new, |cache| cache.keys(job, context));
+    // The most exact one comes first.
+    told.key = keys.last().map(|key| key.0);
     let kept = find(job, context, &keys, &outputs, native).map_err(io)?;
     told.phases.lookup = context.cache.map(|_| Span::since(begun));
     if let Some(kept) = kept {

@@ -219,15 +219,18 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         wall: start.elapsed(),
         cancelled: options.cancel.is_cancelled().then(|| options.cancel.exit_code()),
     };
+    options.progress.outcomes(&report.outcomes);
     // Before the lines below, which a terminal's line would be drawn over.
     options.progress.summary(report.counts(), report.wall);
     if let Err(error) = estimates.history().save() {
         // The next run's estimates are worse, and nothing else.
         eprintln!("distlto: note: {error}");
+        options.progress.warned(&error.to_string());
     }
     // The results are right all the same.
     for trouble in options.cache.map(|cache| cache.troubles()).unwrap_or_default() {
         eprintln!("distlto: warning: {trouble}");
+        options.progress.warned(&trouble);
     }
     report
 }

@@ -185,6 +185,9 @@ impl Runner<'_, '_, '_> {
         let mut measured = attempt.finished.as_ref().map_or_else(Measured::default, Finished::measured);
         measured.phases = attempt.phases;
         measured.origin = attempt.origin;
+        if let Some(key) = &attempt.key {
+            self.options.progress.asked(self.step(action, ""), key);
+        }
         let stderr = attempt.stderr;
         let outcome = match attempt.result {
             Ok(()) => {

@@ -103,6 +103,7 @@ impl Work<'_, '_> {
             finished: None,
             stderr: String::new(),
             origin: Origin::default(),
+            key: None,
             phases: Phases::default(),
             result: Err(cause(self.graph.action(action).label.clone())),
         }

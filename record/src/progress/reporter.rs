@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use distlto_planner::graph::ActionGraph;
+use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_prepare::write::{IoError, write_atomically};
 
 use super::recorded::{Recorded, Shared, lock};
@@ -18,7 +18,7 @@ use super::ticker::Ticker;
 use super::{JsonProgress, Memory, Phase, PlainProgress, Plan, Progress, Step, Style, TerminalProgress};
 use crate::report::imports;
 use crate::report::summary::Summary;
-use crate::report::{Counts, Failure, Measured};
+use crate::report::{Counts, Failure, Measured, Outcome};
 use crate::trace;
 
 /// How often a log is told how things stand.
@@ -106,11 +106,6 @@ impl Reporter {
         result
     }
 
-    /// When the command began.
-    pub fn begun(&self) -> Instant {
-        lock(&self.recorded).begun
-    }
-
     /// The command has ended: tells the summary, and writes the trace. `what` is what was linked; `graph` what was run,
     /// in `directory`.
     pub fn conclude(&self, what: &str, graph: Option<&ActionGraph>, directory: Option<&Path>) {
@@ -120,9 +115,11 @@ impl Reporter {
         if let Some(ticker) = &self.ticker {
             ticker.stop();
         }
-        let now = Instant::now();
-        let recorded = lock(&self.recorded).clone();
-        let mut summary = Summary::of(&recorded, now);
+        let recorded = lock(&self.recorded);
+        let now = recorded.since(Instant::now());
+        let mut summary = Summary::of(&recorded.run, now);
+        let trace = self.trace.as_deref().map(|path| (path, trace::to_bytes(&recorded.run, now)));
+        drop(recorded);
         if let Some(graph) = graph.filter(|_| self.style.json || self.style.verbose || self.log.is_some()) {
             imports::fill(&mut summary, graph, directory);
         }
@@ -135,8 +132,8 @@ impl Reporter {
             }
             self.say(what, &summary, counts);
         }
-        if let Some(path) = &self.trace
-            && let Err(error) = write_atomically(path, &trace::to_bytes(&recorded, now))
+        if let Some((path, trace)) = trace
+            && let Err(error) = write_atomically(path, &trace)
         {
             // The link is done or has failed for a reason of its own.
             say(&format!("{}: warning: no trace was written: {error}", self.profile.program));
@@ -200,7 +197,7 @@ impl Progress for Reporter {
     }
 
     fn finish(&self, step: Step<'_>, measured: Measured, warnings: &str) {
-        lock(&self.recorded).finish(step, measured, Instant::now());
+        lock(&self.recorded).finish(step, measured, warnings, Instant::now());
         self.each(|one| one.finish(step, measured, warnings));
     }
 
@@ -209,9 +206,21 @@ impl Progress for Reporter {
         self.each(|one| one.fail(step, failure));
     }
 
+    fn asked(&self, step: Step<'_>, key: &[u8; 32]) {
+        lock(&self.recorded).asked(step, key);
+    }
+
     fn again(&self, step: Step<'_>, cause: &str) {
         lock(&self.recorded).again(step, cause, Instant::now());
         self.each(|one| one.again(step, cause));
+    }
+
+    fn outcomes(&self, outcomes: &[(ActionId, Outcome)]) {
+        lock(&self.recorded).outcomes(outcomes);
+    }
+
+    fn warned(&self, text: &str) {
+        lock(&self.recorded).run.warnings.push(text.to_owned());
     }
 
     fn summary(&self, counts: Counts, wall: Duration) {
