@@ -2,7 +2,11 @@
 //!
 //! Progress, the summary, the trace and every report are functions of it; `docs/run-record.md` and its JSON Schema
 //! describe the file. Times are relative to the command's beginning, so that two records can be compared. Knows nothing of
-//! where it is kept (see `runs`).
+//! where it is kept (see `file`).
+
+mod file;
+
+pub use file::{FOLDER, KEPT, ReadError, list, read, write};
 
 use distlto_planner::graph::ActionKind;
 use serde::{Deserialize, Serialize};

@@ -77,7 +77,7 @@ impl fmt::Display for Change {
             What::OutputMissing => ("its output", "is missing"),
             What::OutputChanged => ("its output", "was changed by something else"),
             What::Command => ("its command", "changed"),
-            What::Compiler => ("the compiler", "changed"),
+            What::Compiler => ("the compiler, its configuration or its environment", "changed"),
             What::Flags => ("the compiler's flags", "changed"),
             What::Module => ("its module", "changed"),
             What::Shard => ("what the thin link decided for it", "changed"),

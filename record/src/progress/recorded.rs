@@ -14,6 +14,7 @@ use super::{Memory, Phase, Plan, Step};
 use crate::action::{ActionPhases, ActionRecord, CacheAnswer, FailedAction, Fate, Interval, Output, Took};
 use crate::report::{Failure, Measured, Origin, Outcome, Phases, Span};
 use crate::run::{MemorySample, PhaseRecord, RunRecord};
+use crate::why::Change;
 
 /// A record that several listeners read.
 pub type Shared = Arc<Mutex<Recorded>>;
@@ -89,6 +90,13 @@ impl Recorded {
         self.places.clear();
         for action in actions {
             self.add(action);
+        }
+    }
+
+    /// Why an action has to run.
+    pub fn because(&mut self, id: ActionId, why: Vec<Change>) {
+        if let Some(&at) = self.places.get(&id.index()) {
+            self.run.actions[at].why = why;
         }
     }
 
@@ -244,6 +252,7 @@ impl Recorded {
         let action = &mut self.run.actions[at];
         action.result = Fate::UpToDate;
         action.why.clear();
+        action.outputs.iter_mut().for_each(|output| output.after.clone_from(&output.before));
     }
 
     fn end(
