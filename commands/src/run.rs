@@ -34,6 +34,7 @@ use distlto_executor::run::{self, Hooks, Need};
 use distlto_executor::tokens::jobserver_from_env;
 use distlto_record::progress::{Plan, Profile, Progress, Reporter};
 use distlto_record::report::{Counts, Failure, Measured};
+use distlto_record::why::Explainer;
 
 pub use error::RunError;
 
@@ -118,12 +119,15 @@ impl Round<'_> {
         let targets = selection::select(graph, &self.args.targets)?;
         selection::check_inputs(graph, &targets)?;
         let records = Records::open(self.directory)?;
-        let wanted = records.perhaps_out_of_date(graph, &targets)?;
+        let found = records.perhaps_out_of_date(graph, &targets)?;
+        let stale = found.iter().filter(|(_, reason)| reason.is_some());
+        let wanted: Vec<ActionId> = stale.map(|&(id, _)| id).collect();
         if wanted.is_empty() {
             records.save()?;
             self.nothing_to_do();
             return Ok(End::Code(0));
         }
+        self.reporter.knows(records.known(graph, found));
         make_directories(graph, &wanted)?;
         self.prewarm(&wanted);
         let cache = self.args.run.open_cache(self.cancel);
@@ -137,7 +141,9 @@ impl Round<'_> {
         let watching = Watching {
             graph,
             records: &records,
-            recording: Recording::new(graph, &records),
+            recording: Recording::new(graph, &records, self.reporter),
+            reporter: self.reporter,
+            explainer: Explainer::new(graph),
             input: self.input,
             asked: wanted.iter().copied().filter(|&id| !graph.dependencies(id).is_empty()).collect(),
             rewritten: Cell::new(None),
@@ -203,6 +209,8 @@ struct Watching<'a> {
     graph: &'a ActionGraph,
     records: &'a Records,
     recording: Recording<'a>,
+    reporter: &'a Reporter,
+    explainer: Explainer<'a>,
     input: &'a Input,
     /// Actions whose inputs others write; all others have been looked at.
     asked: BTreeSet<ActionId>,
@@ -232,8 +240,14 @@ impl Hooks for Watching<'_> {
             return Need::Run;
         }
         match self.records.out_of_date(self.graph, &[action]) {
-            Ok(found) if found.is_empty() => Need::UpToDate,
-            Ok(_) => Need::Run,
+            Ok(found) => match found.first() {
+                None => Need::UpToDate,
+                Some((_, reason)) => {
+                    self.reporter
+                        .because(action, self.records.why(&self.explainer, self.graph, action, reason));
+                    Need::Run
+                }
+            },
             Err(error) => {
                 self.error.borrow_mut().get_or_insert(error.into());
                 Need::Stop

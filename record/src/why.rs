@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::freshness::Reason;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, FileId};
 use distlto_planner::keep;
@@ -110,6 +111,11 @@ impl<'g> Explainer<'g> {
         Self { graph, modules }
     }
 
+    /// Inputs that changed, in the words of the record.
+    pub fn inputs(&self, id: ActionId, changed: &[Utf8PathBuf]) -> Vec<Change> {
+        changed.iter().map(|path| self.input(id, path)).collect()
+    }
+
     /// A reason in the words of the record.
     pub fn changes(&self, id: ActionId, reason: &Reason) -> Vec<Change> {
         match reason {
@@ -127,7 +133,7 @@ impl<'g> Explainer<'g> {
         }
     }
 
-    fn input(&self, id: ActionId, path: &camino::Utf8Path) -> Change {
+    fn input(&self, id: ActionId, path: &Utf8Path) -> Change {
         let action = self.graph.action(id);
         let file = self.graph.find_file(path);
         let place = action.inputs.iter().position(|&input| Some(input) == file);
@@ -144,7 +150,6 @@ impl<'g> Explainer<'g> {
 
 #[cfg(test)]
 mod tests {
-    use camino::Utf8PathBuf;
     use distlto_planner::graph::Action;
 
     use super::*;

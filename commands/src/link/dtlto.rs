@@ -14,7 +14,9 @@ mod line;
 mod linker;
 mod messages;
 mod names;
+mod parts;
 mod sweep;
+mod told;
 
 use std::ffi::OsStr;
 use std::fs;

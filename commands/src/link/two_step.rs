@@ -25,6 +25,7 @@ use crate::up_to_date::{Recording, Records};
 use distlto_executor::cc1::Cc1Commands;
 use distlto_executor::run;
 use distlto_executor::tokens::jobserver_from_env;
+use distlto_record::progress::Progress;
 
 impl Session<'_> {
     /// Plans, compiles and links. `None` when the command is to be run as it is.
@@ -51,7 +52,9 @@ impl Session<'_> {
         })?;
         let Planned::Link(planned, pending) = planned else { return Ok(None) };
         for option in &planned.not_done {
-            eprintln!("distlto: warning: {option} is ignored: a distributed link writes objects only");
+            let warning = format!("{option} is ignored: a distributed link writes objects only");
+            eprintln!("distlto: warning: {warning}");
+            self.reporter.warned(&warning);
         }
         let graph = planned.plan.to_graph()?;
         phases.planned();
@@ -100,10 +103,12 @@ impl Session<'_> {
         arguments: &[Argument],
         records: &Records,
     ) -> Result<(u8, bool), LinkError> {
-        let keeping = Keeping { graph, pending, records };
+        let keeping = Keeping { graph, plan: &planned.plan, pending, records };
         let wanted = keeping.out_of_date()?;
+        self.reporter.knows(keeping.known(&wanted));
+        let wanted: Vec<ActionId> = wanted.into_iter().map(|(id, _)| id).collect();
         let result = std::thread::scope(|scope| {
-            let kept = scope.spawn(|| keeping.finish(&planned.plan, self.cancel));
+            let kept = scope.spawn(|| keeping.finish(self.cancel));
             let result = self.compile(planned, &keeping, cc1_commands, &wanted);
             let kept = kept.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             result.and_then(|code| kept.map(|()| code).map_err(LinkError::from))
@@ -167,7 +172,7 @@ impl Session<'_> {
         run_options.provide = Some(&provide);
         run_options.digests = Some(keeping.records.digests());
         run_options.cache = cache.as_deref();
-        let hooks = Recording::new(keeping.graph, keeping.records);
+        let hooks = Recording::new(keeping.graph, keeping.records, self.reporter);
         let report = run::run(keeping.graph, wanted, &run_options, &hooks);
         hooks.result()?;
         Ok(report.exit_code())
