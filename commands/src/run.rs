@@ -32,6 +32,7 @@ use distlto_executor::forkserver::ForkServer;
 use distlto_executor::local::LocalSpawner;
 use distlto_executor::run::{self, Hooks, Need};
 use distlto_executor::tokens::jobserver_from_env;
+use distlto_record::cause::{Cause, Kind};
 use distlto_record::progress::{Plan, Profile, Progress, Reporter};
 use distlto_record::report::{Counts, Failure, Measured};
 use distlto_record::why::Explainer;
@@ -74,29 +75,44 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     let _held = State::open(&directory)?;
     let spawner = args.run.spawner();
     let reporter = args.run.reporter(Profile::COMMAND)?;
-    for _ in 0..ROUNDS {
-        let round = Round {
-            args,
-            graph: &graph,
-            directory: Path::new(&directory),
-            input: &input,
-            spawner: &spawner,
-            cancel,
-            reporter: &reporter,
-            jobserver: jobserver.as_ref(),
-        };
-        match round.run()? {
-            End::Code(code) => return Ok(code),
-            End::Rewritten(newer) => graph = *newer,
+    let directory = Path::new(&directory);
+    let mut rounds = || {
+        for number in 0..ROUNDS {
+            let round = Round {
+                args,
+                graph: &graph,
+                directory,
+                input: &input,
+                spawner: &spawner,
+                cancel,
+                reporter: &reporter,
+                jobserver: jobserver.as_ref(),
+            };
+            match round.run()? {
+                End::Rewritten(newer) => graph = *newer,
+                // Something was done before.
+                End::NothingToDo if number > 0 => return Ok(End::Code(0)),
+                end => return Ok(end),
+            }
         }
+        Err(RunError::NeverSettles { graph: input.path().to_owned() })
+    };
+    let ended = rounds();
+    match &ended {
+        Ok(End::Code(code)) => reporter.keep(directory, *code, None),
+        Err(error) => reporter.keep(directory, exit::code_of(error), Some(Cause::of(Kind::Failed, error))),
+        // Of what did nothing there is nothing to tell.
+        Ok(End::NothingToDo | End::Rewritten(_)) => {}
     }
-    Err(RunError::NeverSettles { graph: input.path().to_owned() })
+    ended.map(|end| if let End::Code(code) = end { code } else { 0 })
 }
 
 /// How one pass over a graph ends.
 enum End {
     /// With this exit code.
     Code(u8),
+    /// Nothing was out of date.
+    NothingToDo,
     /// The graph was written again by an action of its own.
     Rewritten(Box<ActionGraph>),
 }
@@ -125,8 +141,10 @@ impl Round<'_> {
         if wanted.is_empty() {
             records.save()?;
             self.nothing_to_do();
-            return Ok(End::Code(0));
+            return Ok(End::NothingToDo);
         }
+        self.reporter.graph(self.input.path().as_std_path());
+        self.reporter.describe(|run| run.output = Some(self.what().to_owned()));
         self.reporter.knows(records.known(graph, found));
         make_directories(graph, &wanted)?;
         self.prewarm(&wanted);

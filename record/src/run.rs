@@ -60,6 +60,9 @@ pub struct RunRecord {
     /// Why it ended early, besides what failed among the actions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Cause>,
+    /// What the linker printed on standard error, within bounds.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub linker_said: String,
     /// What was warned of, besides what commands printed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

@@ -60,7 +60,8 @@ pub fn behind(program: &Path, driver: &DriverReads) -> Option<PathBuf> {
     }
 }
 
-fn file_line(path: &Path) -> String {
+/// A file in a line: its path and what changes with its content.
+pub fn file_line(path: &Path) -> String {
     let stat = fs::metadata(path).map(|stat| {
         let modified = i128::from(stat.mtime()) * 1_000_000_000 + i128::from(stat.mtime_nsec());
         format!("size {} modified {modified} inode {}", stat.size(), stat.ino())

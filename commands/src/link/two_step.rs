@@ -62,6 +62,7 @@ impl Session<'_> {
             distlto_prepare::write::write_if_changed(path, &distlto_planner::graph::json::to_bytes(&graph))?;
         }
         let records = Records::open(Path::new(self.directory))?;
+        self.tell_compiler();
         let result = self.compile_and_link(&planned, &pending, &cc1_commands, &graph, &arguments, &records);
         self.reporter.conclude(planned.plan.output.as_str(), Some(&graph), None);
         let (code, linked) = result?;
@@ -113,6 +114,7 @@ impl Session<'_> {
             let kept = kept.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             result.and_then(|code| kept.map(|()| code).map_err(LinkError::from))
         });
+        self.tell_plan();
         records.save()?;
         let code = result?;
         if code != 0 {
@@ -135,7 +137,8 @@ impl Session<'_> {
                 continue;
             }
             let runner = FinalLink::new(self.reporter, self.runner);
-            let code = final_link::run(planned, self.directory, arguments, &runner, &planned.warnings)?;
+            let tell = |said: &[u8]| self.tell_linker(said);
+            let code = final_link::run(planned, self.directory, arguments, &runner, &planned.warnings, tell)?;
             if code != 0 {
                 return Ok((code, false));
             }
