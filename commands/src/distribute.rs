@@ -22,6 +22,7 @@ use distlto_planner::dtlto::temporaries;
 use distlto_planner::dtlto::{self, JobFile, JobFileError, cost};
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::response;
+use distlto_planner::state::{self, VARIABLE};
 use distlto_planner::words::{path_of, shell_line};
 use distlto_prepare::input::Input;
 use distlto_prepare::run_directory::{self, RunDirectory};
@@ -39,8 +40,10 @@ use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{self, NoHooks};
 use distlto_executor::schedule::tokens::jobserver_from_env;
+use distlto_record::action::ActionRecord;
 use distlto_record::progress::{JsonProgress, Profile, Reporter};
 use distlto_record::report::Report;
+use distlto_record::why::{Change, What};
 use linker::Linker;
 use modules::{Elsewhere, ModulesError, Placed};
 use save::{SaveError, Saved};
@@ -203,8 +206,13 @@ impl Session<'_> {
         options.grace = GRACE;
         options.places = Some(&places);
         options.repeat = Some(&repeat);
+        reporter.describe(|run| run.output = Some(self.program()));
+        reporter.knows(graph.actions().map(|(id, _)| requested(graph, id)).collect());
         let report = self.run_all(graph, &options);
         reporter.conclude(&self.program(), Some(graph), Some(&directory));
+        if let Some(state) = self.state() {
+            reporter.keep(Path::new(&state), report.exit_code(), None);
+        }
         if !report.is_success() && !self.args.run.json {
             telling::tell_failure(&self.program(), &report);
         }
@@ -243,6 +251,12 @@ impl Session<'_> {
         Ok(Some(JsonProgress::log(file, run)))
     }
 
+    /// The state directory of what is linked, where a folder for such is named. The linker's files are gone when it ends.
+    fn state(&self) -> Option<String> {
+        let folder = std::env::var(VARIABLE).ok().filter(|folder| !folder.is_empty())?;
+        Some(state::directory(self.file.linker_output.as_ref()?.as_str(), Some(&folder)))
+    }
+
     /// What is linked, for people.
     fn program(&self) -> String {
         self.file
@@ -250,6 +264,13 @@ impl Session<'_> {
             .as_ref()
             .map_or_else(|| self.args.job_file.to_string_lossy().into_owned(), |output| output.to_string())
     }
+}
+
+/// What is known of a job: nothing is kept between links, and the linker wants it done.
+fn requested(graph: &ActionGraph, id: ActionId) -> ActionRecord {
+    let mut action = ActionRecord::of(graph, id);
+    action.why = vec![Change::of(What::Requested)];
+    action
 }
 
 /// A directory of this run's own beside the outputs, for each directory that they go to.

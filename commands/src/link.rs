@@ -15,6 +15,7 @@ mod lock;
 mod phases;
 mod reads;
 pub(crate) mod state;
+mod told;
 mod two_step;
 mod two_step_reads;
 mod unchanged;
@@ -31,7 +32,7 @@ use distlto_planner::link_command::{self, LinkCommand, LinkCommandError, Resolve
 use distlto_planner::link_line::LinkLineError;
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::response::{self, ResponseError};
-use distlto_planner::runner::ToolError;
+use distlto_planner::runner::{ToolError, ToolOutput};
 use distlto_planner::thin_link::ThinLinkError;
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::write::IoError;
@@ -191,7 +192,10 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         after_crash: held.is_after_crash(),
         takes_distributor: link.takes_distributor.map_or_else(OnceLock::new, OnceLock::from),
     };
-    match session.link() {
+    session.tell_link(&output);
+    let ended = session.link();
+    session.keep(&ended);
+    match ended {
         Ok(End::Code(code)) => Ok(code),
         Ok(End::Needless(code)) => {
             held.discard()?;
@@ -284,15 +288,27 @@ pub(crate) fn tool_failure(error: LinkError, cancel: &Cancel) -> Result<u8, Link
     if cancel.is_cancelled() {
         return Err(LinkError::Interrupted { exit_code: cancel.exit_code() });
     }
-    let output = match &error {
-        LinkError::Index(IndexError::ThinLink(ThinLinkError::Failed { output, .. })) => output,
-        LinkError::Index(IndexError::Compile(CompileError::Failed { output, .. })) => output,
-        _ => return Err(error),
-    };
+    let (Some(output), Some(code)) = (error.tool_output(), error.tool_code()) else { return Err(error) };
     show(&output.stderr);
-    let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     distlto_prepare::exit::print(&error);
     Ok(code)
+}
+
+impl LinkError {
+    /// What a tool printed that failed.
+    fn tool_output(&self) -> Option<&ToolOutput> {
+        match self {
+            Self::Index(IndexError::ThinLink(ThinLinkError::Failed { output, .. })) => Some(output),
+            Self::Index(IndexError::Compile(CompileError::Failed { output, .. })) => Some(output),
+            _ => None,
+        }
+    }
+
+    /// The exit code of a tool that failed.
+    fn tool_code(&self) -> Option<u8> {
+        let output = self.tool_output()?;
+        Some(output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    }
 }
 
 /// Readers of events are told of a run without actions; people are not.

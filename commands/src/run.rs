@@ -32,8 +32,10 @@ use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{self, Hooks, Need};
 use distlto_executor::schedule::tokens::jobserver_from_env;
+use distlto_record::cause::{Cause, Kind};
 use distlto_record::progress::{Plan, Profile, Progress, Reporter};
 use distlto_record::report::{Counts, Failure, Measured};
+use distlto_record::why::Explainer;
 
 pub use error::RunError;
 
@@ -73,29 +75,44 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     let _held = State::open(&directory)?;
     let spawner = args.run.spawner();
     let reporter = args.run.reporter(Profile::COMMAND)?;
-    for _ in 0..ROUNDS {
-        let round = Round {
-            args,
-            graph: &graph,
-            directory: Path::new(&directory),
-            input: &input,
-            spawner: &spawner,
-            cancel,
-            reporter: &reporter,
-            jobserver: jobserver.as_ref(),
-        };
-        match round.run()? {
-            End::Code(code) => return Ok(code),
-            End::Rewritten(newer) => graph = *newer,
+    let directory = Path::new(&directory);
+    let mut rounds = || {
+        for number in 0..ROUNDS {
+            let round = Round {
+                args,
+                graph: &graph,
+                directory,
+                input: &input,
+                spawner: &spawner,
+                cancel,
+                reporter: &reporter,
+                jobserver: jobserver.as_ref(),
+            };
+            match round.run()? {
+                End::Rewritten(newer) => graph = *newer,
+                // Something was done before.
+                End::NothingToDo if number > 0 => return Ok(End::Code(0)),
+                end => return Ok(end),
+            }
         }
+        Err(RunError::NeverSettles { graph: input.path().to_owned() })
+    };
+    let ended = rounds();
+    match &ended {
+        Ok(End::Code(code)) => reporter.keep(directory, *code, None),
+        Err(error) => reporter.keep(directory, exit::code_of(error), Some(Cause::of(Kind::Failed, error))),
+        // Of what did nothing there is nothing to tell.
+        Ok(End::NothingToDo | End::Rewritten(_)) => {}
     }
-    Err(RunError::NeverSettles { graph: input.path().to_owned() })
+    ended.map(|end| if let End::Code(code) = end { code } else { 0 })
 }
 
 /// How one pass over a graph ends.
 enum End {
     /// With this exit code.
     Code(u8),
+    /// Nothing was out of date.
+    NothingToDo,
     /// The graph was written again by an action of its own.
     Rewritten(Box<ActionGraph>),
 }
@@ -118,12 +135,17 @@ impl Round<'_> {
         let targets = selection::select(graph, &self.args.targets)?;
         selection::check_inputs(graph, &targets)?;
         let records = Records::open(self.directory)?;
-        let wanted = records.perhaps_out_of_date(graph, &targets)?;
+        let found = records.perhaps_out_of_date(graph, &targets)?;
+        let stale = found.iter().filter(|(_, reason)| reason.is_some());
+        let wanted: Vec<ActionId> = stale.map(|&(id, _)| id).collect();
         if wanted.is_empty() {
             records.save()?;
             self.nothing_to_do();
-            return Ok(End::Code(0));
+            return Ok(End::NothingToDo);
         }
+        self.reporter.graph(self.input.path().as_std_path());
+        self.reporter.describe(|run| run.output = Some(self.what().to_owned()));
+        self.reporter.knows(records.known(graph, found));
         make_directories(graph, &wanted)?;
         self.prewarm(&wanted);
         let cache = self.args.run.open_cache(self.cancel);
@@ -136,7 +158,9 @@ impl Round<'_> {
         let watching = Watching {
             graph,
             records: &records,
-            recording: Recording::new(graph, &records),
+            recording: Recording::new(graph, &records, self.reporter),
+            reporter: self.reporter,
+            explainer: Explainer::new(graph),
             input: self.input,
             asked: wanted.iter().copied().filter(|&id| !graph.dependencies(id).is_empty()).collect(),
             rewritten: Cell::new(None),
@@ -202,6 +226,8 @@ struct Watching<'a> {
     graph: &'a ActionGraph,
     records: &'a Records,
     recording: Recording<'a>,
+    reporter: &'a Reporter,
+    explainer: Explainer<'a>,
     input: &'a Input,
     /// Actions whose inputs others write; all others have been looked at.
     asked: BTreeSet<ActionId>,
@@ -231,8 +257,14 @@ impl Hooks for Watching<'_> {
             return Need::Run;
         }
         match self.records.out_of_date(self.graph, &[action]) {
-            Ok(found) if found.is_empty() => Need::UpToDate,
-            Ok(_) => Need::Run,
+            Ok(found) => match found.first() {
+                None => Need::UpToDate,
+                Some((_, reason)) => {
+                    self.reporter
+                        .because(action, self.records.why(&self.explainer, self.graph, action, reason));
+                    Need::Run
+                }
+            },
             Err(error) => {
                 self.error.borrow_mut().get_or_insert(error.into());
                 Need::Stop

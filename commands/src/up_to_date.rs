@@ -7,14 +7,20 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use distlto_planner::digests::FileDigests;
-use distlto_planner::freshness::{self, ActionLog};
+use distlto_planner::freshness::{self, ActionLog, Reason};
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::state::Place;
 use distlto_prepare::write::IoError;
 use rayon::prelude::*;
 
 use distlto_executor::run::Hooks;
+use distlto_record::action::{ActionRecord, Fate};
+use distlto_record::progress::Reporter;
 use distlto_record::report::Measured;
+use distlto_record::why::{Change, Explainer};
+
+/// Actions that have to run, each with the reason.
+pub type Stale = Vec<(ActionId, Reason)>;
 
 /// The records of a state directory that this process holds the lock of.
 #[derive(Debug)]
@@ -41,24 +47,72 @@ impl Records {
     }
 
     /// Those of the actions that have to run, each asked about by itself: what they depend on has run.
-    pub fn out_of_date(&self, graph: &ActionGraph, actions: &[ActionId]) -> Result<Vec<ActionId>, IoError> {
+    pub fn out_of_date(&self, graph: &ActionGraph, actions: &[ActionId]) -> Result<Stale, IoError> {
         let check = |&id: &ActionId| match freshness::check_action(graph, id, &self.log, &self.digests) {
             Ok(None) => None,
-            Ok(Some(_)) => Some(Ok(id)),
+            Ok(Some(reason)) => Some(Ok((id, reason))),
             Err(error) => Some(Err(error)),
         };
         actions.par_iter().with_min_len(16).filter_map(check).collect()
     }
 
-    /// Those of the actions and of all that they depend on that may have to run: out of date by themselves, or reading
-    /// what such an action writes.
+    /// The actions and all that they depend on, each with the reason why it may have to run: it is out of date by itself, or
+    /// reads what such an action writes.
     pub fn perhaps_out_of_date(
         &self,
         graph: &ActionGraph,
         actions: &[ActionId],
-    ) -> Result<Vec<ActionId>, IoError> {
-        let found = freshness::check(graph, actions, &self.log, &self.digests)?;
-        Ok(found.into_iter().filter_map(|(id, reason)| reason.map(|_| id)).collect())
+    ) -> Result<Vec<(ActionId, Option<Reason>)>, IoError> {
+        freshness::check(graph, actions, &self.log, &self.digests)
+    }
+
+    /// What is known of actions before they run: why they have to, or that they are kept.
+    pub fn known(
+        &self,
+        graph: &ActionGraph,
+        actions: impl IntoIterator<Item = (ActionId, Option<Reason>)>,
+    ) -> Vec<ActionRecord> {
+        let explainer = Explainer::new(graph);
+        let known = |(id, reason): (ActionId, Option<Reason>)| {
+            let mut action = ActionRecord::of(graph, id);
+            for (path, digest) in freshness::last_written(graph, id, &self.log) {
+                if let Some(output) = action.outputs.iter_mut().find(|output| output.path == path) {
+                    output.before = Some(digest.to_string());
+                }
+            }
+            match reason {
+                Some(reason) => action.why = self.why(&explainer, graph, id, &reason),
+                None => {
+                    action.result = Fate::Kept;
+                    action.outputs.iter_mut().for_each(|output| output.after.clone_from(&output.before));
+                }
+            }
+            action
+        };
+        actions.into_iter().map(known).collect()
+    }
+
+    /// Why an action has to run: of inputs that changed, all.
+    pub fn why(
+        &self,
+        explainer: &Explainer<'_>,
+        graph: &ActionGraph,
+        id: ActionId,
+        reason: &Reason,
+    ) -> Vec<Change> {
+        match reason {
+            Reason::InputChanged(_) => {
+                let changed = freshness::changed_inputs(graph, id, &self.log, &self.digests);
+                explainer.inputs(id, &changed)
+            }
+            reason => explainer.changes(id, reason),
+        }
+    }
+
+    /// Why an action has to run that has no output: it never ran, or what it wrote is gone.
+    pub fn without_output(&self, graph: &ActionGraph, id: ActionId) -> Reason {
+        let written = freshness::last_written(graph, id, &self.log);
+        written.into_iter().next().map_or(Reason::NeverRun, |(path, _)| Reason::OutputMissing(path))
     }
 
     /// Records that an action ran.
@@ -70,7 +124,7 @@ impl Records {
     /// digests of those were first asked for.
     pub fn record(&self, graph: &ActionGraph, actions: &[ActionId]) -> Result<(), IoError> {
         let stale = self.out_of_date(graph, actions)?;
-        stale.into_iter().try_for_each(|id| freshness::record(graph, id, &self.log, &self.digests))
+        stale.into_iter().try_for_each(|(id, _)| freshness::record(graph, id, &self.log, &self.digests))
     }
 
     /// Saves the digests for the next run.
@@ -79,18 +133,27 @@ impl Records {
     }
 }
 
-/// Records each action of a run as it finishes.
-#[derive(Debug)]
+/// Records each action of a run as it finishes, and tells what it wrote.
 pub struct Recording<'a> {
     graph: &'a ActionGraph,
     records: &'a Records,
+    reporter: &'a Reporter,
     error: RefCell<Option<IoError>>,
 }
 
 impl<'a> Recording<'a> {
     /// Into these records.
-    pub fn new(graph: &'a ActionGraph, records: &'a Records) -> Self {
-        Self { graph, records, error: RefCell::new(None) }
+    pub fn new(graph: &'a ActionGraph, records: &'a Records, reporter: &'a Reporter) -> Self {
+        Self { graph, records, reporter, error: RefCell::new(None) }
+    }
+
+    fn record(&self, action: ActionId) -> Result<(), IoError> {
+        self.records.finished(self.graph, action)?;
+        let outputs = self.graph.action(action).outputs().map(|output| self.graph.path(output));
+        let written =
+            outputs.map(|path| Ok((path.to_string(), self.records.digests().digest(path)?.to_string())));
+        self.reporter.wrote(action, written.collect::<Result<Vec<_>, IoError>>()?);
+        Ok(())
     }
 
     /// The first record that could not be written.
@@ -101,7 +164,7 @@ impl<'a> Recording<'a> {
 
 impl Hooks for Recording<'_> {
     fn finished(&self, action: ActionId, _: Measured) {
-        if let Err(error) = self.records.finished(self.graph, action) {
+        if let Err(error) = self.record(action) {
             self.error.borrow_mut().get_or_insert(error);
         }
     }

@@ -69,6 +69,8 @@ pub struct Attempt {
     pub stderr: String,
     /// Where its outputs are from.
     pub origin: Origin,
+    /// The key of its result that is the same wherever the work is, if a cache was asked.
+    pub key: Option<[u8; 32]>,
     /// When it did what.
     pub phases: Phases,
     /// Success, or why not.
@@ -81,6 +83,7 @@ pub fn run(job: &Job<'_>, context: &Context<'_>) -> Attempt {
         executed: None,
         stderr: String::new(),
         origin: Origin::Ran,
+        key: None,
         phases: Phases::default(),
         result: Ok(()),
     };
@@ -105,6 +108,8 @@ fn attempt(job: &Job<'_>, context: &Context<'_>, told: &mut Attempt) -> Result<(
     let begun = Instant::now();
     let described = context.describer.and_then(|describer| describer.describe(job));
     let keys = described.as_ref().map_or(&[][..], |described| &described.keys);
+    // The most exact one comes first.
+    told.key = keys.last().map(|key| key.0);
     let work = Work { job, context, outputs: &outputs, expected, keys };
     let kept = work.find().map_err(io)?;
     told.phases.lookup = context.cache.map(|_| Span::since(begun));

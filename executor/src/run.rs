@@ -214,9 +214,10 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         wall: start.elapsed(),
         cancelled: cancel.is_cancelled().then(|| cancel.exit_code()),
     };
+    progress.outcomes(&report.outcomes);
     // Before the lines below, which a terminal's line would be drawn over.
     progress.summary(report.counts(), report.wall);
-    tell_troubles(&estimates, cache, toolchains);
+    tell_troubles(progress, &estimates, cache, toolchains);
     report
 }
 
@@ -234,6 +235,7 @@ fn outcomes(schedule: &Schedule<'_>, mut ended: BTreeMap<ActionId, Outcome>) -> 
 
 /// Saves history, and says what could not be remembered. The results are right all the same.
 fn tell_troubles(
+    progress: &dyn Progress,
     estimates: &Estimates<'_>,
     cache: Option<&dyn ResultCache>,
     toolchains: Option<&Toolchains>,
@@ -241,9 +243,11 @@ fn tell_troubles(
     if let Err(error) = estimates.history().save() {
         // The next run's estimates are worse, and nothing else.
         eprintln!("distlto: note: {error}");
+        progress.warned(&error.to_string());
     }
     let troubles = cache.into_iter().flat_map(ResultCache::troubles);
     for trouble in troubles.chain(toolchains.into_iter().flat_map(Toolchains::troubles)) {
-        warn(trouble);
+        warn(&trouble);
+        progress.warned(&trouble);
     }
 }

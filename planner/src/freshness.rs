@@ -6,6 +6,7 @@
 mod line;
 mod log;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 
@@ -194,6 +195,35 @@ pub fn record(
         inputs: action.inputs().map(version).collect::<Result<_, _>>()?,
         outputs: action.outputs().map(version).collect::<Result<_, _>>()?,
     })
+}
+
+/// Which of an action's inputs are not what they were when it last ran; a file that cannot be looked at is one.
+pub fn changed_inputs(
+    graph: &ActionGraph,
+    id: ActionId,
+    log: &ActionLog,
+    digests: &FileDigests,
+) -> Vec<Utf8PathBuf> {
+    let contents = log.contents();
+    let Some(record) = contents.record(graph, id) else { return Vec::new() };
+    let known: HashMap<u32, Digest> = record.inputs.iter().map(|&number| contents.version(number)).collect();
+    let paths = graph.action(id).inputs().map(|input| graph.path(input));
+    let is_other = |path: &&Utf8Path| {
+        let known = contents.path(path).and_then(|path| known.get(&path).copied());
+        known.is_none() || known != digests.digest(path).ok()
+    };
+    paths.filter(is_other).map(Utf8Path::to_owned).collect()
+}
+
+/// What an action wrote when it last ran, with the contents; nothing if the log has no record of it.
+pub fn last_written(graph: &ActionGraph, id: ActionId, log: &ActionLog) -> Vec<(Utf8PathBuf, Digest)> {
+    let contents = log.contents();
+    let outputs = contents.record(graph, id).map_or(&[][..], |record| &record.outputs);
+    let written = |&number| {
+        let (path, digest) = contents.version(number);
+        (contents.name(path).to_owned(), digest)
+    };
+    outputs.iter().map(written).collect()
 }
 
 /// A file as it is and as the log knows it.

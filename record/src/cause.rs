@@ -5,9 +5,11 @@
 use std::fmt;
 
 use miette::Diagnostic;
+use serde::{Deserialize, Serialize};
 
 /// Which kind of failure it is, for those who tell them apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// The action's own.
     Failed,
@@ -18,7 +20,7 @@ pub enum Kind {
 }
 
 /// Why an action failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
     /// The kind.
     pub kind: Kind,
@@ -27,6 +29,7 @@ pub struct Cause {
     /// What is wrong.
     pub text: String,
     /// What can be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
 

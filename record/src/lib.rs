@@ -2,7 +2,10 @@
 //!
 //! Knows nothing of processes, of scheduling, and of who asked for the run.
 
+pub mod action;
 pub mod cause;
 pub mod progress;
 pub mod report;
+pub mod run;
 pub mod trace;
+pub mod why;

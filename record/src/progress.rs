@@ -15,8 +15,9 @@ mod ticker;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use distlto_planner::graph::ActionKind;
+use distlto_planner::graph::{ActionId, ActionKind};
 use distlto_prepare::exit;
+use serde::{Deserialize, Serialize};
 
 pub use json::JsonProgress;
 pub use plain::PlainProgress;
@@ -24,7 +25,7 @@ pub use reporter::{Profile, Reporter};
 pub use terminal::TerminalProgress;
 
 use crate::report::summary::Summary;
-use crate::report::{Counts, Failure, Measured};
+use crate::report::{Counts, Failure, Measured, Outcome};
 
 /// Listens to a run.
 pub trait Progress {
@@ -36,8 +37,14 @@ pub trait Progress {
     fn finish(&self, step: Step<'_>, measured: Measured, warnings: &str);
     /// An action failed.
     fn fail(&self, step: Step<'_>, failure: &Failure);
+    /// A cache of results was asked for that of an action that is about to be told of, under this key.
+    fn asked(&self, _step: Step<'_>, _key: &[u8; 32]) {}
     /// An action that started was killed, as `cause` says, and is to start once more, alone.
     fn again(&self, _step: Step<'_>, _cause: &str) {}
+    /// What became of every wanted action, those too that never started. Comes before [`Progress::summary`].
+    fn outcomes(&self, _outcomes: &[(ActionId, Outcome)]) {}
+    /// Something went wrong that fails nothing, and was said.
+    fn warned(&self, _text: &str) {}
     /// A run ended.
     fn summary(&self, counts: Counts, wall: Duration);
     /// A part of the link outside of the graph's run begins, or has ended. Phases may be told before the plan, after the
@@ -61,11 +68,12 @@ pub struct Phase {
 }
 
 /// The memory of the running actions, in bytes, by estimate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// What the running actions take.
     pub in_use: u64,
     /// What they may take together, where there is a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<u64>,
 }
 

@@ -7,6 +7,7 @@ use std::ops::Add;
 use std::time::{Duration, Instant};
 
 use distlto_planner::graph::ActionId;
+use serde::{Deserialize, Serialize};
 
 use crate::cause::{Cause, Kind};
 
@@ -50,7 +51,8 @@ pub struct Measured {
 }
 
 /// Where an action's outputs are from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// Its command ran.
     #[default]
@@ -87,19 +89,6 @@ impl Span {
     /// From a moment until this call.
     pub fn since(start: Instant) -> Self {
         Self { start, end: Instant::now() }
-    }
-}
-
-impl Phases {
-    /// The phases that there were, in order, each with its name.
-    pub fn named(&self) -> impl Iterator<Item = (&'static str, Span)> + use<> {
-        let all = [
-            ("verify", self.verify),
-            ("cache lookup", self.lookup),
-            ("command", self.command),
-            ("commit", self.commit),
-        ];
-        all.into_iter().filter_map(|(name, span)| Some((name, span?)))
     }
 }
 
@@ -163,7 +152,7 @@ impl Report {
 }
 
 /// Numbers of actions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Succeeded.
     pub done: usize,

@@ -5,14 +5,14 @@
 //! beside the workers. Pure: knows nothing of how the record came to be.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 use distlto_planner::graph::ActionKind;
 use serde_json::{Map, Value, json};
 
-use crate::progress::recorded::{Fate, Recorded, Recording};
+use crate::action::{ActionRecord, Fate, Interval};
 use crate::progress::text::printable;
-use crate::report::{Origin, Span};
+use crate::report::Origin;
+use crate::run::RunRecord;
 
 /// The version of names and arguments in the trace.
 pub const VERSION: u32 = 1;
@@ -22,37 +22,37 @@ const PROCESS: u32 = 1;
 /// The thread of what is beside the workers.
 const LINK: usize = 0;
 
-/// The trace, until `now`. One line for each event, sorted by time.
-pub fn to_bytes(recorded: &Recorded, now: Instant) -> Vec<u8> {
-    let mut events = Events { begun: recorded.begun, timed: Vec::new() };
-    let mut lanes: BTreeMap<usize, Vec<&Recording>> = BTreeMap::new();
-    for action in &recorded.actions {
-        lanes.entry(action.lane).or_default().push(action);
+/// The trace of a record until `now`, in microseconds since the command began. One line for each event, sorted by time.
+pub fn to_bytes(record: &RunRecord, now: u64) -> Vec<u8> {
+    let mut events = Events { timed: Vec::new() };
+    let mut lanes: BTreeMap<usize, Vec<(Interval, &ActionRecord)>> = BTreeMap::new();
+    for action in record.started() {
+        let interval = action.interval(now).unwrap_or_default();
+        lanes.entry(action.lane.unwrap_or_default()).or_default().push((interval, action));
     }
-    for phase in &recorded.phases {
-        let span = Span { start: phase.start, end: phase.end.unwrap_or(now) };
-        events.span(LINK, phase.name, "link", span, Map::new());
+    for phase in &record.phases {
+        let interval = Interval { start: phase.start_us, end: phase.end_us.unwrap_or(now) };
+        events.span(LINK, &phase.name, "link", interval, Map::new());
     }
     for (&lane, actions) in &mut lanes {
-        actions.sort_by_key(|action| action.span(now).start);
-        let mut free = recorded.begun;
-        for action in actions {
+        actions.sort_by_key(|(interval, _)| interval.start);
+        let mut free = 0;
+        for &mut (mut interval, action) in actions {
             // What was told late must not lie over what follows.
-            let mut span = action.span(now);
-            span.start = span.start.max(free);
-            span.end = span.end.max(span.start);
-            free = span.end;
-            events.action(lane + 1, action, span);
+            interval.start = interval.start.max(free);
+            interval.end = interval.end.max(interval.start);
+            free = interval.end;
+            events.action(lane + 1, action, interval);
         }
     }
-    events.running(recorded, now);
-    for &(at, memory) in &recorded.memory {
+    events.running(record, now);
+    for sample in &record.memory {
         let mut values = Map::new();
-        values.insert("in use".to_owned(), memory.in_use.into());
-        if let Some(budget) = memory.budget {
+        values.insert("in use".to_owned(), sample.memory.in_use.into());
+        if let Some(budget) = sample.memory.budget {
             values.insert("budget".to_owned(), budget.into());
         }
-        events.counter("memory (bytes, by estimate)", at, values);
+        events.counter("memory (bytes, by estimate)", sample.at_us, values);
     }
     // A span comes before the spans within it, which begin at the same time.
     events.timed.sort_by_key(|event| (event.at, std::cmp::Reverse(event.duration)));
@@ -83,20 +83,19 @@ struct Event {
 }
 
 struct Events {
-    begun: Instant,
     timed: Vec<Event>,
 }
 
 impl Events {
-    /// Microseconds since the command began.
-    fn time(&self, at: Instant) -> u64 {
-        microseconds(at.saturating_duration_since(self.begun))
-    }
-
-    fn span(&mut self, thread: usize, name: &str, category: &str, span: Span, arguments: Map<String, Value>) {
-        let at = self.time(span.start);
-        // Both ends are rounded alike, so that what touches does not overlap.
-        let duration = self.time(span.end).saturating_sub(at);
+    fn span(
+        &mut self,
+        thread: usize,
+        name: &str,
+        category: &str,
+        interval: Interval,
+        arguments: Map<String, Value>,
+    ) {
+        let (at, duration) = (interval.start, interval.length());
         let value = json!({
             "ph": "X", "pid": PROCESS, "tid": thread, "ts": at, "dur": duration,
             "name": printable(name), "cat": category, "args": arguments,
@@ -104,36 +103,35 @@ impl Events {
         self.timed.push(Event { at, duration, value });
     }
 
-    fn counter(&mut self, name: &str, at: Instant, values: Map<String, Value>) {
-        let at = self.time(at);
+    fn counter(&mut self, name: &str, at: u64, values: Map<String, Value>) {
         let value = json!({ "ph": "C", "pid": PROCESS, "tid": LINK, "ts": at, "name": name, "args": values });
         self.timed.push(Event { at, duration: 0, value });
     }
 
-    fn action(&mut self, thread: usize, action: &Recording, span: Span) {
+    fn action(&mut self, thread: usize, action: &ActionRecord, interval: Interval) {
         let name = action.label.rsplit('/').next().unwrap_or(&action.label);
-        self.span(thread, name, action.kind.name(), span, arguments(action));
-        for (phase, part) in action.measured.phases.named() {
+        self.span(thread, name, action.kind.name(), interval, arguments(action));
+        for (phase, part) in action.phases.named() {
             let name = match (phase, action.kind) {
                 ("command", ActionKind::Opt) => "compile",
                 ("command", _) => "run",
                 ("commit", _) => "check and commit",
                 (other, _) => other,
             };
-            let part = Span {
-                start: part.start.clamp(span.start, span.end),
-                end: part.end.clamp(span.start, span.end),
+            let part = Interval {
+                start: part.start.clamp(interval.start, interval.end),
+                end: part.end.clamp(interval.start, interval.end),
             };
             self.span(thread, name, "phase", part, Map::new());
         }
     }
 
     /// How many actions run, whenever that changes.
-    fn running(&mut self, recorded: &Recorded, now: Instant) {
-        let mut changes: BTreeMap<Instant, i64> = BTreeMap::new();
-        for span in recorded.actions.iter().map(|action| action.span(now)) {
-            *changes.entry(span.start).or_default() += 1;
-            *changes.entry(span.end).or_default() -= 1;
+    fn running(&mut self, record: &RunRecord, now: u64) {
+        let mut changes: BTreeMap<u64, i64> = BTreeMap::new();
+        for interval in record.started().filter_map(|action| action.interval(now)) {
+            *changes.entry(interval.start).or_default() += 1;
+            *changes.entry(interval.end).or_default() -= 1;
         }
         let mut count = 0;
         for (at, change) in changes {
@@ -144,29 +142,26 @@ impl Events {
     }
 }
 
-fn arguments(action: &Recording) -> Map<String, Value> {
-    let origin = match action.measured.origin {
+fn arguments(action: &ActionRecord) -> Map<String, Value> {
+    let origin = match action.took.origin {
         Origin::Ran => "ran",
         Origin::Cache => "cache",
         Origin::UpToDate => "up to date",
     };
-    let fate = match &action.fate {
-        Fate::Running => "interrupted".to_owned(),
-        Fate::Done => "done".to_owned(),
-        Fate::Failed(class) => format!("failed: {class}"),
-        Fate::Again(cause) => format!("killed, runs again: {cause}"),
+    let class = || action.failure.as_ref().map_or("distlto::failed", |failure| &failure.cause.class);
+    let result = match action.result {
+        Fate::Failed => format!("failed: {}", class()),
+        Fate::Again => format!("killed, runs again: {}", action.because.as_deref().unwrap_or_default()),
+        Fate::Running | Fate::NotStarted | Fate::Skipped => "interrupted".to_owned(),
+        Fate::Done | Fate::Kept | Fate::UpToDate => "done".to_owned(),
     };
     let value = json!({
-        "module": action.label, "id": action.id, "cost": action.cost, "origin": origin, "result": fate,
-        "cpu_ms": action.measured.cpu.map(|cpu| microseconds(cpu) as f64 / 1000.0),
-        "peak_memory": action.measured.peak_memory,
+        "module": action.label, "id": action.id, "cost": action.cost, "origin": origin, "result": result,
+        "cpu_ms": action.took.cpu_us.map(|cpu| cpu as f64 / 1000.0),
+        "peak_memory": action.took.peak_memory,
     });
     match value {
         Value::Object(members) => members,
         _ => Map::new(),
     }
-}
-
-fn microseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

@@ -15,7 +15,9 @@ mod line;
 mod linker;
 mod messages;
 mod names;
+mod parts;
 mod sweep;
+mod told;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -179,11 +181,19 @@ struct Linked {
     reads: (Reads, Start),
     ran: Option<Ran>,
     unable: Option<String>,
+    /// What it printed.
+    said: String,
 }
 
 impl Linked {
     fn new(served: Served, finished: Finished, start: Start) -> Self {
-        Self { finished, reads: (served.reads, start), ran: served.ran, unable: served.unable }
+        Self {
+            finished,
+            reads: (served.reads, start),
+            ran: served.ran,
+            unable: served.unable,
+            said: String::new(),
+        }
     }
 }
 
@@ -211,6 +221,7 @@ impl Link<'_> {
         if let Some(reason) = linked.unable.filter(|_| code != 0) {
             return Ok(End::TwoStep(reason));
         }
+        session.tell_linker(linked.said.as_bytes());
         let Some(ran) = ran else {
             if code == 0 {
                 line.commit(false, true)?;
@@ -221,6 +232,9 @@ impl Link<'_> {
             line.commit(true, ran.modules.iter().any(|module| module.ran))?;
         }
         let graph = leaves::leave(self, &line, &records, &ran, linked.reads, code)?;
+        if graph.is_some() {
+            session.tell_plan();
+        }
         session.reporter.conclude(&line.output.to_string_lossy(), graph.as_ref(), None);
         Ok(End::Done(super::End::Code(code)))
     }
@@ -259,6 +273,7 @@ impl Link<'_> {
             let served = self.serve(&linker, hand_over, records, &cc1_commands, &kept);
             let finished = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let mut linked = Linked::new(served?, finished.map_err(start)?, link_start);
+            linked.said = linker.messages.said();
             linked.unable = linked.unable.or_else(|| linker.messages.defect().map(str::to_owned));
             if linked.unable.is_none() {
                 linker.messages.release();
@@ -280,6 +295,7 @@ impl Link<'_> {
         let mut served =
             Served { reads: leaves::known_reads(self), ran: None, final_link: None, unable: None };
         let identity = self.compilation.identity(&toolchain(session, self.compilation)?);
+        session.tell_compiler();
         let compilation = self.compilation;
         let backends = Backends { session, compilation, identity, cc1_commands, records, kept };
         while let News::Request = linker.news(&hand_over)? {

@@ -20,13 +20,14 @@ use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, move_into_place, write_a
 use super::{LinkError, show, two_step_reads};
 
 /// Links; returns the linker's exit code. `thin_warnings` is what the linker printed in the thin link: what it does not
-/// say again is said now.
+/// say again is said now. `tell` is told what it prints in the final one.
 pub fn run(
     planned: &PlannedLink,
     directory: &str,
     arguments: &[Argument],
     runner: &dyn Runner,
     thin_warnings: &[u8],
+    tell: impl FnOnce(&[u8]),
 ) -> Result<u8, LinkError> {
     let step = &planned.plan.link;
     let output = planned.plan.output.as_std_path();
@@ -49,6 +50,7 @@ pub fn run(
     let program = command.first().cloned().unwrap_or_default();
     let finished = runner.run(&words).map_err(|source| ToolError::Start { program, source })?;
     report(&finished, thin_warnings);
+    tell(&finished.stderr);
     if !finished.status.success() {
         return Ok(finished.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1));
     }

@@ -60,6 +60,7 @@ pub fn behind(program: &Path, driver: &DriverReads) -> Option<PathBuf> {
     }
 }
 
-fn file_line(path: &Path) -> String {
+/// A file in a line: its path and what changes with its content.
+pub fn file_line(path: &Path) -> String {
     format!("file {} {}", path.display(), told_by(path))
 }

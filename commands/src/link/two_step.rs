@@ -26,6 +26,7 @@ use crate::up_to_date::{Recording, Records};
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::run;
 use distlto_executor::schedule::tokens::jobserver_from_env;
+use distlto_record::progress::Progress;
 
 impl Session<'_> {
     /// Plans, compiles and links. `None` when the command is to be run as it is.
@@ -52,7 +53,9 @@ impl Session<'_> {
         })?;
         let Planned::Link(planned, pending) = planned else { return Ok(None) };
         for option in &planned.not_done {
-            warn(format_args!("{option} is ignored: a distributed link writes objects only"));
+            let warning = format!("{option} is ignored: a distributed link writes objects only");
+            warn(&warning);
+            self.reporter.warned(&warning);
         }
         let graph = planned.plan.to_graph()?;
         phases.planned();
@@ -60,6 +63,7 @@ impl Session<'_> {
             distlto_prepare::write::write_if_changed(path, &distlto_planner::graph::json::to_bytes(&graph))?;
         }
         let records = Records::open(Path::new(self.directory))?;
+        self.tell_compiler();
         let result = self.compile_and_link(&planned, &pending, &cc1_commands, &graph, &arguments, &records);
         self.reporter.conclude(planned.plan.output.as_str(), Some(&graph), None);
         let (code, linked) = result?;
@@ -101,14 +105,17 @@ impl Session<'_> {
         arguments: &[Argument],
         records: &Records,
     ) -> Result<(u8, bool), LinkError> {
-        let keeping = Keeping { graph, pending, records };
+        let keeping = Keeping { graph, plan: &planned.plan, pending, records };
         let wanted = keeping.out_of_date()?;
+        self.reporter.knows(keeping.known(&wanted));
+        let wanted: Vec<ActionId> = wanted.into_iter().map(|(id, _)| id).collect();
         let result = std::thread::scope(|scope| {
-            let kept = scope.spawn(|| keeping.finish(&planned.plan, self.cancel));
+            let kept = scope.spawn(|| keeping.finish(self.cancel));
             let result = self.compile(planned, &keeping, cc1_commands, &wanted);
             let kept = kept.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             result.and_then(|code| kept.map(|()| code).map_err(LinkError::from))
         });
+        self.tell_plan();
         records.save()?;
         let code = result?;
         if code != 0 {
@@ -131,7 +138,8 @@ impl Session<'_> {
                 continue;
             }
             let runner = FinalLink::new(self.reporter, self.runner);
-            let code = final_link::run(planned, self.directory, arguments, &runner, &planned.warnings)?;
+            let tell = |said: &[u8]| self.tell_linker(said);
+            let code = final_link::run(planned, self.directory, arguments, &runner, &planned.warnings, tell)?;
             if code != 0 {
                 return Ok((code, false));
             }
@@ -167,7 +175,7 @@ impl Session<'_> {
         run_options.cc1_commands = Some(cc1_commands);
         run_options.provide = Some(&provide);
         run_options.digests = Some(keeping.records.digests());
-        let hooks = Recording::new(keeping.graph, keeping.records);
+        let hooks = Recording::new(keeping.graph, keeping.records, self.reporter);
         let report = run::run(keeping.graph, wanted, &run_options, &hooks);
         hooks.result()?;
         Ok(report.exit_code())

@@ -233,6 +233,9 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
             attempt.executed.as_ref().map_or_else(Measured::default, |executed| executed.measured);
         measured.phases = attempt.phases;
         measured.origin = attempt.origin;
+        if let Some(key) = &attempt.key {
+            self.options.progress.asked(self.step(action, ""), key);
+        }
         let stderr = attempt.stderr;
         let outcome = match attempt.result {
             Ok(()) => {

@@ -114,6 +114,7 @@ impl Work<'_, '_> {
             executed: None,
             stderr: String::new(),
             origin: Origin::default(),
+            key: None,
             phases: Phases::default(),
             result: Err(cause(self.graph.action(action).label.clone())),
         }

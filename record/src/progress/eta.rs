@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use super::recorded::Recorded;
+use crate::action::ActionRecord;
 
 /// So many finished actions outweigh what costs say by themselves, which is microseconds.
 const PRIOR: f64 = 2.0;
@@ -17,7 +18,7 @@ const OVERDUE: f64 = 0.25;
 /// The time left, by estimate; `None` before anything is known.
 pub fn left(recorded: &Recorded, now: Instant) -> Option<Duration> {
     let (plan, begun) = recorded.plan.filter(|_| !recorded.ended)?;
-    let elapsed = now.saturating_duration_since(begun).as_secs_f64();
+    let elapsed = between(begun, recorded.since(now)).as_secs_f64();
     let tally = &recorded.tally;
     if tally.ended == 0 && elapsed < 1.0 {
         return None;
@@ -27,8 +28,8 @@ pub fn left(recorded: &Recorded, now: Instant) -> Option<Duration> {
     let mut busy = tally.busy.as_secs_f64();
     let mut longest: f64 = 0.0;
     let mut cost = tally.cost;
-    for action in recorded.running.iter().map(|&at| &recorded.actions[at]) {
-        let since = now.saturating_duration_since(action.start).as_secs_f64();
+    for action in recorded.running.iter().map(|&at| &recorded.run.actions[at]) {
+        let since = ran_for(recorded, action, now).as_secs_f64();
         let rest = (action.cost as f64 * each - since).max(since * OVERDUE);
         running += rest;
         busy += since;
@@ -38,6 +39,16 @@ pub fn left(recorded: &Recorded, now: Instant) -> Option<Duration> {
     let waiting = plan.cost.saturating_sub(cost) as f64 * each;
     let slots = slots(plan.jobs, busy, elapsed, waiting > 0.0);
     Some(Duration::from_secs_f64(((running + waiting) / slots).max(longest).min(1e9)))
+}
+
+/// How long an action has run.
+pub(super) fn ran_for(recorded: &Recorded, action: &ActionRecord, now: Instant) -> Duration {
+    action.start_us.map_or(Duration::ZERO, |start| between(start, recorded.since(now)))
+}
+
+/// From one of the record's times to another.
+pub(super) fn between(start: u64, end: u64) -> Duration {
+    Duration::from_micros(end.saturating_sub(start))
 }
 
 /// By what has been measured, and by the costs' own unit while that is little.
@@ -85,7 +96,7 @@ mod tests {
         for id in 0..ended {
             let at = begun + wall * u32::try_from(id / 2).expect("small");
             recorded.start(step(id, 1_000_000), at);
-            recorded.finish(step(id, 1_000_000), measured(wall), at + wall);
+            recorded.finish(step(id, 1_000_000), measured(wall), "", at + wall);
         }
         let at = begun + wall * u32::try_from(ended / 2).expect("small");
         for id in ended..(ended + 2).min(10) {
@@ -115,7 +126,7 @@ mod tests {
         recorded.plan(Plan { actions: 2, cost: 11_000_000, jobs: 8 }, begun);
         recorded.start(step(0, 10_000_000), begun);
         recorded.start(step(1, 1_000_000), begun);
-        recorded.finish(step(1, 1_000_000), measured(SECOND), begun + SECOND);
+        recorded.finish(step(1, 1_000_000), measured(SECOND), "", begun + SECOND);
         let at = |seconds| left(&recorded, begun + SECOND * seconds).expect("known").as_secs_f64();
         assert!((7.9..8.1).contains(&at(2)), "{}", at(2));
         assert!((0.9..1.1).contains(&at(9)) || at(9) >= 2.0, "{}", at(9));

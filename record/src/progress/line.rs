@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use distlto_planner::graph::ActionKind;
 
-use super::recorded::{Recorded, Recording};
+use super::recorded::Recorded;
 use super::text::{about, fitted, human, printable, size, width};
 use super::{eta, verb};
+use crate::action::ActionRecord;
 
 /// The least columns that a name is shown in.
 const NAME: usize = 12;
@@ -26,7 +27,7 @@ pub fn of_terminal(recorded: &Recorded, now: Instant, columns: usize) -> String 
     let memory = memory(recorded);
     let running = recorded.running.len();
     let longest = longest(recorded).map(|action| {
-        let since = now.saturating_duration_since(action.start);
+        let since = eta::ran_for(recorded, action, now);
         let name = printable(action.label.rsplit('/').next().unwrap_or(&action.label)).into_owned();
         let before = if running > 1 { format!("{running} running, longest ") } else { String::new() };
         (format!("{before}{}", doing(action.kind)), name, human(round(since)))
@@ -78,12 +79,12 @@ pub fn of_log(recorded: &Recorded, now: Instant) -> Option<String> {
             text.push_str(&format!(", {count} {what}"));
         }
     }
-    text.push_str(&format!(" after {}", about(now.saturating_duration_since(begun))));
+    text.push_str(&format!(" after {}", about(eta::between(begun, recorded.since(now)))));
     if let Some(left) = eta::left(recorded, now) {
         text.push_str(&format!(", about {} left", about(left)));
     }
     if let Some(action) = longest(recorded) {
-        let since = human(now.saturating_duration_since(action.start));
+        let since = human(eta::ran_for(recorded, action, now));
         text.push_str(&format!(
             "; {} running, longest {} ({since})",
             recorded.running.len(),
@@ -94,15 +95,15 @@ pub fn of_log(recorded: &Recorded, now: Instant) -> Option<String> {
 }
 
 /// The action that has run longest.
-fn longest(recorded: &Recorded) -> Option<&Recording> {
-    recorded.running.iter().map(|&at| &recorded.actions[at]).min_by_key(|action| action.start)
+fn longest(recorded: &Recorded) -> Option<&ActionRecord> {
+    recorded.running.iter().map(|&at| &recorded.run.actions[at]).min_by_key(|action| action.start_us)
 }
 
 /// What runs beside a run.
 fn phase(recorded: &Recorded, now: Instant) -> String {
-    let runs = recorded.phases.iter().rev().find(|phase| phase.end.is_none());
+    let runs = recorded.run.phases.iter().rev().find(|phase| phase.end_us.is_none());
     runs.map_or_else(String::new, |phase| {
-        format!("{} {}", phase.name, human(round(now.saturating_duration_since(phase.start))))
+        format!("{} {}", phase.name, human(round(eta::between(phase.start_us, recorded.since(now)))))
     })
 }
 
@@ -122,12 +123,12 @@ fn round(duration: Duration) -> Duration {
 fn fraction(recorded: &Recorded, now: Instant) -> f64 {
     let Some((plan, _)) = recorded.plan else { return 0.0 };
     let each = eta::seconds_per_cost(recorded);
-    let part = |action: &Recording| {
+    let part = |action: &ActionRecord| {
         let cost = action.cost as f64;
-        let done = now.saturating_duration_since(action.start).as_secs_f64() / each.max(1e-12);
+        let done = eta::ran_for(recorded, action, now).as_secs_f64() / each.max(1e-12);
         done.min(cost * 0.95)
     };
-    let running: f64 = recorded.running.iter().map(|&at| part(&recorded.actions[at])).sum();
+    let running: f64 = recorded.running.iter().map(|&at| part(&recorded.run.actions[at])).sum();
     ((recorded.tally.cost as f64 + running) / (plan.cost.max(1)) as f64).min(1.0)
 }
 
@@ -139,7 +140,7 @@ fn bar(fraction: f64, columns: usize) -> String {
 
 /// What running actions hold: by estimate beside the budget, or else the most that one held.
 fn memory(recorded: &Recorded) -> Option<String> {
-    let (_, memory) = recorded.memory.last()?;
+    let memory = recorded.run.memory.last()?.memory;
     Some(match memory.budget {
         Some(budget) => format!("{} of {}", size(memory.in_use), size(budget)),
         None => size(memory.in_use),
@@ -168,6 +169,7 @@ mod tests {
             recorded.finish(
                 step(id, "a.o"),
                 Measured { wall, origin, ..Measured::default() },
+                "",
                 begun + wall * 25,
             );
         }

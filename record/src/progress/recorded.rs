@@ -1,39 +1,43 @@
-//! What has been told of a command so far: the one record that the bar, the lines, the summary and the trace are made
-//! from.
+//! The record of a command while it lasts, and what a line needs that shows how things stand.
 //!
-//! Pure: is told each event with its moment. Knows nothing of how it is shown.
+//! Is told each event with its moment, and makes of moments the times that the record has. Pure; knows nothing of how it is
+//! shown.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use distlto_planner::graph::ActionKind;
-use miette::Diagnostic;
+use distlto_planner::graph::ActionId;
+use distlto_prepare::blobs;
 
 use super::{Memory, Phase, Plan, Step};
-use crate::report::{Failure, Measured, Origin, Span};
+use crate::action::{ActionPhases, ActionRecord, CacheAnswer, FailedAction, Fate, Interval, Output, Took};
+use crate::report::{Failure, Measured, Origin, Outcome, Phases, Span};
+use crate::run::{MemorySample, PhaseRecord, RunRecord};
+use crate::why::Change;
 
 /// A record that several listeners read.
 pub type Shared = Arc<Mutex<Recorded>>;
 
-/// Everything that was told.
+/// The record, and where the run stands.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     /// When the command began.
-    pub begun: Instant,
+    begun: Instant,
+    /// All that happened.
+    pub run: RunRecord,
     /// The run's plan, and when it began.
-    pub plan: Option<(Plan, Instant)>,
+    pub plan: Option<(Plan, u64)>,
     /// Whether the run that was planned last has ended.
     pub ended: bool,
-    /// Actions in the order in which they were started.
-    pub actions: Vec<Recording>,
-    /// The places in `actions` of those that run.
+    /// The places among the record's actions of those that run.
     pub running: Vec<usize>,
-    /// Parts of the command beside the run.
-    pub phases: Vec<Phase>,
-    /// How the estimated use of memory changed.
-    pub memory: Vec<(Instant, Memory)>,
     /// Of the run.
     pub tally: Tally,
+    /// Which pass over a graph it is.
+    round: u32,
+    /// The places of this pass's actions, by their numbers in the graph.
+    places: HashMap<usize, usize>,
 }
 
 /// Numbers of a run, as they stand.
@@ -43,8 +47,6 @@ pub struct Tally {
     pub ended: usize,
     /// Of these, those whose outputs a cache had.
     pub hits: usize,
-    /// Of these, those that turned out to be up to date.
-    pub up_to_date: usize,
     /// Of these, those that failed.
     pub failed: usize,
     /// The costs of all that ended.
@@ -57,66 +59,18 @@ pub struct Tally {
     pub measured_wall: Duration,
 }
 
-/// One action that was started.
-#[derive(Debug, Clone)]
-pub struct Recording {
-    /// Its number in the graph.
-    pub id: usize,
-    /// What it is for.
-    pub kind: ActionKind,
-    /// Its module or what a person calls it.
-    pub label: String,
-    /// Its part of [`Plan::cost`].
-    pub cost: u64,
-    /// Its worker.
-    pub lane: usize,
-    /// When its start was told, which may be a little after it started.
-    pub start: Instant,
-    /// When its end was told.
-    pub end: Option<Instant>,
-    /// How it went; that of a running or interrupted action until it ends.
-    pub fate: Fate,
-    /// What it cost.
-    pub measured: Measured,
-}
-
-/// How an action went.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
-    /// It runs, or was interrupted.
-    Running,
-    /// It succeeded.
-    Done,
-    /// It failed, with the class of the failure.
-    Failed(String),
-    /// It was killed and is to run again.
-    Again(String),
-}
-
-impl Recording {
-    /// When it was on its worker: by its phases, which the worker has measured, or else as it was told.
-    pub fn span(&self, now: Instant) -> Span {
-        let end = self.end.unwrap_or(now);
-        let mut phases = self.measured.phases.named().map(|(_, span)| span);
-        match phases.next() {
-            None => Span { start: self.start, end },
-            Some(first) => Span { start: first.start, end: phases.last().unwrap_or(first).end },
-        }
-    }
-}
-
 impl Recorded {
     /// Nothing so far.
     pub fn new(begun: Instant) -> Self {
         Self {
             begun,
+            run: RunRecord::default(),
             plan: None,
             ended: false,
-            actions: Vec::new(),
             running: Vec::new(),
-            phases: Vec::new(),
-            memory: Vec::new(),
             tally: Tally::default(),
+            round: 0,
+            places: HashMap::new(),
         }
     }
 
@@ -125,9 +79,43 @@ impl Recorded {
         Arc::new(Mutex::new(self))
     }
 
+    /// A moment as the record has it.
+    pub fn since(&self, moment: Instant) -> u64 {
+        microseconds(moment.saturating_duration_since(self.begun))
+    }
+
+    /// What is known of the actions of the graph that is about to be run, those too that will not be started.
+    pub fn actions(&mut self, actions: impl IntoIterator<Item = ActionRecord>) {
+        self.round = self.run.actions.last().map_or(0, |last| last.round + 1);
+        self.places.clear();
+        for action in actions {
+            self.add(action);
+        }
+    }
+
+    /// Why an action has to run.
+    pub fn because(&mut self, id: ActionId, why: Vec<Change>) {
+        if let Some(&at) = self.places.get(&id.index()) {
+            self.run.actions[at].why = why;
+        }
+    }
+
+    /// What an action has written.
+    pub fn wrote(&mut self, id: ActionId, outputs: impl IntoIterator<Item = (String, String)>) {
+        let Some(&at) = self.places.get(&id.index()) else { return };
+        let known = &mut self.run.actions[at].outputs;
+        for (path, digest) in outputs {
+            match known.iter_mut().find(|output| output.path == path) {
+                Some(output) => output.after = Some(digest),
+                None => known.push(Output { path, before: None, after: Some(digest) }),
+            }
+        }
+    }
+
     /// A run begins.
     pub fn plan(&mut self, plan: Plan, now: Instant) {
-        self.plan = Some((plan, now));
+        self.plan = Some((plan, self.since(now)));
+        self.run.jobs = Some(plan.jobs);
         self.ended = false;
         self.running.clear();
         self.tally = Tally::default();
@@ -135,94 +123,196 @@ impl Recorded {
 
     /// An action starts.
     pub fn start(&mut self, step: Step<'_>, now: Instant) {
-        self.running.push(self.actions.len());
-        self.actions.push(Recording {
-            id: step.id,
-            kind: step.kind,
-            label: step.label.to_owned(),
-            cost: step.cost,
-            lane: step.lane,
-            start: now,
-            end: None,
-            fate: Fate::Running,
-            measured: Measured::default(),
-        });
+        let at = match self.places.get(&step.id) {
+            Some(&at) if self.run.actions[at].start_us.is_none() => at,
+            Some(&at) => {
+                let again = self.run.actions[at].unstarted();
+                self.add(again)
+            }
+            None => self.add(ActionRecord::new(step.id, step.kind, step.label, step.cost)),
+        };
+        let start = self.since(now);
+        let action = &mut self.run.actions[at];
+        action.result = Fate::Running;
+        action.cost = step.cost;
+        action.lane = Some(step.lane);
+        action.start_us = Some(start);
+        action.command = step.command.to_owned();
+        self.running.push(at);
     }
 
     /// An action succeeded; one that turned out to be up to date was never started.
-    pub fn finish(&mut self, step: Step<'_>, measured: Measured, now: Instant) {
-        self.end(step, measured, Fate::Done, now);
+    pub fn finish(&mut self, step: Step<'_>, measured: Measured, warnings: &str, now: Instant) {
+        let fate = if measured.origin == Origin::UpToDate { Fate::UpToDate } else { Fate::Done };
+        if let Some(action) = self.end(step, measured, fate, now) {
+            action.warnings = warnings.to_owned();
+        }
         match measured.origin {
             Origin::Ran => {
                 self.tally.measured_cost = self.tally.measured_cost.saturating_add(step.cost);
                 self.tally.measured_wall += measured.wall;
             }
             Origin::Cache => self.tally.hits += 1,
-            Origin::UpToDate => self.tally.up_to_date += 1,
+            Origin::UpToDate => self.was_up_to_date(step),
         }
     }
 
     /// An action failed.
     pub fn fail(&mut self, step: Step<'_>, failure: &Failure, now: Instant) {
-        let class =
-            failure.cause.code().map_or_else(|| "distlto::failed".to_owned(), |code| code.to_string());
-        self.end(step, failure.measured, Fate::Failed(class), now);
+        if let Some(action) = self.end(step, failure.measured, Fate::Failed, now) {
+            action.failure = Some(failed(failure));
+        }
         self.tally.failed += 1;
+    }
+
+    /// A cache was asked for the result of an action that runs.
+    pub fn asked(&mut self, step: Step<'_>, key: &[u8; 32]) {
+        if let Some(&at) = self.places.get(&step.id) {
+            self.run.actions[at].cache = Some(CacheAnswer { key: blobs::hex(key), hit: false });
+        }
     }
 
     /// An action is to start once more.
     pub fn again(&mut self, step: Step<'_>, cause: &str, now: Instant) {
-        if let Some(action) = self.take(step) {
-            action.end = Some(now);
-            action.fate = Fate::Again(cause.to_owned());
+        let end = self.since(now);
+        if let Some(at) = self.take(step) {
+            let action = &mut self.run.actions[at];
+            action.end_us = Some(end);
+            action.result = Fate::Again;
+            action.because = Some(cause.to_owned());
+        }
+    }
+
+    /// What became of every wanted action: what nobody was told of so far.
+    pub fn outcomes(&mut self, outcomes: &[(ActionId, Outcome)]) {
+        for (id, outcome) in outcomes {
+            let Some(&at) = self.places.get(&id.index()) else { continue };
+            match outcome {
+                Outcome::Skipped(cause) => {
+                    let cause = self.places.get(&cause.index()).map(|&at| self.run.actions[at].label.clone());
+                    let action = &mut self.run.actions[at];
+                    action.result = Fate::Skipped;
+                    action.because = cause;
+                }
+                Outcome::Failed(failure) => {
+                    self.run.actions[at].failure.get_or_insert_with(|| failed(failure));
+                }
+                Outcome::Done(_) | Outcome::NotStarted => {}
+            }
         }
     }
 
     /// The run ended.
     pub fn summary(&mut self, now: Instant) {
         self.ended = true;
+        let end = self.since(now);
         for at in self.running.drain(..) {
-            self.actions[at].end = Some(now);
+            self.run.actions[at].end_us = Some(end);
         }
     }
 
     /// A phase begins or ends.
     pub fn phase(&mut self, phase: Phase) {
-        let same = |known: &&mut Phase| known.name == phase.name && known.start == phase.start;
-        match self.phases.iter_mut().find(same) {
-            Some(known) => known.end = phase.end,
-            None => self.phases.push(phase),
+        let (start_us, end_us) = (self.since(phase.start), phase.end.map(|end| self.since(end)));
+        match self.known(phase) {
+            Some(at) => self.run.phases[at].end_us = end_us,
+            None => self.run.phases.push(PhaseRecord { name: phase.name.to_owned(), start_us, end_us }),
         }
     }
 
     /// Whether the beginning of a phase was told.
     pub fn is_known(&self, phase: Phase) -> bool {
-        self.phases.iter().any(|known| known.name == phase.name && known.start == phase.start)
+        self.known(phase).is_some()
     }
 
     /// The use of memory changed.
     pub fn memory(&mut self, memory: Memory, now: Instant) {
-        self.memory.push((now, memory));
+        let at_us = self.since(now);
+        self.run.memory.push(MemorySample { at_us, memory });
     }
 
-    fn end(&mut self, step: Step<'_>, measured: Measured, fate: Fate, now: Instant) {
+    fn known(&self, phase: Phase) -> Option<usize> {
+        let start = self.since(phase.start);
+        self.run.phases.iter().position(|known| known.name == phase.name && known.start_us == start)
+    }
+
+    fn add(&mut self, mut action: ActionRecord) -> usize {
+        let at = self.run.actions.len();
+        action.round = self.round;
+        self.places.insert(action.id, at);
+        self.run.actions.push(action);
+        at
+    }
+
+    fn was_up_to_date(&mut self, step: Step<'_>) {
+        let at = match self.places.get(&step.id) {
+            Some(&at) => at,
+            None => self.add(ActionRecord::new(step.id, step.kind, step.label, step.cost)),
+        };
+        let action = &mut self.run.actions[at];
+        action.result = Fate::UpToDate;
+        action.why.clear();
+        action.outputs.iter_mut().for_each(|output| output.after.clone_from(&output.before));
+    }
+
+    fn end(
+        &mut self,
+        step: Step<'_>,
+        measured: Measured,
+        fate: Fate,
+        now: Instant,
+    ) -> Option<&mut ActionRecord> {
         self.tally.ended += 1;
         self.tally.cost = self.tally.cost.saturating_add(step.cost);
-        if let Some(action) = self.take(step) {
-            action.end = Some(now);
-            action.measured = measured;
-            action.fate = fate;
-            let span = action.span(now);
-            self.tally.busy += span.end.saturating_duration_since(span.start);
+        let end = self.since(now);
+        let phases = self.phases_of(measured.phases);
+        let at = self.take(step)?;
+        let action = &mut self.run.actions[at];
+        action.end_us = Some(end);
+        action.phases = phases;
+        action.took = Took {
+            wall_us: microseconds(measured.wall),
+            cpu_us: measured.cpu.map(microseconds),
+            peak_memory: measured.peak_memory,
+            origin: measured.origin,
+        };
+        if let Some(answer) = &mut action.cache {
+            answer.hit = measured.origin == Origin::Cache;
+        }
+        action.result = fate;
+        let busy = action.interval(end).map_or(0, Interval::length);
+        self.tally.busy += Duration::from_micros(busy);
+        Some(action)
+    }
+
+    fn phases_of(&self, phases: Phases) -> ActionPhases {
+        let interval = |span: Span| Interval { start: self.since(span.start), end: self.since(span.end) };
+        let Phases { verify, lookup, command, commit } = phases;
+        ActionPhases {
+            verify: verify.map(interval),
+            lookup: lookup.map(interval),
+            command: command.map(interval),
+            commit: commit.map(interval),
         }
     }
 
-    /// The recording of an action that runs, which it does no more.
-    fn take(&mut self, step: Step<'_>) -> Option<&mut Recording> {
-        let place = self.running.iter().position(|&at| self.actions[at].id == step.id)?;
-        let at = self.running.remove(place);
-        Some(&mut self.actions[at])
+    /// The place of an action that runs, which it does no more.
+    fn take(&mut self, step: Step<'_>) -> Option<usize> {
+        let place = self.running.iter().position(|&at| self.run.actions[at].id == step.id)?;
+        Some(self.running.remove(place))
     }
+}
+
+fn failed(failure: &Failure) -> FailedAction {
+    FailedAction {
+        cause: failure.cause.clone(),
+        repeat: failure.command.clone(),
+        stderr: failure.stderr.clone(),
+    }
+}
+
+fn microseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Whoever panicked with a record in hand had at most one event half told.

@@ -8,19 +8,25 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use distlto_planner::graph::ActionGraph;
+use distlto_planner::digests::Digest;
+use distlto_planner::graph::{ActionGraph, ActionId};
+use distlto_prepare::regular;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::{IoError, write_atomically};
 
 use super::recorded::{Recorded, Shared, lock};
 use super::ticker::Ticker;
 use super::{JsonProgress, Memory, Phase, PlainProgress, Plan, Progress, Step, Style, TerminalProgress};
+use crate::action::ActionRecord;
+use crate::cause::Cause;
 use crate::report::imports;
 use crate::report::summary::Summary;
-use crate::report::{Counts, Failure, Measured};
+use crate::report::{Counts, Failure, Measured, Outcome};
+use crate::run::{self, GraphFile, RunRecord};
 use crate::trace;
+use crate::why::Change;
 
 /// How often a log is told how things stand.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -71,7 +77,9 @@ impl Reporter {
             // Hours of work are not to end in this.
             parent.read_dir().map_err(IoError::on("write the trace into", parent))?;
         }
-        let recorded = Recorded::new(Instant::now()).shared();
+        let mut recorded = Recorded::new(Instant::now());
+        recorded.run = begun(profile.program);
+        let recorded = recorded.shared();
         let logs = !style.json && !style.verbose && !style.quiet;
         let inner: Box<dyn Progress + Send> = match style {
             Style { json: true, .. } => Box::new(JsonProgress::new(io::stdout())),
@@ -107,9 +115,48 @@ impl Reporter {
         result
     }
 
-    /// When the command began.
-    pub fn begun(&self) -> Instant {
-        lock(&self.recorded).begun
+    /// Adds to the record what no event tells.
+    pub fn describe(&self, add: impl FnOnce(&mut RunRecord)) {
+        add(&mut lock(&self.recorded).run);
+    }
+
+    /// The file that holds what is run. One that cannot be read is left out of the record.
+    pub fn graph(&self, file: &Path) {
+        let digest = regular::read(file).ok().map(|bytes| Digest::of(&bytes).to_string());
+        let graph = digest.map(|digest| GraphFile { file: file.display().to_string(), digest });
+        self.describe(|run| run.graph = graph);
+    }
+
+    /// The command has ended, with this exit code and for this reason: writes the record into its state directory.
+    pub fn keep(&self, state: &Path, exit_code: u8, failure: Option<Cause>) {
+        self.conclude("", None, None);
+        let mut recorded = lock(&self.recorded);
+        let wall_us = recorded.since(Instant::now());
+        let run = &mut recorded.run;
+        run.wall_us = wall_us;
+        run.exit_code = Some(exit_code);
+        run.failure = failure;
+        run.state = Some(state.display().to_string());
+        run.bound_samples();
+        if let Err(error) = run::write(state, run) {
+            // The link is done or has failed for a reason of its own.
+            say(&format!("{}: warning: no record of the run was kept: {error}", self.profile.program));
+        }
+    }
+
+    /// What is known of the actions of a graph that is about to be run, those too that will not be started.
+    pub fn knows(&self, actions: Vec<ActionRecord>) {
+        lock(&self.recorded).actions(actions);
+    }
+
+    /// Why an action has to run, found out when what it needs had run.
+    pub fn because(&self, action: ActionId, why: Vec<Change>) {
+        lock(&self.recorded).because(action, why);
+    }
+
+    /// What an action has written: each file with its content's digest.
+    pub fn wrote(&self, action: ActionId, outputs: impl IntoIterator<Item = (String, String)>) {
+        lock(&self.recorded).wrote(action, outputs);
     }
 
     /// The command has ended: tells the summary, and writes the trace. `what` is what was linked; `graph` what was run,
@@ -121,9 +168,11 @@ impl Reporter {
         if let Some(ticker) = &self.ticker {
             ticker.stop();
         }
-        let now = Instant::now();
-        let recorded = lock(&self.recorded).clone();
-        let mut summary = Summary::of(&recorded, now);
+        let recorded = lock(&self.recorded);
+        let now = recorded.since(Instant::now());
+        let mut summary = Summary::of(&recorded.run, now);
+        let trace = self.trace.as_deref().map(|path| (path, trace::to_bytes(&recorded.run, now)));
+        drop(recorded);
         if let Some(graph) = graph.filter(|_| self.style.json || self.style.verbose || self.log.is_some()) {
             imports::fill(&mut summary, graph, directory);
         }
@@ -136,8 +185,8 @@ impl Reporter {
             }
             self.say(what, &summary, counts);
         }
-        if let Some(path) = &self.trace
-            && let Err(error) = write_atomically(path, &trace::to_bytes(&recorded, now))
+        if let Some((path, trace)) = trace
+            && let Err(error) = write_atomically(path, &trace)
         {
             // The link is done or has failed for a reason of its own.
             warn(format_args!("no trace was written: {error}"));
@@ -165,6 +214,20 @@ impl Reporter {
         if let Some(log) = &self.log {
             tell(&*held(log));
         }
+    }
+}
+
+/// What is known of a command when it begins.
+fn begun(program: &str) -> RunRecord {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    RunRecord {
+        version: run::VERSION,
+        begun_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+        program: format!("{program} {}", env!("CARGO_PKG_VERSION")),
+        process: std::process::id(),
+        command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        directory: std::env::current_dir().unwrap_or_default().display().to_string(),
+        ..RunRecord::default()
     }
 }
 
@@ -201,7 +264,7 @@ impl Progress for Reporter {
     }
 
     fn finish(&self, step: Step<'_>, measured: Measured, warnings: &str) {
-        lock(&self.recorded).finish(step, measured, Instant::now());
+        lock(&self.recorded).finish(step, measured, warnings, Instant::now());
         self.each(|one| one.finish(step, measured, warnings));
     }
 
@@ -210,15 +273,29 @@ impl Progress for Reporter {
         self.each(|one| one.fail(step, failure));
     }
 
+    fn asked(&self, step: Step<'_>, key: &[u8; 32]) {
+        lock(&self.recorded).asked(step, key);
+    }
+
     fn again(&self, step: Step<'_>, cause: &str) {
         lock(&self.recorded).again(step, cause, Instant::now());
         self.each(|one| one.again(step, cause));
     }
 
+    fn outcomes(&self, outcomes: &[(ActionId, Outcome)]) {
+        lock(&self.recorded).outcomes(outcomes);
+    }
+
+    fn warned(&self, text: &str) {
+        lock(&self.recorded).run.warnings.push(text.to_owned());
+    }
+
     fn summary(&self, counts: Counts, wall: Duration) {
         lock(&self.recorded).summary(Instant::now());
         let mut all = held(&self.counts);
-        *all = Some(all.unwrap_or_default() + counts);
+        let sum = all.unwrap_or_default() + counts;
+        *all = Some(sum);
+        lock(&self.recorded).run.counts = sum;
         let failed = counts.unfinished() > 0;
         // A distributor has a line of its own for a failure, and the conclusion tells of a success.
         let told = if failed && self.profile.is_command {

@@ -4,13 +4,14 @@
 //! possible time of the backends on so many workers is the larger of the longest backend and of all of them shared evenly;
 //! no order is faster.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use distlto_planner::graph::ActionKind;
 
 use super::Origin;
-use crate::progress::recorded::{Fate, Recorded, Recording};
+use crate::action::{ActionRecord, Fate, Interval};
 use crate::progress::text::{human, printable, size};
+use crate::run::RunRecord;
 
 /// How many of the most expensive backends are told.
 pub const EXPENSIVE: usize = 5;
@@ -71,46 +72,44 @@ pub struct Expensive {
 }
 
 impl Summary {
-    /// Of what was recorded until now.
-    pub fn of(recorded: &Recorded, now: Instant) -> Self {
-        let time = |action: &Recording| {
-            let span = action.span(now);
-            span.end.saturating_duration_since(span.start)
-        };
-        let backends = || recorded.actions.iter().filter(|action| action.kind == ActionKind::Opt);
+    /// Of a record until now, in microseconds since the command began.
+    pub fn of(record: &RunRecord, now: u64) -> Self {
+        let time = |action: &ActionRecord| time(action, now);
         let done = |origin| {
-            let done = backends().filter(move |action| action.fate == Fate::Done);
-            done.filter(move |action| action.measured.origin == origin).count()
+            let done = record.backends().filter(move |action| action.result == Fate::Done);
+            done.filter(move |action| action.took.origin == origin).count()
         };
-        let jobs = recorded.plan.map_or(1, |(plan, _)| plan.jobs.max(1));
-        let work: Duration = backends().map(time).sum();
-        let longest = backends().max_by_key(|action| time(action));
-        let first = backends().map(|action| action.span(now).start).min();
-        let last = backends().map(|action| action.span(now).end).max();
+        let jobs = record.jobs.unwrap_or(1).max(1);
+        let work: Duration = record.backends().map(time).sum();
+        let longest = record.backends().max_by_key(|action| time(action));
+        let on_worker = || record.backends().filter_map(|action| action.interval(now));
+        let first = on_worker().map(|interval| interval.start).min();
+        let last = on_worker().map(|interval| interval.end).max();
         let makespan = match (first, last) {
-            (Some(first), Some(last)) => last.saturating_duration_since(first),
+            (Some(start), Some(end)) => Duration::from_micros(Interval { start, end }.length()),
             _ => Duration::ZERO,
         };
         let bound =
             (work.as_secs_f64() / jobs as f64).max(longest.map_or(0.0, |one| time(one).as_secs_f64()));
-        let budgets = recorded.memory.iter().filter_map(|(_, memory)| memory.budget);
+        let budgets = record.memory.iter().filter_map(|sample| sample.memory.budget);
+        let cpu = record.backends().filter_map(|action| action.took.cpu_us);
         Self {
-            wall: now.saturating_duration_since(recorded.begun),
+            wall: Duration::from_micros(now),
             ran: done(Origin::Ran),
             cached: done(Origin::Cache),
-            up_to_date: recorded.tally.up_to_date,
-            failed: recorded.actions.iter().filter(|action| matches!(action.fate, Fate::Failed(_))).count(),
+            up_to_date: record.up_to_date(),
+            failed: record.actions.iter().filter(|action| action.result == Fate::Failed).count(),
             jobs,
             makespan,
             work,
-            cpu: backends().filter_map(|action| action.measured.cpu).sum(),
+            cpu: cpu.map(Duration::from_micros).sum(),
             // Rounding must not make more of it than everything.
             efficiency: (!makespan.is_zero()).then(|| (bound / makespan.as_secs_f64()).min(1.0)),
-            critical_path: critical_path(recorded, longest, time, now),
-            peak_memory: peak_memory(backends()),
-            memory_in_use: recorded.memory.iter().map(|(_, memory)| memory.in_use).max(),
+            critical_path: critical_path(record, longest, now),
+            peak_memory: peak_memory(record.backends()),
+            memory_in_use: record.memory.iter().map(|sample| sample.memory.in_use).max(),
             memory_budget: budgets.max(),
-            expensive: expensive(backends().filter(|action| action.fate == Fate::Done), time),
+            expensive: expensive(record.backends().filter(|action| action.result == Fate::Done), now),
         }
     }
 
@@ -195,56 +194,56 @@ impl Expensive {
     }
 }
 
-fn peak_memory<'a>(backends: impl Iterator<Item = &'a Recording>) -> Option<u64> {
-    let ran = backends.filter(|action| action.measured.origin == Origin::Ran);
-    let peaks: Vec<_> = ran.map(|action| action.measured.peak_memory).collect();
+/// How long an action that was started was on its worker.
+fn time(action: &ActionRecord, now: u64) -> Duration {
+    Duration::from_micros(action.interval(now).map_or(0, Interval::length))
+}
+
+fn peak_memory<'a>(backends: impl Iterator<Item = &'a ActionRecord>) -> Option<u64> {
+    let ran = backends.filter(|action| action.took.origin == Origin::Ran);
+    let peaks: Vec<_> = ran.map(|action| action.took.peak_memory).collect();
     let known = peaks.iter().flatten().count();
     peaks.iter().flatten().copied().max().filter(|_| known * 2 > peaks.len())
 }
 
 /// Steps before the backends, the longest backend, steps after them, in the order in which they began.
-fn critical_path(
-    recorded: &Recorded,
-    longest: Option<&Recording>,
-    time: impl Fn(&Recording) -> Duration,
-    now: Instant,
-) -> Vec<(String, Duration)> {
-    let mut steps: Vec<(Instant, String, Duration)> = Vec::new();
-    for phase in &recorded.phases {
-        let end = phase.end.unwrap_or(now);
-        steps.push((phase.start, phase.name.to_owned(), end.saturating_duration_since(phase.start)));
+fn critical_path(record: &RunRecord, longest: Option<&ActionRecord>, now: u64) -> Vec<(String, Duration)> {
+    let mut steps: Vec<(u64, String, Duration)> = Vec::new();
+    for phase in &record.phases {
+        let interval = Interval { start: phase.start_us, end: phase.end_us.unwrap_or(now) };
+        steps.push((interval.start, phase.name.clone(), Duration::from_micros(interval.length())));
     }
+    let mut add = |action: &ActionRecord, name: &str| {
+        steps.push((action.start_us.unwrap_or_default(), name.to_owned(), time(action, now)));
+    };
     for (kind, name) in [
         (ActionKind::Prepare, "prepare"),
         (ActionKind::ThinLink, "thin link"),
         (ActionKind::Link, "final link"),
     ] {
-        let of_kind = recorded.actions.iter().filter(|action| action.kind == kind);
-        if let Some(one) = of_kind.max_by_key(|action| time(action)) {
-            steps.push((one.start, name.to_owned(), time(one)));
+        let of_kind = record.started().filter(|action| action.kind == kind);
+        if let Some(one) = of_kind.max_by_key(|action| time(action, now)) {
+            add(one, name);
         }
     }
     if let Some(longest) = longest {
-        steps.push((longest.start, longest.label.clone(), time(longest)));
+        add(longest, &longest.label);
     }
     steps.sort_by_key(|&(start, _, _)| start);
     steps.into_iter().map(|(_, name, time)| (name, time)).collect()
 }
 
-fn expensive<'a>(
-    backends: impl Iterator<Item = &'a Recording>,
-    time: impl Fn(&Recording) -> Duration,
-) -> Vec<Expensive> {
+fn expensive<'a>(backends: impl Iterator<Item = &'a ActionRecord>, now: u64) -> Vec<Expensive> {
     // What a cache had cost nothing.
-    let mut ran: Vec<_> = backends.filter(|action| action.measured.origin == Origin::Ran).collect();
-    ran.sort_by(|a, b| time(b).cmp(&time(a)).then_with(|| a.label.cmp(&b.label)));
+    let mut ran: Vec<_> = backends.filter(|action| action.took.origin == Origin::Ran).collect();
+    ran.sort_by(|a, b| time(b, now).cmp(&time(a, now)).then_with(|| a.label.cmp(&b.label)));
     ran.truncate(EXPENSIVE);
-    let one = |action: &Recording| Expensive {
+    let one = |action: &ActionRecord| Expensive {
         id: action.id,
         label: action.label.clone(),
-        wall: time(action),
-        cpu: action.measured.cpu,
-        peak_memory: action.measured.peak_memory,
+        wall: time(action, now),
+        cpu: action.took.cpu_us.map(Duration::from_micros),
+        peak_memory: action.took.peak_memory,
         own_instructions: 0,
         imports: Vec::new(),
     };
@@ -253,7 +252,10 @@ fn expensive<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
+    use crate::progress::recorded::Recorded;
     use crate::progress::{Memory, Phase, Plan, Step};
     use crate::report::{Measured, Phases, Span};
 
@@ -289,8 +291,12 @@ mod tests {
             };
             let (start, end) = (self.at(from + 1), self.at(to + 1));
             self.recorded.start(step, start);
-            self.recorded.finish(step, measured, end);
+            self.recorded.finish(step, measured, "", end);
         }
+    }
+
+    fn summary(recorded: &Recorded, now: Instant) -> Summary {
+        Summary::of(&recorded.run, recorded.since(now))
     }
 
     /// Thin link 1 s; on two workers 3 s + 1 s, and 2 s; final link 0.5 s.
@@ -316,7 +322,7 @@ mod tests {
     #[test]
     fn the_numbers_of_a_link_that_can_be_added_up_by_hand() {
         let (recorded, now) = link();
-        let summary = Summary::of(&recorded, now);
+        let summary = summary(&recorded, now);
         let seconds = Duration::from_secs;
         assert_eq!((summary.wall, summary.makespan, summary.work), (seconds(6), seconds(4), seconds(6)));
         assert_eq!((summary.ran, summary.cached, summary.failed, summary.jobs), (3, 1, 0, 2));
@@ -348,13 +354,13 @@ mod tests {
         clock.recorded.plan(Plan { actions: 2, cost: 2, jobs: 64 }, begun);
         clock.ran(0, ActionKind::Opt, "a.o", 0, (0, 100), Origin::Ran);
         clock.ran(1, ActionKind::Opt, "b.o", 1, (0, 5), Origin::Ran);
-        assert_eq!(Summary::of(&clock.recorded, clock.at(101)).efficiency, Some(1.0));
+        assert_eq!(summary(&clock.recorded, clock.at(101)).efficiency, Some(1.0));
     }
 
     #[test]
     fn nothing_divides_nothing() {
         let begun = Instant::now();
-        let summary = Summary::of(&Recorded::new(begun), begun);
+        let summary = summary(&Recorded::new(begun), begun);
         assert_eq!((summary.efficiency, summary.ran, summary.expensive.len()), (None, 0, 0));
         assert_eq!(summary.sentence("app"), "app: no backend in 0 ms");
         assert_eq!(summary.lines().len(), 1);
@@ -368,7 +374,7 @@ mod tests {
         clock.ran(0, ActionKind::ThinLink, "app", 0, (0, 10), Origin::Ran);
         clock.ran(1, ActionKind::Opt, "a.o", 0, (10, 20), Origin::Ran);
         clock.ran(2, ActionKind::Link, "app", 0, (20, 25), Origin::Ran);
-        let summary = Summary::of(&clock.recorded, clock.at(30));
+        let summary = summary(&clock.recorded, clock.at(30));
         let names: Vec<_> = summary.critical_path.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["thin link", "a.o", "final link"]);
         assert_eq!(

@@ -29,6 +29,8 @@ use super::failed::Failed;
 use super::kept::{Appender, Kept, Object};
 use super::leaves;
 use super::names::{self, Name};
+use super::parts::{Identity, Parts};
+use super::told;
 use crate::distribute::linker;
 use crate::link::{LinkError, Session, nothing_to_do, state};
 use crate::up_to_date::Records;
@@ -41,6 +43,7 @@ use distlto_executor::schedule::memory::Limit;
 use distlto_executor::schedule::tokens::jobserver_from_env;
 use distlto_executor::verify::Backend;
 use distlto_planner::dtlto::temporaries;
+use distlto_record::progress::Reporter;
 use distlto_record::report::Measured;
 
 /// What decides how modules of a link are compiled.
@@ -65,7 +68,9 @@ pub struct Module {
     /// The modules it imports from, by path.
     pub imports: Vec<String>,
     pub cost: Cost,
-    key: Option<Digest>,
+    pub key: Option<Digest>,
+    /// What the key is made of.
+    pub parts: Option<Parts>,
     /// Its object, once it is there.
     pub object: Option<Object>,
     /// Whether it was compiled for this link, rather than found.
@@ -99,7 +104,7 @@ pub struct Backends<'a> {
     pub session: &'a Session<'a>,
     pub compilation: &'a Compilation,
     /// Stands for the compiler, with the environment that it reads, and its flags.
-    pub identity: Digest,
+    pub identity: Identity,
     pub cc1_commands: &'a Cc1Commands,
     pub records: &'a Records,
     pub kept: &'a Kept,
@@ -120,6 +125,7 @@ impl Backends<'_> {
         let wanted = modules.par_iter_mut().filter(|module| module.object.is_none());
         wanted.for_each(|module| module.cost = cost(module));
         let (graph, actions) = self.graph(&modules);
+        self.session.reporter.knows(told::actions(self, &modules, &actions));
         let (code, made) = self.compile(&graph, &actions, &modules, jobs.process)?;
         for (number, object) in made {
             modules[number].object = object;
@@ -142,28 +148,31 @@ impl Backends<'_> {
                 imports: imports.map(|path| path.to_string()).collect(),
                 cost: Cost::default(),
                 key: None,
+                parts: None,
                 object: None,
                 ran: false,
             };
-            module.key = self.key(&module);
+            (module.key, module.parts) = self.key(&module).unzip();
             module
         };
         names.into_par_iter().zip(&file.jobs).map(module).collect()
     }
 
     /// Stands for what decides the object; `None` where that is not all known, so that the backend runs.
-    fn key(&self, module: &Module) -> Option<Digest> {
+    fn key(&self, module: &Module) -> Option<(Digest, Parts)> {
         let flags = &self.compilation.flags;
-        let extra = flags.inputs.iter().map(|path| path.as_str());
-        let others: Vec<&str> = module.imports.iter().map(String::as_str).chain(extra).collect();
+        let extra: Vec<&str> = flags.inputs.iter().map(|path| path.as_str()).collect();
+        let others: Vec<&str> =
+            module.imports.iter().map(String::as_str).chain(extra.iter().copied()).collect();
         let backend = Backend { module: &module.path, shard: module.shard.as_str(), others: &others };
         let inputs = Inputs::of(backend, Path::new(""), self.records.digests()).ok()?;
         let mut framed = Framed::new("distlto kept object 1");
-        framed.content("compilation", &self.identity);
+        framed.content("compilation", &self.identity.digest);
         semantic::add_inputs(&mut framed, &inputs, &BTreeSet::new());
         // The name of split debug information stands in the object.
-        framed.add("dwo", flags.dwo(&module.name.label).map_or_else(String::new, Utf8PathBuf::into_string));
-        Some(framed.finish())
+        let dwo = flags.dwo(&module.name.label).map_or_else(String::new, Utf8PathBuf::into_string);
+        framed.add("dwo", &dwo);
+        Some((framed.finish(), Parts::of(&self.identity, &inputs, &extra, &dwo)))
     }
 
     /// Puts what is kept into lld's places.
@@ -205,7 +214,8 @@ impl Backends<'_> {
         // The name of split debug information is in the key, so it has its place already.
         let dwo = self.compilation.flags.dwo(&module.name.label);
         let files = [place.as_path()].into_iter().chain(dwo.as_deref());
-        Object::of(key, &module.name.label, module.cost, files, self.records.digests())
+        let parts = module.parts.as_ref();
+        Object::of(key, parts, &module.name.label, module.cost, files, self.records.digests())
     }
 
     /// An action for each module that has to be compiled; with it the module's place in the list.
@@ -288,7 +298,8 @@ impl Backends<'_> {
             failed.keep(&modules[numbers[id.index()]]).unwrap_or_else(|_| shell_line(graph.command(id)))
         };
         options.keep_failed = Some(&keep_failed);
-        let hooks = Keeping { digests: self.records.digests(), graph, modules, numbers, kept };
+        let (digests, reporter) = (self.records.digests(), session.reporter);
+        let hooks = Keeping { digests, reporter, graph, modules, numbers, kept };
         let report = run::run(graph, &wanted, &options, &hooks);
         match hooks.kept.into_inner() {
             (_, _, Some(error)) => Err(error.into()),
@@ -303,6 +314,7 @@ type Made = (usize, Option<Object>);
 /// Gives lld each object as it is made, and records it.
 struct Keeping<'a> {
     digests: &'a FileDigests,
+    reporter: &'a Reporter,
     graph: &'a ActionGraph,
     modules: &'a [Module],
     /// The module of each action.
@@ -323,8 +335,14 @@ impl Keeping<'_> {
         // An input that changed meanwhile fails the job, so the key is that of what was compiled.
         let key = module.key.as_ref();
         let object = key
-            .map(|key| Object::of(key, &module.name.label, module.cost, files(), self.digests))
+            .map(|key| {
+                let parts = module.parts.as_ref();
+                Object::of(key, parts, &module.name.label, module.cost, files(), self.digests)
+            })
             .transpose()?;
+        if let Some(object) = &object {
+            self.reporter.wrote(action, object.files.iter().cloned());
+        }
         object.iter().try_for_each(|object| appender.add(object))?;
         made.push((number, object));
         Ok(())
@@ -368,12 +386,7 @@ pub fn triple(path: &str) -> String {
 
 impl Compilation {
     /// Stands for what is compiled how, `note` being what tells the compiler from another one of its name.
-    pub fn identity(&self, note: &[u8]) -> Digest {
-        let mut framed = Framed::new("distlto compilation 1");
-        framed.add("compiler", note);
-        for word in self.flags.shared_words(&self.compiler) {
-            framed.add("word", word);
-        }
-        framed.finish()
+    pub fn identity(&self, note: &[u8]) -> Identity {
+        Identity::of(note, &self.flags.shared_words(&self.compiler))
     }
 }

@@ -19,6 +19,8 @@ use distlto_prepare::write::{IoError, write_if_changed};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::parts::Parts;
+
 /// The record's first line.
 const HEADER: &str = "distlto kept objects 2\n";
 
@@ -33,6 +35,9 @@ pub struct Object {
     pub files: Vec<(String, String)>,
     /// What it takes to compile, which follows from the key, in IR instructions: the module's own, then imported ones.
     instructions: (u64, u64),
+    /// The key's parts, for who asks what changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Parts>,
 }
 
 /// The objects of one state directory, which is held.
@@ -40,6 +45,8 @@ pub struct Object {
 pub struct Kept {
     place: PathBuf,
     known: HashMap<String, Object>,
+    /// The key of each module's last object, by label.
+    last: HashMap<String, String>,
 }
 
 impl Kept {
@@ -49,13 +56,27 @@ impl Kept {
         let text = regular::read(&place).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines = text.strip_prefix(HEADER).unwrap_or_default().lines();
-        let objects = lines.filter_map(|line| serde_json::from_str::<Object>(line).ok());
-        Self { place, known: objects.map(|object| (object.key.clone(), object)).collect() }
+        let (mut known, mut last) = (HashMap::new(), HashMap::new());
+        for object in lines.filter_map(|line| serde_json::from_str::<Object>(line).ok()) {
+            last.insert(object.label.clone(), object.key.clone());
+            known.insert(object.key.clone(), object);
+        }
+        Self { place, known, last }
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
+    }
+
+    /// What is recorded under a key, whatever has become of it.
+    pub fn known(&self, key: &str) -> Option<&Object> {
+        self.known.get(key)
+    }
+
+    /// What is recorded last of a module, whatever has become of it.
+    pub fn last(&self, label: &str) -> Option<&Object> {
+        self.known.get(self.last.get(label)?)
     }
 
     /// The object of a key, if it is as it was recorded and names these files of split debug information.
@@ -115,6 +136,7 @@ impl Object {
     /// Of files that are in place.
     pub fn of<'f>(
         key: &Digest,
+        parts: Option<&Parts>,
         label: &str,
         cost: Cost,
         files: impl Iterator<Item = &'f Utf8Path>,
@@ -126,7 +148,7 @@ impl Object {
         });
         let files = files.collect::<Result<_, IoError>>()?;
         let instructions = (cost.own_instructions, cost.imported_instructions);
-        Ok(Self { key: key.hex(), label: label.to_owned(), files, instructions })
+        Ok(Self { key: key.hex(), label: label.to_owned(), files, instructions, parts: parts.cloned() })
     }
 
     /// What compiling it takes.
@@ -154,8 +176,9 @@ mod tests {
         std::fs::write(&path, "object").expect("written");
         let digests = FileDigests::new(Path::new(""));
         let key = Digest::of(b"key");
-        let object = Object::of(&key, "a", Cost::default(), [Utf8Path::new(&path)].into_iter(), &digests)
-            .expect("there");
+        let object =
+            Object::of(&key, None, "a", Cost::default(), [Utf8Path::new(&path)].into_iter(), &digests)
+                .expect("there");
         let mut appender = Kept::load(state).appender().expect("opens");
         appender.add(&object).expect("written");
         // As a killed run leaves it.

@@ -7,6 +7,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::link::show;
+use distlto_executor::execute::capture::Captured;
 
 /// What lld 22 says where its DTLTO is at fault, and what that is.
 const DEFECTS: [(&[u8], &str); 2] = [
@@ -24,13 +25,15 @@ pub struct Messages(Mutex<State>);
 struct State {
     /// `None` once everything is passed on.
     held: Option<Vec<u8>>,
+    /// All of it, within bounds.
+    said: Captured,
     defect: Option<&'static str>,
 }
 
 impl Messages {
     /// Holds back what comes.
     pub fn new() -> Self {
-        Self(Mutex::new(State { held: Some(Vec::new()), defect: None }))
+        Self(Mutex::new(State { held: Some(Vec::new()), said: Captured::default(), defect: None }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -40,7 +43,8 @@ impl Messages {
     /// Takes the next piece.
     pub fn take(&self, text: &[u8]) {
         let mut state = self.state();
-        let State { held, defect } = &mut *state;
+        let State { held, said, defect } = &mut *state;
+        said.push(text);
         let seen = match held {
             Some(held) => {
                 held.extend_from_slice(text);
@@ -59,6 +63,11 @@ impl Messages {
         if let Some(held) = self.state().held.take() {
             show(&held);
         }
+    }
+
+    /// What came so far.
+    pub fn said(&self) -> String {
+        self.state().said.text()
     }
 
     /// The defect of the linker's DTLTO that this link has met. The linker goes on after some of them.

@@ -1,0 +1,122 @@
+//! What the key of a kept object is made of, part by part, so that it can be said which of them changed.
+//!
+//! Serves explanations alone: whether an object is kept is for its key to say. Digests are cut short, and which import
+//! changed is found by asking what each was compiled from itself. Knows nothing of what is kept where.
+
+use distlto_executor::cache::framed::Framed;
+use distlto_executor::cache::inputs::Inputs;
+use distlto_planner::digests::Digest;
+use distlto_record::why::{Change, What};
+use serde::{Deserialize, Serialize};
+
+/// How many digits of a digest tell contents of one thing apart.
+const DIGITS: usize = 16;
+
+/// A key's parts.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Parts {
+    compiler: String,
+    flags: String,
+    module: String,
+    shard: String,
+    imports: String,
+    /// Further files by name, such as profiles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    inputs: Vec<(String, String)>,
+}
+
+/// What decides how all modules of a link are compiled.
+#[derive(Debug)]
+pub struct Identity {
+    /// Of all of it.
+    pub digest: Digest,
+    compiler: String,
+    flags: String,
+}
+
+impl Identity {
+    /// Of a compiler, `note` being what tells it from another one of its name, and of what it is told.
+    pub fn of<'w>(note: &[u8], words: impl IntoIterator<Item = &'w String> + Clone) -> Self {
+        let add = |framed: &mut Framed| words.clone().into_iter().for_each(|word| framed.add("word", word));
+        let mut all = Framed::new("distlto compilation 1");
+        all.add("compiler", note);
+        add(&mut all);
+        let mut flags = Framed::new("distlto flags 1");
+        add(&mut flags);
+        Self { digest: all.finish(), compiler: short(&Digest::of(note)), flags: short(&flags.finish()) }
+    }
+}
+
+impl Parts {
+    /// Of a module. `extra` names those of its inputs that are no imports, `dwo` where split debug information goes.
+    pub fn of(identity: &Identity, inputs: &Inputs<'_>, extra: &[&str], dwo: &str) -> Self {
+        let (own, module) = inputs.module;
+        let mut shard = Framed::new("distlto part 1");
+        let mut imports = Framed::new("distlto part 1");
+        let mut named = Framed::new("distlto part 1");
+        named.add("flags", &identity.flags);
+        named.add("dwo", dwo);
+        if let Some(known) = &inputs.shard {
+            shard.content("shard", &known.rest);
+            for (entry, content) in &known.table {
+                shard.add("number", entry.number.to_le_bytes());
+                if entry.path != own.as_bytes() {
+                    imports.content("content", content);
+                }
+            }
+        }
+        let others = inputs.others.iter().filter(|(name, _)| extra.contains(name));
+        Self {
+            compiler: identity.compiler.clone(),
+            flags: short(&named.finish()),
+            module: short(&module),
+            shard: short(&shard.finish()),
+            imports: short(&imports.finish()),
+            inputs: others.map(|(name, content)| ((*name).to_owned(), short(content))).collect(),
+        }
+    }
+
+    /// Whether the module itself is another one than it was.
+    pub fn is_other_module(&self, before: &Self) -> bool {
+        self.module != before.module
+    }
+
+    /// What differs from an earlier compilation. `imports` gives the names of imports that are not what they were.
+    pub fn changes(&self, before: &Self, imports: impl FnOnce() -> Vec<String>) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for (now, before, what) in [
+            (&self.compiler, &before.compiler, What::Compiler),
+            (&self.flags, &before.flags, What::Flags),
+            (&self.module, &before.module, What::Module),
+            (&self.shard, &before.shard, What::Shard),
+        ] {
+            if now != before {
+                changes.push(Change::of(what));
+            }
+        }
+        if self.imports != before.imports {
+            changes.extend(imports().into_iter().map(|name| Change::named(What::Import, name)));
+        }
+        let input = |what, list: &[(String, String)], other: &[(String, String)]| {
+            let absent = |(name, _): &&(String, String)| other.iter().all(|(known, _)| known != name);
+            list.iter().filter(absent).map(|(name, _)| Change::named(what, name)).collect::<Vec<_>>()
+        };
+        changes.extend(input(What::InputAdded, &self.inputs, &before.inputs));
+        changes.extend(input(What::InputRemoved, &before.inputs, &self.inputs));
+        let changed = self
+            .inputs
+            .iter()
+            .filter(|(name, now)| before.inputs.iter().any(|(known, before)| known == name && before != now));
+        changes.extend(changed.map(|(name, _)| Change::named(What::Input, name)));
+        if changes.is_empty() {
+            // Of imports alone it may be unknown which one it is: it was compiled by a link that failed later.
+            let what = if self.imports == before.imports { What::NotKnown } else { What::Import };
+            changes.push(Change::of(what));
+        }
+        changes
+    }
+}
+
+fn short(digest: &Digest) -> String {
+    digest.hex()[..DIGITS].to_owned()
+}

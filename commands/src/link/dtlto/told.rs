@@ -1,0 +1,91 @@
+//! What the record is told of the backends of a link by lld: why each has to run, or that its object is kept.
+//!
+//! Decides nothing. Names modules and shards as they are in every link, since lld's own names are gone when it ends.
+
+use std::collections::HashMap;
+
+use distlto_planner::graph::ActionKind;
+use distlto_planner::keep::ModulePlaces;
+use distlto_record::action::{ActionRecord, Fate, Instructions, Output};
+use distlto_record::why::{Change, What};
+
+use super::backends::{Backends, Module};
+use super::kept::Object;
+
+/// The actions of a link: those of the modules that are compiled, in the order of `wanted`, then those whose objects are
+/// kept.
+pub fn actions(backends: &Backends<'_>, modules: &[Module], wanted: &[usize]) -> Vec<ActionRecord> {
+    let by_path: HashMap<&str, &Module> =
+        modules.iter().map(|module| (module.path.as_str(), module)).collect();
+    let kept = (0..modules.len()).filter(|&number| modules[number].object.is_some());
+    let numbers = wanted.iter().copied().chain(kept);
+    let action = |(id, number): (usize, usize)| {
+        let module = &modules[number];
+        let mut action = known(backends, id, module);
+        match &module.object {
+            None => action.why = why(backends, module, &by_path),
+            Some(_) => action.result = Fate::Kept,
+        }
+        action
+    };
+    numbers.enumerate().map(action).collect()
+}
+
+fn known(backends: &Backends<'_>, id: usize, module: &Module) -> ActionRecord {
+    let label = &module.name.label;
+    let places = ModulePlaces::of(backends.session.directory, label);
+    let mut action = ActionRecord::new(id, ActionKind::Opt, label, module.cost.total());
+    action.key = module.key.as_ref().map(|key| key.hex());
+    action.module = Some(if module.name.is_temporary { label.clone() } else { module.path.clone() });
+    action.shard = Some(places.shard);
+    action.instructions =
+        Some(Instructions { own: module.cost.own_instructions, imported: module.cost.imported_instructions });
+    let before = backends.kept.last(label).map_or(&[][..], |object| &object.files);
+    let dwo = backends.compilation.flags.dwo(label);
+    let paths = [places.object].into_iter().chain(dwo.map(|dwo| dwo.into_string()));
+    action.outputs = paths
+        .map(|path| {
+            let before = digest_in(before, &path);
+            let after = module.object.as_ref().and_then(|object| digest_in(&object.files, &path));
+            Output { path, before, after }
+        })
+        .collect();
+    action
+}
+
+fn digest_in(files: &[(String, String)], path: &str) -> Option<String> {
+    files.iter().find(|(known, _)| known == path).map(|(_, digest)| digest.clone())
+}
+
+/// Why a module has to be compiled.
+fn why(backends: &Backends<'_>, module: &Module, by_path: &HashMap<&str, &Module>) -> Vec<Change> {
+    let (Some(key), Some(parts)) = (&module.key, &module.parts) else {
+        return vec![Change::of(What::NotKnown)];
+    };
+    if let Some(object) = backends.kept.known(&key.hex()) {
+        return lost(object);
+    }
+    let Some(last) = backends.kept.last(&module.name.label) else {
+        return vec![Change::of(What::FirstTime)];
+    };
+    let Some(before) = &last.parts else { return vec![Change::of(What::NotKnown)] };
+    parts.changes(before, || {
+        let imports = module.imports.iter().filter_map(|path| by_path.get(path.as_str()));
+        let changed = imports.filter(|import| {
+            let before = backends.kept.last(&import.name.label).and_then(|object| object.parts.as_ref());
+            let now = import.parts.as_ref();
+            now.zip(before).is_none_or(|(now, before)| now.is_other_module(before))
+        });
+        changed.map(|import| import.name.label.clone()).collect()
+    })
+}
+
+/// Why an object does not serve although it is that of the key: the first of its files that is not as it was left.
+fn lost(object: &Object) -> Vec<Change> {
+    let missing = object.files.iter().find(|(path, _)| !std::path::Path::new(path).exists());
+    let (what, file) = match missing {
+        Some(file) => (What::OutputMissing, Some(file)),
+        None => (What::OutputChanged, object.files.first()),
+    };
+    vec![Change { what, name: file.map(|(path, _)| path.clone()) }]
+}

@@ -1,0 +1,88 @@
+//! What the record of a link holds besides its events: what is linked by which tools, and how it ended.
+//!
+//! Decides nothing. A record is kept where the link's state is; a link without state has none.
+
+use std::path::Path;
+
+use distlto_planner::keep;
+use distlto_planner::words::lossy;
+use distlto_prepare::{exit, regular};
+use distlto_record::action::Fate;
+use distlto_record::cause::{Cause, Kind};
+use distlto_record::run::Tool;
+use miette::Diagnostic;
+
+use super::{End, LinkError, Session, identity};
+
+impl Session<'_> {
+    /// What is linked, and by which linker.
+    pub(super) fn tell_link(&self, output: &str) {
+        let name = lossy(&self.link.linker[0]);
+        let file = identity::located(&name).map(|file| identity::file_line(&file));
+        let linker = Tool { role: "linker".to_owned(), name, identity: file.into_iter().collect() };
+        self.reporter.describe(|run| {
+            run.output = Some(output.to_owned());
+            run.tools.push(linker);
+        });
+    }
+
+    /// What compiles, from the note of it that has just been written.
+    pub(super) fn tell_compiler(&self) {
+        let note = regular::read(Path::new(&keep::toolchain_place(self.directory))).unwrap_or_default();
+        let note = String::from_utf8_lossy(&note);
+        let mut lines = note.lines().map(str::to_owned);
+        let Some(name) = lines.next().and_then(|line| Some(line.strip_prefix("compiler ")?.to_owned()))
+        else {
+            return;
+        };
+        let compiler = Tool { role: "compiler".to_owned(), name, identity: lines.collect() };
+        self.reporter.describe(|run| {
+            // A link that one lld cannot do begins anew in two steps.
+            run.tools.retain(|tool| tool.role != compiler.role);
+            run.tools.push(compiler);
+        });
+    }
+
+    /// What the linker printed.
+    pub(super) fn tell_linker(&self, said: &[u8]) {
+        self.reporter.describe(|run| run.linker_said.push_str(&String::from_utf8_lossy(said)));
+    }
+
+    /// Why a link failed of which no backend did.
+    fn linker_failed(&self, code: u8) -> Option<Cause> {
+        let mut failed = code != 0;
+        self.reporter
+            .describe(|run| failed &= run.actions.iter().all(|action| action.result != Fate::Failed));
+        failed.then(|| Cause {
+            kind: Kind::Failed,
+            class: "distlto::failed".to_owned(),
+            text: format!("{} ended with exit code {code}", lossy(&self.link.linker[0])),
+            help: None,
+        })
+    }
+
+    /// The plan that has just been kept.
+    pub(super) fn tell_plan(&self) {
+        self.reporter.graph(Path::new(&keep::plan_place(self.directory)));
+    }
+
+    /// The link has ended.
+    pub(super) fn keep(&self, ended: &Result<End, LinkError>) {
+        let state = Path::new(self.directory);
+        match ended {
+            Ok(End::Code(code) | End::Needless(code)) => {
+                self.reporter.keep(state, *code, self.linker_failed(*code))
+            }
+            // What is linked is not ours.
+            Ok(End::AsItIs) => {}
+            Err(error) => {
+                error.tool_output().into_iter().for_each(|output| self.tell_linker(&output.stderr));
+                let (kind, code) = match error {
+                    _ if self.cancel.is_cancelled() => (Kind::Interrupted, self.cancel.exit_code()),
+                    error => (Kind::Failed, error.tool_code().unwrap_or_else(|| exit::code_of(error))),
+                };
+                self.reporter.keep(state, code, Some(Cause::of(kind, error as &dyn Diagnostic)));
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The record of one run of a command: all that happened, as plain values that serialise.
+//!
+//! Progress, the summary, the trace and every report are functions of it; `docs/run-record.md` and its JSON Schema
+//! describe the file. Times are relative to the command's beginning, so that two records can be compared. Knows nothing of
+//! where it is kept (see `file`).
+
+mod file;
+
+pub use file::{FOLDER, KEPT, ReadError, list, read, write};
+
+use distlto_planner::graph::ActionKind;
+use serde::{Deserialize, Serialize};
+
+use crate::action::{ActionRecord, Fate};
+use crate::cause::Cause;
+use crate::progress::Memory;
+use crate::report::Counts;
+
+/// The version of the format; a reader refuses any other.
+pub const VERSION: u32 = 1;
+
+/// Samples of memory that a record keeps when it is written.
+const SAMPLES: usize = 1000;
+
+/// Everything that is known of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// [`VERSION`].
+    pub version: u32,
+    /// When the command began, in milliseconds since 1970.
+    pub begun_ms: u64,
+    /// The program and its version: `distlto 0.1.0`.
+    pub program: String,
+    /// Its process.
+    pub process: u32,
+    /// Its command line. What is not UTF-8 is replaced.
+    pub command_line: Vec<String>,
+    /// Where it ran.
+    pub directory: String,
+    /// The state directory, relative to that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// What was linked, or else what a person calls the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// The linker and the compiler of the backends, as far as they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Tool>,
+    /// What was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<GraphFile>,
+    /// The most jobs at once; absent if nothing had to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<usize>,
+    /// How long the command took, in microseconds.
+    pub wall_us: u64,
+    /// What it ended with; absent if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<u8>,
+    /// Why it ended early, besides what failed among the actions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Cause>,
+    /// What the linker printed on standard error, within bounds.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub linker_said: String,
+    /// What was warned of, besides what commands printed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// How many of the actions that were to run ended in which way.
+    #[serde(default)]
+    pub counts: Counts,
+    /// Parts of the command beside the actions, such as the thin link, in the order in which they began.
+    #[serde(default)]
+    pub phases: Vec<PhaseRecord>,
+    /// How the estimated use of memory changed.
+    #[serde(default)]
+    pub memory: Vec<MemorySample>,
+    /// Every action.
+    #[serde(default)]
+    pub actions: Vec<ActionRecord>,
+}
+
+/// A program that does the work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    /// What for: `linker` or `compiler`.
+    pub role: String,
+    /// As the command names it.
+    pub name: String,
+    /// What tells it from another one of its name: its file, what it loads, what it reads; a line each.
+    #[serde(default)]
+    pub identity: Vec<String>,
+}
+
+/// The file that holds what was run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GraphFile {
+    /// A link plan or an action graph.
+    pub file: String,
+    /// What it held, as `SHA-256/size`.
+    pub digest: String,
+}
+
+/// A part of the command beside the actions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseRecord {
+    /// What a person calls it.
+    pub name: String,
+    /// When it began, in microseconds since the command did.
+    pub start_us: u64,
+    /// When it ended; absent if the command ended first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_us: Option<u64>,
+}
+
+/// The memory of the running actions at one moment, by estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemorySample {
+    /// When, in microseconds since the command began.
+    pub at_us: u64,
+    /// In bytes.
+    #[serde(flatten)]
+    pub memory: Memory,
+}
+
+impl RunRecord {
+    /// The actions that were started.
+    pub fn started(&self) -> impl Iterator<Item = &ActionRecord> {
+        self.actions.iter().filter(|action| action.start_us.is_some())
+    }
+
+    /// The backend compilations that were started.
+    pub fn backends(&self) -> impl Iterator<Item = &ActionRecord> {
+        self.started().filter(|action| action.kind == ActionKind::Opt)
+    }
+
+    /// How many actions of the last pass over the graph turned out to be up to date.
+    pub fn up_to_date(&self) -> usize {
+        let last = self.actions.last().map(|action| action.round);
+        let found = self.actions.iter().filter(|action| Some(action.round) == last);
+        found.filter(|action| action.result == Fate::UpToDate).count()
+    }
+
+    /// As bytes for a file, in one line.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec(self).expect("strings, numbers and lists serialise");
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// Leaves no more samples of memory than a reader needs; the highest of each stretch stays.
+    pub fn bound_samples(&mut self) {
+        let stretch = self.memory.len().div_ceil(SAMPLES).max(1);
+        let highest = self
+            .memory
+            .chunks(stretch)
+            .filter_map(|samples| samples.iter().copied().max_by_key(|sample| sample.memory.in_use));
+        self.memory = highest.collect();
+    }
+}

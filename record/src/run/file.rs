@@ -1,0 +1,237 @@
+//! Records of runs as files: `runs/<UTC time>-<process>.json` in a state directory, the last ones kept.
+//!
+//! Written by way of a temporary, so that a reader sees whole records only, and without a lock: names do not meet. What
+//! else lies there is passed over.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use distlto_prepare::regular;
+use distlto_prepare::write::{IoError, remove, write_atomically};
+use miette::Diagnostic;
+use serde::Deserialize;
+use thiserror::Error;
+
+use super::{RunRecord, VERSION};
+
+/// The folder's name in a state directory.
+pub const FOLDER: &str = "runs";
+
+/// How many records are kept.
+pub const KEPT: usize = 10;
+
+/// Why a file is no record that can be read.
+#[derive(Debug, Error, Diagnostic)]
+pub enum ReadError {
+    /// It cannot be read.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+    /// It is of another version.
+    #[error("{} is a run record of version {found}, and this program reads version {VERSION}", path.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("read it with the distlto that wrote it, or run again to have a record of this version")
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+    /// It is malformed.
+    #[error("{} is no run record: {place}: {source}", path.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help(
+            "docs/run-record.md describes the file; remove it if it is damaged: the next run writes another"
+        )
+    )]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Which member of it: `actions[3].why[0].what`.
+        place: String,
+        /// What is wrong there.
+        source: serde_json::Error,
+    },
+}
+
+/// Reads a record.
+pub fn read(path: &Path) -> Result<RunRecord, ReadError> {
+    /// What stands in records of every version.
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+    let bytes = regular::read(path).map_err(IoError::on("read", path))?;
+    let Versioned { version: found } = parse(path, &bytes)?;
+    if found != VERSION {
+        return Err(ReadError::Version { path: path.to_owned(), found });
+    }
+    parse(path, &bytes)
+}
+
+fn parse<'b, T: Deserialize<'b>>(path: &Path, bytes: &'b [u8]) -> Result<T, ReadError> {
+    let malformed = |place, source| ReadError::Malformed { path: path.to_owned(), place, source };
+    let mut text = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut text)
+        .map_err(|error| malformed(error.path().to_string(), error.into_inner()))?;
+    text.end().map_err(|error| malformed("after the record".to_owned(), error))?;
+    Ok(value)
+}
+
+/// Writes a record into a state directory and removes the oldest ones beyond [`KEPT`]. Returns its place.
+pub fn write(state: &Path, record: &RunRecord) -> Result<PathBuf, IoError> {
+    let path = state.join(FOLDER).join(name(record));
+    write_atomically(&path, &record.to_bytes())?;
+    let others: Vec<_> = list(state)?.into_iter().filter(|other| *other != path).collect();
+    let surplus = (others.len() + 1).saturating_sub(KEPT);
+    others[..surplus].iter().try_for_each(|old| remove(old))?;
+    Ok(path)
+}
+
+/// The records of a state directory, the oldest first.
+pub fn list(state: &Path) -> Result<Vec<PathBuf>, IoError> {
+    let folder = state.join(FOLDER);
+    let entries = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(IoError::on("list", &folder))?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(IoError::on("list", &folder))?;
+        let is_ours = entry.file_name().to_str().is_some_and(is_name);
+        if is_ours && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            found.push(entry.path());
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// `20261121T221407.123Z-4711.json`: names sort by time.
+fn name(record: &RunRecord) -> String {
+    format!("{}-{}.json", utc(record.begun_ms), record.process)
+}
+
+fn is_name(name: &str) -> bool {
+    let Some((time, process)) = name.strip_suffix(".json").and_then(|name| name.split_once("Z-")) else {
+        return false;
+    };
+    let fits = |(at, byte): (usize, u8)| match at {
+        8 => byte == b'T',
+        15 => byte == b'.',
+        _ => byte.is_ascii_digit(),
+    };
+    time.len() == 19
+        && time.bytes().enumerate().all(fits)
+        && process.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Milliseconds since 1970 as a date and time. The calendar is Howard Hinnant's `civil_from_days`.
+fn utc(milliseconds: u64) -> String {
+    let (seconds, milliseconds) = (milliseconds / 1000, milliseconds % 1000);
+    let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}.{milliseconds:03}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::{ActionRecord, Fate};
+    use crate::why::{Change, What};
+    use distlto_planner::graph::ActionKind;
+
+    fn record(begun_ms: u64) -> RunRecord {
+        let mut action = ActionRecord::new(0, ActionKind::ThinLink, "app", 7);
+        action.why = vec![Change::named(What::Import, "b.o")];
+        action.result = Fate::Done;
+        RunRecord { version: VERSION, begun_ms, process: 7, actions: vec![action], ..RunRecord::default() }
+    }
+
+    #[test]
+    fn times_are_those_of_date() {
+        for (seconds, text) in [
+            (0, "19700101T000000.000Z"),
+            (951_782_399, "20000228T235959.000Z"),
+            (951_782_400, "20000229T000000.000Z"),
+            (1_109_635_199, "20050228T235959.000Z"),
+            (1_109_635_200, "20050301T000000.000Z"),
+            (4_107_542_400, "21000301T000000.000Z"),
+        ] {
+            assert_eq!(utc(seconds * 1000), text);
+            let date = std::process::Command::new("date")
+                .args(["-u", "-d", &format!("@{seconds}"), "+%Y%m%dT%H%M%S.000Z"])
+                .output()
+                .expect("date runs");
+            assert_eq!(String::from_utf8_lossy(&date.stdout).trim(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let state = tempfile::tempdir().expect("a directory");
+        let written = record(1_700_000_000_123);
+        let path = write(state.path(), &written).expect("written");
+        assert!(path.ends_with("runs/20231114T221320.123Z-7.json"), "{}", path.display());
+        assert_eq!(read(&path).expect("read"), written);
+    }
+
+    #[test]
+    fn the_last_ones_are_kept_and_what_is_not_ours_is_passed_over() {
+        let state = tempfile::tempdir().expect("a directory");
+        let runs = state.path().join(FOLDER);
+        fs::create_dir_all(runs.join("20000101T000000.000Z-1.json")).expect("made");
+        fs::write(runs.join("20000101T000000.000Z-2.txt"), "").expect("written");
+        fs::write(runs.join("notes.json"), "").expect("written");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, runs.join("20000101T000000.000Z-3.json"), mode).expect("made");
+        for second in 0..KEPT as u64 + 3 {
+            write(state.path(), &record(second * 1000)).expect("written");
+        }
+        let kept: Vec<u64> = list(state.path())
+            .expect("listed")
+            .iter()
+            .map(|path| read(path).expect("read").begun_ms / 1000)
+            .collect();
+        assert_eq!(kept, (3..13).collect::<Vec<_>>());
+        assert_eq!(fs::read_dir(&runs).expect("listed").count(), KEPT + 4, "others' files stay");
+        // A clock that was put back: the run's own record is none of the surplus.
+        let path = write(state.path(), &record(500)).expect("written");
+        assert!(path.exists() && list(state.path()).expect("listed").len() == KEPT);
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused_with_file_and_place() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("run.json");
+        let refused = |bytes: &[u8]| {
+            fs::write(&path, bytes).expect("written");
+            read(&path).expect_err("refused").to_string().replace(&path.display().to_string(), "FILE")
+        };
+        let good = String::from_utf8(record(0).to_bytes()).expect("text");
+        assert!(refused(b"").starts_with("FILE is no run record: .: EOF"), "{}", refused(b""));
+        assert!(refused(b"{}").contains("missing field `version`"));
+        assert_eq!(
+            refused(good.replacen("\"version\":1", "\"version\":2", 1).as_bytes()),
+            "FILE is a run record of version 2, and this program reads version 1"
+        );
+        let said = refused(good.replace("\"import\"", "\"impart\"").as_bytes());
+        assert!(said.contains("actions[0].why[0].what: unknown variant `impart`"), "{said}");
+        let said = refused(good.replace("\"thin-link\"", "\"thin\"").as_bytes());
+        assert!(said.contains("actions[0].kind: no kind of action: \"thin\""), "{said}");
+        assert!(refused(format!("{good}x").as_bytes()).contains("after the record: trailing characters"));
+        for end in 0..good.len() - 2 {
+            refused(&good.as_bytes()[..end]);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Why an action runs, as data: what differs from what is known of its last run.
+//!
+//! One list of words for every way of linking, made of what the planner says of files or of the parts of a key. Knows
+//! nothing of how differences are found.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use distlto_planner::freshness::Reason;
+use distlto_planner::graph::{ActionGraph, ActionId, FileId};
+use distlto_planner::keep;
+use serde::{Deserialize, Serialize};
+
+/// One thing that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// What it is.
+    pub what: What,
+    /// Which one it is, where there may be several: a file, a module, an action.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// What may differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum What {
+    /// There is no record of an earlier run.
+    FirstTime,
+    /// Nothing is kept between runs: whoever asks for the action wants it run.
+    Requested,
+    /// A file that it writes is not there.
+    OutputMissing,
+    /// A file that it writes is not as it left it.
+    OutputChanged,
+    /// Its command, in whatever way.
+    Command,
+    /// What compiles.
+    Compiler,
+    /// What the compiler is told.
+    Flags,
+    /// The module that is compiled.
+    Module,
+    /// What the thin link decided for the module.
+    Shard,
+    /// A module that it imports from.
+    Import,
+    /// Another file that it reads, such as a profile.
+    Input,
+    /// It reads a file that it did not read before.
+    InputAdded,
+    /// It does not read a file that it read before.
+    InputRemoved,
+    /// An action that writes what it reads runs.
+    Dependency,
+    /// What decides it is not all known.
+    NotKnown,
+}
+
+impl Change {
+    /// Of something of which there is one.
+    pub fn of(what: What) -> Self {
+        Self { what, name: None }
+    }
+
+    /// Of one of several.
+    pub fn named(what: What, name: impl Into<String>) -> Self {
+        Self { what, name: Some(name.into()) }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (before, after) = match self.what {
+            What::FirstTime => ("there is no record of an earlier run", ""),
+            What::Requested => ("it was asked for", ""),
+            What::OutputMissing => ("its output", "is missing"),
+            What::OutputChanged => ("its output", "was changed by something else"),
+            What::Command => ("its command", "changed"),
+            What::Compiler => ("the compiler, its configuration or its environment", "changed"),
+            What::Flags => ("the compiler's flags", "changed"),
+            What::Module => ("its module", "changed"),
+            What::Shard => ("what the thin link decided for it", "changed"),
+            What::Import => ("its import", "changed"),
+            What::Input => ("its input", "changed"),
+            What::InputAdded => ("it also reads", ""),
+            What::InputRemoved => ("it no longer reads", ""),
+            What::Dependency => ("it reads the outputs of an action that runs:", ""),
+            What::NotKnown => ("what decides it is not all known", ""),
+        };
+        out.write_str(before)?;
+        self.name.iter().try_for_each(|name| write!(out, " {name}"))?;
+        if after.is_empty() { Ok(()) } else { write!(out, " {after}") }
+    }
+}
+
+/// Says of the files of one graph what they are to an action.
+#[derive(Debug)]
+pub struct Explainer<'g> {
+    graph: &'g ActionGraph,
+    /// The modules of all backend compilations.
+    modules: HashSet<FileId>,
+}
+
+impl<'g> Explainer<'g> {
+    /// For the actions of a graph.
+    pub fn new(graph: &'g ActionGraph) -> Self {
+        let modules = graph.actions().filter_map(|(_, action)| Some(action.backend()?.module)).collect();
+        Self { graph, modules }
+    }
+
+    /// Inputs that changed, in the words of the record.
+    pub fn inputs(&self, id: ActionId, changed: &[Utf8PathBuf]) -> Vec<Change> {
+        changed.iter().map(|path| self.input(id, path)).collect()
+    }
+
+    /// A reason in the words of the record.
+    pub fn changes(&self, id: ActionId, reason: &Reason) -> Vec<Change> {
+        match reason {
+            Reason::NeverRun => vec![Change::of(What::FirstTime)],
+            Reason::OutputMissing(path) => vec![Change::named(What::OutputMissing, path.as_str())],
+            Reason::OutputChanged(path) => vec![Change::named(What::OutputChanged, path.as_str())],
+            Reason::CommandChanged => vec![Change::of(What::Command)],
+            Reason::InputsChanged { added, removed } => {
+                let added = added.iter().map(|path| Change::named(What::InputAdded, path.as_str()));
+                let removed = removed.iter().map(|path| Change::named(What::InputRemoved, path.as_str()));
+                added.chain(removed).collect()
+            }
+            Reason::InputChanged(path) => vec![self.input(id, path)],
+            Reason::DependencyRuns(label) => vec![Change::named(What::Dependency, label)],
+        }
+    }
+
+    fn input(&self, id: ActionId, path: &Utf8Path) -> Change {
+        let action = self.graph.action(id);
+        let file = self.graph.find_file(path);
+        let what = match action.backend() {
+            Some(backend) if file == Some(backend.module) => return Change::of(What::Module),
+            Some(backend) if file == Some(backend.shard) => return Change::of(What::Shard),
+            _ if keep::is_toolchain(path.as_std_path()) => return Change::of(What::Compiler),
+            Some(_) if file.is_some_and(|file| self.modules.contains(&file)) => What::Import,
+            _ => What::Input,
+        };
+        Change::named(what, path.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use distlto_planner::graph::{Action, Backend, Work};
+
+    use super::*;
+
+    fn backend(graph: &mut ActionGraph, name: &str, others: &[&str]) -> ActionId {
+        let work = Work::Backend(Backend {
+            module: graph.file(&format!("{name}.o")),
+            shard: graph.file(&format!("{name}.bc")),
+            imports: Vec::new(),
+            extra: others.iter().map(|path| graph.file(path)).collect(),
+            object: graph.file(&format!("{name}.native.o")),
+            dwo: None,
+            also: Vec::new(),
+        });
+        graph.add(Action { work, label: name.to_owned(), prefix: None, args: Vec::new(), cost: 1 })
+    }
+
+    #[test]
+    fn files_are_called_what_they_are_to_the_action() {
+        let mut graph = ActionGraph::new();
+        let a = backend(&mut graph, "a", &["b.o", "x.prof"]);
+        backend(&mut graph, "b", &[]);
+        let explainer = Explainer::new(&graph);
+        let of = |path: &str| {
+            let changes = explainer.changes(a, &Reason::InputChanged(path.into()));
+            changes.iter().map(Change::to_string).collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(of("a.o"), "its module changed");
+        assert_eq!(of("a.bc"), "what the thin link decided for it changed");
+        assert_eq!(of("b.o"), "its import b.o changed");
+        assert_eq!(of("x.prof"), "its input x.prof changed");
+    }
+
+    #[test]
+    fn every_reason_of_the_planner_has_its_words() {
+        let mut graph = ActionGraph::new();
+        let a = backend(&mut graph, "a", &[]);
+        let path = || Utf8PathBuf::from("f");
+        let explainer = Explainer::new(&graph);
+        for reason in [
+            Reason::NeverRun,
+            Reason::OutputMissing(path()),
+            Reason::OutputChanged(path()),
+            Reason::CommandChanged,
+            Reason::InputsChanged { added: vec![path()], removed: Vec::new() },
+            Reason::InputsChanged { added: Vec::new(), removed: vec![path()] },
+            Reason::InputChanged(path()),
+        ] {
+            let changes = explainer.changes(a, &reason);
+            assert_eq!(changes.len(), 1);
+            assert_eq!(changes[0].to_string(), reason.to_string(), "one reason has one text");
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! The record that every run leaves: against its schema, against what was really run, and for links that end in any way.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use distlto_record::action::{ActionRecord, Fate};
+use distlto_record::progress::text::human;
+use distlto_record::report::summary::Summary;
+use distlto_record::run::{self, RunRecord};
+use distlto_record::trace;
+use distlto_record::why::{Change, What};
+use distlto_tests::distlto;
+use distlto_tests::project::{Misbehaviour, Project};
+use distlto_tests::run::{capture, fail, succeed};
+use serde_json::Value;
+
+/// `leaf` is imported by nobody, `shared` by `a` and `b`.
+const SOURCES: [(&str, &str); 5] = [
+    (
+        "main.c",
+        "#include <stdio.h>\nint a(int), b(int), leaf(int);\n\
+         int main(void) { printf(\"%d\\n\", a(1) + b(2) + leaf(3)); return 0; }\n",
+    ),
+    ("a.c", "int shared(int);\n__attribute__((noinline)) int a(int x) { return shared(x) + 1; }\n"),
+    ("b.c", "int shared(int);\n__attribute__((noinline)) int b(int x) { return shared(x) + 2; }\n"),
+    ("shared.c", "int shared(int x) { return x * 100; }\n"),
+    ("leaf.c", "__attribute__((noinline)) int leaf(int x) { return x * 7; }\n"),
+];
+
+const WAYS: [(&str, &[&str]); 2] = [("one-lld", &[]), ("two-steps", &["--two-step"])];
+
+fn state(project: &Project) -> PathBuf {
+    project.path(&format!("{}.distlto", project.output))
+}
+
+/// Has a schema refuse what it does not describe, so that nothing is written that is not.
+fn close(schema: &mut Value) {
+    if schema.get("properties").is_some() && schema["type"] == "object" {
+        schema["additionalProperties"] = false.into();
+    }
+    match schema {
+        Value::Object(members) => members.values_mut().for_each(close),
+        Value::Array(items) => items.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+/// The records of a state directory, the oldest first; each is what its schema says.
+fn records(state: &Path) -> Result<Vec<RunRecord>> {
+    let schema = include_str!("../../docs/run-record.schema.json");
+    let mut schema = serde_json::from_str(schema)?;
+    close(&mut schema);
+    let schema = jsonschema::validator_for(&schema).context("the schema is one")?;
+    let mut found = Vec::new();
+    for path in run::list(state)? {
+        let value: Value = serde_json::from_slice(&fs::read(&path)?)?;
+        if let Err(error) = schema.validate(&value) {
+            anyhow::bail!("{}: {error} at {}", path.display(), error.instance_path());
+        }
+        found.push(run::read(&path)?);
+    }
+    Ok(found)
+}
+
+fn last(project: &Project) -> Result<RunRecord> {
+    records(&state(project))?.pop().context("a record")
+}
+
+fn of<'r>(record: &'r RunRecord, label: &str) -> Result<&'r ActionRecord> {
+    record.actions.iter().find(|action| action.label == label).with_context(|| format!("no action {label}"))
+}
+
+fn labels(record: &RunRecord, result: Fate) -> BTreeSet<&str> {
+    let found = record.actions.iter().filter(|action| action.result == result);
+    found.map(|action| action.label.as_str()).collect()
+}
+
+fn digest(path: &Path) -> Result<String> {
+    let path = path.to_str().context("UTF-8")?;
+    let said = succeed(Command::new("sha256sum").arg(path))?.stdout;
+    let hex = String::from_utf8(said)?.split(' ').next().context("a digest")?.to_owned();
+    Ok(format!("{hex}/{}", fs::metadata(path)?.len()))
+}
+
+/// What can be said of every record of a link that has ended well, whatever it ran.
+fn check(project: &Project, record: &RunRecord) -> Result<()> {
+    ensure!(record.exit_code == Some(0) && record.failure.is_none(), "{record:?}");
+    ensure!(record.output.as_deref() == Some("program"), "{:?}", record.output);
+    ensure!(record.state.as_deref() == Some("program.distlto"), "{:?}", record.state);
+    ensure!(record.command_line.iter().any(|word| word == "leaf.o"), "{:?}", record.command_line);
+    ensure!(Path::new(&record.directory) == project.folder.path.canonicalize()?, "{}", record.directory);
+    let roles: Vec<_> = record.tools.iter().map(|tool| tool.role.as_str()).collect();
+    ensure!(roles == ["linker", "compiler"], "{roles:?}");
+    ensure!(record.tools.iter().all(|tool| tool.identity.iter().any(|line| line.starts_with("file "))));
+    let graph = record.graph.as_ref().context("a graph")?;
+    ensure!(graph.digest == digest(&project.path(&graph.file))?, "the plan is not the one that is named");
+    let phases: Vec<_> = record.phases.iter().map(|phase| phase.name.as_str()).collect();
+    ensure!(phases.contains(&"thin link") && phases.contains(&"final link"), "{phases:?}");
+    ensure!(record.actions.len() == SOURCES.len(), "every module has an action: {record:?}");
+    for action in &record.actions {
+        let shard = project.path(action.shard.as_ref().context("a shard")?);
+        ensure!(shard.is_file() && action.module.is_some(), "{action:?}");
+        ensure!(action.instructions.is_some_and(|counts| counts.own > 0), "{action:?}");
+        let output = action.outputs.first().context("an object")?;
+        let holds = digest(&project.path(&output.path))?;
+        ensure!(output.after.as_ref() == Some(&holds), "{action:?} has written {holds}");
+        let ran = action.result == Fate::Done;
+        ensure!(ran != action.why.is_empty(), "what runs has a reason: {action:?}");
+        ensure!(ran == (action.start_us.is_some() && !action.command.is_empty()), "{action:?}");
+        ensure!(action.end_us.unwrap_or(0) <= record.wall_us, "{action:?}");
+    }
+    Ok(())
+}
+
+fn changes(action: &ActionRecord) -> Vec<Change> {
+    let mut why = action.why.clone();
+    why.sort_by_key(|change| format!("{change}"));
+    why
+}
+
+#[test]
+fn a_link_and_an_edit_are_told_with_their_reasons() -> Result<()> {
+    for (way, options) in WAYS {
+        let mut project = Project::create(&format!("record/{way}"), &SOURCES)?;
+        project.options = options.to_vec();
+        succeed(&mut project.link()?)?;
+        let first = last(&project)?;
+        check(&project, &first)?;
+        ensure!(labels(&first, Fate::Done).len() == SOURCES.len(), "{way}: {first:?}");
+        ensure!(
+            first.actions.iter().all(|action| action.why == [Change::of(What::FirstTime)]),
+            "{way}: {first:?}"
+        );
+
+        // Nothing to do, and nothing to tell.
+        succeed(&mut project.link()?)?;
+        ensure!(records(&state(&project))?.len() == 1, "{way}: a link that did nothing left a record");
+
+        project.edit("shared.c", "x * 100", "x * 200")?;
+        project.forget()?;
+        succeed(&mut project.link()?)?;
+        let second = last(&project)?;
+        check(&project, &second)?;
+        let ran = project.ran()?.backends;
+        let told = labels(&second, Fate::Done);
+        ensure!(told.iter().copied().eq(ran.iter().map(String::as_str)), "{way}: ran {ran:?}, told {told:?}");
+        ensure!(labels(&second, Fate::Kept) == BTreeSet::from(["leaf.o", "main.o"]), "{way}: {second:?}");
+        ensure!(changes(of(&second, "shared.o")?).contains(&Change::of(What::Module)), "{way}: {second:?}");
+        let import = Change::named(What::Import, "shared.o");
+        ensure!(changes(of(&second, "a.o")?).contains(&import), "{way}: {:?}", of(&second, "a.o")?.why);
+        for label in ["a.o", "b.o", "leaf.o"] {
+            let output = |record: &RunRecord| Ok::<_, anyhow::Error>(of(record, label)?.outputs[0].clone());
+            let (before, after) = (output(&first)?, output(&second)?);
+            ensure!(before.after == after.before, "{way}: {label} was {before:?}, then {after:?}");
+            ensure!((after.before == after.after) == (label == "leaf.o"), "{way}: {label}: {after:?}");
+        }
+
+        project.flags.push("-Wl,--lto-O1".to_owned());
+        succeed(&mut project.link()?)?;
+        let third = last(&project)?;
+        check(&project, &third)?;
+        let what: BTreeSet<_> =
+            third.actions.iter().flat_map(|action| &action.why).map(Change::to_string).collect();
+        let expected = if way == "one-lld" { "the compiler's flags changed" } else { "its command changed" };
+        ensure!(what.contains(expected), "{way}: {what:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn an_object_that_is_lost_is_told_as_such() -> Result<()> {
+    for (way, options) in WAYS {
+        let mut project = Project::create(&format!("record/lost-{way}"), &SOURCES)?;
+        project.options = options.to_vec();
+        succeed(&mut project.link()?)?;
+        let objects = project.native_objects()?;
+        let (lost, _) = objects.iter().find(|(path, _)| path.ends_with("leaf.o.o")).context("leaf")?;
+        let (spoilt, _) = objects.iter().find(|(path, _)| path.ends_with("a.o.o")).context("a")?;
+        fs::remove_file(lost)?;
+        fs::remove_file(spoilt)?;
+        fs::write(spoilt, "spoilt")?;
+        fs::remove_file(project.path("program"))?;
+        succeed(&mut project.link()?)?;
+        let record = last(&project)?;
+        check(&project, &record)?;
+        let why =
+            |label: &str| Ok::<_, anyhow::Error>(of(&record, label)?.why.first().map(|change| change.what));
+        ensure!(why("leaf.o")? == Some(What::OutputMissing), "{way}: {record:?}");
+        ensure!(why("a.o")? == Some(What::OutputChanged), "{way}: {record:?}");
+        ensure!(labels(&record, Fate::Done).len() == 2, "{way}: {record:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn summary_and_trace_are_functions_of_the_file() -> Result<()> {
+    let project = Project::create("record/functions", &SOURCES)?;
+    let said = succeed(&mut project.link_with(&["-v", "--trace", "trace.json", "-j2"])?)?;
+    let said = String::from_utf8(said.stderr)?;
+    let record = last(&project)?;
+    let summary = Summary::of(&record, record.wall_us);
+    ensure!(said.contains(&summary.sentence("program")), "{} is not in {said}", summary.sentence("program"));
+    let longest = summary.expensive.first().context("a backend")?;
+    ensure!(said.contains(&format!("{:>8}  {}", human(longest.wall), longest.label)), "{longest:?}: {said}");
+    // Phases that ended with the record, and those of the command itself, are the same.
+    let of_file: Value = serde_json::from_slice(&trace::to_bytes(&record, record.wall_us))?;
+    let written: Value = serde_json::from_slice(&fs::read(project.path("trace.json"))?)?;
+    ensure!(of_file == written, "the trace of the file is another one");
+    Ok(())
+}
+
+const FAILS: Misbehaviour = Misbehaviour { name: "fails", script: "echo why >&2\nexit 3" };
+
+#[test]
+fn a_failed_backend_is_told_with_what_it_said_and_what_did_not_start() -> Result<()> {
+    for (way, options) in WAYS {
+        let mut project = Project::create(&format!("record/fails-{way}"), &SOURCES)?;
+        project.options = options.to_vec();
+        project.misbehave("leaf.o", FAILS)?;
+        let (code, said) = fail(&mut project.link_with(&["-j1"])?)?;
+        let record = last(&project)?;
+        ensure!(record.exit_code.map(i32::from) == Some(code), "{way}: {record:?}");
+        let action = of(&record, "leaf.o")?;
+        let failure = action.failure.as_ref().context("why it failed")?;
+        ensure!(action.result == Fate::Failed && failure.stderr == "why\n", "{way}: {action:?}");
+        ensure!(
+            failure.cause.class == "distlto::failed" && said.contains(&failure.cause.text),
+            "{way}: {said}"
+        );
+        ensure!(said.contains(&failure.repeat), "{way}: {failure:?} is not what was said: {said}");
+        ensure!(action.outputs[0].after.is_none(), "{way}: {action:?}");
+        let (failed, left) = (record.counts.failed, record.counts.not_started);
+        ensure!(failed == 1 && labels(&record, Fate::NotStarted).len() == left, "{way}: {record:?}");
+        ensure!(record.counts.done == labels(&record, Fate::Done).len(), "{way}: {record:?}");
+
+        project.behave()?;
+        succeed(&mut project.link()?)?;
+        let record = last(&project)?;
+        check(&project, &record)?;
+        ensure!(of(&record, "leaf.o")?.why == [Change::of(What::FirstTime)], "{way}: {record:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_link_that_fails_before_any_backend_is_told() -> Result<()> {
+    for (way, options) in WAYS {
+        let mut project = Project::create(&format!("record/no-thin-link-{way}"), &SOURCES)?;
+        project.options = options.to_vec();
+        succeed(&mut project.link()?)?;
+        fs::remove_file(project.path("leaf.o"))?;
+        let (code, said) = fail(&mut project.link()?)?;
+        let record = last(&project)?;
+        ensure!(record.exit_code.map(i32::from) == Some(code), "{way}: {record:?}");
+        ensure!(record.actions.is_empty() && record.graph.is_none(), "{way}: {record:?}");
+        let failure = record.failure.as_ref().context("why it failed")?;
+        ensure!(failure.text.contains("tools/ld.lld ended with exit"), "{way}: {failure:?}");
+        ensure!(record.linker_said.contains("cannot open leaf.o"), "{way}: {record:?}");
+        ensure!(said.starts_with(&record.linker_said), "{way}: {said}, and {}", record.linker_said);
+    }
+    Ok(())
+}
+
+/// A backend that says it runs and stays for a minute.
+const SLOW: Misbehaviour = Misbehaviour { name: "slow", script: "echo $$ > tools/running; exec sleep 60" };
+
+#[test]
+fn an_interrupted_link_is_told_as_far_as_it_came() -> Result<()> {
+    for (way, options) in WAYS {
+        let mut project = Project::create(&format!("record/interrupted-{way}"), &SOURCES)?;
+        project.options = options.to_vec();
+        project.misbehave("leaf.o", SLOW)?;
+        let mut link = project.link()?.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let start = Instant::now();
+        while !fs::read_to_string(project.path("tools/running")).unwrap_or_default().ends_with('\n') {
+            ensure!(start.elapsed() < Duration::from_secs(60), "{way}: no backend ran");
+            sleep(Duration::from_millis(10));
+        }
+        succeed(Command::new("kill").args(["-INT", &link.id().to_string()]))?;
+        ensure!(link.wait()?.code() == Some(130), "{way}");
+        let record = last(&project)?;
+        ensure!(record.exit_code == Some(130), "{way}: {record:?}");
+        let action = of(&record, "leaf.o")?;
+        ensure!(action.result == Fate::Running && action.end_us.is_some(), "{way}: {action:?}");
+        ensure!(
+            record.failure.as_ref().is_some_and(|cause| cause.class == "distlto::interrupted")
+                || record.counts.interrupted > 0,
+            "{way}: {record:?}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn two_links_at_once_in_one_folder_do_not_mix() -> Result<()> {
+    let projects = [Project::create("record/one", &SOURCES)?, Project::create("record/other", &SOURCES)?];
+    let folder = projects[0].folder.path.with_file_name("record-states");
+    fs::create_dir_all(&folder)?;
+    fs::remove_dir_all(&folder)?;
+    let link = |project: &Project| -> Result<Command> {
+        let mut link = project.link()?;
+        link.env("DISTLTO_STATE", &folder).stdout(Stdio::null());
+        Ok(link)
+    };
+    let running = projects.iter().map(|project| Ok(link(project)?.spawn()?)).collect::<Result<Vec<_>>>()?;
+    for mut link in running {
+        ensure!(link.wait()?.success());
+    }
+    let mut places = BTreeSet::new();
+    for entry in fs::read_dir(&folder)? {
+        let found = records(&entry?.path())?;
+        ensure!(found.len() == 1 && found[0].actions.len() == SOURCES.len(), "{found:?}");
+        places.insert(found[0].directory.clone());
+    }
+    ensure!(places.len() == 2, "each link has its own: {places:?}");
+    Ok(())
+}
+
+#[test]
+fn the_last_ten_are_kept_beside_what_is_not_ours() -> Result<()> {
+    let project = Project::create("record/ten", &SOURCES[..])?;
+    succeed(&mut project.link()?)?;
+    let runs = state(&project).join(run::FOLDER);
+    let oldest = run::list(&state(&project))?.pop().context("a record")?;
+    let text = fs::read(&oldest)?;
+    for number in 0..9 {
+        fs::write(runs.join(format!("2001010{number}T000000.000Z-1.json")), &text)?;
+    }
+    fs::create_dir(runs.join("19990101T000000.000Z-1.json"))?;
+    succeed(Command::new("mkfifo").arg(runs.join("19990102T000000.000Z-1.json")))?;
+    project.edit("leaf.c", "x * 7", "x * 9")?;
+    succeed(&mut project.link()?)?;
+    let kept = run::list(&state(&project))?;
+    ensure!(kept.len() == run::KEPT && kept.contains(&oldest), "{kept:?}");
+    ensure!(!runs.join("20010100T000000.000Z-1.json").exists(), "the oldest is not the one that went");
+    ensure!(runs.join("19990101T000000.000Z-1.json").is_dir(), "a directory was removed");
+
+    // What lies in the folder's place costs the record and no more.
+    fs::remove_dir_all(&runs)?;
+    fs::write(&runs, "")?;
+    project.edit("leaf.c", "x * 9", "x * 8")?;
+    let output = capture(&mut project.link()?)?;
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(output.status.success(), "{said}");
+    ensure!(said.matches("warning: no record of the run was kept").count() == 1, "{said}");
+    Ok(())
+}
+
+#[test]
+fn a_cache_is_told_with_key_and_answer() -> Result<()> {
+    let project = Project::create("record/cache", &SOURCES)?;
+    let cache = project.path("cache");
+    let options = ["--cache", cache.to_str().context("UTF-8")?];
+    let mut keys = Vec::new();
+    for hit in [false, true] {
+        succeed(&mut project.link_with(&options)?)?;
+        let record = last(&project)?;
+        check(&project, &record)?;
+        let answers = record.actions.iter().map(|action| action.cache.as_ref());
+        let answers = answers.collect::<Option<Vec<_>>>().context("each was looked for")?;
+        ensure!(answers.iter().all(|answer| answer.hit == hit), "{answers:?}");
+        let mut found: Vec<_> = answers.iter().map(|answer| answer.key.clone()).collect();
+        found.sort();
+        keys.push(found);
+        fs::remove_dir_all(state(&project))?;
+    }
+    ensure!(keys[0] == keys[1], "a key stands for what decides the object");
+    Ok(())
+}
+
+#[test]
+fn a_graph_that_is_run_and_a_distributor_leave_records_too() -> Result<()> {
+    let mut project = Project::create("record/graph", &SOURCES)?;
+    project.options = vec!["--two-step", "--save-plan", "graph.json"];
+    succeed(&mut project.link()?)?;
+    let run_graph = || -> Result<()> {
+        let mut command = Command::new(distlto::binary()?);
+        command.args(["run", "graph.json"]).current_dir(&project.folder.path);
+        succeed(&mut command).map(drop)
+    };
+    run_graph()?;
+    let state = project.path("graph.json.distlto");
+    let found = records(&state)?;
+    let record = found.last().context("a record")?;
+    let graph = record.graph.as_ref().context("a graph")?;
+    ensure!(graph.file == "graph.json" && graph.digest == digest(&project.path("graph.json"))?, "{graph:?}");
+    let kinds: BTreeSet<_> = record.actions.iter().map(|action| action.kind.name()).collect();
+    ensure!(kinds == BTreeSet::from(["link", "opt", "thin-link"]), "{kinds:?}");
+    run_graph()?;
+    ensure!(records(&state)?.len() == found.len(), "nothing to do is told");
+    project.edit("leaf.c", "x * 7", "x * 9")?;
+    run_graph()?;
+    let record = records(&state)?.pop().context("a record")?;
+    let leaf = of(&record, "leaf.o")?;
+    ensure!(leaf.result == Fate::Done && leaf.why.contains(&Change::of(What::Module)), "{leaf:?}");
+    let up_to_date = labels(&record, Fate::UpToDate);
+    ensure!(up_to_date.contains("a.o"), "its shard is written as it was: {record:?}");
+
+    let folder = project.path("states");
+    let distributor = distlto::distributor()?;
+    let mut link = Command::new(project.folder.toolchain.tool("clang")?);
+    link.args(["-O2", "-flto=thin", "-fuse-ld=lld", "-o", "program"]).args(&project.objects);
+    link.arg(format!("-fthinlto-distributor={}", distributor.display()));
+    link.env("DISTLTO_STATE", &folder).current_dir(&project.folder.path);
+    succeed(&mut link)?;
+    let place = fs::read_dir(&folder)?.next().context("a state")??.path();
+    let record = records(&place)?.pop().context("a record")?;
+    ensure!(record.program.starts_with("distlto-distribute ") && record.exit_code == Some(0), "{record:?}");
+    ensure!(record.actions.iter().all(|action| action.why == [Change::of(What::Requested)]), "{record:?}");
+    Ok(())
+}
