@@ -15,7 +15,7 @@ use crate::backend_flags::{self, FlagError};
 use crate::compile_jobs::{self, CompileError};
 use crate::exclude_libs;
 use crate::inputs::{self, InputError, Inputs, Places};
-use crate::link_command::{LinkCommand, LinkCommandError, clang_beside, in_search_path};
+use crate::link_command::{LinkCommand, LinkCommandError, clang_beside};
 use crate::link_line::{Argument, LinkLineError, last_value, options, parse};
 use crate::link_plan::LinkPlan;
 use crate::linker::elf::options::{last, step, value};
@@ -27,6 +27,7 @@ use crate::planning::Planning;
 use crate::rewrite::thin_words;
 use crate::runner::{Runner, ToolError};
 use crate::scratch::Scratch;
+use crate::search_path::program_file;
 use crate::thin_link::{ThinLink, ThinLinkError, traced_file};
 use crate::words::{Word, lossy, path_of, word_of};
 
@@ -264,7 +265,7 @@ pub fn compiler_of(link: &LinkCommand, asked: Option<&str>) -> Result<String, To
         .map(str::to_owned)
         .or_else(|| link.compiler.as_deref().map(lossy))
         .or_else(|| clang_beside(linker).as_deref().map(lossy))
-        .or_else(|| in_search_path(Path::new("clang")).map(|_| "clang".to_owned()))
+        .or_else(|| program_file(Path::new("clang")).map(|_| "clang".to_owned()))
         .ok_or_else(|| ToolError::NoCompiler { linker: lossy(linker) })
 }
 

@@ -14,8 +14,8 @@ use distlto_prepare::write::{IoError, remove, write_atomically, write_if_changed
 
 use crate::digests::Digest;
 use crate::first_words;
-use crate::link_command::in_search_path;
 use crate::link_plan::LinkPlan;
+use crate::search_path::program_file;
 use crate::state::Place;
 use crate::thin_link::IndexedModule;
 
@@ -114,7 +114,7 @@ pub fn told_by(file: &Path) -> String {
 /// else decides what it does: libraries, configuration, environment; a line each.
 pub fn toolchain(state: &str, compiler: &str, further: &[String]) -> Result<(), IoError> {
     let named = Path::new(compiler);
-    let file = if compiler.contains('/') { Some(named.to_owned()) } else { in_search_path(named) };
+    let file = program_file(named);
     let real = file.and_then(|file| file.canonicalize().ok()).unwrap_or_else(|| named.to_owned());
     let mut text = format!("compiler {compiler}\nfile {}\nis {}\n", real.display(), told_by(&real));
     for line in further {

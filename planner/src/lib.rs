@@ -41,6 +41,7 @@ pub mod runner;
 pub mod scratch;
 mod script_objects;
 pub mod search;
+pub mod search_path;
 pub mod shard;
 pub mod state;
 pub mod thin_link;

@@ -13,6 +13,7 @@ use crate::invocation::{Program, program};
 use crate::options::Step;
 use crate::response::{self, ResponseError};
 use crate::runner::{Runner, ToolError};
+use crate::search_path::program_file;
 use crate::words::{Word, lossy, path_of};
 
 /// What a wrapped command turned out to be.
@@ -223,7 +224,7 @@ fn compiler_of(command: &[Word], kind: Program, jobs: &DriverJobs) -> Option<Wor
 /// The clang of the same installation as a linker: beside the file that its name leads to.
 pub fn clang_beside(linker: &Word) -> Option<Word> {
     let path = path_of(linker);
-    let found = if linker.contains(&b'/') { path } else { in_search_path(&path)? };
+    let found = program_file(&path)?;
     let real = found.canonicalize().ok()?;
     clang_in(real.parent()?)
 }
@@ -231,12 +232,4 @@ pub fn clang_beside(linker: &Word) -> Option<Word> {
 fn clang_in(directory: &Path) -> Option<Word> {
     let clang = directory.join("clang");
     clang.is_file().then(|| crate::words::word_of(clang.into_os_string()))
-}
-
-/// A program's file, looked up in `PATH` as a shell does.
-pub fn in_search_path(program: &Path) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|directory| directory.join(program))
-        .find(|candidate| candidate.is_file())
 }

@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-use distlto_planner::link_command::{clang_beside, in_search_path};
+use distlto_planner::link_command::clang_beside;
+use distlto_planner::search_path::program_file;
 use distlto_planner::words::word_of;
 use miette::Diagnostic;
 use thiserror::Error;
@@ -34,7 +35,7 @@ pub fn find(named: Option<&str>) -> Result<String, CompilerError> {
     let found = match named {
         Some(named) => {
             let path = Path::new(named);
-            let found = if named.contains('/') { Some(path.to_owned()) } else { in_search_path(path) };
+            let found = program_file(path);
             let missing = || CompilerError::Missing { compiler: named.to_owned() };
             found.filter(|path| path.is_file()).ok_or_else(missing)?
         }
@@ -43,7 +44,7 @@ pub fn find(named: Option<&str>) -> Result<String, CompilerError> {
             let beside = clang_beside(&word_of(linker.clone().into_os_string()));
             let beside = beside.map(|word| distlto_planner::words::path_of(&word));
             let none = || CompilerError::None { linker: linker.display().to_string() };
-            beside.or_else(|| in_search_path(Path::new("clang"))).ok_or_else(none)?
+            beside.or_else(|| program_file(Path::new("clang"))).ok_or_else(none)?
         }
     };
     let absolute = std::path::absolute(&found).unwrap_or(found);

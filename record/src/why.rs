@@ -154,11 +154,11 @@ mod tests {
 
     fn backend(graph: &mut ActionGraph, name: &str, others: &[&str]) -> ActionId {
         let work = Work::Backend(Backend {
-            module: graph.file(&format!("{name}.o")),
-            shard: graph.file(&format!("{name}.bc")),
+            module: graph.file(format!("{name}.o")),
+            shard: graph.file(format!("{name}.bc")),
             imports: Vec::new(),
             extra: others.iter().map(|path| graph.file(path)).collect(),
-            object: graph.file(&format!("{name}.native.o")),
+            object: graph.file(format!("{name}.native.o")),
             dwo: None,
             also: Vec::new(),
         });

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use distlto_planner::digests::Digest;
 use distlto_planner::keep::told_by;
-use distlto_planner::link_command::{DriverReads, in_search_path};
+use distlto_planner::link_command::DriverReads;
+use distlto_planner::search_path::program_file;
 
 use distlto_executor::loaded;
 use distlto_executor::variables::{self, Reader};
@@ -44,7 +45,7 @@ pub fn of(compiler: &str, driver: &DriverReads) -> Vec<String> {
 /// The file of a program that a command names.
 pub fn located(program: &str) -> Option<PathBuf> {
     let path = Path::new(program);
-    let found = if program.contains('/') { path.to_owned() } else { in_search_path(path)? };
+    let found = program_file(path)?;
     found.canonicalize().ok()
 }
 

@@ -5,7 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use distlto_planner::link_command::{DriverReads, LinkCommand, in_search_path};
+use distlto_planner::link_command::{DriverReads, LinkCommand};
+use distlto_planner::search_path::program_file;
 use distlto_planner::state::Place;
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::regular;
@@ -93,7 +94,7 @@ fn wrapper(link: &LinkCommand) -> bool {
 fn depends_on(link: &LinkCommand) -> (Vec<FileState>, Vec<PathBuf>) {
     let program = |word: &Word| {
         let path = path_of(word);
-        if word.contains(&b'/') { Some(path) } else { in_search_path(&path) }
+        program_file(&path)
     };
     let programs = link.linker.first().into_iter().chain(&link.compiler).chain(&link.driver.program);
     let programs = programs.filter_map(program);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use camino::Utf8PathBuf;
 use distlto_planner::digests::{Digest, FileDigests};
-use distlto_planner::link_command::in_search_path;
+use distlto_planner::search_path::program_file;
 use distlto_prepare::blobs;
 use distlto_prepare::check::Bad;
 use distlto_prepare::write::IoError;
@@ -82,6 +82,6 @@ impl Compilers {
 /// The file that runs for a word of a command; `None` for a word that names no file.
 fn place_of(word: &str, directory: &Path) -> Option<PathBuf> {
     let place = directory.join(word);
-    let found = if word.contains('/') || place.is_file() { place } else { in_search_path(Path::new(word))? };
+    let found = if word.contains('/') || place.is_file() { place } else { program_file(Path::new(word))? };
     found.canonicalize().ok().filter(|found| found.is_file())
 }

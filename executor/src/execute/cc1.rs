@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use distlto_planner::driver;
-use distlto_planner::link_command::in_search_path;
+use distlto_planner::search_path::program_file;
 use distlto_planner::words::{Word, path_of};
 
 /// From this many compilations on, asking is worth its time.
@@ -228,7 +228,7 @@ fn learn(program: &[u8], answer: &[u8], names: Names<'_>) -> Result<Template, Un
 /// The file that a program's name leads to.
 fn real(program: &[u8]) -> Option<PathBuf> {
     let path = path_of(program);
-    let found = if program.contains(&b'/') { path } else { in_search_path(&path)? };
+    let found = program_file(&path)?;
     found.canonicalize().ok()
 }
 
