@@ -34,7 +34,7 @@ use serde_json::json;
 use thiserror::Error;
 
 use crate::link;
-use crate::run_args::RunArgs;
+use crate::run_args::{Assembly, RunArgs};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
@@ -193,11 +193,10 @@ impl Session<'_> {
         };
         let directory = placed.as_ref().map_or_else(|| self.base.to_owned(), Placed::directory);
         let places = self.own.places(placed.is_some().then_some(self.base));
-        let cache = self.args.run.open_cache(self.cancel);
-        let mut options = run::Options::new(self.spawner, self.cancel, &reporter);
-        let history = self.args.run.cache.as_deref().filter(|_| cache.is_some()).map(link::state::history);
-        options.history = history.as_deref();
-        self.args.run.apply(&mut options, None, cache.as_ref());
+        let assembly = Assembly::new(&self.args.run, self.spawner, self.cancel);
+        let kept = self.args.run.cache.as_deref().filter(|_| assembly.has_cache());
+        let history = kept.map(link::state::history);
+        let mut options = assembly.options(&reporter, history.as_deref(), None);
         let process = self.args.job_file.file_name().and_then(|name| temporaries::process_of(name.to_str()?));
         let name = |label: &str| temporaries::without_process_in_path(label, process);
         options.name = Some(&name);

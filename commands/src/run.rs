@@ -25,7 +25,7 @@ use distlto_prepare::exit;
 use distlto_prepare::write::IoError;
 
 use crate::link::state::{self, State};
-use crate::run_args::RunArgs;
+use crate::run_args::{Assembly, RunArgs};
 use crate::up_to_date::{Recording, Records};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::ForkServer;
@@ -148,11 +148,9 @@ impl Round<'_> {
         self.reporter.knows(records.known(graph, found));
         make_directories(graph, &wanted)?;
         self.prewarm(&wanted);
-        let cache = self.args.run.open_cache(self.cancel);
-        let mut options = run::Options::new(self.spawner, self.cancel, self.reporter);
+        let assembly = Assembly::new(&self.args.run, self.spawner, self.cancel);
         let history = state::history(self.directory);
-        options.history = Some(&history);
-        self.args.run.apply(&mut options, None, cache.as_ref());
+        let mut options = assembly.options(self.reporter, Some(&history), None);
         options.jobserver = self.jobserver;
         options.digests = Some(records.digests());
         let watching = Watching {

@@ -21,7 +21,7 @@ use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run;
 use distlto_executor::schedule::Policy;
 use distlto_executor::schedule::memory::Limit;
-use distlto_record::progress::{Profile, Reporter, Style};
+use distlto_record::progress::{Profile, Progress, Reporter, Style};
 
 /// How actions are run and what is told of them.
 #[derive(Debug, Clone, Default, Args)]
@@ -96,9 +96,43 @@ pub struct OpenCache {
     toolchains: Toolchains,
 }
 
+/// What a run holds for as long as it lasts, by the options of its command.
+pub struct Assembly<'a> {
+    args: &'a RunArgs,
+    spawner: &'a ForkServer<LocalSpawner>,
+    cancel: &'a Cancel,
+    cache: Option<OpenCache>,
+}
+
+impl<'a> Assembly<'a> {
+    /// Opens what the options ask for.
+    pub fn new(args: &'a RunArgs, spawner: &'a ForkServer<LocalSpawner>, cancel: &'a Cancel) -> Self {
+        Self { args, spawner, cancel, cache: args.open_cache(cancel) }
+    }
+
+    /// Whether there is a cache.
+    pub fn has_cache(&self) -> bool {
+        self.cache.is_some()
+    }
+
+    /// How to run. `history` is where the command keeps what actions took, `implied` a number of jobs that something else asks
+    /// for, such as the link line.
+    pub fn options(
+        &'a self,
+        progress: &'a dyn Progress,
+        history: Option<&'a Path>,
+        implied: Option<usize>,
+    ) -> run::Options<'a> {
+        let mut options = run::Options::new(self.spawner, self.cancel, progress);
+        options.history = history;
+        self.args.apply(&mut options, implied, self.cache.as_ref());
+        options
+    }
+}
+
 impl RunArgs {
     /// Says how to run. `implied` is a number of jobs that something else asks for, such as the link line.
-    pub fn apply<'a>(
+    fn apply<'a>(
         &'a self,
         options: &mut run::Options<'a>,
         implied: Option<usize>,
@@ -142,7 +176,7 @@ impl RunArgs {
 
     /// Opens the cache that is asked for, for a run that `cancel` ends. One that cannot be used costs time only, and is
     /// warned of.
-    pub fn open_cache(&self, cancel: &Cancel) -> Option<OpenCache> {
+    fn open_cache(&self, cancel: &Cancel) -> Option<OpenCache> {
         let directory = self.cache_directory()?;
         let limits = Limits { size: self.cache_size.or(Limits::default().size), age: self.cache_age };
         match Cache::open(directory, limits) {

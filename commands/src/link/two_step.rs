@@ -22,6 +22,7 @@ use super::{
     LinkError, Session, ahead, final_link, identity, line_cache, nothing_to_do, state, two_step_reads,
     unchanged,
 };
+use crate::run_args::Assembly;
 use crate::up_to_date::{Recording, Records};
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::run;
@@ -165,11 +166,9 @@ impl Session<'_> {
             self.options.run.prewarm(self.spawner, OsStr::new(compiler), wanted.len());
         }
         let jobserver = jobserver_from_env();
-        let cache = self.options.run.open_cache(self.cancel);
-        let mut run_options = run::Options::new(self.spawner, self.cancel, self.reporter);
+        let assembly = Assembly::new(&self.options.run, self.spawner, self.cancel);
         let history = state::history(self.directory);
-        run_options.history = Some(&history);
-        self.options.run.apply(&mut run_options, planned.jobs, cache.as_ref());
+        let mut run_options = assembly.options(self.reporter, Some(&history), planned.jobs);
         run_options.jobserver = jobserver.as_ref();
         let provide = |id| keeping.provide(id);
         run_options.cc1_commands = Some(cc1_commands);

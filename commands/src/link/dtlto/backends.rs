@@ -33,6 +33,7 @@ use super::parts::{Identity, Parts};
 use super::told;
 use crate::distribute::linker;
 use crate::link::{LinkError, Session, nothing_to_do, state};
+use crate::run_args::Assembly;
 use crate::up_to_date::Records;
 use distlto_executor::cache::framed::Framed;
 use distlto_executor::cache::inputs::Inputs;
@@ -274,11 +275,9 @@ impl Backends<'_> {
             args.prewarm(session.spawner, OsStr::new(&self.compilation.compiler), numbers.len());
         }
         let jobserver = jobserver_from_env();
-        let cache = args.open_cache(session.cancel);
+        let assembly = Assembly::new(args, session.spawner, session.cancel);
         let history = state::history(session.directory);
-        let mut options = run::Options::new(session.spawner, session.cancel, session.reporter);
-        options.history = Some(&history);
-        args.apply(&mut options, self.compilation.jobs, cache.as_ref());
+        let mut options = assembly.options(session.reporter, Some(&history), self.compilation.jobs);
         if let (Limit::Bytes(bytes), Some(held)) = (options.memory, process.and_then(linker::resident)) {
             // lld stays for the whole link.
             options.memory = Limit::Bytes(bytes.saturating_sub(held));
