@@ -21,7 +21,7 @@ pub enum Name {
     Leveldb,
     /// CMake itself, some 650 modules of C++ and C, from Debian's source package.
     Cmake,
-    /// 2000 modules of some six milliseconds of compiling each.
+    /// 2000 modules of about a millisecond of compiling each.
     Small,
 }
 
