@@ -145,12 +145,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
     if let Some(state) = &held
         && unchanged::is_unchanged(state.directory(), &key)
     {
-        unchanged::renew(state.directory())?;
-        nothing_to_do(options, &reporter);
-        if options.run.verbose && !options.run.json {
-            eprintln!("distlto: {}: nothing to do", output.as_deref().unwrap_or_default());
-        }
-        return Ok(0);
+        return leave_unchanged(state, output.as_deref().unwrap_or_default(), options, &reporter);
     }
     let known = held.as_ref().and_then(|held| line_cache::load(held.directory(), &key));
     let is_known = known.is_some();
@@ -207,6 +202,21 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
         }
         Err(error) => tool_failure(error, cancel),
     }
+}
+
+/// Nothing is to be done: the outputs become newer than what they are made of, so that build tools stop asking.
+fn leave_unchanged(
+    state: &state::State,
+    output: &str,
+    options: &Options,
+    reporter: &Reporter,
+) -> Result<u8, LinkError> {
+    unchanged::renew(state.directory())?;
+    nothing_to_do(options, reporter);
+    if options.run.verbose && !options.run.json {
+        eprintln!("distlto: {output}: nothing to do");
+    }
+    Ok(0)
 }
 
 /// Runs a command in place of this process; returns only if it cannot be started.

@@ -2,7 +2,7 @@
 //!
 //! The calling thread holds the schedule and calls the hooks and the progress, so those need no locks and see
 //! events in order. A worker thread takes one action at a time, and starts a process and waits for it (see
-//! `process` for why both are on one thread). Knows nothing of why an action is wanted.
+//! `execute::process` for why both are on one thread). Knows nothing of why an action is wanted.
 
 mod jobs;
 mod killed;
