@@ -6,10 +6,17 @@ use crate::shell::cargo;
 
 /// Runs a campaign with these words; whether nothing differs.
 pub fn campaign(release: bool, words: &[String]) -> Result<bool> {
-    let mut command = cargo();
-    command.args(["run", "--quiet", "--package", "distlto-tests", "--bin", "distlto-campaign"]);
-    if release {
-        command.arg("--release");
+    let with = |words: &[&str]| {
+        let mut command = cargo();
+        command
+            .args(words)
+            .args(["--quiet", "--package", "distlto-tests"])
+            .args(release.then_some("--release"));
+        command
+    };
+    // The campaign's own helpers lie beside it.
+    if !with(&["build", "--bins"]).status()?.success() {
+        return Ok(false);
     }
-    Ok(command.arg("--").args(words).status()?.success())
+    Ok(with(&["run", "--bin", "distlto-campaign"]).arg("--").args(words).status()?.success())
 }
