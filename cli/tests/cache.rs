@@ -39,7 +39,7 @@ fn kept() -> TempDir {
         fs::write(path("m.o"), [number; 5000]).expect("writable");
         let outputs = [NewOutput { role: Role::Object, name: "m.o", file: &path("m.o") }];
         let result = NewResult { module: "m", outputs: &outputs, stderr: b"", measured: Measured::default() };
-        cache.put(&[Key([number; 32])], &result).expect("kept");
+        cache.put(&Key([number; 32]), &result).expect("kept");
     }
     cache.count(true);
     cache.count(false);

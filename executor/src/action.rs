@@ -1,11 +1,11 @@
 //! An action by content: command, environment, inputs by digest, outputs, platform. What is not in it decides nothing.
 //!
-//! Keys are functions of it (`cache::reapi`, `cache::semantic`), and it is all that another machine has to know to execute
-//! it. Knows nothing of files, of caches and of who executes it.
+//! Its names are canonical: the same work has the same description in any folder, on any machine and for any linker
+//! process. Its key is a function of it (`cache::reapi`), and it is all that another machine has to know to execute it.
+//! Knows nothing of caches and of who executes it.
 
 use std::borrow::Cow;
 
-use camino::Utf8Path;
 use distlto_planner::digests::Digest;
 
 use crate::verify::Role;
@@ -13,18 +13,38 @@ use crate::verify::Role;
 /// An action to execute.
 #[derive(Debug, Clone)]
 pub struct Description<'a> {
-    /// The command's words; the first one is the program.
-    pub words: &'a [&'a str],
+    /// The command's words; the first one is the program. It runs in the root of the inputs.
+    pub words: Vec<Cow<'a, str>>,
     /// Variables that the command reads, in any order.
     pub environment: &'a [(String, String)],
-    /// Where it runs: an absolute path.
-    pub directory: &'a str,
-    /// What it reads, as it names it, in any order; one file may be named more than once.
-    pub inputs: Vec<(Cow<'a, str>, Digest)>,
-    /// What it writes, as it names it, and what that has to be.
-    pub outputs: &'a [(&'a Utf8Path, Role)],
+    /// What it reads, in any order; one file may be named more than once.
+    pub inputs: Vec<Input<'a>>,
+    /// What it writes, as it names it, and what that has to be, in the order of the job.
+    pub outputs: Vec<(Cow<'a, str>, Role)>,
     /// What a worker has to be, in any order.
     pub platform: &'a [(String, String)],
     /// What else decides its result: the compiler, which is no input.
     pub salt: Vec<u8>,
+}
+
+/// A file that a command reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input<'a> {
+    /// Its path below the root of the inputs.
+    pub name: Cow<'a, str>,
+    /// Of its content.
+    pub digest: Digest,
+    /// Whether it is a program.
+    pub is_executable: bool,
+    /// Where its content is.
+    pub content: Content<'a>,
+}
+
+/// Where the content of an input is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content<'a> {
+    /// In this file, relative to the directory of the job.
+    File(Cow<'a, str>),
+    /// Here.
+    Bytes(Vec<u8>),
 }

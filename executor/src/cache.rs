@@ -7,13 +7,13 @@ pub mod framed;
 pub mod inputs;
 pub mod reapi;
 mod results;
-pub mod semantic;
 pub mod store;
 pub mod words;
 
 use distlto_prepare::write::IoError;
 
-use crate::result::{ActionResult, Key, NewResult};
+use crate::describe::Described;
+use crate::result::{ActionResult, NewResult};
 use crate::staging::Output;
 
 /// What a job asks before its command runs and tells after.
@@ -21,12 +21,12 @@ use crate::staging::Output;
 /// A cache is no reason for a job to fail: what is wrong with the cache itself is a miss, and is for the owner of the
 /// cache to tell.
 pub trait ResultCache: Sync {
-    /// The result under the first of the keys that has one whose outputs have these roles; they are then in these
-    /// files. What is in the files otherwise is of no meaning.
-    fn find(&self, keys: &[Key], outputs: &[Output<'_>]) -> Result<Option<ActionResult>, IoError>;
+    /// The result of an action, if its outputs have these roles; they are then in these files. What is in the files
+    /// otherwise is of no meaning.
+    fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<ActionResult>, IoError>;
 
-    /// Keeps a verified result under all of the keys.
-    fn keep(&self, keys: &[Key], result: &NewResult<'_>);
+    /// Keeps a verified result.
+    fn keep(&self, action: &Described<'_>, result: &NewResult<'_>);
 
     /// What went wrong with the cache since this was asked last, each thing in a sentence.
     fn troubles(&self) -> Vec<String>;

@@ -4,21 +4,20 @@
 //! A job of which any of that cannot be found out has no description, and once it is told why. Knows nothing of who
 //! executes a job, and where its result is kept.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use distlto_planner::digests::{Digest, FileDigests};
-use distlto_planner::dtlto::temporaries;
 use distlto_planner::words::Word;
 
-use crate::action::Description;
+use crate::action::{Content, Description, Input};
 use crate::cache::compiler::Compilers;
 use crate::cache::framed::Framed;
-use crate::cache::inputs::Inputs;
-use crate::cache::reapi;
-use crate::cache::semantic::{self, Compilation};
-use crate::cache::words::Words;
+use crate::cache::inputs::{Inputs, Named};
+use crate::cache::reapi::{self, Encoded};
+use crate::cache::words::{self, Words};
 use crate::execute::cc1::{Names, Template};
 use crate::execute::drivers::Drivers;
 use crate::job::Job;
@@ -31,9 +30,17 @@ use crate::verify::Backend;
 pub struct Described<'a> {
     /// What there is to execute.
     pub action: Description<'a>,
-    /// What its result is found by, the most exact one first: the digest of its REAPI Action, which a remote cache has too,
-    /// and the semantic key.
-    pub keys: Vec<Key>,
+    /// The same in the messages of the Remote Execution API.
+    pub encoded: Encoded,
+    /// Why no other machine can execute it, if that is so.
+    pub bound: Option<String>,
+}
+
+impl Described<'_> {
+    /// What its result is found by: the digest of its REAPI Action, which a remote cache has too.
+    pub fn key(&self) -> Key {
+        Key(self.encoded.digest.hash)
+    }
 }
 
 /// The compilers of any number of runs.
@@ -90,6 +97,9 @@ impl Toolchains {
     }
 }
 
+/// Before a command: it fails, wherever it runs, if it writes no object, which a compiler may call success.
+const FAILS_WITHOUT_OUTPUT: [&str; 4] = ["/bin/sh", "-c", r#""$@" && test -s object.o"#, "sh"];
+
 /// Describes the jobs of one run.
 pub struct Describer<'a> {
     toolchains: &'a Toolchains,
@@ -121,27 +131,59 @@ impl<'a> Describer<'a> {
         let inputs = Inputs::of(backend, Path::new(&self.directory), self.digests);
         let note = |reason| self.toolchains.note(format!("{} is not kept: {reason}", job.label));
         let inputs = inputs.map_err(note).ok()?;
-        let mut all: Vec<_> = inputs.all().map(|(name, digest)| (name.into(), digest)).collect();
-        for file in &toolchain.words.files {
-            all.push((file.clone().into(), self.digests.digest(file.as_str().into()).ok()?));
+        let mut salt = toolchain.salt();
+        let mut bound = toolchain.words.bound.clone();
+        if toolchain.words.names_matter {
+            self.add_names(&mut salt, job, backend, &inputs);
         }
+        let mut all = Vec::new();
+        let named = |name: &str| toolchain.words.files.values().any(|file| file == name);
+        for (name, content) in inputs.remaining().filter(|(name, _)| !named(name)) {
+            if words::is_below(name) {
+                all.push(input(name, content, Content::File(name.into())));
+            } else {
+                salt.add("elsewhere", name);
+                salt.content("content", &content);
+                bound = Some(format!("{name} is outside of the working directory"));
+            }
+        }
+        for (name, file) in &toolchain.words.files {
+            let content = self.digests.digest(file.as_str().into()).ok()?;
+            all.push(input(name.clone(), content, Content::File(file.clone().into())));
+        }
+        let module = inputs.module_name.clone();
+        all.push(input(module.clone(), inputs.module.1, Content::File(backend.module.into())));
+        if let Some(shard) = inputs.shard {
+            let modules = shard.modules.into_iter();
+            all.extend(
+                modules.map(|Named { path, name, content }| input(name, content, Content::File(path.into()))),
+            );
+            all.push(input(words::SHARD, shard.digest, Content::Bytes(shard.bytes)));
+        }
+        let others: Vec<&str> = job.outputs.iter().skip(1).map(|(path, _)| path.as_str()).collect();
+        let outputs = job.outputs.iter().enumerate().map(|(at, (_, role))| (words::output(at), *role));
+        let command =
+            toolchain.words.put_in(&module, &others).into_iter().map(|word| word.into_owned().into());
         let action = Description {
-            words: &job.words,
+            words: FAILS_WITHOUT_OUTPUT.iter().map(|&word| word.into()).chain(command).collect(),
             environment: &self.toolchains.environment,
-            directory: &self.directory,
             inputs: all,
-            outputs: &job.outputs,
+            outputs: outputs.collect(),
             platform: &[],
-            salt: toolchain.salt(),
+            salt: salt.finish().hash.to_vec(),
         };
-        let mut keys = Vec::with_capacity(2);
-        // No other link names its files so.
-        if !temporaries::is_shard(backend.shard) {
-            keys.extend(reapi::encode(&action).map(|encoded| Key(encoded.digest.hash)));
-        }
-        let Toolchain { compiler, words } = &*toolchain;
-        keys.push(Key(semantic::key(&action, Compilation { compiler, words, inputs: &inputs }).hash));
-        Some(Described { action, keys })
+        let encoded = reapi::encode(&action)?;
+        Some(Described { action, encoded, bound })
+    }
+
+    /// Adds what names of files decide.
+    fn add_names(&self, salt: &mut Framed, job: &Job<'_>, backend: Backend<'_>, inputs: &Inputs<'_>) {
+        salt.add("directory", &self.directory);
+        salt.add("name", backend.module);
+        salt.add("name", backend.shard);
+        job.outputs.iter().for_each(|(name, _)| salt.add("name", name.as_str()));
+        let modules = inputs.shard.iter().flat_map(|shard| &shard.modules);
+        modules.for_each(|module| salt.add("name", module.path));
     }
 
     /// What a job's command does, if that is known.
@@ -181,10 +223,14 @@ impl<'a> Describer<'a> {
 }
 
 impl Toolchain {
-    fn salt(&self) -> Vec<u8> {
-        let mut salt = Framed::new("distlto action 1");
+    fn salt(&self) -> Framed {
+        let mut salt = Framed::new("distlto action 2");
         salt.content("compiler", &self.compiler);
-        salt.content("words", &self.words.digest);
-        salt.finish().hash.to_vec()
+        salt.content("elsewhere", &self.words.elsewhere());
+        salt
     }
+}
+
+fn input<'a>(name: impl Into<Cow<'a, str>>, digest: Digest, content: Content<'a>) -> Input<'a> {
+    Input { name: name.into(), digest, is_executable: false, content }
 }

@@ -21,8 +21,8 @@ use std::process::ExitStatus;
 
 use distlto_record::report::{Measured, Span};
 
-use crate::action::Description;
 use crate::cause::Cause;
+use crate::describe::Described;
 use crate::job::Job;
 use crate::staging::Output;
 use capture::Captured;
@@ -39,7 +39,7 @@ pub struct Request<'a> {
     /// The command, with what it reads and writes.
     pub job: &'a Job<'a>,
     /// The same by content; `None` where not all of it is known, so that this machine alone can execute it.
-    pub action: Option<&'a Description<'a>>,
+    pub described: Option<&'a Described<'a>>,
     /// Where the outputs are to be.
     pub outputs: &'a [Output<'a>],
 }

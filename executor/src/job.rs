@@ -18,10 +18,10 @@ use distlto_record::report::{Origin, Phases, Span};
 use crate::cache::ResultCache;
 use crate::cancel::Cancel;
 use crate::cause::Cause;
-use crate::describe::Describer;
+use crate::describe::{Described, Describer};
 use crate::execute::capture::Captured;
 use crate::execute::{Execute, Executed, Request};
-use crate::result::{Key, NewOutput, NewResult};
+use crate::result::{NewOutput, NewResult};
 use crate::staging::{Output, Places, Staging};
 use crate::verify::{Backend, Modules, Refusal, Refused, Role, check_result};
 
@@ -107,10 +107,9 @@ fn attempt(job: &Job<'_>, context: &Context<'_>, told: &mut Attempt) -> Result<(
     let outputs = staging.outputs(&job.outputs);
     let begun = Instant::now();
     let described = context.describer.and_then(|describer| describer.describe(job));
-    let keys = described.as_ref().map_or(&[][..], |described| &described.keys);
-    // The most exact one comes first.
-    told.key = keys.last().map(|key| key.0);
-    let work = Work { job, context, outputs: &outputs, expected, keys };
+    let described = described.as_ref();
+    told.key = described.map(|described| described.key().0);
+    let work = Work { job, context, outputs: &outputs, expected, described };
     let kept = work.find().map_err(io)?;
     told.phases.lookup = context.cache.map(|_| Span::since(begun));
 
@@ -118,8 +117,7 @@ fn attempt(job: &Job<'_>, context: &Context<'_>, told: &mut Attempt) -> Result<(
         told.origin = Origin::Cache;
         told.stderr = stderr;
     } else {
-        let action = described.as_ref().map(|described| &described.action);
-        let executed = context.execute.execute(&Request { job, action, outputs: &outputs })?;
+        let executed = context.execute.execute(&Request { job, described, outputs: &outputs })?;
         let executed = told.executed.insert(executed);
         told.phases.command = Some(executed.span);
         if executed.interrupted {
@@ -157,13 +155,13 @@ struct Work<'a> {
     outputs: &'a [Output<'a>],
     /// What objects have to be.
     expected: Option<Native>,
-    /// None for a job whose result is not kept.
-    keys: &'a [Key],
+    /// `None` for a job whose result is not kept.
+    described: Option<&'a Described<'a>>,
 }
 
 impl Work<'_> {
-    fn cache(&self) -> Option<&dyn ResultCache> {
-        self.context.cache.filter(|_| !self.keys.is_empty())
+    fn cache(&self) -> Option<(&dyn ResultCache, &Described<'_>)> {
+        self.context.cache.zip(self.described)
     }
 
     fn check(&self, status: ExitStatus, stderr: &Captured) -> Result<(), Refused> {
@@ -173,8 +171,8 @@ impl Work<'_> {
     /// A kept result, as what its command printed. Its outputs are where the command would have written them, and are as
     /// good as if it had.
     fn find(&self) -> Result<Option<String>, IoError> {
-        let Some(cache) = self.cache() else { return Ok(None) };
-        if let Some(kept) = cache.find(self.keys, self.outputs)? {
+        let Some((cache, described)) = self.cache() else { return Ok(None) };
+        if let Some(kept) = cache.find(described, self.outputs)? {
             let stderr = Captured::from(kept.stderr.as_slice());
             if self.check(ExitStatus::default(), &stderr).is_ok() {
                 return Ok(Some(stderr.text()));
@@ -202,13 +200,13 @@ impl Work<'_> {
         {
             fs::write(file, "").map_err(|error| io(IoError::on("write", file)(error)))?;
         }
-        if let Some(cache) = self.cache() {
+        if let Some((cache, described)) = self.cache() {
             let output = |&Output { role, name, ref file, .. }| NewOutput { role, name: name.as_str(), file };
             let outputs: Vec<_> = outputs.iter().map(output).collect();
             let (stderr, measured) = (executed.stderr.text(), executed.measured);
             let result =
                 NewResult { module: job.label, outputs: &outputs, stderr: stderr.as_bytes(), measured };
-            cache.keep(self.keys, &result);
+            cache.keep(described, &result);
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ fn put(cache: &Cache, scratch: &Path, number: u8, content: &[u8]) -> ActionResul
         ..Default::default()
     };
     let result = NewResult { module: "m.bc", outputs: &outputs, stderr: b"warning: \xff\n", measured };
-    cache.put(&[Key([number; 32])], &result).expect("kept")
+    cache.put(&Key([number; 32]), &result).expect("kept")
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn a_cache_that_can_only_be_read_is_used() {
         let outputs = [NewOutput { role: Role::Object, name: "m.o", file: &object }];
         let result = NewResult { module: "m", outputs: &outputs, stderr: b"", measured: Measured::default() };
         for _ in 0..20 {
-            assert_eq!(cache.put(&[Key([9; 32])], &result), None);
+            assert_eq!(cache.put(&Key([9; 32]), &result), None);
         }
         let troubles = cache.troubles();
         assert!(troubles.len() == 2 && troubles[1].starts_with("nothing more is kept"), "{troubles:?}");

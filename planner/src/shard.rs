@@ -6,6 +6,7 @@
 
 mod canonical;
 mod rename;
+mod writer;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ use thiserror::Error;
 use crate::bitcode::{self, BitcodeError, Item, ModuleHash, SubBlock, Walk};
 use crate::module::{hash, number};
 
-pub use canonical::{Canonical, Entry, canonical};
+pub use canonical::{Canonical, Renamed, canonical};
 pub use rename::rename;
 
 const REMEDY: &str = "run the thin link again; a shard is written only by a thin link that succeeds";

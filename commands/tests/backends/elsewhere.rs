@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use distlto_executor::action::{Content, Input};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::cause::Cause;
 use distlto_executor::describe::{Describer, Toolchains};
@@ -30,23 +31,26 @@ struct Elsewhere<'a> {
 
 impl Execute for Elsewhere<'_> {
     fn execute(&self, request: &Request<'_>) -> Result<Executed, Cause> {
-        let action = request.action.expect("a description");
-        for (name, digest) in &action.inputs {
-            let bytes = fs::read(self.from.join(&**name)).expect("an input");
+        let described = request.described.expect("a description");
+        assert_eq!(described.bound, None);
+        let action = &described.action;
+        for Input { name, digest, content, .. } in &action.inputs {
+            let bytes = match content {
+                Content::File(file) => fs::read(self.from.join(&**file)).expect("an input"),
+                Content::Bytes(bytes) => bytes.clone(),
+            };
             assert_eq!(Digest::of(&bytes), *digest, "{name}");
             fs::write(self.place.join(&**name), bytes).expect("room");
         }
-        for directory in action.outputs.iter().filter_map(|(name, _)| name.parent()) {
-            fs::create_dir_all(self.place.join(directory)).expect("room");
-        }
-        let mut command = Command::new(action.words[0]);
-        command.args(&action.words[1..]).current_dir(self.place).env_clear();
+        let mut command = Command::new(&*action.words[0]);
+        command.args(action.words[1..].iter().map(|word| &**word)).current_dir(self.place).env_clear();
         let path = std::env::var_os("PATH").expect("a PATH");
         command.env("PATH", path).envs(action.environment.iter().cloned());
         let begun = Instant::now();
         let ran = command.output().expect("a compiler");
-        for output in request.outputs.iter().filter(|_| self.returns_outputs) {
-            fs::copy(self.place.join(output.name), &output.file).expect("an output");
+        let outputs = request.outputs.iter().zip(&action.outputs);
+        for (output, (name, _)) in outputs.filter(|_| self.returns_outputs) {
+            fs::copy(self.place.join(&**name), &output.file).expect("an output");
         }
         Ok(Executed {
             status: ran.status,

@@ -3,21 +3,28 @@
 //! Digests are those that the run remembers, so each file is read once, for freshness and for every key. Knows nothing
 //! of commands.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::path::Path;
 
 use camino::Utf8Path;
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::keep;
-use distlto_planner::shard::{self, Entry};
-use std::path::Path;
+use distlto_planner::shard;
 
+use super::framed::Framed;
 use crate::verify::{Backend, NO_SHARD};
+
+/// What a module is called that its shard does not name.
+const MODULE: &str = "module.bc";
 
 /// A backend compilation's inputs.
 #[derive(Debug)]
 pub struct Inputs<'a> {
     /// The module, as the command names it.
     pub module: (&'a str, Digest),
+    /// What the canonical shard calls it.
+    pub module_name: String,
     /// Its shard, if it has one.
     pub shard: Option<Shard<'a>>,
     /// Every other declared input, as it is named.
@@ -29,12 +36,35 @@ pub struct Inputs<'a> {
 pub struct Shard<'a> {
     /// As the command names it.
     pub name: &'a str,
-    /// Of its bytes.
+    /// Its canonical form.
+    pub bytes: Vec<u8>,
+    /// Of that.
     pub digest: Digest,
-    /// Of all but its table of paths and what follows from that alone.
-    pub rest: Digest,
-    /// Its table of paths, in its order, each module with its content.
-    pub table: Vec<(Entry, Digest)>,
+    /// Where in it the modules' hashes are.
+    table: Range<usize>,
+    /// The modules that it names, its own among them.
+    pub modules: Vec<Named<'a>>,
+}
+
+/// A module that a shard names.
+#[derive(Debug)]
+pub struct Named<'a> {
+    /// As the command's inputs have it.
+    pub path: &'a str,
+    /// As the canonical form has it.
+    pub name: String,
+    /// Its content.
+    pub content: Digest,
+}
+
+impl Shard<'_> {
+    /// What the thin link decided, whatever the modules hold.
+    pub fn decisions(&self) -> Digest {
+        let mut framed = Framed::new("distlto decisions 1");
+        framed.add("before", &self.bytes[..self.table.start]);
+        framed.add("after", &self.bytes[self.table.end..]);
+        framed.finish()
+    }
 }
 
 impl<'a> Inputs<'a> {
@@ -47,59 +77,67 @@ impl<'a> Inputs<'a> {
         // The compiler's own content is in every key, and the note of it would tell machines and outputs apart.
         let read = backend.others.iter().filter(|name| !keep::is_toolchain(&directory.join(name)));
         let others = read.map(|&name| look(name)).collect::<Result<Vec<_>, _>>()?;
-        let mut inputs = Self { module: look(backend.module)?, shard: None, others };
+        let mut inputs =
+            Self { module: look(backend.module)?, module_name: MODULE.to_owned(), shard: None, others };
         if backend.shard != NO_SHARD {
             let name = backend.shard;
-            let (bytes, digest) = digests.read(Utf8Path::new(name)).map_err(|error| error.to_string())?;
-            inputs.shard = Some(inputs.canonical_form(name, digest, &bytes)?);
+            let (bytes, _) = digests.read(Utf8Path::new(name)).map_err(|error| error.to_string())?;
+            let shard = inputs.canonical_form(name, bytes)?;
+            let own = shard.modules.iter().find(|module| module.path == backend.module);
+            inputs.module_name = own.map_or(MODULE, |own| &own.name).to_owned();
+            inputs.shard = Some(shard);
         }
         Ok(inputs)
     }
 
-    /// Every input, as the command names it.
-    pub fn all(&self) -> impl Iterator<Item = (&'a str, Digest)> + '_ {
-        let shard = self.shard.iter().map(|shard| (shard.name, shard.digest));
-        [self.module].into_iter().chain(shard).chain(self.others.iter().copied())
-    }
-
-    fn canonical_form(&self, name: &'a str, digest: Digest, bytes: &[u8]) -> Result<Shard<'a>, String> {
-        let Ok(canonical) = shard::canonical(bytes) else {
+    fn canonical_form(&self, name: &'a str, bytes: Vec<u8>) -> Result<Shard<'a>, String> {
+        let shard = |bytes: Vec<u8>, table, modules| {
+            let digest = Digest::of(&bytes);
+            Shard { name, bytes, digest, table, modules }
+        };
+        let Ok(canonical) = shard::canonical(&bytes) else {
             // A stub names no modules and has no table.
-            return match shard::read(bytes) {
-                Ok(shard) if shard.modules.is_empty() => {
-                    Ok(Shard { name, digest, rest: digest, table: Vec::new() })
-                }
+            return match shard::read(&bytes) {
+                Ok(stub) if stub.modules.is_empty() => Ok(shard(bytes, 0..0, Vec::new())),
                 _ => Err(format!("{name} has a table of paths that is not known")),
             };
         };
-        let mut rest = super::framed::Framed::new("distlto shard 1");
-        canonical.rest.iter().for_each(|part| rest.add("part", part));
-        rest.add("summaries", &canonical.summaries);
-        let known: std::collections::HashMap<_, _> =
-            [self.module].into_iter().chain(self.others.iter().copied()).collect();
-        let mut table = Vec::with_capacity(canonical.table.len());
-        for entry in canonical.table {
+        let all = [self.module].into_iter().chain(self.others.iter().copied());
+        let known: HashMap<&[u8], _> =
+            all.map(|(path, content)| (path.as_bytes(), (path, content))).collect();
+        let mut modules = Vec::with_capacity(canonical.modules.len());
+        for module in canonical.modules {
             // What is not declared is not watched while the command runs, and no sandbox would have it.
-            let content = std::str::from_utf8(&entry.path).ok().and_then(|path| known.get(path).copied());
-            let Some(content) = content else {
-                let import = String::from_utf8_lossy(&entry.path).into_owned();
+            let Some(&(path, content)) = known.get(module.path.as_slice()) else {
+                let import = String::from_utf8_lossy(&module.path).into_owned();
                 return Err(format!("the import {import} is not among the action's inputs"));
             };
-            table.push((entry, content));
+            modules.push(Named { path, name: module.name, content });
         }
-        Ok(Shard { name, digest, rest: rest.finish(), table })
+        Ok(shard(canonical.bytes, canonical.table, modules))
     }
 
-    /// The inputs that no other field of a key stands for: neither modules nor files that words name.
-    pub fn remaining<'s>(
-        &'s self,
-        named: &'s std::collections::BTreeSet<String>,
-    ) -> impl Iterator<Item = (&'a str, Digest)> + 's {
-        let table = self.shard.iter().flat_map(|shard| &shard.table);
-        let modules: HashSet<&[u8]> = table.map(|(entry, _)| entry.path.as_slice()).collect();
-        self.others
-            .iter()
-            .copied()
-            .filter(move |(name, _)| !modules.contains(name.as_bytes()) && !named.contains(*name))
+    /// The inputs that the shard does not name.
+    pub fn remaining(&self) -> impl Iterator<Item = (&'a str, Digest)> + '_ {
+        let modules: HashSet<&str> =
+            self.shard.iter().flat_map(|shard| &shard.modules).map(|module| module.path).collect();
+        self.others.iter().copied().filter(move |(name, _)| !modules.contains(name))
+    }
+
+    /// Everything, by what it is for and without names that decide nothing.
+    pub fn add_to(&self, framed: &mut Framed) {
+        framed.content("module", &self.module.1);
+        if let Some(shard) = &self.shard {
+            framed.content("shard", &shard.digest);
+            framed.add("own", &self.module_name);
+            shard.modules.iter().for_each(|module| framed.content("content", &module.content));
+        }
+        let mut remaining: Vec<_> = self.remaining().collect();
+        remaining.sort_unstable();
+        remaining.dedup();
+        for (name, content) in remaining {
+            framed.add("input", name);
+            framed.content("content", &content);
+        }
     }
 }

@@ -4,9 +4,7 @@
 //! encoding: fields in order, files, directories, variables and outputs sorted. The messages are declared here: the crate
 //! that has them all cannot be built without a gRPC server, and a digest needs eight. Knows nothing of networks.
 //!
-//! The input root is the working directory, or the lowest directory above it that holds every input of a command with
-//! relative paths, or the root of the file system for a command that names a file by an absolute path. Every input is a
-//! plain file that cannot be executed. The compiler, which is no input, stands in the Action's `salt`.
+//! The command runs in the input root. A compiler that is no input stands in the Action's `salt`.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,7 +12,7 @@ use std::collections::btree_map::Entry;
 use distlto_planner::digests::Digest;
 use prost::Message;
 
-use crate::action::Description;
+use crate::action::{Description, Input};
 
 #[derive(Clone, PartialEq, Message)]
 struct DigestMessage {
@@ -73,8 +71,6 @@ struct Command {
     environment_variables: Vec<Pair>,
     #[prost(message, optional, tag = "5")]
     platform: Option<Platform>,
-    #[prost(string, tag = "6")]
-    working_directory: String,
     #[prost(string, repeated, tag = "7")]
     output_paths: Vec<String>,
 }
@@ -104,33 +100,23 @@ pub struct Encoded {
     pub directories: Vec<(Digest, Vec<u8>)>,
 }
 
-/// Encodes an action. `None` if two inputs cannot be in one tree: a file where another one's directory is, or one path
-/// with two contents.
+/// Encodes an action. `None` if its inputs cannot be in one tree: a file where another one's directory is, one path with two
+/// contents, or one that leads out of the root.
 pub fn encode(described: &Description<'_>) -> Option<Encoded> {
-    let Description { words, environment, directory, inputs, outputs, platform, salt } = described;
-    let base: Vec<&str> = clean(&[], directory);
-    let output_paths = || outputs.iter().map(|(path, _)| path.as_str());
-    let names = || inputs.iter().map(|(name, _)| &**name).chain(output_paths());
-    let absolute = names().any(|name| name.starts_with('/'));
-    let common = |name: &str| {
-        let path = clean(&base, name);
-        base.iter().zip(&path).take_while(|(one, other)| one == other).count()
-    };
-    let depth = if absolute { 0 } else { names().map(common).min().unwrap_or(base.len()) };
+    let Description { words, environment, inputs, outputs, platform, salt } = described;
     let mut root = Tree::default();
-    for (name, digest) in inputs {
-        root.add(&clean(&base, name)[depth..], *digest)?;
+    for Input { name, digest, is_executable, content: _ } in inputs {
+        root.add(&parts(name)?, (*digest, *is_executable))?;
     }
     let mut directories = Vec::new();
     let input_root = root.encode(&mut directories);
-    let mut output_paths: Vec<String> = output_paths().map(str::to_owned).collect();
+    let mut output_paths: Vec<String> = outputs.iter().map(|(path, _)| path.clone().into_owned()).collect();
     output_paths.sort_unstable();
     let platform = (!platform.is_empty()).then(|| Platform { properties: pairs(platform) });
     let command = Command {
-        arguments: words.iter().map(|&word| word.to_owned()).collect(),
+        arguments: words.iter().map(|word| word.clone().into_owned()).collect(),
         environment_variables: pairs(environment),
         platform: platform.clone(),
-        working_directory: base[depth..].join("/"),
         output_paths,
     };
     let command = command.encode_to_vec();
@@ -156,48 +142,44 @@ fn message(digest: &Digest) -> DigestMessage {
     DigestMessage { hash: digest.hex(), size_bytes: i64::try_from(digest.size).unwrap_or(i64::MAX) }
 }
 
-/// The components of a path that is taken from `base`.
-fn clean<'a>(base: &[&'a str], path: &'a str) -> Vec<&'a str> {
-    let mut parts = if path.starts_with('/') { Vec::new() } else { base.to_vec() };
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
-        }
-    }
-    parts
+/// The components of a path below the root; `None` for one that is not.
+fn parts(path: &str) -> Option<Vec<&str>> {
+    let is_below = !path.split('/').any(|part| matches!(part, "" | "." | ".."));
+    is_below.then(|| path.split('/').collect())
 }
+
+/// A file's content, and whether it is a program.
+type File = (Digest, bool);
 
 /// A directory of the input tree.
 #[derive(Default)]
 struct Tree<'a> {
-    files: BTreeMap<&'a str, Digest>,
+    files: BTreeMap<&'a str, File>,
     directories: BTreeMap<&'a str, Tree<'a>>,
 }
 
 impl<'a> Tree<'a> {
-    fn add(&mut self, path: &[&'a str], digest: Digest) -> Option<()> {
+    fn add(&mut self, path: &[&'a str], file: File) -> Option<()> {
         match path {
             [] => None,
             [name] if self.directories.contains_key(name) => None,
             [name] => match self.files.entry(name) {
-                Entry::Occupied(known) => (*known.get() == digest).then_some(()),
+                Entry::Occupied(known) => (*known.get() == file).then_some(()),
                 Entry::Vacant(free) => {
-                    free.insert(digest);
+                    free.insert(file);
                     Some(())
                 }
             },
             [name, ..] if self.files.contains_key(name) => None,
-            [name, rest @ ..] => self.directories.entry(name).or_default().add(rest, digest),
+            [name, rest @ ..] => self.directories.entry(name).or_default().add(rest, file),
         }
     }
 
     fn encode(&self, all: &mut Vec<(Digest, Vec<u8>)>) -> Digest {
-        let node = |(name, digest): (&&str, &Digest)| FileNode {
+        let node = |(name, (digest, is_executable)): (&&str, &File)| FileNode {
             name: (*name).to_owned(),
             digest: Some(message(digest)),
-            is_executable: false,
+            is_executable: *is_executable,
         };
         let directories = self.directories.iter().map(|(name, tree)| DirectoryNode {
             name: (*name).to_owned(),

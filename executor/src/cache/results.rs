@@ -6,6 +6,7 @@ use distlto_prepare::write::IoError;
 
 use super::ResultCache;
 use super::store::Cache;
+use crate::describe::Described;
 use crate::result::{ActionResult, Key, NewResult};
 use crate::staging::Output;
 
@@ -27,22 +28,14 @@ impl Cache {
 }
 
 impl ResultCache for Cache {
-    fn find(&self, keys: &[Key], outputs: &[Output<'_>]) -> Result<Option<ActionResult>, IoError> {
-        let mut found = None;
-        for (at, key) in keys.iter().enumerate() {
-            if let Some(result) = self.place(key, outputs)? {
-                // The next lookup from the same place then succeeds at once, and a remote cache can be told.
-                self.put_record(&keys[..at], &result);
-                found = Some(result);
-                break;
-            }
-        }
+    fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<ActionResult>, IoError> {
+        let found = self.place(&action.key(), outputs)?;
         self.count(found.is_some());
         Ok(found)
     }
 
-    fn keep(&self, keys: &[Key], result: &NewResult<'_>) {
-        self.put(keys, result);
+    fn keep(&self, action: &Described<'_>, result: &NewResult<'_>) {
+        self.put(&action.key(), result);
     }
 
     fn troubles(&self) -> Vec<String> {

@@ -136,12 +136,12 @@ impl Cache {
         let _ = blobs::remove(&self.record(key));
     }
 
-    /// Keeps a result under each of the keys. One that cannot be kept costs time only, and is told of by
+    /// Keeps a result under a key. One that cannot be kept costs time only, and is told of by
     /// [`Cache::troubles`].
-    pub fn put(&self, keys: &[Key], result: &NewResult<'_>) -> Option<ActionResult> {
+    pub fn put(&self, key: &Key, result: &NewResult<'_>) -> Option<ActionResult> {
         self.putting(|| {
             let (record, bytes) = self.keep_outputs(result)?;
-            let bytes = bytes + self.keep_record(keys, &record)?;
+            let bytes = bytes + self.keep_record(key, &record)?;
             // After the record: what was used longer ago goes first, and a record should go before its blobs.
             record.outputs.iter().for_each(|output| blobs::used_now(&self.blobs.file(BLOBS, &output.digest)));
             self.keeper.stored();
@@ -149,14 +149,7 @@ impl Cache {
         })
     }
 
-    /// Keeps a record, whose blobs are there, under further keys.
-    pub fn put_record(&self, keys: &[Key], record: &ActionResult) {
-        if !keys.is_empty() {
-            self.putting(|| Ok(((), self.keep_record(keys, record)?)));
-        }
-    }
-
-    fn putting<T>(&self, put: impl FnOnce() -> Result<(T, u64), IoError>) -> Option<T> {
+    fn putting(&self, put: impl FnOnce() -> Result<(ActionResult, u64), IoError>) -> Option<ActionResult> {
         if self.failures.load(Ordering::Relaxed) >= FAILURES {
             return None;
         }
@@ -225,14 +218,10 @@ impl Cache {
         Ok((record, taken))
     }
 
-    fn keep_record(&self, keys: &[Key], record: &ActionResult) -> Result<u64, IoError> {
-        let mut taken = 0;
-        for key in keys {
-            let bytes = record::encode(record, key);
-            self.blobs.write(&self.record(key), &bytes)?;
-            taken += space(bytes.len() as u64);
-        }
-        Ok(taken)
+    fn keep_record(&self, key: &Key, record: &ActionResult) -> Result<u64, IoError> {
+        let bytes = record::encode(record, key);
+        self.blobs.write(&self.record(key), &bytes)?;
+        Ok(space(bytes.len() as u64))
     }
 
     fn damaged(&self, what: &str) {

@@ -1,22 +1,25 @@
-//! What of a compiler's own (`-cc1`) command decides its object: each word verbatim, but for names and contents.
+//! A compiler's own (`-cc1`) command with canonical names: each word verbatim, but for names of files.
 //!
 //! The command is the driver's answer to `-###`, so whatever a driver looks up for itself stands in it in the open:
 //! configuration files, `CCC_OVERRIDE_OPTIONS`, response files, the processor that `-march=native` is, defaults.
 //! A word is one of these:
 //!
-//! - a name of this compilation (module, shard, object, other output): a place holder;
-//! - an option whose value is a file that is read and whose name does not matter, such as a profile: the option and the
-//!   file's content;
-//! - `-fdebug-compilation-dir=` and `-fcoverage-compilation-dir=`: nothing, as the directory of a compilation from
+//! - a name of this compilation (module, shard, object, other output): that of the canonical description, but for the name
+//!   of split debug information, which stands in the object;
+//! - an option whose value is a file that is read and whose name does not matter, such as a profile: the option and a
+//!   canonical name;
+//! - `-fdebug-compilation-dir=` and `-fcoverage-compilation-dir=`: left out, as the directory of a compilation from
 //!   bitcode to ELF is recorded in the bitcode;
 //! - an option that loads code, that writes a file besides the outputs, or that asks for the processor of the machine:
 //!   results of such commands are not kept;
-//! - any other word: as it is, and if it or what stands after an equals sign names a file, the file's content too.
+//! - any other word: as it is, and if it or what stands after an equals sign names a file, that is an input under its name.
+//!   A file that no tree of inputs can hold under its name binds the command to this machine.
 //!
-//! Where names can stand in an object (CodeView in COFF, `-fembed-bitcode`), they are to be taken verbatim
-//! ([`Words::names_matter`]). Which option is which is in `clang::cc1`.
+//! Where names can stand in an object (CodeView in COFF, `-fembed-bitcode`), they decide the result and bind the command to
+//! its place ([`Words::names_matter`]). Which option is which is in `clang::cc1`.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use camino::Utf8Path;
@@ -28,15 +31,42 @@ use distlto_prepare::kind::{Format, Native};
 use super::framed::Framed;
 use crate::execute::cc1::{Part, Template};
 
-/// The words of a compiler's command as far as they decide its object.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What an object is called.
+pub const OBJECT: &str = "object.o";
+/// What its index shard is called.
+pub const SHARD: &str = "shard.thinlto.bc";
+
+/// The words of all compilations of one template.
+#[derive(Debug)]
 pub struct Words {
-    /// Stands for the words and for the contents of files that they name.
-    pub digest: Digest,
-    /// Files that the words name, as they spell them.
-    pub files: BTreeSet<String>,
+    parts: Vec<Named>,
+    /// Files that the words name: by canonical name, as they spell them.
+    pub files: BTreeMap<String, String>,
+    /// Files that stand in no tree of inputs, by name and content.
+    elsewhere: Framed,
     /// Whether names of this compilation may stand in its object.
     pub names_matter: bool,
+    /// Why the command can run on this machine only.
+    pub bound: Option<String>,
+}
+
+/// A word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Named {
+    Word(String),
+    Module,
+    /// What else is written, by its place, where it is written.
+    Output(usize),
+    /// The same as objects are to name it.
+    OutputName(usize),
+}
+
+/// What the outputs of a command are called, in their order.
+pub fn output(at: usize) -> Cow<'static, str> {
+    match at {
+        0 => OBJECT.into(),
+        _ => format!("output-{at}").into(),
+    }
 }
 
 /// Parts of the names of LLVM's own options (`-mllvm`) that read or write files in ways that are not known here.
@@ -47,48 +77,96 @@ impl Words {
     /// The words of a template. Relative names are taken from `directory`; `digests` knows files by such names. An error
     /// says why results of such commands are not kept.
     pub fn of(template: &Template, directory: &Path, digests: &FileDigests) -> Result<Self, String> {
-        let mut framed = Framed::new("distlto words 1");
-        let names_matter = names_matter(&template.arguments);
-        let mut files = BTreeSet::new();
+        let mut words = Self {
+            parts: Vec::new(),
+            files: BTreeMap::new(),
+            elsewhere: Framed::new("distlto files elsewhere 1"),
+            names_matter: names_matter(&template.arguments),
+            bound: None,
+        };
+        let compiler = template.compiler.to_str();
+        words.parts.push(Named::Word(compiler.ok_or("the compiler's name is not UTF-8")?.to_owned()));
         let mut before: &[u8] = b"";
         for part in &template.arguments {
             match part {
-                Part::Module => framed.add("module", ""),
-                Part::ModuleBaseName => framed.add("module name", ""),
-                Part::Shard => framed.add("shard", ""),
-                Part::Object => framed.add("object", ""),
-                Part::Other(at) => framed.add("output", at.to_le_bytes()),
+                Part::Module | Part::ModuleBaseName => words.parts.push(Named::Module),
+                Part::Shard => words.parts.push(Named::Word(format!("-fthinlto-index={SHARD}"))),
+                Part::Object => words.parts.push(Named::Word(OBJECT.to_owned())),
+                Part::Other(at) if before == b"-split-dwarf-file" => words.parts.push(Named::OutputName(*at)),
+                Part::Other(at) => words.parts.push(Named::Output(*at)),
                 Part::Word(word) => {
                     let text = std::str::from_utf8(word).map_err(|_| format!("{word:?} is not UTF-8"))?;
                     let llvm = before == b"-mllvm";
                     if let Some(reason) = refusal(text, llvm) {
                         return Err(format!("{text} {reason}"));
                     }
-                    let known = cc1::find(word);
-                    let code = known.map_or(Code::Same, |known| known.option.code);
-                    if let Some(known) = known.filter(|known| known.option.files == Files::Read) {
-                        let (option, file) = text.split_at(text.len() - known.value.len());
-                        framed.add("option", option);
-                        framed.content("content", &look(file, digests)?);
-                        files.insert(file.to_owned());
-                    } else if names_matter || code != Code::Directory {
-                        framed.add("word", text);
-                        for name in names_in(text) {
-                            let place = directory.join(name);
-                            if place.is_file() {
-                                framed.content("content", &look(name, digests)?);
-                                files.insert(name.to_owned());
-                            } else if llvm && place.is_dir() {
-                                return Err(format!("{text} names a directory"));
-                            }
-                        }
-                    }
+                    words.word(text, llvm, directory, digests)?;
                 }
             }
             before = if let Part::Word(word) = part { word } else { b"" };
         }
-        Ok(Self { digest: framed.finish(), files, names_matter })
+        if words.names_matter {
+            words.bound = Some("names of files stand in its object".to_owned());
+        }
+        Ok(words)
     }
+
+    fn word(
+        &mut self,
+        text: &str,
+        llvm: bool,
+        directory: &Path,
+        digests: &FileDigests,
+    ) -> Result<(), String> {
+        let known = cc1::find(text.as_bytes());
+        if let Some(known) = known.filter(|known| known.option.files == Files::Read) {
+            let (option, file) = text.split_at(text.len() - known.value.len());
+            let name = format!("file-{}", self.files.len());
+            self.parts.push(Named::Word(format!("{option}{name}")));
+            self.files.insert(name, file.to_owned());
+            return Ok(());
+        }
+        if !self.names_matter && known.is_some_and(|known| known.option.code == Code::Directory) {
+            return Ok(());
+        }
+        self.parts.push(Named::Word(text.to_owned()));
+        for name in names_in(text) {
+            let place = directory.join(name);
+            if place.is_file() {
+                if is_below(name) {
+                    self.files.insert(name.to_owned(), name.to_owned());
+                } else {
+                    self.elsewhere.add("name", name);
+                    self.elsewhere.content("content", &look(name, digests)?);
+                    self.bound = Some(format!("{text} names a file outside of the working directory"));
+                }
+            } else if llvm && place.is_dir() {
+                return Err(format!("{text} names a directory"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Files that stand in no tree of inputs, by name and content.
+    pub fn elsewhere(&self) -> Digest {
+        self.elsewhere.clone().finish()
+    }
+
+    /// The words of one compilation: `module` is the canonical name, `others` are what it writes besides its object.
+    pub fn put_in<'a>(&'a self, module: &'a str, others: &[&'a str]) -> Vec<Cow<'a, str>> {
+        let word = |part: &'a Named| match part {
+            Named::Word(word) => word.into(),
+            Named::Module => module.into(),
+            Named::Output(at) => output(at + 1),
+            Named::OutputName(at) => others.get(*at).copied().unwrap_or_default().into(),
+        };
+        self.parts.iter().map(word).collect()
+    }
+}
+
+/// Whether a tree of inputs can hold a file under this name.
+pub fn is_below(name: &str) -> bool {
+    !name.split('/').any(|part| matches!(part, "" | "." | ".."))
 }
 
 fn look(file: &str, digests: &FileDigests) -> Result<Digest, String> {

@@ -32,7 +32,7 @@ pub struct Local<'a> {
 
 impl Execute for Local<'_> {
     fn execute(&self, request: &Request<'_>) -> Result<Executed, Cause> {
-        let Request { job, outputs, action: _ } = request;
+        let Request { job, outputs, described: _ } = request;
         let words = super::redirect::redirect(job.label, &job.words, outputs)?;
         let words: Vec<_> = words.into_iter().map(String::into_bytes).collect();
         let words = self.without_driver(request, &words).unwrap_or(words);

@@ -1,16 +1,20 @@
-//! A shard without what depends on its modules' paths only: the table of paths, and the numbers and order of summaries.
+//! A shard without what depends on its modules' paths only: the paths themselves, and the numbers and order of summaries.
 //!
 //! LLVM numbers values, and orders the summaries of one module, by hash tables that module paths are keys of. A backend
 //! knows values by their GUIDs: it puts summaries into a map of them, and keeps an order only among those of one GUID.
-//! So [`Canonical::summaries`] has GUIDs in place of numbers and is sorted by them, where every record is one whose layout is
-//! known; else it is the bytes as they are. Layouts: `writeCombinedGlobalValueSummary` in `BitcodeWriter.cpp`, LLVM 14 to 22.
+//! So in the canonical form values are numbered, and summaries sorted, by GUID, where every record is one whose layout is
+//! known; else the summaries stay as they are. Layouts: `writeCombinedGlobalValueSummary` in `BitcodeWriter.cpp`, LLVM 14
+//! to 22. LLVM imports from modules in the order of their paths, which decides the order of code in the object: a module
+//! is named by its rank among them.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use super::rename::find_table;
-use super::{MODULE_ENTRY, MODULE_HASH, REMEDY, SUMMARY_FLAGS, SUMMARY_VERSION};
-use crate::bitcode::{self, BitcodeError, Item, ModuleHash, SubBlock, Walk};
-use crate::module::{hash, number};
+use super::rename::{find_table, new_table, replace};
+use super::writer::Writer;
+use super::{MODULE_ENTRY, REMEDY, SUMMARY_FLAGS, SUMMARY_VERSION};
+use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
+use crate::module::number;
 
 const FUNCTION: u64 = 5;
 const VARIABLE: u64 = 6;
@@ -25,37 +29,40 @@ const BLOCK_COUNT: u64 = 22;
 const FUNCTION_REFERENCES: usize = 9;
 const REFERENCE_COUNT: usize = 6;
 
-/// A shard in parts. Two shards with equal parts but for paths give equal objects from equal modules.
+/// A shard in canonical form. Two shards of one canonical form give equal objects from equal modules.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Canonical<'a> {
-    /// The bytes before, between and after the table and the summaries, without the lengths that the paths decide.
-    pub rest: [&'a [u8]; 4],
-    /// The table of paths, in its order, which is that in which a backend imports.
-    pub table: Vec<Entry>,
-    /// What the summaries say.
-    pub summaries: Vec<u8>,
+pub struct Canonical {
+    /// The shard: a file that a compiler reads as it reads the original.
+    pub bytes: Vec<u8>,
+    /// Where in it the modules' hashes are.
+    pub table: Range<usize>,
+    /// The modules that it names, in the order of its table.
+    pub modules: Vec<Renamed>,
 }
 
-/// A line of a shard's table of paths.
+/// A module of a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// What summaries call the module.
-    pub number: u64,
+pub struct Renamed {
     /// The module id, as the linker saw it. Not always UTF-8.
     pub path: Vec<u8>,
-    /// The words of the module's hash; zeros when it had none, `None` when the table does not say.
-    pub hash: Option<ModuleHash>,
+    /// What the canonical form calls it.
+    pub name: String,
 }
 
-/// The canonical form of a shard. Fails on a table of paths with records that are not known, and without summaries; a shard that
-/// [`read`](super::read) refuses need not be refused here.
-pub fn canonical(bytes: &[u8]) -> Result<Canonical<'_>, BitcodeError> {
+/// The canonical form of a shard. Fails on a table of paths with records that are not known, and without summaries; a shard
+/// that [`read`](super::read) refuses need not be refused here.
+pub fn canonical(bytes: &[u8]) -> Result<Canonical, BitcodeError> {
     canonical_form(bytes).map_err(|error| BitcodeError { remedy: REMEDY, ..error })
 }
 
-fn canonical_form(bytes: &[u8]) -> Result<Canonical<'_>, BitcodeError> {
+fn canonical_form(bytes: &[u8]) -> Result<Canonical, BitcodeError> {
     let (mut walk, index, table) = find_table(bytes)?;
-    let entries = entries(table, walk.clone())?;
+    let paths = paths(table, walk.clone())?;
+    let mut ranks: Vec<&Vec<u8>> = paths.iter().collect();
+    ranks.sort_unstable();
+    // As many digits as the order of any number of modules needs.
+    let name_of = |path: &[u8]| format!("{:07}.bc", ranks.partition_point(|&other| other.as_slice() < path));
+    let new_table = new_table(table, &walk, |path| Some(name_of(path).into_bytes()))?;
     let mut inside = index.open(&walk);
     let summaries = loop {
         match inside.next(&mut walk)? {
@@ -65,35 +72,28 @@ fn canonical_form(bytes: &[u8]) -> Result<Canonical<'_>, BitcodeError> {
         }
     };
     let (index, table, place) = (index.body(), table.body(), summaries.body());
-    let between = bytes.get(table.end..place.start - 4);
-    let Some(between) = between else { return Err(inside.error("summaries before paths", "an index shard")) };
-    // The length of a block is the word before its body.
-    let rest =
-        [&bytes[..index.start - 4], &bytes[index.start..table.start - 4], between, &bytes[place.end..]];
-    let summaries = match summaries_of(summaries, walk, bytes.len())? {
-        Some(canonical) => canonical,
-        None => [b"bytes", &bytes[place]].concat(),
-    };
-    Ok(Canonical { rest, table: entries, summaries })
+    if place.start < table.end {
+        return Err(inside.error("summaries before paths", "an index shard"));
+    }
+    let sorted = summaries_of(summaries, walk, bytes.len())?;
+    let new_place = table.start..table.start + new_table.len();
+    let bodies = [(table, new_table.as_slice()), (place.clone(), sorted.as_deref().unwrap_or(&bytes[place]))];
+    let bytes = replace(bytes, index, &bodies)?;
+    let modules = paths.iter().map(|path| Renamed { path: path.clone(), name: name_of(path) }).collect();
+    Ok(Canonical { bytes, table: new_place, modules })
 }
 
-fn entries(table: SubBlock<'_>, mut walk: Walk) -> Result<Vec<Entry>, BitcodeError> {
+fn paths(table: SubBlock<'_>, mut walk: Walk) -> Result<Vec<Vec<u8>>, BitcodeError> {
     let mut block = table.open(&walk);
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut paths = Vec::new();
     loop {
         match block.next(&mut walk)? {
             Item::Record(MODULE_ENTRY) => {
-                let number = number(&mut block)?;
-                entries.push(Entry { number, path: block.bytes()?, hash: None });
+                number(&mut block)?;
+                paths.push(block.bytes()?);
             }
-            Item::Record(MODULE_HASH) => match entries.last_mut() {
-                Some(entry) if entry.hash.is_none() => entry.hash = Some(hash(&mut block)?),
-                _ => return Err(block.error("a hash without a module", "a module's path")),
-            },
-            Item::End => return Ok(entries),
-            Item::Record(_) | Item::Block(_) => {
-                return Err(block.error("a record that is not known", "a module's path or hash"));
-            }
+            Item::End => return Ok(paths),
+            _ => {}
         }
     }
 }
@@ -101,47 +101,62 @@ fn entries(table: SubBlock<'_>, mut walk: Walk) -> Result<Vec<Entry>, BitcodeErr
 /// One record.
 type Record = (u64, Vec<u64>);
 
-/// The summaries by GUID. `None` where a record is not one whose layout is known.
+/// The body of the block of summaries, by GUID. `None` where a record is not one whose layout is known.
 fn summaries_of(block: SubBlock<'_>, mut walk: Walk, limit: usize) -> Result<Option<Vec<u8>>, BitcodeError> {
+    let width = block.width();
     let mut block = block.open(&walk);
     let mut records: Vec<Record> = Vec::new();
     loop {
         match block.next(&mut walk)? {
             Item::Record(code) => records.push((code, block.numbers(limit)?)),
             Item::Block(_) => return Ok(None),
-            Item::End => return Ok(canonical_records(records)),
+            Item::End => return Ok(canonical_records(records).map(|records| body(width, &records))),
         }
     }
 }
 
-fn canonical_records(records: Vec<Record>) -> Option<Vec<u8>> {
-    let version = records.iter().find(|(code, _)| *code == SUMMARY_VERSION)?.1.first()?;
-    if !bitcode::SUMMARY_VERSIONS.contains(version) {
+fn body(width: u32, records: &[Record]) -> Vec<u8> {
+    let mut out = Writer::new(width);
+    records.iter().for_each(|(code, operands)| out.record(*code, operands));
+    out.end()
+}
+
+fn canonical_records(records: Vec<Record>) -> Option<Vec<Record>> {
+    let (SUMMARY_VERSION, version) = records.first()? else { return None };
+    if !bitcode::SUMMARY_VERSIONS.contains(version.first()?) {
         return None;
     }
-    let values = values(&records)?;
-    let mut guids: Vec<u64> = values.values().copied().collect();
-    guids.sort_unstable();
+    let guids = values(&records)?;
+    let mut sorted: Vec<u64> = guids.values().copied().collect();
+    sorted.sort_unstable();
     // Two numbers of one value would make two different shards one.
-    if guids.windows(2).any(|pair| pair[0] == pair[1]) {
+    if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
         return None;
     }
-    let mut head: Vec<Record> = vec![(VALUE_GUID, guids)];
+    let rank = |guid: &u64| Some(sorted.binary_search(guid).ok()? as u64);
+    let ranks: HashMap<u64, u64> =
+        guids.iter().map(|(number, guid)| Some((*number, rank(guid)?))).collect::<Option<_>>()?;
+    let mut head: Vec<Record> = Vec::new();
+    let mut values: Vec<Vec<u64>> = Vec::new();
     let mut groups: Vec<(u64, Vec<Record>)> = Vec::new();
     let mut types = Vec::new();
     for (code, mut operands) in records {
         match code {
-            VALUE_GUID => {}
+            VALUE_GUID => {
+                let number = operands.first_mut()?;
+                *number = *ranks.get(number)?;
+                values.push(operands);
+            }
             SUMMARY_VERSION | SUMMARY_FLAGS | BLOCK_COUNT => head.push((code, operands)),
             FUNCTION | VARIABLE | ALIAS => {
                 for place in places(code, &operands)? {
                     let operand = operands.get_mut(place)?;
-                    *operand = *values.get(operand)?;
+                    *operand = *ranks.get(operand)?;
                 }
-                let guid = *operands.first()?;
+                let value = *operands.first()?;
                 let mut group = std::mem::take(&mut types);
                 group.push((code, operands));
-                groups.push((guid, group));
+                groups.push((value, group));
             }
             ORIGINAL_NAME if types.is_empty() => groups.last_mut()?.1.push((code, operands)),
             code if TYPES.contains(&code) => types.push((code, operands)),
@@ -151,16 +166,11 @@ fn canonical_records(records: Vec<Record>) -> Option<Vec<u8>> {
     if !types.is_empty() {
         return None;
     }
+    values.sort_unstable();
     // Stable: among summaries of one value the order counts.
-    groups.sort_by_key(|(guid, _)| *guid);
-    let all = head.into_iter().chain(groups.into_iter().flat_map(|(_, group)| group));
-    let mut bytes = b"values".to_vec();
-    for (code, operands) in all {
-        for number in [code, operands.len() as u64].into_iter().chain(operands) {
-            bytes.extend(number.to_le_bytes());
-        }
-    }
-    Some(bytes)
+    groups.sort_by_key(|(value, _)| *value);
+    let values = values.into_iter().map(|operands| (VALUE_GUID, operands));
+    Some(head.into_iter().chain(values).chain(groups.into_iter().flat_map(|(_, group)| group)).collect())
 }
 
 /// The GUID of each value's number.

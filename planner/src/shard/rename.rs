@@ -4,14 +4,12 @@
 //! blocks around it are corrected; all else stays as the thin link wrote it. The format is that of LLVM's document
 //! "LLVM Bitcode File Format".
 
+use std::ops::Range;
+
+use super::writer::Writer;
 use super::{MODULE_ENTRY, MODULE_HASH, REMEDY, Shard, read};
 use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
 use crate::module::{hash, number};
-
-const END_BLOCK: u64 = 0;
-const UNABBREVIATED: u64 = 3;
-/// Bits of a chunk in records that no abbreviation describes.
-const CHUNK: u32 = 6;
 
 /// The shard with `path(old)` in place of every module path `old` for which there is one.
 ///
@@ -74,33 +72,46 @@ pub(super) fn find_table(bytes: &[u8]) -> Result<(Walk, SubBlock<'_>, SubBlock<'
 fn splice(bytes: &[u8], path: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Result<Vec<u8>, BitcodeError> {
     let (walk, index, table) = find_table(bytes)?;
     let new = new_table(table, &walk, path)?;
-    let (index, table) = (index.body(), table.body());
+    replace(bytes, index.body(), &[(table.body(), &new)])
+}
+
+/// The shard with other bodies in the place of some blocks of its index, in their order.
+pub(super) fn replace(
+    bytes: &[u8],
+    index: Range<usize>,
+    bodies: &[(Range<usize>, &[u8])],
+) -> Result<Vec<u8>, BitcodeError> {
     let words = |bytes: usize| {
         u32::try_from(bytes / 4).map(u32::to_le_bytes).map_err(|_| BitcodeError {
             bit: 0,
-            found: "too long a table".into(),
+            found: "too long a block".into(),
             expected: "4 GiB words",
             remedy: REMEDY,
         })
     };
+    let length = bodies.iter().fold(index.len(), |length, (old, new)| length - old.len() + new.len());
     // The length of a block is the word before its body.
-    let mut out = bytes[..index.start - 4].to_vec();
-    out.extend(words(index.len() - table.len() + new.len())?);
-    out.extend(&bytes[index.start..table.start - 4]);
-    out.extend(words(new.len())?);
-    out.extend(&new);
-    out.extend(&bytes[table.end..]);
+    let mut out = Vec::with_capacity(bytes.len() - index.len() + length);
+    out.extend(&bytes[..index.start - 4]);
+    out.extend(words(length)?);
+    let mut from = index.start;
+    for (old, new) in bodies {
+        out.extend(&bytes[from..old.start - 4]);
+        out.extend(words(new.len())?);
+        out.extend(*new);
+        from = old.end;
+    }
+    out.extend(&bytes[from..]);
     Ok(out)
 }
 
 /// The body of a path table block with other paths.
-fn new_table(
+pub(super) fn new_table(
     table: SubBlock<'_>,
     walk: &Walk,
     path: impl Fn(&[u8]) -> Option<Vec<u8>>,
 ) -> Result<Vec<u8>, BitcodeError> {
-    let mut out = Writer::default();
-    let width = table.width();
+    let mut out = Writer::new(table.width());
     let mut walk = walk.clone();
     let mut block = table.open(&walk);
     loop {
@@ -110,62 +121,16 @@ fn new_table(
                 let old = block.bytes()?;
                 let new = path(&old).unwrap_or(old);
                 let operands = [number].into_iter().chain(new.into_iter().map(u64::from));
-                out.record(width, MODULE_ENTRY, operands.collect());
+                out.record(MODULE_ENTRY, &operands.collect::<Vec<_>>());
             }
             Item::Record(MODULE_HASH) => {
                 let words = hash(&mut block)?;
-                out.record(width, MODULE_HASH, words.iter().copied().map(u64::from).collect());
+                out.record(MODULE_HASH, &words.map(u64::from));
             }
-            Item::End => break,
+            Item::End => return Ok(out.end()),
             Item::Record(_) | Item::Block(_) => {
                 return Err(block.error("a record that is not known", "a module's path or hash"));
             }
         }
-    }
-    out.fixed(END_BLOCK, width);
-    out.align();
-    Ok(out.bytes)
-}
-
-/// Bits into bytes, the lowest first.
-#[derive(Default)]
-struct Writer {
-    bytes: Vec<u8>,
-    /// How many bits of the last byte are taken; 0 for all.
-    taken: u32,
-}
-
-impl Writer {
-    fn record(&mut self, width: u32, code: u64, operands: Vec<u64>) {
-        self.fixed(UNABBREVIATED, width);
-        self.vbr(code);
-        self.vbr(operands.len() as u64);
-        operands.into_iter().for_each(|operand| self.vbr(operand));
-    }
-
-    fn vbr(&mut self, mut value: u64) {
-        let more = 1 << (CHUNK - 1);
-        while value >= more {
-            self.fixed(value & (more - 1) | more, CHUNK);
-            value >>= CHUNK - 1;
-        }
-        self.fixed(value, CHUNK);
-    }
-
-    fn fixed(&mut self, value: u64, width: u32) {
-        for bit in 0..width {
-            if self.taken == 0 {
-                self.bytes.push(0);
-            }
-            if let Some(last) = self.bytes.last_mut() {
-                *last |= u8::from(value >> bit & 1 == 1) << self.taken;
-            }
-            self.taken = (self.taken + 1) % 8;
-        }
-    }
-
-    fn align(&mut self) {
-        self.taken = 0;
-        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 }

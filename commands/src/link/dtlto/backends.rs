@@ -37,7 +37,6 @@ use crate::run_args::Assembly;
 use crate::up_to_date::Records;
 use distlto_executor::cache::framed::Framed;
 use distlto_executor::cache::inputs::Inputs;
-use distlto_executor::cache::semantic;
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::run::{self, Hooks};
 use distlto_executor::schedule::memory::Limit;
@@ -167,9 +166,9 @@ impl Backends<'_> {
             module.imports.iter().map(String::as_str).chain(extra.iter().copied()).collect();
         let backend = Backend { module: &module.path, shard: module.shard.as_str(), others: &others };
         let inputs = Inputs::of(backend, Path::new(""), self.records.digests()).ok()?;
-        let mut framed = Framed::new("distlto kept object 1");
+        let mut framed = Framed::new("distlto kept object 2");
         framed.content("compilation", &self.identity.digest);
-        semantic::add_inputs(&mut framed, &inputs, &BTreeSet::new());
+        inputs.add_to(&mut framed);
         // The name of split debug information stands in the object.
         let dwo = flags.dwo(&module.name.label).map_or_else(String::new, Utf8PathBuf::into_string);
         framed.add("dwo", &dwo);

@@ -57,13 +57,9 @@ impl Parts {
         named.add("flags", &identity.flags);
         named.add("dwo", dwo);
         if let Some(known) = &inputs.shard {
-            shard.content("shard", &known.rest);
-            for (entry, content) in &known.table {
-                shard.add("number", entry.number.to_le_bytes());
-                if entry.path != own.as_bytes() {
-                    imports.content("content", content);
-                }
-            }
+            shard.content("decisions", &known.decisions());
+            let imported = known.modules.iter().filter(|module| module.path != own);
+            imported.for_each(|module| imports.content("content", &module.content));
         }
         let others = inputs.others.iter().filter(|(name, _)| extra.contains(name));
         Self {
