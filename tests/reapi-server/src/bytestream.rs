@@ -161,6 +161,7 @@ async fn send(
 ) {
     let end =
         cut.map_or(bytes.len(), |cut| bytes.len().min(usize::try_from(cut.after).unwrap_or(usize::MAX)));
+    let before = line.sent();
     for chunk in bytes[..end].chunks(CHUNK) {
         let delay = state.faults().message_delay;
         tokio::time::sleep(delay).await;
@@ -169,18 +170,22 @@ async fn send(
         }
     }
     if let Some(cut) = cut {
-        break_off(cut.how, &line, &to).await;
+        break_off(cut.how, &line, before + end as u64, &to).await;
     }
 }
 
-/// Ends a stream of the server in the way that was asked for.
-pub async fn break_off<T>(how: Break, line: &Line, to: &mpsc::Sender<Result<T, Status>>) {
+/// Ends a stream of the server in the way that was asked for; the connection only after it sent so many bytes, so that
+/// what was told before is heard.
+pub async fn break_off<T>(how: Break, line: &Line, sent: u64, to: &mpsc::Sender<Result<T, Status>>) {
     match how {
         // A receiver that is gone needs no answer.
         Break::Status => drop(to.send(Err(Status::unavailable("the stream was cut"))).await),
         Break::End => {}
         Break::Connection => {
-            line.cut();
+            tokio::select! {
+                () = line.has_sent(sent) => line.cut(),
+                () = to.closed() => {}
+            }
             // The stream must not be seen to end before the connection does.
             to.closed().await;
         }

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ use tonic::codegen::http;
 use crate::gate;
 use crate::state::State;
 
-/// How soon a frozen connection looks whether it still is.
-const THAW: Duration = Duration::from_millis(10);
+/// How often a connection looks whether something is so yet.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// What a call can do to its connection.
 #[derive(Clone, Default)]
@@ -36,12 +36,25 @@ pub struct Line {
     cut: Arc<Notify>,
     goaway: Arc<Notify>,
     streams: Arc<AtomicU32>,
+    sent: Arc<AtomicU64>,
 }
 
 impl Line {
     /// Ends the connection at once.
     pub fn cut(&self) {
         self.cut.notify_one();
+    }
+
+    /// How many bytes went over it.
+    pub fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// Waits until so many bytes went over it.
+    pub async fn has_sent(&self, bytes: u64) {
+        while self.sent() < bytes {
+            sleep(LOOK).await;
+        }
     }
 
     /// Counts a stream, the last one of the connection where it is the `last`th.
@@ -67,13 +80,14 @@ pub async fn accept(state: Arc<State>, listener: TcpListener, tls: Option<TlsAcc
         state.count(|counts| counts.connections += 1);
         let (state, tls) = (state.clone(), tls.clone());
         tokio::spawn(async move {
-            let stream = Watched { stream, state: state.clone(), thaw: None };
+            let line = Line::default();
+            let stream = Watched { stream, state: state.clone(), line: line.clone(), thaw: None };
             match tls {
-                None => serve(state, stream).await,
+                None => serve(state, stream, line).await,
                 // A client that does not trust this certificate, or has none, sees an error of its own.
                 Some(tls) => {
                     if let Ok(stream) = tls.accept(stream).await {
-                        serve(state, stream).await;
+                        serve(state, stream, line).await;
                     }
                 }
             }
@@ -81,8 +95,7 @@ pub async fn accept(state: Arc<State>, listener: TcpListener, tls: Option<TlsAcc
     }
 }
 
-async fn serve(state: Arc<State>, stream: impl AsyncRead + AsyncWrite + Unpin) {
-    let line = Line::default();
+async fn serve(state: Arc<State>, stream: impl AsyncRead + AsyncWrite + Unpin, line: Line) {
     let routes = gate::routes(&state);
     let called = line.clone();
     let service = service_fn(move |mut request: http::Request<Incoming>| {
@@ -108,6 +121,7 @@ async fn serve(state: Arc<State>, stream: impl AsyncRead + AsyncWrite + Unpin) {
 struct Watched {
     stream: TcpStream,
     state: Arc<State>,
+    line: Line,
     thaw: Option<Pin<Box<Sleep>>>,
 }
 
@@ -115,7 +129,7 @@ impl Watched {
     /// Waits while the network is cut.
     fn poll_thawed(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.state.faults().freeze {
-            let thaw = self.thaw.get_or_insert_with(|| Box::pin(sleep(THAW)));
+            let thaw = self.thaw.get_or_insert_with(|| Box::pin(sleep(LOOK)));
             ready!(thaw.as_mut().poll(context));
             self.thaw = None;
         }
@@ -146,6 +160,7 @@ impl AsyncWrite for Watched {
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_thawed(context));
         let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
+        self.line.sent.fetch_add(written as u64, Ordering::Relaxed);
         self.state.count(|counts| counts.bytes_out += written as u64);
         Poll::Ready(Ok(written))
     }

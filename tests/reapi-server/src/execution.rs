@@ -12,6 +12,7 @@ use bazel_remote_apis::google::longrunning::{
     ListOperationsResponse, Operation, WaitOperationRequest, operations_server::Operations,
 };
 use bazel_remote_apis::google::protobuf::Empty;
+use prost::Message;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, async_trait};
@@ -129,9 +130,10 @@ impl Executions {
         let state = self.0.clone();
         tokio::spawn(async move {
             let mut history = job.history.subscribe();
+            let mut sent = line.sent();
             for at in from.. {
                 if let Some(cut) = cut.filter(|cut| (at - from) as u64 >= cut.after) {
-                    return break_off(cut.how, &line, &sender).await;
+                    return break_off(cut.how, &line, sent, &sender).await;
                 }
                 let known = tokio::select! {
                     known = history.wait_for(|history| history.len() > at) => known.is_ok(),
@@ -144,6 +146,7 @@ impl Executions {
                 let delay = state.faults().message_delay;
                 tokio::time::sleep(delay).await;
                 let done = operation.done;
+                sent += operation.encoded_len() as u64;
                 let message = missing::as_error(&state, operation);
                 if sender.send(message).await.is_err() || done {
                     return;

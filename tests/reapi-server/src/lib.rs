@@ -16,6 +16,7 @@ mod missing;
 mod operation;
 mod options;
 mod outputs;
+pub mod plain;
 mod queue;
 mod run;
 mod server;

@@ -140,6 +140,12 @@ impl Server {
         Ok(())
     }
 
+    /// Forgets what the action cache has for an action.
+    pub fn forget_result(&self, action: &Digest) -> Result<()> {
+        Store::new(&self.folder)?.forget_result(action);
+        Ok(())
+    }
+
     /// Puts a result into the action cache, whatever it is.
     pub fn set_result(&self, action: &Digest, result: &ActionResult) -> Result<()> {
         Ok(Store::new(&self.folder)?.set_result(action, result)?)

@@ -112,6 +112,11 @@ impl Store {
         self.write(&self.results.join(&action.hash), &result.encode_to_vec())
     }
 
+    /// Forgets a result.
+    pub fn forget_result(&self, action: &Digest) {
+        let _ = fs::remove_file(self.results.join(&action.hash));
+    }
+
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Status> {
         let write = || {
             let mut file = tempfile::NamedTempFile::new_in(&self.scratch)?;
