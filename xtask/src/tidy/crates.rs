@@ -3,10 +3,10 @@
 use super::File;
 
 /// The crates in the order of the data; each may depend on those before it.
-const ORDER: [&str; 7] = ["prepare", "planner", "record", "executor", "commands", "plugin", "cli"];
+const ORDER: [&str; 8] = ["prepare", "planner", "record", "reapi", "executor", "commands", "plugin", "cli"];
 
 /// What the sources of a crate do not name, by the first comment of the crate: what it knows nothing of.
-const UNAWARE: [(&str, &[&str]); 5] = [
+const UNAWARE: [(&str, &[&str]); 6] = [
     ("prepare", &["link_plan", "ActionGraph", "std::net"]),
     ("planner", &["process::Command", "std::net", "clap::"]),
     ("record", &["process::Command", "std::net", "clap::", "link_line"]),
@@ -22,6 +22,7 @@ const UNAWARE: [(&str, &[&str]); 5] = [
             "clap::",
         ],
     ),
+    ("reapi", &["distlto_", "clap::"]),
     ("forkserver", &["distlto_"]),
 ];
 

@@ -1,0 +1,282 @@
+//! One call: a connection, headers, a limit of time, and another try when the server or the network failed.
+//!
+//! Everything that is sent goes through [`Calls`]. Knows nothing of what is called.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use prost::Message;
+use tokio::time::{sleep, timeout};
+use tonic::metadata::{
+    AsciiMetadataKey, AsciiMetadataValue, BinaryMetadataKey, BinaryMetadataValue, MetadataMap,
+};
+use tonic::transport::Channel;
+use tonic::{Code, Request, Status};
+
+use crate::channel::{Channels, Lease, chain};
+use crate::credentials::{Credentials, Given};
+use crate::error::{Error, Failed};
+use crate::method::Method;
+use crate::options::Options;
+use crate::proto;
+use crate::retry::{Retry, Verdict, verdict};
+use crate::statistics::Statistics;
+
+/// Of messages that are received. A result that lists ten thousands of outputs passes gRPC's usual 4 MiB.
+pub const MESSAGE_LIMIT: usize = 256 << 20;
+
+/// What all calls to a server share.
+pub struct Calls {
+    pub options: Options,
+    pub statistics: Arc<Statistics>,
+    channels: Channels,
+    headers: MetadataMap,
+    credentials: Option<Credentials>,
+}
+
+/// Why an attempt failed.
+pub enum Failure {
+    /// With a status, which may permit another try.
+    Status(Status),
+    /// For good.
+    Final(Error),
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
+        Self::Status(status)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Final(error)
+    }
+}
+
+/// What one attempt needs.
+pub struct Attempt {
+    lease: Lease,
+    headers: MetadataMap,
+    given: Option<Given>,
+}
+
+impl Attempt {
+    /// A message with the headers of every call.
+    pub fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        *request.metadata_mut() = self.headers.clone();
+        request
+    }
+
+    /// The connection.
+    pub fn channel(&self) -> Channel {
+        self.lease.channel.clone()
+    }
+}
+
+/// A client stub of an attempt that takes large messages.
+macro_rules! stub {
+    ($attempt:expr, $service:ident, $client:ident) => {
+        $crate::proto::$service::$client::new($attempt.channel())
+            .max_decoding_message_size($crate::call::MESSAGE_LIMIT)
+            .max_encoding_message_size(usize::MAX)
+    };
+}
+pub(crate) use stub;
+
+impl Calls {
+    pub fn new(options: Options) -> Result<Self, Error> {
+        let helper = options.credential_helper.clone();
+        Ok(Self {
+            channels: Channels::new(&options)?,
+            headers: headers(&options)?,
+            credentials: helper.map(|helper| Credentials::new(helper, options.endpoint.clone())),
+            statistics: Arc::default(),
+            options,
+        })
+    }
+
+    /// The server, for messages.
+    pub fn endpoint(&self) -> Arc<str> {
+        self.options.endpoint.shown().clone()
+    }
+
+    /// The tries of a call of the usual patience.
+    pub fn retry(&self) -> Retry {
+        Retry::new(self.options.retry_time)
+    }
+
+    /// What one attempt needs.
+    pub async fn attempt(&self, method: Method) -> Result<Attempt, Error> {
+        let mut headers = self.headers.clone();
+        let given = match &self.credentials {
+            Some(credentials) => Some(credentials.get(&self.statistics).await?),
+            None => None,
+        };
+        for (name, values) in given.iter().flat_map(|given| &*given.headers) {
+            headers.remove(name.to_ascii_lowercase());
+            values.iter().try_for_each(|value| append(&mut headers, name, value))?;
+        }
+        self.statistics.called(method);
+        Ok(Attempt { lease: self.channels.lease(&self.statistics), headers, given })
+    }
+
+    /// Makes a call, again and again until it succeeds, fails for good or the time is over. The limit is that of one attempt.
+    pub async fn call<T, F>(
+        &self,
+        method: Method,
+        retry: &mut Retry,
+        mut call: impl FnMut(Arc<Attempt>) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        loop {
+            let attempt = Arc::new(self.attempt(method).await?);
+            match self.within(call(attempt.clone())).await {
+                Ok(value) => return Ok(value),
+                Err(failure) => self.recover(method, retry, &attempt, failure).await?,
+            }
+        }
+    }
+
+    /// [`Calls::call`] of a method with one answer.
+    pub async fn unary<T, F>(&self, method: Method, call: impl FnMut(Arc<Attempt>) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        self.call(method, &mut self.retry(), call).await
+    }
+
+    /// Waits for the end of `future` as long as a call may be silent.
+    pub async fn within<T>(&self, future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        let limit = self.options.call_timeout;
+        timeout(limit, future).await.unwrap_or_else(|_| Err(silent(limit).into()))
+    }
+
+    /// After a failed attempt: waits until the next one is due, or gives the error that ends the call.
+    pub async fn recover(
+        &self,
+        method: Method,
+        retry: &mut Retry,
+        attempt: &Attempt,
+        failure: Failure,
+    ) -> Result<(), Error> {
+        let status = match failure {
+            Failure::Final(error) => return Err(error),
+            Failure::Status(status) => status,
+        };
+        let verdict = verdict(&status);
+        if verdict == Verdict::Transport {
+            self.channels.discard(&attempt.lease);
+        }
+        let pause = retry.again(verdict, &status);
+        if let (Verdict::Unauthenticated, Some(credentials), Some(given), false) =
+            (verdict, &self.credentials, &attempt.given, retry.renewed)
+        {
+            retry.renewed = true;
+            credentials.refuse(given.number).await;
+            self.statistics.retries.fetch_add(1, Relaxed);
+            return Ok(());
+        }
+        let Some(pause) = pause else { return Err(self.failed(method, retry, attempt, &status)) };
+        self.statistics.retries.fetch_add(1, Relaxed);
+        sleep(pause).await;
+        Ok(())
+    }
+
+    /// The error of a call that ended with `status`.
+    pub fn failed(&self, method: Method, retry: &Retry, attempt: &Attempt, status: &Status) -> Error {
+        let (tries, elapsed) = retry.spent();
+        let mut message = match std::error::Error::source(status) {
+            Some(source) => chain(source),
+            None => status.message().to_owned(),
+        };
+        // A server may repeat what it was sent.
+        for value in self.secrets(attempt.given.as_ref()).filter(|value| !value.is_empty()) {
+            message = message.replace(value, "***");
+        }
+        let failed = Box::new(Failed {
+            endpoint: self.endpoint(),
+            method,
+            code: status.code(),
+            message,
+            tries,
+            elapsed,
+        });
+        match (verdict(status), status.code()) {
+            (Verdict::Transport, _) | (_, Code::Unavailable) => Error::Unreachable { failed },
+            (_, Code::Unauthenticated | Code::PermissionDenied) => Error::Denied { failed },
+            _ => Error::Failed { failed },
+        }
+    }
+
+    fn secrets<'a>(&'a self, given: Option<&'a Given>) -> impl Iterator<Item = &'a str> {
+        let given = given.into_iter().flat_map(|given| given.headers.values().flatten());
+        let all = self.options.headers.0.iter().map(|(_, value)| value).chain(given);
+        // `Bearer TOKEN`: the token alone is as secret.
+        all.flat_map(|value| [value.as_str(), value.rsplit(' ').next().unwrap_or_default()])
+    }
+
+    /// The error of a server that does not keep to the API.
+    pub fn protocol(&self, method: Method, what: impl Into<String>) -> Error {
+        Error::Protocol { endpoint: self.endpoint(), method, what: what.into() }
+    }
+}
+
+/// That nothing came for too long: the connection may be dead without anybody's knowing.
+pub fn silent(limit: Duration) -> Status {
+    let text = format!("silent for {limit:?}");
+    let mut status = Status::deadline_exceeded(&*text);
+    status.set_source(Arc::new(io::Error::new(io::ErrorKind::TimedOut, text)));
+    status
+}
+
+/// That a stream ended before its end.
+pub fn cut(text: &str) -> Status {
+    let mut status = Status::unavailable(text);
+    status.set_source(Arc::new(io::Error::new(io::ErrorKind::UnexpectedEof, text)));
+    status
+}
+
+/// The headers of every call.
+fn headers(options: &Options) -> Result<MetadataMap, Error> {
+    let mut headers = MetadataMap::new();
+    let tool = &options.tool;
+    let details = proto::ToolDetails { tool_name: tool.name.clone(), tool_version: tool.version.clone() };
+    let who = proto::RequestMetadata {
+        tool_details: Some(details),
+        tool_invocation_id: tool.invocation.clone(),
+        ..Default::default()
+    };
+    let who = BinaryMetadataValue::from_bytes(&who.encode_to_vec());
+    headers.insert_bin("build.bazel.remote.execution.v2.requestmetadata-bin", who);
+    for (name, value) in &options.headers.0 {
+        append(&mut headers, name, value)?;
+    }
+    Ok(headers)
+}
+
+fn append(headers: &mut MetadataMap, name: &str, value: &str) -> Result<(), Error> {
+    let wrong = |why: &str| Error::Options {
+        option: format!("header `{name}`"),
+        why: why.to_owned(),
+        help: "a name of letters, digits and dashes, and a value of printable ASCII characters are expected",
+    };
+    let lower = name.to_ascii_lowercase();
+    if lower.ends_with("-bin") {
+        let key =
+            BinaryMetadataKey::from_bytes(lower.as_bytes()).map_err(|_| wrong("not a header's name"))?;
+        headers.append_bin(key, BinaryMetadataValue::from_bytes(value.as_bytes()));
+    } else {
+        let key = AsciiMetadataKey::from_bytes(lower.as_bytes()).map_err(|_| wrong("not a header's name"))?;
+        let mut value = AsciiMetadataValue::try_from(value).map_err(|_| wrong("not a header's value"))?;
+        value.set_sensitive(true);
+        headers.append(key, value);
+    }
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! What can go wrong, in the words of the field, with what to do about it.
+//!
+//! Errors can be cloned, since one call serves many callers. No message holds a header's value.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use miette::Diagnostic;
+use thiserror::Error;
+use tonic::Code;
+
+use crate::digest::Digest;
+use crate::method::Method;
+
+/// Why something could not be done.
+#[derive(Debug, Clone, Error, Diagnostic)]
+pub enum Error {
+    /// An option cannot be used.
+    #[error("{option}: {why}")]
+    #[diagnostic(code(reapi::options), help("{help}"))]
+    Options {
+        /// The option.
+        option: String,
+        /// What is wrong.
+        why: String,
+        /// What to do.
+        help: &'static str,
+    },
+    /// The credential helper gave no credentials.
+    #[error("credential helper {}: {why}", helper.display())]
+    #[diagnostic(
+        code(reapi::credentials),
+        help("run `{} get` by hand with {{\"uri\": \"{endpoint}\"}} on its standard input", helper.display())
+    )]
+    Credentials {
+        /// The program.
+        helper: PathBuf,
+        /// The server that credentials were asked for.
+        endpoint: Arc<str>,
+        /// What is wrong.
+        why: String,
+    },
+    /// The server cannot be reached, or was gone for longer than the retry time.
+    #[error("{failed}")]
+    #[diagnostic(
+        code(reapi::unreachable),
+        help(
+            "check that the server runs and can be reached, and that the URL's scheme fits: grpcs:// for TLS"
+        )
+    )]
+    Unreachable {
+        /// The last attempt.
+        failed: Box<Failed>,
+    },
+    /// The server wants other credentials, or does not permit the call.
+    #[error("{failed}")]
+    #[diagnostic(
+        code(reapi::denied),
+        help("check the headers, the credential helper or the client certificate, and what they permit")
+    )]
+    Denied {
+        /// The attempt.
+        failed: Box<Failed>,
+    },
+    /// The server refused the call, or failed.
+    #[error("{failed}")]
+    #[diagnostic(code(reapi::failed), help("{}", remedy(failed.code)))]
+    Failed {
+        /// The last attempt.
+        failed: Box<Failed>,
+    },
+    /// The server cannot do what this client needs.
+    #[error("{endpoint}: {what}")]
+    #[diagnostic(code(reapi::unsupported), help("ask who runs the server, or use another one"))]
+    Unsupported {
+        /// The server.
+        endpoint: Arc<str>,
+        /// What it lacks.
+        what: String,
+    },
+    /// The server lacks blobs that it had, or that the action needs.
+    #[error("{endpoint}: {method}: blobs are missing{}: {message}", list(digests))]
+    #[diagnostic(code(reapi::lost), help("forget what is known to be there, upload again, and try again"))]
+    Lost {
+        /// The server.
+        endpoint: Arc<str>,
+        /// The call.
+        method: Method,
+        /// The blobs, where the server says which; else any input of the action may be missing, or the action was refused
+        /// for another reason that the message tells.
+        digests: Vec<Digest>,
+        /// What the server said.
+        message: String,
+    },
+    /// What was downloaded is not what was asked for.
+    #[error("{endpoint}: blob {digest} has other content: {found}")]
+    #[diagnostic(
+        code(reapi::corrupt),
+        help("the server or something before it damages data; nothing of it was used")
+    )]
+    Corrupt {
+        /// The server.
+        endpoint: Arc<str>,
+        /// What was asked for.
+        digest: Digest,
+        /// What came.
+        found: String,
+    },
+    /// What was to be uploaded is not what its digest says.
+    #[error("{place} changed while it was used: {digest} was expected")]
+    #[diagnostic(code(reapi::changed), help("nothing may write inputs while they are used; run again"))]
+    Changed {
+        /// The file, or the memory.
+        place: String,
+        /// What was expected.
+        digest: Digest,
+    },
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    #[diagnostic(code(reapi::io), help("mend the permissions, or free space"))]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: Arc<io::Error>,
+    },
+    /// The action ran longer than it or the server permits, and was ended there.
+    #[error("{endpoint}: action {action} ran out of time: {message}")]
+    #[diagnostic(code(reapi::timeout), help("give the action more time, if the server's limit permits"))]
+    TimedOut {
+        /// The server.
+        endpoint: Arc<str>,
+        /// The action.
+        action: Digest,
+        /// What the server said.
+        message: String,
+    },
+    /// A deadline of this client passed; the server was told to cancel the action.
+    #[error("{endpoint}: action {action} {} after {limit:?}", if *queued { "was still queued" } else { "was still running" })]
+    #[diagnostic(
+        code(reapi::deadline),
+        help(
+            "a platform property that no worker has queues for ever; otherwise raise the deadline or add workers"
+        )
+    )]
+    Deadline {
+        /// The server.
+        endpoint: Arc<str>,
+        /// The action.
+        action: Digest,
+        /// Whether it waited in a queue; else it ran.
+        queued: bool,
+        /// The deadline.
+        limit: Duration,
+    },
+    /// The server does not keep to the API.
+    #[error("{endpoint}: {method}: {what}")]
+    #[diagnostic(code(reapi::protocol), help("this is a defect of the server, or of something before it"))]
+    Protocol {
+        /// The server.
+        endpoint: Arc<str>,
+        /// The call.
+        method: Method,
+        /// What it did.
+        what: String,
+    },
+    /// The runtime ended in the middle.
+    #[error("the client was shut down")]
+    #[diagnostic(code(reapi::interrupted))]
+    Shutdown,
+}
+
+/// A call that failed.
+#[derive(Debug, Clone, Error)]
+#[error("{endpoint}: {method}: {}: {message}{}", name(*code), again(*tries, *elapsed))]
+pub struct Failed {
+    /// The server.
+    pub endpoint: Arc<str>,
+    /// The call.
+    pub method: Method,
+    /// The status.
+    pub code: Code,
+    /// What the server, or what is between, said.
+    pub message: String,
+    /// How often the call was tried.
+    pub tries: u32,
+    /// For how long.
+    pub elapsed: Duration,
+}
+
+impl Error {
+    /// The status of a call that failed, if that is what it is.
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Self::Unreachable { failed } | Self::Denied { failed } | Self::Failed { failed } => {
+                Some(failed.code)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a message was too large for the server or something before it.
+    pub(crate) fn is_too_large(&self) -> bool {
+        matches!(self, Self::Failed { failed } if too_large(failed.code, &failed.message))
+    }
+}
+
+/// Whether a status says that a message is too large, as gRPC's implementations in C++, Go, Java and Rust word it.
+pub(crate) fn too_large(code: Code, message: &str) -> bool {
+    let code = matches!(code, Code::ResourceExhausted | Code::OutOfRange | Code::InvalidArgument);
+    let message = message.to_ascii_lowercase();
+    code && ["larger than max", "message length too large", "exceeds maximum size", "message too large"]
+        .iter()
+        .any(|words| message.contains(words))
+}
+
+/// The name of a status as gRPC's documents spell it.
+pub fn name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}
+
+fn remedy(code: Code) -> &'static str {
+    match code {
+        Code::Unimplemented => "check the URL: this server, or this instance of it, lacks the service",
+        Code::InvalidArgument | Code::NotFound => "check the instance name",
+        Code::ResourceExhausted => "the server is full or limits the number of calls",
+        _ => "look into the server's log",
+    }
+}
+
+fn again(tries: u32, elapsed: Duration) -> String {
+    if tries > 1 {
+        format!(" (tried {tries} times in {:.1} s)", elapsed.as_secs_f64())
+    } else {
+        String::new()
+    }
+}
+
+fn list(digests: &[Digest]) -> String {
+    let more = if digests.len() > 3 { format!(" and {} more", digests.len() - 3) } else { String::new() };
+    let first: Vec<_> = digests.iter().take(3).map(Digest::to_string).collect();
+    if first.is_empty() { String::new() } else { format!(" ({}{more})", first.join(", ")) }
+}

@@ -1,0 +1,324 @@
+//! Execution of an action, to its end: Execute, and WaitExecution when the stream breaks.
+//!
+//! A server that no longer knows the operation may know the result, and else executes it again. The time in a queue has a
+//! deadline of its own. What the caller has to mend (blobs that are gone) is an error of its own: what each status means is
+//! in `lost`.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bazel_remote_apis::google::longrunning::{CancelOperationRequest, Operation, operation};
+use prost::Message;
+use tokio::time::{Instant, timeout, timeout_at};
+use tonic::{Code, Status, Streaming};
+
+use crate::call::{Attempt, Calls, Failure, stub};
+use crate::client::action_result;
+use crate::digest::Digest;
+use crate::error::Error;
+use crate::lost::{self, Ended};
+use crate::method::Method;
+use crate::proto;
+use crate::proto::execution_stage::Value;
+
+const CANCEL_LIMIT: Duration = Duration::from_secs(5);
+
+/// How to execute an action.
+#[derive(Debug, Clone)]
+pub struct ExecuteOptions {
+    /// Runs it even if its result is cached: for when what the cached result names is gone.
+    pub skip_cache_lookup: bool,
+    /// Smaller runs earlier; 0 is the server's default.
+    pub priority: i32,
+    /// How long it may be queued.
+    pub queue_deadline: Duration,
+    /// How long it may run, transfers of the worker included; for ever if `None`.
+    pub run_deadline: Option<Duration>,
+    /// Outputs whose content may come with the result.
+    pub inline: Vec<String>,
+}
+
+impl Default for ExecuteOptions {
+    fn default() -> Self {
+        Self {
+            skip_cache_lookup: false,
+            priority: 0,
+            queue_deadline: Duration::from_secs(600),
+            run_deadline: None,
+            inline: Vec::new(),
+        }
+    }
+}
+
+/// How far an action is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// It waits for a worker, or for the action cache.
+    Queued,
+    /// A worker has it.
+    Executing,
+    /// Its result is there.
+    Completed,
+}
+
+/// An action that ran, or whose result was cached.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Executed {
+    /// What it did.
+    pub result: proto::ActionResult,
+    /// Whether the server took it from its action cache.
+    pub cached: bool,
+    /// What the server says to people.
+    pub message: String,
+}
+
+/// Why an attempt stopped.
+enum Stop {
+    /// For good.
+    Error(Error),
+    /// With a status, of the call or of the operation.
+    Ended(Ended),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Status> for Stop {
+    fn from(status: Status) -> Self {
+        Self::Ended(Ended::Call(status))
+    }
+}
+
+impl From<Ended> for Stop {
+    fn from(ended: Ended) -> Self {
+        Self::Ended(ended)
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Status(status) => status.into(),
+            Failure::Final(error) => error.into(),
+        }
+    }
+}
+
+/// Whether WaitExecution knows nothing of the operation.
+fn forgotten(code: Code) -> bool {
+    matches!(code, Code::NotFound | Code::Unimplemented)
+}
+
+/// An action on its way.
+pub(crate) struct Execution<'a, O> {
+    calls: &'a Calls,
+    action: Digest,
+    options: &'a ExecuteOptions,
+    observer: O,
+    /// Its name on the server, while the server may know it.
+    operation: Option<String>,
+    stage: Stage,
+    /// When the stage was reached.
+    since: Instant,
+    /// Whether the attempt had a message.
+    heard: bool,
+}
+
+impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
+    pub fn new(calls: &'a Calls, action: Digest, options: &'a ExecuteOptions, observer: O) -> Self {
+        let since = Instant::now();
+        let stage = Stage::Queued;
+        Self { calls, action, options, observer, operation: None, stage, since, heard: false }
+    }
+
+    /// Executes it.
+    pub async fn run(mut self) -> Result<Executed, Error> {
+        (self.observer)(Stage::Queued);
+        let mut retry = self.calls.retry();
+        loop {
+            let method = self.method();
+            let attempt = Arc::new(self.calls.attempt(method).await?);
+            self.heard = false;
+            let ended = self.follow(&attempt).await;
+            if self.heard {
+                retry.progress();
+            }
+            let failure = match ended {
+                Ok(executed) => {
+                    self.reach(Stage::Completed);
+                    return Ok(executed);
+                }
+                Err(Stop::Error(error)) => return Err(error),
+                Err(Stop::Ended(ended)) => ended,
+            };
+            let failure = match failure {
+                Ended::Call(status) if method == Method::WaitExecution && forgotten(status.code()) => {
+                    if let Some(executed) = self.known().await? {
+                        return Ok(executed);
+                    }
+                    self.operation = None;
+                    self.reach(Stage::Queued);
+                    Status::aborted("the server forgot the operation")
+                }
+                ended => lost::judge(self.calls, method, self.action, ended)?,
+            };
+            let recovered = self.calls.recover(method, &mut retry, &attempt, failure.into());
+            let recovered = match self.due() {
+                Some(due) => timeout_at(due, recovered).await,
+                None => Ok(recovered.await),
+            };
+            match recovered {
+                Ok(recovered) => recovered.map_err(lost::in_the_end)?,
+                Err(_late) => return Err(self.late().await),
+            }
+        }
+    }
+
+    fn method(&self) -> Method {
+        if self.operation.is_some() { Method::WaitExecution } else { Method::Execute }
+    }
+
+    /// The result of an operation that the server forgot, if it has that.
+    async fn known(&mut self) -> Result<Option<Executed>, Error> {
+        // What is cached may be what the caller knows to be useless.
+        if self.options.skip_cache_lookup {
+            return Ok(None);
+        }
+        let Some(result) = action_result(self.calls, self.action, &self.options.inline).await? else {
+            return Ok(None);
+        };
+        self.reach(Stage::Completed);
+        Ok(Some(Executed { result, cached: false, message: String::new() }))
+    }
+
+    /// Reads streams of operations until one says that the action is done.
+    async fn follow(&mut self, attempt: &Attempt) -> Result<Executed, Stop> {
+        let patience = self.calls.options.stream_patience;
+        let opened = self.open(attempt);
+        let opened = match self.due() {
+            Some(due) => timeout_at(due, opened).await,
+            None => Ok(opened.await),
+        };
+        let Ok(opened) = opened else { return Err(self.late().await.into()) };
+        let mut stream = opened?;
+        // Keeps a place on the connection of a stream that replaces the first one.
+        let mut _place = None;
+        loop {
+            let silence = Instant::now() + patience;
+            let due = self.due();
+            let until = due.map_or(silence, |due| due.min(silence));
+            match timeout_at(until, stream.message()).await {
+                Ok(message) => {
+                    let ended = || Status::aborted("the stream ended before the action was done");
+                    if let Some(executed) = self.take(message?.ok_or_else(ended)?)? {
+                        return Ok(executed);
+                    }
+                }
+                Err(_) if due.is_some_and(|due| due <= Instant::now()) => {
+                    return Err(self.late().await.into());
+                }
+                Err(_) if self.operation.is_some() => {
+                    // The silent one may be the last of its kind, for whose end a server would cancel the action.
+                    let attempt = self.calls.attempt(Method::WaitExecution).await?;
+                    stream = self.calls.within(self.open(&attempt)).await?;
+                    _place = Some(attempt);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn open(
+        &self,
+        attempt: &Attempt,
+    ) -> impl Future<Output = Result<Streaming<Operation>, Failure>> + use<O> {
+        let mut stub = stub!(attempt, execution, ExecutionClient);
+        let wait = self.operation.clone().map(|name| attempt.request(proto::WaitExecutionRequest { name }));
+        let priority = self.options.priority;
+        let execute = attempt.request(proto::ExecuteRequest {
+            instance_name: self.calls.options.instance.clone(),
+            skip_cache_lookup: self.options.skip_cache_lookup,
+            action_digest: Some(self.action.message()),
+            execution_policy: (priority != 0).then_some(proto::ExecutionPolicy { priority }),
+            inline_stdout: true,
+            inline_stderr: true,
+            inline_output_files: self.options.inline.clone(),
+            ..Default::default()
+        });
+        async move {
+            Ok(match wait {
+                Some(wait) => stub.wait_execution(wait).await?,
+                None => stub.execute(execute).await?,
+            }
+            .into_inner())
+        }
+    }
+
+    /// Takes note of a message. What the action did, if it is done.
+    fn take(&mut self, operation: Operation) -> Result<Option<Executed>, Stop> {
+        self.heard = true;
+        let protocol = |what| Err(self.calls.protocol(Method::Execute, what).into());
+        if operation.done {
+            self.operation = None;
+            let response = match operation.result {
+                Some(operation::Result::Error(status)) => return Err(lost::operation(status).into()),
+                Some(operation::Result::Response(response)) => response,
+                None => return protocol("an operation is done and has no result"),
+            };
+            let Ok(response) = proto::ExecuteResponse::decode(&*response.value) else {
+                return protocol("the response is no ExecuteResponse");
+            };
+            if let Some(status) = response.status.filter(|status| status.code != 0) {
+                return Err(lost::operation(status).into());
+            }
+            let Some(result) = response.result else { return protocol("the response has no result") };
+            return Ok(Some(Executed { result, cached: response.cached_result, message: response.message }));
+        }
+        if !operation.name.is_empty() {
+            self.operation = Some(operation.name);
+        }
+        let metadata = operation.metadata.unwrap_or_default();
+        let stage = proto::ExecuteOperationMetadata::decode(&*metadata.value).unwrap_or_default().stage();
+        self.reach(match stage {
+            Value::CacheCheck | Value::Queued => Stage::Queued,
+            // A server that tells no stages must not have its running actions taken for queued ones.
+            Value::Executing | Value::Completed | Value::Unknown => Stage::Executing,
+        });
+        Ok(None)
+    }
+
+    fn reach(&mut self, stage: Stage) {
+        if self.stage != stage {
+            (self.stage, self.since) = (stage, Instant::now());
+            (self.observer)(stage);
+        }
+    }
+
+    /// When the stage has lasted too long.
+    fn due(&self) -> Option<Instant> {
+        match self.stage {
+            Stage::Queued => self.since.checked_add(self.options.queue_deadline),
+            Stage::Executing => self.options.run_deadline.and_then(|limit| self.since.checked_add(limit)),
+            Stage::Completed => None,
+        }
+    }
+
+    /// Tells the server to cancel the operation, without insisting.
+    async fn late(&mut self) -> Error {
+        let queued = self.stage == Stage::Queued;
+        if let Some(name) = self.operation.take()
+            && let Ok(attempt) = self.calls.attempt(Method::CancelOperation).await
+        {
+            let mut stub = stub!(attempt, operations, OperationsClient);
+            let request = attempt.request(CancelOperationRequest { name });
+            let _unsupported = timeout(CANCEL_LIMIT, stub.cancel_operation(request)).await;
+        }
+        let limit = if queued { Some(self.options.queue_deadline) } else { self.options.run_deadline };
+        let limit = limit.unwrap_or_default();
+        Error::Deadline { endpoint: self.calls.endpoint(), action: self.action, queued, limit }
+    }
+}

@@ -1,0 +1,50 @@
+//! A client of the [Remote Execution API v2](https://github.com/bazelbuild/remote-apis): content-addressable storage,
+//! action cache and execution on any server that speaks it.
+//!
+//! A [`Client`] is cheap to clone and is used by any number of tasks of one tokio runtime. It uploads each blob once and only
+//! where the server lacks it, merges requests of many tasks, checks every download by its digest, survives servers and
+//! networks that fail for a while, and tells a caller by type what it cannot mend itself ([`Error`]). Knows nothing of what
+//! is built.
+
+pub mod action;
+pub mod blob;
+mod call;
+pub mod capabilities;
+mod channel;
+pub mod client;
+mod credentials;
+mod details;
+pub mod digest;
+mod download;
+pub mod error;
+pub mod execute;
+mod find;
+mod lost;
+mod merge;
+pub mod merkle;
+pub mod method;
+pub mod options;
+mod read;
+mod retry;
+pub mod statistics;
+mod stream_read;
+mod stream_write;
+mod update;
+mod upload;
+mod zstd_pieces;
+
+pub use client::Client;
+pub use digest::Digest;
+pub use error::Error;
+pub use options::Options;
+
+/// The messages of the API, from `bazel-remote-apis`.
+pub mod proto {
+    pub(crate) use action_cache_client as action_cache;
+    pub use bazel_remote_apis::build::bazel::remote::execution::v2::*;
+    pub(crate) use bazel_remote_apis::google::bytestream::byte_stream_client as bytestream;
+    pub(crate) use bazel_remote_apis::google::longrunning::operations_client as operations;
+    pub(crate) use capabilities_client as capabilities;
+    pub(crate) use content_addressable_storage_client as cas;
+    pub(crate) use execution_client as execution;
+}

@@ -1,0 +1,154 @@
+//! Downloads of small blobs: BatchReadBlobs, for many tasks at once. Every blob is checked by its digest.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use prost::bytes::Bytes;
+use tonic::Code;
+
+use crate::call::{Attempt, Calls, Failure, stub};
+use crate::capabilities::{Capabilities, compresses};
+use crate::details;
+use crate::digest::Digest;
+use crate::error::Error;
+use crate::merge::{Batch, Limits};
+use crate::method::Method;
+use crate::proto;
+use crate::proto::batch_read_blobs_response::Response;
+use crate::retry::{Retry, Verdict, verdict};
+use crate::zstd_pieces;
+
+/// What a blob needs in a message beside its bytes: its digest, a status and the heads of the fields.
+const AROUND: usize = 120;
+const CALLS: usize = 8;
+
+const METHOD: Method = Method::BatchReadBlobs;
+const ZSTD: i32 = proto::compressor::Value::Zstd as i32;
+
+/// Whether a blob of `size` bytes comes in a batch.
+pub fn fits(capabilities: &Capabilities, size: u64) -> bool {
+    usize::try_from(size).is_ok_and(|size| size.saturating_add(AROUND) <= capabilities.batch)
+}
+
+/// Downloads blobs.
+pub struct Reads {
+    pub calls: Arc<Calls>,
+    pub capabilities: Capabilities,
+}
+
+type Done = HashMap<Digest, Result<Bytes, Error>>;
+
+impl Reads {
+    /// What one call asks for.
+    pub fn limits(capabilities: &Capabilities) -> Limits {
+        Limits { weight: capabilities.batch, count: 4000, calls: CALLS }
+    }
+
+    async fn download(&self, pending: &mut HashSet<Digest>, done: &mut Done) -> Result<(), Error> {
+        let mut retry = self.calls.retry();
+        // Bytes that are wrong once may have been damaged on their way.
+        let mut wrong = HashSet::new();
+        while !pending.is_empty() {
+            let largest = pending.iter().map(|digest| digest.size).max().unwrap_or(0);
+            let zstd = self.capabilities.zstd_streams && compresses(&self.calls.options, largest);
+            let request = proto::BatchReadBlobsRequest {
+                instance_name: self.calls.options.instance.clone(),
+                digests: pending.iter().map(Digest::message).collect(),
+                acceptable_compressors: if zstd { vec![ZSTD] } else { Vec::new() },
+                digest_function: 0,
+            };
+            let attempt = self.calls.attempt(METHOD).await?;
+            let mut stub = stub!(attempt, cas, ContentAddressableStorageClient);
+            let call = async { Ok(stub.batch_read_blobs(attempt.request(request)).await?.into_inner()) };
+            let again = match self.calls.within(call).await {
+                Ok(answer) => self.settle(&attempt, pending, &mut wrong, done, answer.responses),
+                Err(failure) => Some(failure),
+            };
+            if let Some(failure) = again {
+                self.calls.recover(METHOD, &mut retry, &attempt, failure).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes out of `pending` what has its end; why the rest does not.
+    fn settle(
+        &self,
+        attempt: &Attempt,
+        pending: &mut HashSet<Digest>,
+        wrong: &mut HashSet<Digest>,
+        done: &mut Done,
+        responses: Vec<Response>,
+    ) -> Option<Failure> {
+        let mut again = None;
+        for response in responses {
+            let Some(digest) = response.digest.as_ref().and_then(Digest::from_message) else { continue };
+            if !pending.contains(&digest) {
+                continue;
+            }
+            let status = details::status(response.status.clone().unwrap_or_default());
+            let end = match (status.code(), verdict(&status)) {
+                (Code::Ok, _) => match self.check(digest, response) {
+                    Err(error) if wrong.insert(digest) => {
+                        again = Some(crate::call::cut(&error.to_string()).into());
+                        continue;
+                    }
+                    end => end,
+                },
+                (Code::NotFound, _) => Err(Error::Lost {
+                    endpoint: self.calls.endpoint(),
+                    method: METHOD,
+                    digests: vec![digest],
+                    message: status.message().to_owned(),
+                }),
+                (_, Verdict::Final | Verdict::Unauthenticated) => {
+                    Err(self.calls.failed(METHOD, &Retry::new(Default::default()), attempt, &status))
+                }
+                _ => {
+                    again = Some(status.into());
+                    continue;
+                }
+            };
+            pending.remove(&digest);
+            done.insert(digest, end);
+        }
+        if !pending.is_empty() && again.is_none() {
+            again = Some(self.calls.protocol(METHOD, "the answer says nothing about some blobs").into());
+        }
+        again
+    }
+
+    fn check(&self, digest: Digest, response: Response) -> Result<Bytes, Error> {
+        self.calls.statistics.received(response.data.len());
+        let corrupt = |found: String| Error::Corrupt { endpoint: self.calls.endpoint(), digest, found };
+        let bytes = if response.compressor == ZSTD {
+            zstd_pieces::decompress(&response.data, digest.size)
+                .map_err(|error| corrupt(error.to_string()))?
+        } else {
+            response.data
+        };
+        let found = Digest::of(&bytes);
+        if found != digest {
+            return Err(corrupt(found.to_string()));
+        }
+        self.calls.statistics.downloaded(digest.size);
+        Ok(bytes.into())
+    }
+}
+
+impl Batch for Reads {
+    type Request = Digest;
+    type Answer = Result<Bytes, Error>;
+
+    fn weight(&self, digest: &Digest) -> usize {
+        usize::try_from(digest.size).unwrap_or(usize::MAX).saturating_add(AROUND)
+    }
+
+    async fn send(&self, digests: Vec<Digest>) -> Vec<Result<Bytes, Error>> {
+        let mut done = Done::new();
+        let mut pending = digests.iter().copied().collect();
+        let failed = self.download(&mut pending, &mut done).await.err().unwrap_or(Error::Shutdown);
+        let end = |digest: &Digest| done.get(digest).cloned().unwrap_or_else(|| Err(failed.clone()));
+        digests.iter().map(end).collect()
+    }
+}

@@ -1,0 +1,172 @@
+//! Whether a call is made again, and when: by time, with growing pauses of random length.
+//!
+//! A pure function of a status and of what was before. Knows nothing of channels.
+
+use std::error::Error as _;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::{Duration, Instant};
+
+use tonic::{Code, Status};
+
+use crate::details;
+use crate::error::too_large;
+
+const FIRST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_secs(3);
+/// How often a call is made that the server says it failed in: that seldom passes.
+const INTERNAL_TRIES: u32 = 3;
+
+/// What a status tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The connection is bad: again, on another one.
+    Transport,
+    /// The server is busy: again, later.
+    Busy,
+    /// The server failed: again, but not for long.
+    Internal,
+    /// Other credentials may help.
+    Unauthenticated,
+    /// It will not be otherwise the next time.
+    Final,
+}
+
+/// What `status` tells.
+pub fn verdict(status: &Status) -> Verdict {
+    // A status that the server sent has no source; one that this side made has the error of the connection.
+    if status.source().is_some() {
+        return if untrusted(status) { Verdict::Final } else { Verdict::Transport };
+    }
+    if too_large(status.code(), status.message()) {
+        return Verdict::Final;
+    }
+    match status.code() {
+        Code::Unavailable | Code::ResourceExhausted | Code::Aborted | Code::DeadlineExceeded => Verdict::Busy,
+        // A proxy that lost the server resets the stream.
+        Code::Internal | Code::Unknown if reset(status.message()) => Verdict::Transport,
+        Code::Internal => Verdict::Internal,
+        Code::Unauthenticated => Verdict::Unauthenticated,
+        _ => Verdict::Final,
+    }
+}
+
+fn reset(message: &str) -> bool {
+    ["RST_STREAM", "GOAWAY", "stream terminated", "connection reset", "unexpected EOF"]
+        .iter()
+        .any(|words| message.contains(words))
+}
+
+/// Whether TLS failed, which no second try mends.
+fn untrusted(status: &Status) -> bool {
+    let mut source = status.source();
+    while let Some(error) = source {
+        let text = error.to_string();
+        if text.contains("invalid peer certificate") || text.contains("received fatal alert") {
+            return true;
+        }
+        source = error.source();
+    }
+    false
+}
+
+/// The tries of one call.
+#[derive(Debug)]
+pub struct Retry {
+    limit: Duration,
+    begun: Instant,
+    failed: Option<Instant>,
+    /// Tries that failed since something went well.
+    tries: u32,
+    /// Whether credentials were renewed for it.
+    pub renewed: bool,
+}
+
+impl Retry {
+    /// For a call that is made again for at most `limit` after it first failed.
+    pub fn new(limit: Duration) -> Self {
+        Self { limit, begun: Instant::now(), failed: None, tries: 0, renewed: false }
+    }
+
+    /// Something went well: time counts from the next failure.
+    pub fn progress(&mut self) {
+        self.failed = None;
+        self.tries = 0;
+        self.renewed = false;
+    }
+
+    /// How often and for how long it was tried.
+    pub fn spent(&self) -> (u32, Duration) {
+        (self.tries, self.begun.elapsed())
+    }
+
+    /// Counts a failure. How long to wait before the next try; `None` if there is to be none.
+    pub fn again(&mut self, verdict: Verdict, status: &Status) -> Option<Duration> {
+        self.tries += 1;
+        let passed = self.failed.get_or_insert_with(Instant::now).elapsed();
+        match verdict {
+            Verdict::Final | Verdict::Unauthenticated => return None,
+            Verdict::Internal if self.tries >= INTERNAL_TRIES => return None,
+            Verdict::Transport | Verdict::Busy | Verdict::Internal => {}
+        }
+        let left = self.limit.checked_sub(passed).filter(|left| !left.is_zero())?;
+        let pause = FIRST.saturating_mul(1 << (self.tries - 1).min(16)).min(LONGEST);
+        // The last try is at the end of the time, however long the pause would be.
+        Some(
+            details::retry_delay(status)
+                .unwrap_or_default()
+                .max(pause.mul_f64(0.5 + random() / 2.0))
+                .min(left),
+        )
+    }
+}
+
+/// A number from 0 to 1.
+fn random() -> f64 {
+    (random_bits() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Bits that differ each time, in every process: the standard library seeds hash maps from the system's random numbers.
+pub fn random_bits() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts() {
+        let of = |code, message: &str| verdict(&Status::new(code, message));
+        assert_eq!(of(Code::Unavailable, "no healthy upstream"), Verdict::Busy);
+        assert_eq!(of(Code::ResourceExhausted, "quota"), Verdict::Busy);
+        assert_eq!(of(Code::ResourceExhausted, "Received message larger than max (5 vs. 4)"), Verdict::Final);
+        assert_eq!(of(Code::Internal, "stream terminated by RST_STREAM with NO_ERROR"), Verdict::Transport);
+        assert_eq!(of(Code::Internal, "assertion failed"), Verdict::Internal);
+        assert_eq!(of(Code::NotFound, ""), Verdict::Final);
+        let mut broken = Status::unknown("transport error");
+        broken.set_source(std::sync::Arc::new(std::io::Error::other("broken pipe")));
+        assert_eq!(verdict(&broken), Verdict::Transport);
+    }
+
+    #[test]
+    fn time_ends_tries_and_progress_gives_more() {
+        let status = Status::unavailable("");
+        let mut retry = Retry::new(Duration::from_millis(60));
+        let pause = retry.again(Verdict::Busy, &status).expect("the first failure is followed by a try");
+        assert!(pause <= FIRST);
+        retry.failed = Instant::now().checked_sub(Duration::from_millis(61));
+        assert_eq!(retry.again(Verdict::Busy, &status), None);
+        retry.progress();
+        assert!(retry.again(Verdict::Busy, &status).is_some());
+        assert_eq!(retry.again(Verdict::Final, &status), None);
+    }
+
+    #[test]
+    fn pauses_grow_to_a_limit() {
+        let status = Status::unavailable("");
+        let mut retry = Retry::new(Duration::from_secs(3600));
+        let pauses: Vec<_> = (0..40).filter_map(|_| retry.again(Verdict::Busy, &status)).collect();
+        assert_eq!(pauses.len(), 40);
+        assert!(pauses.iter().all(|pause| *pause <= LONGEST) && pauses[39] >= LONGEST / 2);
+    }
+}

@@ -1,0 +1,249 @@
+//! Uploads of large blobs: ByteStream.Write, read and checked piece by piece while they are sent.
+//!
+//! An uncompressed stream that was cut goes on where QueryWriteStatus says. A compressed one never does: servers differ in
+//! what its offset counts. `committed_size` may be the blob's size, the number of bytes that were sent, or -1.
+
+use std::future::Future;
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use bazel_remote_apis::google::bytestream::{QueryWriteStatusRequest, WriteRequest};
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep_until};
+use tokio_stream::wrappers::ReceiverStream;
+
+use crate::blob::Blob;
+use crate::call::{Attempt, Calls, Failure, silent, stub};
+use crate::digest::Hasher;
+use crate::error::Error;
+use crate::method::Method;
+use crate::retry::random_bits;
+use crate::update::{changed, unreadable};
+use crate::zstd_pieces::Shrink;
+
+const METHOD: Method = Method::Write;
+/// Bytes of one message.
+const CHUNK: usize = 512 << 10;
+/// Messages that wait to be sent.
+const AHEAD: usize = 2;
+
+/// How a stream ended.
+enum End {
+    /// The server has the blob.
+    Complete,
+    /// It says that it has another number of bytes.
+    Odd(i64),
+}
+
+/// Uploads a blob. `present` asks whether the server has it after all.
+pub async fn write<F>(
+    calls: &Calls,
+    blob: &Blob,
+    compress: bool,
+    present: impl Fn() -> F,
+) -> Result<(), Error>
+where
+    F: Future<Output = Result<bool, Error>>,
+{
+    let mut retry = calls.retry();
+    let mut compress = compress;
+    let mut resource = resource(calls, blob, compress);
+    let mut offset = 0;
+    loop {
+        let attempt = calls.attempt(METHOD).await?;
+        let failure = match stream(calls, &attempt, blob, &resource, offset, compress).await {
+            Ok(End::Complete) => break,
+            Ok(End::Odd(committed)) => {
+                if present().await? {
+                    break;
+                }
+                compress = false;
+                tonic::Status::aborted(format!("the server says that it has {committed} bytes")).into()
+            }
+            Err(failure) => failure,
+        };
+        calls.recover(METHOD, &mut retry, &attempt, failure).await?;
+        let committed =
+            if compress { Some(0) } else { committed(calls, &resource, blob.digest().size).await };
+        let Some(committed) = committed else { break };
+        if committed > offset {
+            retry.progress();
+        }
+        offset = committed;
+        if offset == 0 {
+            resource = self::resource(calls, blob, compress);
+        }
+    }
+    calls.statistics.uploaded(blob.digest().size);
+    Ok(())
+}
+
+/// A name for an upload that nobody else has.
+fn resource(calls: &Calls, blob: &Blob, compress: bool) -> String {
+    let instance = &calls.options.instance;
+    let slash = if instance.is_empty() { "" } else { "/" };
+    let kind = if compress { "compressed-blobs/zstd" } else { "blobs" };
+    // A UUID of version 4 in form.
+    let (high, low) = (random_bits(), random_bits());
+    let uuid = format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        high >> 32,
+        high >> 16 & 0xffff,
+        high & 0xfff,
+        low >> 48 & 0x3fff | 0x8000,
+        low & 0xffff_ffff_ffff
+    );
+    format!("{instance}{slash}uploads/{uuid}/{kind}/{}", blob.digest())
+}
+
+/// How much of an upload the server has; `None` for all of it. One that cannot tell has nothing.
+async fn committed(calls: &Calls, resource: &str, size: u64) -> Option<u64> {
+    let query = |attempt: Arc<Attempt>| {
+        let request = QueryWriteStatusRequest { resource_name: resource.to_owned() };
+        let mut stub = stub!(attempt, bytestream, ByteStreamClient);
+        async move { Ok(stub.query_write_status(attempt.request(request)).await?.into_inner()) }
+    };
+    let Ok(answer) = calls.unary(Method::QueryWriteStatus, query).await else { return Some(0) };
+    match u64::try_from(answer.committed_size).unwrap_or(0) {
+        all if all == size => None,
+        part if part < size && !answer.complete => Some(part),
+        _ => Some(0),
+    }
+}
+
+async fn stream(
+    calls: &Calls,
+    attempt: &Attempt,
+    blob: &Blob,
+    resource: &str,
+    offset: u64,
+    compress: bool,
+) -> Result<End, Failure> {
+    let (sender, receiver) = mpsc::channel(AHEAD);
+    let taken = Arc::new(AtomicU64::new(0));
+    let source = Source {
+        blob: blob.clone(),
+        sender,
+        taken: taken.clone(),
+        resource: resource.to_owned(),
+        offset: i64::try_from(offset).unwrap_or(i64::MAX),
+    };
+    let mut source = spawn_blocking(move || source.send(compress));
+    let mut reading = true;
+    let mut stub = stub!(attempt, bytestream, ByteStreamClient);
+    let answer = stub.write(attempt.request(ReceiverStream::new(receiver)));
+    tokio::pin!(answer);
+    let limit = calls.options.call_timeout;
+    let (mut seen, mut since) = (0, Instant::now());
+    let answer = loop {
+        tokio::select! {
+            read = &mut source, if reading => {
+                reading = false;
+                // An error holds the sender: the stream must not look complete before it is dropped.
+                if let Err((error, _sender)) = read.map_err(|_| Error::Shutdown)? {
+                    return Err(error.into());
+                }
+            }
+            answer = &mut answer => break answer?.into_inner(),
+            () = sleep_until(since + limit) => {
+                let moved = taken.load(Relaxed);
+                if moved == seen {
+                    return Err(silent(limit).into());
+                }
+                (seen, since) = (moved, Instant::now());
+            }
+        }
+    };
+    let sent = taken.load(Relaxed);
+    calls.statistics.sent(usize::try_from(sent).unwrap_or(usize::MAX));
+    let size = i64::try_from(blob.digest().size).unwrap_or(i64::MAX);
+    match answer.committed_size {
+        committed if committed == size || committed == -1 => Ok(End::Complete),
+        committed if compress && i64::try_from(sent) == Ok(committed) => Ok(End::Complete),
+        committed => Ok(End::Odd(committed)),
+    }
+}
+
+/// Reads a blob on a thread that may block.
+struct Source {
+    blob: Blob,
+    sender: Sender,
+    taken: Arc<AtomicU64>,
+    resource: String,
+    offset: i64,
+}
+
+type Sender = mpsc::Sender<WriteRequest>;
+
+impl Source {
+    /// Sends everything from the offset. The last message leaves when the digest is known to be right.
+    fn send(mut self, compress: bool) -> Result<(), (Error, Sender)> {
+        self.pieces(compress).map_err(|error| (error, self.sender))
+    }
+
+    fn pieces(&mut self, compress: bool) -> Result<(), Error> {
+        let failed = |blob: &Blob, error| unreadable(blob, error);
+        let mut reader = self.blob.reader().map_err(|error| failed(&self.blob, error))?;
+        let mut shrink = match compress {
+            true => Some(Shrink::new().map_err(|error| failed(&self.blob, error))?),
+            false => None,
+        };
+        let mut skip = u64::try_from(self.offset).unwrap_or(0);
+        let mut hasher = Hasher::default();
+        let mut waiting = Vec::new();
+        while hasher.size() <= self.blob.digest().size {
+            let mut piece = Vec::with_capacity(CHUNK);
+            reader
+                .by_ref()
+                .take(CHUNK as u64)
+                .read_to_end(&mut piece)
+                .map_err(|error| failed(&self.blob, error))?;
+            if piece.is_empty() {
+                break;
+            }
+            hasher.update(&piece);
+            let known = usize::try_from(skip).unwrap_or(usize::MAX).min(piece.len());
+            skip -= known as u64;
+            if waiting.len() + (piece.len() - known) > CHUNK
+                && !self.message(std::mem::take(&mut waiting), false)
+            {
+                return Ok(());
+            }
+            match &mut shrink {
+                Some(shrink) => {
+                    shrink.push(&piece, &mut waiting).map_err(|error| failed(&self.blob, error))?
+                }
+                None if waiting.is_empty() && known == 0 => waiting = piece,
+                None => waiting.extend_from_slice(&piece[known..]),
+            }
+        }
+        if hasher.finish() != self.blob.digest() {
+            return Err(changed(&self.blob));
+        }
+        if let Some(shrink) = shrink {
+            shrink.finish(&mut waiting).map_err(|error| failed(&self.blob, error))?;
+        }
+        self.message(waiting, true);
+        Ok(())
+    }
+
+    /// Whether the other side still listens.
+    fn message(&mut self, data: Vec<u8>, last: bool) -> bool {
+        let length = data.len() as u64;
+        let request = WriteRequest {
+            // Only the first one needs it.
+            resource_name: std::mem::take(&mut self.resource),
+            write_offset: self.offset,
+            finish_write: last,
+            data,
+        };
+        self.offset = self.offset.saturating_add_unsigned(length);
+        let taken = self.sender.blocking_send(request).is_ok();
+        if taken {
+            self.taken.fetch_add(length, Relaxed);
+        }
+        taken
+    }
+}

@@ -1,0 +1,176 @@
+//! Uploads of small blobs: BatchUpdateBlobs, for many tasks at once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use prost::bytes::Bytes;
+use tonic::Code;
+
+use crate::blob::{Blob, Source};
+use crate::call::{Attempt, Calls, Failure, stub};
+use crate::capabilities::{Capabilities, compresses};
+use crate::details;
+use crate::digest::Digest;
+use crate::error::Error;
+use crate::merge::{Batch, Limits};
+use crate::method::Method;
+use crate::proto;
+use crate::proto::batch_update_blobs_request::Request;
+use crate::retry::{Verdict, verdict};
+use crate::zstd_pieces;
+
+/// What a blob needs in a message beside its bytes: its digest and the heads of the fields.
+const AROUND: usize = 120;
+const CALLS: usize = 4;
+
+/// Whether a blob of `size` bytes goes in a batch.
+pub fn fits(capabilities: &Capabilities, size: u64) -> bool {
+    usize::try_from(size).is_ok_and(|size| size.saturating_add(AROUND) <= capabilities.batch)
+}
+
+/// Uploads blobs that the server lacks.
+pub struct Update {
+    pub calls: Arc<Calls>,
+    pub capabilities: Capabilities,
+}
+
+impl Update {
+    /// What one call holds.
+    pub fn limits(capabilities: &Capabilities) -> Limits {
+        Limits { weight: capabilities.batch, count: 4000, calls: CALLS }
+    }
+
+    /// Reads and checks blobs: what is sent of each.
+    async fn read(&self, blobs: &[Blob]) -> Vec<Result<Request, Error>> {
+        let blobs = blobs.to_vec();
+        let compress = self.capabilities.zstd_updates;
+        let calls = self.calls.clone();
+        let read = move |blob: &Blob| {
+            let size = blob.digest().size;
+            request(blob, compress && compresses(&calls.options, size))
+        };
+        let count = blobs.len();
+        let task = tokio::task::spawn_blocking(move || blobs.iter().map(read).collect());
+        task.await.unwrap_or_else(|_| vec![Err(Error::Shutdown); count])
+    }
+
+    /// Sends what `pending` holds until all of it is there or refused.
+    async fn upload(&self, pending: &mut HashMap<Digest, Request>, done: &mut Done) -> Result<(), Error> {
+        let method = Method::BatchUpdateBlobs;
+        let mut retry = self.calls.retry();
+        while !pending.is_empty() {
+            let request = proto::BatchUpdateBlobsRequest {
+                instance_name: self.calls.options.instance.clone(),
+                requests: pending.values().cloned().collect(),
+                digest_function: 0,
+            };
+            pending.values().for_each(|request| self.calls.statistics.sent(request.data.len()));
+            let attempt = self.calls.attempt(method).await?;
+            let mut stub = stub!(attempt, cas, ContentAddressableStorageClient);
+            let call = async { Ok(stub.batch_update_blobs(attempt.request(request)).await?.into_inner()) };
+            let again = match self.calls.within(call).await {
+                Ok(answer) => self.settle(&attempt, pending, done, answer),
+                Err(failure) => Some(failure),
+            };
+            if let Some(failure) = again {
+                self.calls.recover(method, &mut retry, &attempt, failure).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes out of `pending` what has its end; why the rest does not.
+    fn settle(
+        &self,
+        attempt: &Attempt,
+        pending: &mut HashMap<Digest, Request>,
+        done: &mut Done,
+        answer: proto::BatchUpdateBlobsResponse,
+    ) -> Option<Failure> {
+        let method = Method::BatchUpdateBlobs;
+        let mut again = None;
+        for response in answer.responses {
+            let Some(digest) = response.digest.as_ref().and_then(Digest::from_message) else { continue };
+            let status = details::status(response.status.unwrap_or_default());
+            let end = match (status.code(), verdict(&status)) {
+                (Code::Ok | Code::AlreadyExists, _) => Ok(()),
+                (_, Verdict::Final | Verdict::Unauthenticated) => {
+                    Err(self.calls.failed(method, &self.calls.retry(), attempt, &status))
+                }
+                _ => {
+                    again = Some(status.into());
+                    continue;
+                }
+            };
+            if pending.remove(&digest).is_some() {
+                done.insert(digest, end);
+            }
+        }
+        if !pending.is_empty() && again.is_none() {
+            again = Some(self.calls.protocol(method, "the answer says nothing about some blobs").into());
+        }
+        again
+    }
+}
+
+impl Batch for Update {
+    type Request = Blob;
+    type Answer = Result<(), Error>;
+
+    fn weight(&self, blob: &Blob) -> usize {
+        usize::try_from(blob.digest().size).unwrap_or(usize::MAX).saturating_add(AROUND)
+    }
+
+    async fn send(&self, blobs: Vec<Blob>) -> Vec<Result<(), Error>> {
+        let mut done = Done::new();
+        let mut pending = HashMap::new();
+        for (blob, read) in blobs.iter().zip(self.read(&blobs).await) {
+            match read {
+                Ok(request) => drop(pending.insert(blob.digest(), request)),
+                Err(error) => drop(done.insert(blob.digest(), Err(error))),
+            }
+        }
+        let failed = self.upload(&mut pending, &mut done).await.err().unwrap_or(Error::Shutdown);
+        let end = |blob: &Blob| done.get(&blob.digest()).cloned().unwrap_or_else(|| Err(failed.clone()));
+        let ends: Vec<_> = blobs.iter().map(end).collect();
+        for (blob, _) in blobs.iter().zip(&ends).filter(|(_, end)| end.is_ok()) {
+            self.calls.statistics.uploaded(blob.digest().size);
+        }
+        ends
+    }
+}
+
+type Done = HashMap<Digest, Result<(), Error>>;
+
+fn request(blob: &Blob, compress: bool) -> Result<Request, Error> {
+    let bytes: Bytes = blob.read().map_err(|error| unreadable(blob, error))?;
+    if Digest::of(&bytes) != blob.digest() {
+        return Err(changed(blob));
+    }
+    let digest = Some(blob.digest().message());
+    if compress {
+        let data = zstd_pieces::compress(&bytes).map_err(|error| unreadable(blob, error))?;
+        // What does not shrink goes as it is, so that the weight of a batch is a bound.
+        if data.len() < bytes.len() {
+            return Ok(Request { digest, data, compressor: proto::compressor::Value::Zstd as i32 });
+        }
+    }
+    Ok(Request { digest, data: bytes.into(), compressor: 0 })
+}
+
+fn place(blob: &Blob) -> std::path::PathBuf {
+    match blob.source() {
+        Source::File(path) => path.to_path_buf(),
+        Source::Bytes(_) => "a blob in memory".into(),
+    }
+}
+
+/// That a blob's file cannot be read.
+pub fn unreadable(blob: &Blob, error: std::io::Error) -> Error {
+    Error::Io { path: place(blob), source: Arc::new(error) }
+}
+
+/// That a blob's bytes are not what its digest says.
+pub fn changed(blob: &Blob) -> Error {
+    Error::Changed { place: place(blob).display().to_string(), digest: blob.digest() }
+}

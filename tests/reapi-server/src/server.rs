@@ -1,0 +1,159 @@
+//! A server in this process, on threads of its own, and the handle by which a test changes it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::connection;
+use crate::counts::Counts;
+use crate::digest::Digest;
+use crate::faults::Faults;
+use crate::options::{Options, Worker};
+use crate::queue::{Queue, work};
+use crate::state::{State, locked};
+use crate::store::Store;
+
+/// A server, which ends with this value.
+pub struct Server {
+    options: Options,
+    address: SocketAddr,
+    folder: PathBuf,
+    /// Removed at the end.
+    _temporary: Option<TempDir>,
+    faults: Arc<Mutex<Faults>>,
+    counts: Arc<Mutex<Counts>>,
+    running: Option<(Runtime, Arc<State>)>,
+}
+
+impl Server {
+    /// Starts one; it answers when this returns.
+    pub fn start(mut options: Options, faults: Faults) -> Result<Self> {
+        let (folder, temporary) = match &options.state {
+            Some(folder) => (std::path::absolute(folder)?, None),
+            None => {
+                let temporary = tempfile::tempdir()?;
+                (temporary.path().to_owned(), Some(temporary))
+            }
+        };
+        if options.workers.is_empty() {
+            options.workers.push(Worker::new("worker", 2));
+        }
+        let mut server = Self {
+            address: options.listen,
+            options,
+            folder,
+            _temporary: temporary,
+            faults: Arc::new(Mutex::new(faults)),
+            counts: Arc::default(),
+            running: None,
+        };
+        server.resume()?;
+        Ok(server)
+    }
+
+    /// `http://ADDRESS:PORT`, or `https`.
+    pub fn url(&self) -> String {
+        let scheme = if self.options.certificates.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// Changes the switches. What is counted begins from what is set here.
+    pub fn change(&self, change: impl FnOnce(&mut Faults)) {
+        change(&mut locked(&self.faults));
+        if let Some((_, state)) = &self.running {
+            state.queue.wake();
+        }
+    }
+
+    /// The counters.
+    pub fn counts(&self) -> Counts {
+        locked(&self.counts).clone()
+    }
+
+    /// Ends a worker for good: what it runs goes back to the queue.
+    pub fn lose_worker(&self, name: &str) {
+        if let Some((_, state)) = &self.running {
+            state.queue.lose(name);
+        }
+    }
+
+    /// Stops it as if it were killed: connections break, actions end, operations are forgotten.
+    pub fn stop(&mut self) {
+        if let Some((runtime, state)) = self.running.take() {
+            state.queue.abandon();
+            runtime.shutdown_timeout(Duration::from_secs(5));
+        }
+    }
+
+    /// Starts it again on the same port, with what it had.
+    pub fn resume(&mut self) -> Result<()> {
+        self.stop();
+        let certificates = self.options.certificates.as_ref();
+        let tls = certificates.map(|certificates| certificates.acceptor()).transpose()?;
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let listener = runtime.block_on(TcpListener::bind(self.address));
+        let listener = listener.with_context(|| format!("cannot listen on {}", self.address))?;
+        self.address = listener.local_addr()?;
+        let state = Arc::new(State {
+            options: self.options.clone(),
+            store: Arc::new(Store::new(&self.folder)?),
+            counts: self.counts.clone(),
+            faults: self.faults.clone(),
+            queue: Queue::default(),
+            partial: Mutex::default(),
+        });
+        for worker in &self.options.workers {
+            for _ in 0..worker.slots {
+                runtime.spawn(work(state.clone(), worker.clone()));
+            }
+        }
+        runtime.spawn(connection::accept(state.clone(), listener, tls));
+        self.running = Some((runtime, state));
+        Ok(())
+    }
+
+    /// Stops it if it runs, and starts it again without blobs and results.
+    pub fn resume_empty(&mut self) -> Result<()> {
+        self.stop();
+        for part in ["blobs", "results"] {
+            std::fs::remove_dir_all(self.folder.join(part))?;
+        }
+        self.resume()
+    }
+
+    /// Forgets a blob.
+    pub fn evict(&self, digest: &Digest) -> Result<()> {
+        Store::new(&self.folder)?.evict(digest);
+        Ok(())
+    }
+
+    /// Forgets every blob, and keeps results.
+    pub fn evict_all(&self) -> Result<()> {
+        Store::new(&self.folder)?.evict_all();
+        Ok(())
+    }
+
+    /// Forgets what the action cache has for an action.
+    pub fn forget_result(&self, action: &Digest) -> Result<()> {
+        Store::new(&self.folder)?.forget_result(action);
+        Ok(())
+    }
+
+    /// Puts a result into the action cache, whatever it is.
+    pub fn set_result(&self, action: &Digest, result: &ActionResult) -> Result<()> {
+        Ok(Store::new(&self.folder)?.set_result(action, result)?)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
