@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use distlto_prepare::json::{self, Text};
 use distlto_prepare::write::{IoError, remove, write_atomically};
 use serde::Deserialize;
 
@@ -17,8 +18,8 @@ use super::import_list::ImportList;
 use super::index_directory::IndexDirectory;
 use super::json_text::{boolean, list, number, string};
 use super::listing::{Listing, Listings};
-use super::meta::values::{Index, Text};
-use super::meta::{Entry, Linkable, Meta, Object, check_outputs, explain};
+use super::meta::values::Index;
+use super::meta::{Entry, Linkable, Meta, Object, check_outputs};
 use super::modules::Modules;
 use super::outputs;
 use super::settle::{Form, Settling};
@@ -53,17 +54,12 @@ pub fn read<'a>(path: &Path, text: &'a [u8], premerger: bool) -> Result<DarwinMe
     let file = || path.to_owned();
     let text = std::str::from_utf8(text)
         .map_err(|error| MetaError::NotUtf8 { file: file(), offset: error.valid_up_to() })?;
-    let records: Vec<DarwinObject<'a>> =
-        serde_json::from_str(text).map_err(|error| explain::why(path, text, &error, explain::darwin))?;
+    let records: Vec<json::Object<DarwinObject<'a>>> =
+        json::read(text.as_bytes()).map_err(|error| MetaError::unread(file(), error))?;
     let (mut linkables, mut merged) = (Vec::new(), Vec::new());
-    for (number, record) in records.into_iter().enumerate() {
+    for (index, json::Object(record)) in records.into_iter().enumerate() {
         if premerger && record.output_premerged_bitcode_file_path.is_none() {
-            return Err(MetaError::Content {
-                file: file(),
-                place: format!("record {number}"),
-                problem: "\"output_premerged_bitcode_file_path\" is missing, and --enable-premerger needs it"
-                    .to_owned(),
-            });
+            return Err(MetaError::NoMergedOutput { file: file(), index });
         }
         merged.push(record.output_premerged_bitcode_file_path.filter(|_| premerger).map(|text| text.0));
         linkables.push(Linkable::Object(Object {

@@ -212,5 +212,5 @@ fn merged_modules_say_what_became_of_them() {
     let without = text.replace("output_premerged_bitcode_file_path", "other");
     let error =
         darwin::read(Path::new("meta.json"), without.as_bytes(), true).expect_err("refused").to_string();
-    assert!(error.contains("record 0: \"output_premerged_bitcode_file_path\" is missing"), "{error}");
+    assert!(error.contains("[0] has no \"output_premerged_bitcode_file_path\""), "{error}");
 }
