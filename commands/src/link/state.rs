@@ -21,7 +21,7 @@ use distlto_executor::variables;
 
 use super::LinkError;
 use super::Options;
-use super::lock::{Lock, LockError};
+use super::lock::{LockError, StateLock};
 
 /// Stands for a command with its response files' content, its environment and our own options.
 pub type Key = Digest;
@@ -89,14 +89,14 @@ impl From<LockError> for LinkError {
 pub struct State {
     directory: String,
     fresh: bool,
-    lock: Lock,
+    lock: StateLock,
 }
 
 impl State {
     /// Takes the directory, and removes the temporaries of a run that was killed.
     pub fn open(directory: &str) -> Result<Self, LinkError> {
         let fresh = !Path::new(directory).exists();
-        let lock = Lock::take(directory)?;
+        let lock = StateLock::take(directory)?;
         if lock.after_crash {
             sweep(Path::new(directory))?;
         }

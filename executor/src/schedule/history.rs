@@ -11,7 +11,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use distlto_prepare::lock::{self, Locked};
+use distlto_prepare::lock::{Lock, Locked, Patience};
 use distlto_prepare::regular::{self, Links};
 use distlto_prepare::write::{IoError, write_if_changed};
 use serde::{Deserialize, Serialize};
@@ -116,8 +116,9 @@ impl History {
 
 /// Waits a little for another run to have written. Without a lock one of two runs' records may be lost, no more.
 fn alone(directory: &Path) -> Option<File> {
-    let directory = lock::open_directory(directory, Links::Follow).ok()?;
-    matches!(lock::wait_for(&directory, PATIENCE), Ok(Locked::Held)).then_some(directory)
+    let patience = Patience::AtMost(PATIENCE);
+    let lock = Lock { guards: "writing a history in", place: directory, links: Links::Follow, patience };
+    lock.hold().ok().filter(|(_, locked)| *locked == Locked::Held).map(|(directory, _)| directory)
 }
 
 fn next_run(records: &BTreeMap<Key, Record>) -> u64 {
