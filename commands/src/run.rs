@@ -32,7 +32,7 @@ use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{self, Hooks, Need};
 use distlto_executor::schedule::tokens::jobserver_from_env;
-use distlto_record::cause::{Cause, Kind};
+use distlto_record::cause::{FailureCause, FailureKind};
 use distlto_record::progress::{Plan, Profile, Progress, Reporter};
 use distlto_record::report::{Counts, Failure, Measured};
 use distlto_record::why::Explainer;
@@ -100,7 +100,9 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     let ended = rounds();
     match &ended {
         Ok(End::Code(code)) => reporter.keep(directory, *code, None),
-        Err(error) => reporter.keep(directory, exit::code_of(error), Some(Cause::of(Kind::Failed, error))),
+        Err(error) => {
+            reporter.keep(directory, exit::code_of(error), Some(FailureCause::of(FailureKind::Failed, error)))
+        }
         // Of what did nothing there is nothing to tell.
         Ok(End::NothingToDo | End::Rewritten(_)) => {}
     }

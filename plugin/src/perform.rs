@@ -15,7 +15,7 @@ use distlto_executor::schedule::Policy;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::words::{shell_line, shell_quote};
 use distlto_prepare::write::IoError;
-use distlto_record::cause::Kind;
+use distlto_record::cause::FailureKind;
 use distlto_record::report::{Failure, Report};
 use miette::Diagnostic;
 use thiserror::Error;
@@ -211,7 +211,7 @@ fn tell(report: &Report, told: &mut Diagnostics) {
 /// What the cause does not say: the message of a mistake of ours.
 fn inside(failure: &Failure) -> String {
     match failure.cause.kind {
-        Kind::Internal => panics::last().map(|text| format!("\n  {text}")).unwrap_or_default(),
-        Kind::Failed | Kind::Interrupted => String::new(),
+        FailureKind::Internal => panics::last().map(|text| format!("\n  {text}")).unwrap_or_default(),
+        FailureKind::Failed | FailureKind::Interrupted => String::new(),
     }
 }

@@ -6,7 +6,7 @@
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use serde::{Deserialize, Serialize};
 
-use crate::cause::Cause;
+use crate::cause::FailureCause;
 use crate::report::Origin;
 use crate::why::Change;
 
@@ -40,9 +40,12 @@ pub struct ActionRecord {
     /// Its command as a line for a shell, once it was started.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// Its worker, once it was started.
+    /// The thread of the run that saw to it, once it was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lane: Option<usize>,
+    /// What executed it elsewhere, as the executor calls it; absent for this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
     /// When its start was told, which may be a little after it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_us: Option<u64>,
@@ -179,7 +182,7 @@ pub struct Output {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedAction {
     /// Why.
-    pub cause: Cause,
+    pub cause: FailureCause,
     /// The command to repeat it, for a POSIX shell.
     pub repeat: String,
     /// What the command printed on standard error, within bounds.
@@ -202,6 +205,7 @@ impl ActionRecord {
             cache: None,
             command: String::new(),
             lane: None,
+            worker: None,
             start_us: None,
             end_us: None,
             phases: ActionPhases::default(),

@@ -39,6 +39,8 @@ pub trait Progress {
     fn fail(&self, step: Step<'_>, failure: &Failure);
     /// A cache of results was asked for that of an action that is about to be told of, under this key.
     fn asked(&self, _step: Step<'_>, _key: &[u8; 32]) {}
+    /// Another machine has executed an action that is about to be told of: this worker.
+    fn executed_by(&self, _step: Step<'_>, _worker: &str) {}
     /// An action that started was killed, as `cause` says, and is to start once more, alone.
     fn again(&self, _step: Step<'_>, _cause: &str) {}
     /// What became of every wanted action, those too that never started. Comes before [`Progress::summary`].

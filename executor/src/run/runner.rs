@@ -207,6 +207,9 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
 
     /// Takes in how an action ended, as far as others wait for it. `None` when it is to run once more.
     fn settle(&mut self, action: ActionId, mut attempt: Attempt) -> Option<Attempt> {
+        if let Some(worker) = attempt.executed.as_ref().and_then(|executed| executed.worker.as_deref()) {
+            self.options.progress.executed_by(self.step(action, ""), worker);
+        }
         if killed::for_want_of_memory(&attempt) {
             let killer = self.memory.killed(self.schedule.memory_used());
             if self.schedule.again_alone(action) {

@@ -172,6 +172,13 @@ impl Recorded {
         }
     }
 
+    /// Another machine has executed an action.
+    pub fn executed_by(&mut self, step: Step<'_>, worker: &str) {
+        if let Some(&at) = self.places.get(&step.id) {
+            self.run.actions[at].worker = Some(worker.to_owned());
+        }
+    }
+
     /// An action is to start once more.
     pub fn again(&mut self, step: Step<'_>, cause: &str, now: Instant) {
         let end = self.since(now);

@@ -20,7 +20,7 @@ use super::recorded::{Recorded, Shared, lock};
 use super::ticker::Ticker;
 use super::{JsonProgress, Memory, Phase, PlainProgress, Plan, Progress, Step, Style, TerminalProgress};
 use crate::action::ActionRecord;
-use crate::cause::Cause;
+use crate::cause::FailureCause;
 use crate::report::imports;
 use crate::report::summary::Summary;
 use crate::report::{Counts, Failure, Measured, Outcome};
@@ -128,7 +128,7 @@ impl Reporter {
     }
 
     /// The command has ended, with this exit code and for this reason: writes the record into its state directory.
-    pub fn keep(&self, state: &Path, exit_code: u8, failure: Option<Cause>) {
+    pub fn keep(&self, state: &Path, exit_code: u8, failure: Option<FailureCause>) {
         self.conclude("", None, None);
         let mut recorded = lock(&self.recorded);
         let wall_us = recorded.since(Instant::now());
@@ -275,6 +275,10 @@ impl Progress for Reporter {
 
     fn asked(&self, step: Step<'_>, key: &[u8; 32]) {
         lock(&self.recorded).asked(step, key);
+    }
+
+    fn executed_by(&self, step: Step<'_>, worker: &str) {
+        lock(&self.recorded).executed_by(step, worker);
     }
 
     fn again(&self, step: Step<'_>, cause: &str) {
