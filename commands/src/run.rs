@@ -16,7 +16,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::plan::Input;
+use crate::plan::GraphFile;
 use camino::Utf8PathBuf;
 use clap::Args;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, Work};
@@ -24,7 +24,7 @@ use distlto_planner::state::VARIABLE;
 use distlto_prepare::exit;
 use distlto_prepare::write::IoError;
 
-use crate::link::state::{self, State};
+use crate::link::state::{self, LinkState};
 use crate::run_args::{Assembly, RunArgs};
 use crate::up_to_date::{Recording, Records};
 use distlto_executor::cancel::Cancel;
@@ -69,10 +69,10 @@ pub struct RunCommandArgs {
 pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     let jobserver = jobserver_from_env();
     // The folder of many states; --state is that of this graph alone.
-    let input = Input::find(&args.graph, std::env::var(VARIABLE).ok().as_deref())?;
+    let input = GraphFile::find(&args.graph, std::env::var(VARIABLE).ok().as_deref())?;
     let mut graph = input.read_to_run()?;
     let directory = args.state.clone().unwrap_or_else(|| input.run_state());
-    let _held = State::open(&directory)?;
+    let _held = LinkState::open(&directory)?;
     let spawner = args.run.spawner();
     let reporter = args.run.reporter(Profile::COMMAND)?;
     let directory = Path::new(&directory);
@@ -124,7 +124,7 @@ struct Round<'a> {
     args: &'a RunCommandArgs,
     graph: &'a ActionGraph,
     directory: &'a Path,
-    input: &'a Input,
+    input: &'a GraphFile,
     spawner: &'a ForkServer<LocalSpawner>,
     cancel: &'a Cancel,
     reporter: &'a Reporter,
@@ -228,7 +228,7 @@ struct Watching<'a> {
     recording: Recording<'a>,
     reporter: &'a Reporter,
     explainer: Explainer<'a>,
-    input: &'a Input,
+    input: &'a GraphFile,
     /// Actions whose inputs others write; all others have been looked at.
     asked: BTreeSet<ActionId>,
     rewritten: Cell<Option<ActionGraph>>,

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use distlto_commands::module_links::{ModuleLinks, Names, PlaceError, is_misplaced, paths_in};
+use distlto_commands::module_links::{CommandNames, ModuleLinks, PlaceError, is_misplaced, paths_in};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
@@ -26,7 +26,7 @@ use crate::diagnostics::{Diagnostics, failure_text};
 use crate::host;
 use crate::listener::Listener;
 use crate::nodes::{self, NodesError};
-use crate::options::{OptionError, Options, VARIABLE};
+use crate::options::{OptionError, PluginOptions, VARIABLE};
 use crate::panics;
 use crate::temporaries::OwnDirectories;
 
@@ -76,7 +76,7 @@ pub fn perform(call: &Call) -> Diagnostics {
 fn compile(call: &Call, told: &mut Diagnostics) -> Result<(), PerformError> {
     let environment = std::env::var_os(VARIABLE).map(|text| text.into_string());
     let environment = environment.transpose().map_err(|_| PerformError::Environment)?;
-    let options = Options::parse(environment.as_deref(), &call.name)?;
+    let options = PluginOptions::parse(environment.as_deref(), &call.name)?;
     if call.nodes.is_empty() {
         return Ok(());
     }
@@ -115,7 +115,7 @@ fn links(
     let mut present: Vec<&str> = modules.map(String::as_str).chain(paths_in(words)).collect();
     present.sort_unstable();
     present.dedup();
-    ModuleLinks::new_in(Names { base, placed: &placed, present: &present }, directory).map(Some)
+    ModuleLinks::new_in(CommandNames { base, placed: &placed, present: &present }, directory).map(Some)
 }
 
 /// One call whose modules are in place.
@@ -145,7 +145,7 @@ impl Session<'_> {
         &self,
         graph: &ActionGraph,
         compiler: &str,
-        options: &Options,
+        options: &PluginOptions,
         listener: &Listener,
     ) -> Result<Report, PerformError> {
         // Not the one that signals set: signals are the linker's.

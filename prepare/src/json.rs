@@ -102,14 +102,14 @@ pub fn read_version<'b, T: Deserialize<'b>>(
         version: u64,
     }
     let known = known.into();
-    let found = match read::<Object<T>>(bytes) {
-        Ok(Object(document)) => match version(&document) {
+    let found = match read::<JsonObject<T>>(bytes) {
+        Ok(JsonObject(document)) => match version(&document) {
             found if found == known => return Ok(document),
             found => found,
         },
         // Another version may have other members: it says more than the first of them.
-        Err(error) => match serde_json::from_slice::<Object<Header>>(bytes) {
-            Ok(Object(Header { version })) if version != known => version,
+        Err(error) => match serde_json::from_slice::<JsonObject<Header>>(bytes) {
+            Ok(JsonObject(Header { version })) if version != known => version,
             _ => return Err(Unread::Json(error)),
         },
     };
@@ -118,18 +118,18 @@ pub fn read_version<'b, T: Deserialize<'b>>(
 
 /// A struct that is read from an object only, where serde's derive also takes an array of its fields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Object<T>(pub T);
+pub struct JsonObject<T>(pub T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Members<T>(PhantomData<T>);
         impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
-            type Value = Object<T>;
+            type Value = JsonObject<T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<JsonObject<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(JsonObject)
             }
         }
         deserializer.deserialize_map(Members(PhantomData))
@@ -168,7 +168,7 @@ mod tests {
     struct Document<'a> {
         version: u64,
         #[serde(borrow)]
-        names: Vec<Object<Name<'a>>>,
+        names: Vec<JsonObject<Name<'a>>>,
     }
 
     #[derive(Debug, PartialEq, serde::Deserialize)]

@@ -69,7 +69,7 @@ pub struct ActionRecord {
     pub instructions: Option<Instructions>,
     /// What it writes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<OutputRecord>,
     /// What its command printed although it succeeded.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub warnings: String,
@@ -167,7 +167,7 @@ pub struct Instructions {
 
 /// A file that an action writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Output {
+pub struct OutputRecord {
     /// Its path.
     pub path: String,
     /// What an earlier run left there, as `SHA-256/size`, if that is known.
@@ -228,7 +228,8 @@ impl ActionRecord {
             record.module = Some(graph.path(backend.module).to_string());
             record.shard = Some(graph.path(backend.shard).to_string());
         }
-        let output = |output| Output { path: graph.path(output).to_string(), before: None, after: None };
+        let output =
+            |output| OutputRecord { path: graph.path(output).to_string(), before: None, after: None };
         record.outputs = action.outputs().map(output).collect();
         record
     }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionRecord, Fate};
 use crate::cause::FailureCause;
-use crate::progress::Memory;
+use crate::progress::MemoryUse;
 use crate::report::Counts;
 
 /// The version of the format; a reader refuses any other.
@@ -120,7 +120,7 @@ pub struct MemorySample {
     pub at_us: u64,
     /// In bytes.
     #[serde(flatten)]
-    pub memory: Memory,
+    pub memory: MemoryUse,
 }
 
 impl RunRecord {

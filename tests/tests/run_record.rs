@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use distlto_record::action::{ActionRecord, Fate};
-use distlto_record::progress::Step;
+use distlto_record::progress::ProgressStep;
 use distlto_record::progress::recorded::Recorded;
 use distlto_record::progress::text::human;
 use distlto_record::report::Measured;
@@ -430,7 +430,7 @@ fn what_ran_elsewhere_names_its_worker() -> Result<()> {
     let begun = Instant::now();
     let mut recorded = Recorded::new(begun);
     let kind = of(&record, "a.o")?.kind;
-    let step = Step { id: 0, kind, label: "a.o", cost: 1, lane: 0, command: "clang" };
+    let step = ProgressStep { id: 0, kind, label: "a.o", cost: 1, lane: 0, command: "clang" };
     recorded.start(step, begun);
     recorded.executed_by(step, "machine-3");
     recorded.finish(step, Measured::default(), "", Instant::now());

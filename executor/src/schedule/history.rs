@@ -46,10 +46,10 @@ pub struct Record {
 }
 
 /// What tells one way of compiling from another: see [`crate::schedule::estimate`].
-pub type Kind = u64;
+pub type CompileKind = u64;
 
 /// A module compiled in one way.
-type Key = (Kind, String);
+type Key = (CompileKind, String);
 
 /// The records of one file, and those that this run adds.
 #[derive(Debug, Default)]
@@ -73,13 +73,13 @@ impl History {
     }
 
     /// What is known of a module that is compiled in this way.
-    pub fn get(&self, kind: Kind, label: &str) -> Option<&Record> {
+    pub fn get(&self, kind: CompileKind, label: &str) -> Option<&Record> {
         // One key type for both maps; labels are short.
         self.known.get(&(kind, label.to_owned()))
     }
 
     /// All records of one way of compiling.
-    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Record> {
+    pub fn of_kind(&self, kind: CompileKind) -> impl Iterator<Item = &Record> {
         self.known
             .range((kind, String::new())..)
             .take_while(move |((k, _), _)| *k == kind)
@@ -88,7 +88,7 @@ impl History {
 
     /// Adds what a module took. Of memory the greater part of what was known stays, since what runs beside a
     /// compilation changes what it takes, and too little is the worse estimate.
-    pub fn add(&mut self, kind: Kind, label: &str, cost: u64, measured: Measured) {
+    pub fn add(&mut self, kind: CompileKind, label: &str, cost: u64, measured: Measured) {
         let key = (kind, label.to_owned());
         let before =
             self.known.get(&key).filter(|before| before.cost == cost).and_then(|before| before.memory);

@@ -96,7 +96,7 @@ pub const ARGUMENT_FILE: &str = "thinlto_index_argsfile";
 
 /// Why plans could not be made from what the linker left.
 #[derive(Debug, Error, Diagnostic)]
-pub enum PlanError {
+pub enum Buck2PlanError {
     /// The meta file.
     #[error(transparent)]
     #[diagnostic(transparent)]

@@ -8,7 +8,7 @@ pub mod values;
 use std::borrow::Cow;
 use std::path::Path;
 
-use distlto_prepare::json::{self, Text};
+use distlto_prepare::json::{self, JsonObject, Text};
 use serde::de::{Deserialize, Deserializer, Error};
 
 use super::error::MetaError;
@@ -21,7 +21,7 @@ const OBJECT: &str = ".opt.o";
 #[derive(Debug, Default)]
 pub struct Meta<'a> {
     /// In link order.
-    pub entries: Vec<Entry<'a>>,
+    pub entries: Vec<MetaEntry<'a>>,
 }
 
 impl Meta<'_> {
@@ -34,7 +34,7 @@ impl Meta<'_> {
 
 /// What one dependency gives to the link.
 #[derive(Debug, Default)]
-pub struct Entry<'a> {
+pub struct MetaEntry<'a> {
     /// Flags before its linkables.
     pub pre_flags: Vec<Cow<'a, str>>,
     /// Flags after them.
@@ -113,9 +113,9 @@ pub fn read<'a>(path: &Path, text: &'a [u8]) -> Result<Meta<'a>, MetaError> {
     let file = || path.to_owned();
     let text = std::str::from_utf8(text)
         .map_err(|error| MetaError::NotUtf8 { file: file(), offset: error.valid_up_to() })?;
-    let raw: Vec<json::Object<RawEntry<'a>>> =
+    let raw: Vec<JsonObject<RawEntry<'a>>> =
         json::read(text.as_bytes()).map_err(|error| MetaError::unread(file(), error))?;
-    let entry = |json::Object(RawEntry { pre_flags, post_flags, linkables })| Entry {
+    let entry = |JsonObject(RawEntry { pre_flags, post_flags, linkables })| MetaEntry {
         pre_flags: pre_flags.0,
         post_flags: post_flags.0,
         linkables,
@@ -179,11 +179,11 @@ struct RawLinkable<'a> {
     #[serde(borrow)]
     archive_opt_objects_dir: Option<Text<'a>>,
     #[serde(borrow, default, deserialize_with = "values::present")]
-    objects: Option<Option<Vec<json::Object<RawMember<'a>>>>>,
+    objects: Option<Option<Vec<JsonObject<RawMember<'a>>>>>,
     #[serde(borrow)]
     cmd_args: Option<Flags<'a>>,
     #[serde(borrow)]
-    object: Option<json::Object<RawFile<'a>>>,
+    object: Option<JsonObject<RawFile<'a>>>,
 }
 
 #[derive(serde::Deserialize)]
@@ -207,7 +207,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Linkable<'a> {
         fn need<T, E: Error>(value: Option<T>, key: &'static str) -> Result<T, E> {
             value.ok_or_else(|| E::missing_field(key))
         }
-        let json::Object(raw) = json::Object::<RawLinkable<'a>>::deserialize(deserializer)?;
+        let JsonObject(raw) = JsonObject::<RawLinkable<'a>>::deserialize(deserializer)?;
         match &*raw.kind.0 {
             "bitcode" => Ok(Linkable::Object(Object {
                 path: need(raw.path, "path")?.0,
@@ -217,8 +217,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Linkable<'a> {
             })),
             "archive" => {
                 let members = need(raw.objects, "objects")?;
-                let paths = |members: Vec<json::Object<RawMember<'a>>>| {
-                    members.into_iter().map(|json::Object(member)| member.path.0).collect()
+                let paths = |members: Vec<JsonObject<RawMember<'a>>>| {
+                    members.into_iter().map(|JsonObject(member)| member.path.0).collect()
                 };
                 Ok(Linkable::Archive(Archive {
                     index: need(raw.archive_idx, "archive_idx")?.0,
@@ -229,7 +229,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Linkable<'a> {
                 }))
             }
             "cmd_args" => {
-                let json::Object(object) = need(raw.object, "object")?;
+                let JsonObject(object) = need(raw.object, "object")?;
                 let file = match &*object.kind.0 {
                     "archive" => need(object.archive, "archive")?,
                     "shared_lib" => need(object.name, "name")?,

@@ -3,7 +3,7 @@
 //! Reads the text; what the jobs may not be is in `check`. The shape is that of lld 22, where a job is
 //! `{"args", "inputs", "outputs"}`, its inputs beginning with module and shard.
 
-use distlto_prepare::json::{self, Object};
+use distlto_prepare::json::{self, JsonObject};
 use serde::Deserialize;
 
 use super::check::{Job, Jobs};
@@ -17,9 +17,9 @@ use super::{JobFile, Shape};
 #[serde(deny_unknown_fields)]
 struct Document<'a> {
     #[serde(borrow)]
-    common: Object<Common<'a>>,
+    common: JsonObject<Common<'a>>,
     #[serde(borrow)]
-    jobs: Vec<Object<RawJob<'a>>>,
+    jobs: Vec<JsonObject<RawJob<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -43,10 +43,10 @@ struct RawJob<'a> {
 }
 
 pub(super) fn read(bytes: &[u8]) -> Result<JobFile, Failure> {
-    let Object(Document { common: Object(common), jobs }) = json::read(bytes)?;
+    let JsonObject(Document { common: JsonObject(common), jobs }) = json::read(bytes)?;
     let mut paths = Paths::default();
     let common_inputs = paths.ids(common.inputs);
-    let mut job = |Object(RawJob { args, inputs, outputs })| Job {
+    let mut job = |JsonObject(RawJob { args, inputs, outputs })| Job {
         args: words(args),
         inputs: paths.ids(inputs),
         outputs: paths.ids(outputs),

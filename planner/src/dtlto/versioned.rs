@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use distlto_prepare::json::{self, Object};
+use distlto_prepare::json::{self, JsonObject};
 use serde::Deserialize;
 
 use super::check::{Job, Jobs, of_common, of_job};
@@ -27,10 +27,10 @@ pub(super) struct Version {
 pub(super) fn version(bytes: &[u8], not_current: Failure) -> Result<Version, Failure> {
     #[derive(Deserialize)]
     struct Header {
-        version: Option<Object<Version>>,
+        version: Option<JsonObject<Version>>,
     }
-    match json::read::<Object<Header>>(bytes) {
-        Ok(Object(Header { version: Some(Object(version)) })) => Ok(version),
+    match json::read::<JsonObject<Header>>(bytes) {
+        Ok(JsonObject(Header { version: Some(JsonObject(version)) })) => Ok(version),
         Ok(_) => Err(not_current),
         // A text that is damaged further on: the other reader may have stopped at the field `version` already.
         Err(error) if not_current.is_of_content() => Err(error.into()),
@@ -79,11 +79,11 @@ enum Module<'a> {
 #[serde(deny_unknown_fields)]
 struct Document<'a> {
     #[serde(rename = "version")]
-    _version: Object<Version>,
+    _version: JsonObject<Version>,
     #[serde(borrow)]
-    common: Object<Common<'a>>,
+    common: JsonObject<Common<'a>>,
     #[serde(borrow)]
-    jobs: Vec<Object<RawJob<'a>>>,
+    jobs: Vec<JsonObject<RawJob<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -113,7 +113,7 @@ pub(super) fn read(bytes: &[u8], version: Version) -> Result<JobFile, Failure> {
         let Version { major, minor } = version;
         return Err(Failure::at("version", Problem::UnknownVersion { major, minor }));
     }
-    let Object(document) = json::read::<Object<Document<'_>>>(bytes)?;
+    let JsonObject(document) = json::read::<JsonObject<Document<'_>>>(bytes)?;
     let checked = document.expand()?;
     checked.check()?;
     checked.into_job_file()
@@ -121,7 +121,7 @@ pub(super) fn read(bytes: &[u8], version: Version) -> Result<JobFile, Failure> {
 
 impl<'a> Document<'a> {
     fn expand(self) -> Result<Jobs<'a>, Failure> {
-        let Self { common: Object(Common { args, tool: Word(tool), inputs, modules }), jobs, .. } = self;
+        let Self { common: JsonObject(Common { args, tool: Word(tool), inputs, modules }), jobs, .. } = self;
         let mut paths = Paths::default();
         let common_inputs = paths.ids(inputs);
         let modules: Vec<_> = modules
@@ -147,7 +147,7 @@ impl<'a> Document<'a> {
         let shard = first(List::Inputs, "-fthinlto-index=").unwrap_or(1);
         let object = first(List::Outputs, "").unwrap_or(0);
         let mut expanded = Vec::with_capacity(jobs.len());
-        for (index, Object(job)) in jobs.into_iter().enumerate() {
+        for (index, JsonObject(job)) in jobs.into_iter().enumerate() {
             let inputs = identifiers(&mut paths, &modules, index, job.inputs)?;
             let mut job = Job { args: Vec::new(), inputs, outputs: paths.ids(job.outputs) };
             for (at, arg) in args.iter().enumerate().skip(shared) {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use camino::Utf8PathBuf;
-use distlto_prepare::json::{self, Object, Unread};
+use distlto_prepare::json::{self, JsonObject, Unread};
 use serde::{Deserialize, Serialize};
 
 use super::error::GraphError;
@@ -25,7 +25,7 @@ struct Document<'a> {
     files: Vec<String>,
     prefixes: Vec<Vec<String>>,
     #[serde(borrow)]
-    actions: Vec<Object<ActionObject<'a>>>,
+    actions: Vec<JsonObject<ActionObject<'a>>>,
 }
 
 /// One action.
@@ -83,7 +83,7 @@ pub fn read(bytes: &[u8]) -> Result<ActionGraph, GraphError> {
     })?;
     let files = document.files.into_iter().map(Utf8PathBuf::from).collect();
     let ids = |places: Vec<u32>| places.into_iter().map(FileId).collect();
-    let actions = document.actions.into_iter().map(|Object(record)| Listed {
+    let actions = document.actions.into_iter().map(|JsonObject(record)| Listed {
         kind: record.kind.0,
         label: record.label.into_owned(),
         prefix: record.prefix.map(PrefixId),

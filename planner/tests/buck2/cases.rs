@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use distlto_planner::buck2::darwin::{self, DarwinLink};
-use distlto_planner::buck2::error::PlanError;
+use distlto_planner::buck2::error::Buck2PlanError;
 use distlto_planner::buck2::index_directory::IndexDirectory;
 use serde_json::{Value, json};
 
@@ -105,7 +105,7 @@ fn another_actions_plan_of_an_archive_without_members_stays() {
 }
 
 /// A link of `a.o`, which imports what `imports` says, and of `b.o`.
-fn pair(imports: &[u8]) -> Result<Vec<String>, PlanError> {
+fn pair(imports: &[u8]) -> Result<Vec<String>, Buck2PlanError> {
     write_meta(&[object("a.o", 0), object("b.o", 1)]);
     write_module("a.o", &[]);
     write("index/a.o.imports", imports);
