@@ -143,7 +143,7 @@ fn help_of(error: &dyn Diagnostic) -> String {
 /// Runs the command; a reader of standard output that goes away early ends it without an error.
 pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
     check_outputs(&args)?;
-    let input = GraphFile::find(&args.input, args.state.as_deref())?;
+    let input = GraphSource::find(&args.input, args.state.as_deref())?;
     let graph = if args.ninja.is_some() { input.read_to_run()? } else { input.read()? };
     if let Some(path) = &args.json {
         emit(path, &json::to_bytes(&graph))?;
@@ -175,12 +175,12 @@ pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
 
 /// The file that a graph is read from.
 #[derive(Debug, Clone)]
-pub struct GraphFile {
+pub struct GraphSource {
     path: Utf8PathBuf,
     is_plan: bool,
 }
 
-impl GraphFile {
+impl GraphSource {
     /// A file is a graph in JSON; a directory has a plan or a graph under its usual name. The directory beside an output
     /// may be missing, and lie in `folder` instead.
     pub fn find(given: &Utf8Path, folder: Option<&str>) -> Result<Self, PlanCommandError> {
@@ -251,7 +251,7 @@ impl GraphFile {
 
 /// What would run in the working directory, by what earlier links and runs of the graph left. Each record says truly what
 /// an action read and wrote, so that the records by which the least would run are the ones to go by. Writes nothing.
-fn dry_run(graph: &ActionGraph, input: &GraphFile) -> Result<String, PlanCommandError> {
+fn dry_run(graph: &ActionGraph, input: &GraphSource) -> Result<String, PlanCommandError> {
     let linked = found(graph, input.directory().unwrap_or(Utf8Path::new("")))?;
     let ran = Utf8PathBuf::from(input.run_state());
     let ran = if ran.is_dir() { Some(found(graph, &ran)?) } else { None };
@@ -301,7 +301,7 @@ fn is_stream(path: &Utf8Path) -> bool {
 
 /// How Ninja makes the file again: as this run made it. Nothing if it goes to a stream or the command is not
 /// text.
-fn manifest(path: &Utf8Path, input: &GraphFile) -> Option<ninja::NinjaRemake> {
+fn manifest(path: &Utf8Path, input: &GraphSource) -> Option<ninja::NinjaRemake> {
     if is_stream(path) {
         return None;
     }

@@ -16,7 +16,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::plan::GraphFile;
+use crate::plan::GraphSource;
 use camino::Utf8PathBuf;
 use clap::Args;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, Work};
@@ -69,7 +69,7 @@ pub struct RunCommandArgs {
 pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     let jobserver = jobserver_from_env();
     // The folder of many states; --state is that of this graph alone.
-    let input = GraphFile::find(&args.graph, std::env::var(VARIABLE).ok().as_deref())?;
+    let input = GraphSource::find(&args.graph, std::env::var(VARIABLE).ok().as_deref())?;
     let mut graph = input.read_to_run()?;
     let directory = args.state.clone().unwrap_or_else(|| input.run_state());
     let _held = LinkState::open(&directory)?;
@@ -124,7 +124,7 @@ struct Round<'a> {
     args: &'a RunCommandArgs,
     graph: &'a ActionGraph,
     directory: &'a Path,
-    input: &'a GraphFile,
+    input: &'a GraphSource,
     spawner: &'a ForkServer<LocalSpawner>,
     cancel: &'a Cancel,
     reporter: &'a Reporter,
@@ -228,7 +228,7 @@ struct Watching<'a> {
     recording: Recording<'a>,
     reporter: &'a Reporter,
     explainer: Explainer<'a>,
-    input: &'a GraphFile,
+    input: &'a GraphSource,
     /// Actions whose inputs others write; all others have been looked at.
     asked: BTreeSet<ActionId>,
     rewritten: Cell<Option<ActionGraph>>,

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use distlto_commands::run_args::RunArgs;
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -59,6 +60,12 @@ impl PluginOptions {
             }
         }
         Ok(options)
+    }
+
+    /// What they say of the run, in the words of every command. The number of jobs is the link line's.
+    pub fn run_args(&self) -> RunArgs {
+        // What there is to tell, the linker is told.
+        RunArgs { keep_going: self.keep_going, quiet: true, ..RunArgs::default() }
     }
 
     fn set(&mut self, option: &str) -> Result<(), &'static str> {

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_commands::module_links::{CommandNames, ModuleLinks, PlaceError, is_misplaced, paths_in};
+use distlto_commands::run_args::Assembly;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{self, NoHooks};
-use distlto_executor::schedule::Policy;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::words::{shell_line, shell_quote};
 use distlto_prepare::write::IoError;
@@ -152,22 +152,18 @@ impl Session<'_> {
         let cancel = Cancel::new().map_err(IoError::on("make", "a pipe"))?;
         let wanted: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
         let spawner = ForkServer::with_library(host::fork_server_library(), LocalSpawner);
+        let args = options.run_args();
         if wanted.len() > 1 {
-            spawner.prewarm(OsStr::new(compiler), wanted.len());
+            args.prewarm(&spawner, OsStr::new(compiler), wanted.len());
         }
+        let assembly = Assembly::new(&args, &spawner, &cancel);
         let directory = self.directory();
         let places = self.own.places(|path| self.as_seen(path));
         let repeat = |id| self.repeat(graph, id);
-        let mut run_options = run::Options::new(&spawner, &cancel, listener);
+        let mut run_options = assembly.options(listener, None, options.jobs);
         run_options.directory = Some(&directory);
         run_options.places = Some(&places);
         run_options.repeat = Some(&repeat);
-        if let Some(jobs) = options.jobs {
-            run_options.jobs = jobs;
-        }
-        if options.keep_going {
-            run_options.policy = Policy::KeepGoing;
-        }
         Ok(run::run(graph, &wanted, &run_options, &NoHooks))
     }
 
