@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use distlto_commands::distribute::DistributeArgs;
 use distlto_commands::index::IndexArgs;
 use distlto_commands::jobs::JobsArgs;
-use distlto_commands::link::Options;
+use distlto_commands::link::LinkOptions;
 use distlto_commands::opt::OptArgs;
 use distlto_commands::plan::PlanArgs;
 use distlto_commands::run::RunCommandArgs;
@@ -26,12 +26,12 @@ use crate::manual::ManualArgs;
 pub struct Cli {
     /// What to do
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 /// The subcommands. Each one's help text is that of its arguments.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     Link(LinkArgs),
     Run(RunCommandArgs),
     Prepare(distlto_prepare::command::Args),
@@ -104,8 +104,8 @@ impl LinkArgs {
     }
 
     /// How to link.
-    pub fn options(&self) -> Options {
-        Options {
+    pub fn options(&self) -> LinkOptions {
+        LinkOptions {
             run: self.run.clone(),
             save_plan: self.save_plan.clone(),
             compiler: self.compiler.clone(),

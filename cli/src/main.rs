@@ -21,7 +21,7 @@ use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_prepare::exit;
 use distlto_prepare::write::IoError;
 
-use arguments::{Cli, Command};
+use arguments::{Cli, CliCommand};
 
 fn main() -> ExitCode {
     // The linker starts this program for its backends.
@@ -32,23 +32,23 @@ fn main() -> ExitCode {
         return run_link(&command, &stand_in::options());
     }
     match Cli::parse_from(arguments()).command {
-        Command::Link(args) => run_link(&args.words(), &args.options()),
-        Command::Run(args) => watching(|cancel| exit::run(|| run::run(&args, cancel))),
-        Command::Prepare(args) => exit::run(|| distlto_prepare::command::run(args)),
-        Command::Index(args) => with_cancel(|cancel| index::run(&args, cancel)),
-        Command::Plan(args) => exit::run(|| distlto_commands::plan::run(args)),
-        Command::Jobs(args) => watching(|cancel| {
+        CliCommand::Link(args) => run_link(&args.words(), &args.options()),
+        CliCommand::Run(args) => watching(|cancel| exit::run(|| run::run(&args, cancel))),
+        CliCommand::Prepare(args) => exit::run(|| distlto_prepare::command::run(args)),
+        CliCommand::Index(args) => with_cancel(|cancel| index::run(&args, cancel)),
+        CliCommand::Plan(args) => exit::run(|| distlto_commands::plan::run(args)),
+        CliCommand::Jobs(args) => watching(|cancel| {
             let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
             exit::run(|| jobs::run(&args, &runner))
         }),
-        Command::Opt(args) => exit::run(|| opt::run(&args)),
-        Command::Distribute(args) => watching(|cancel| exit::run(|| distribute::run(&args, cancel))),
-        Command::Cache(args) => exit::run(|| cache::run(&args)),
-        Command::Copy(args) => exit::run(|| distlto_prepare::copy::run(&args)),
-        Command::ArchiveMapper(args) => exit::run(|| distlto_prepare::archive_mapper::run(&args)),
-        Command::CompilerStatsMerger(args) => exit::run(|| distlto_prepare::stats::run(&args)),
-        Command::Completions(args) => exit::run(|| completions::run(&args)),
-        Command::Man(args) => exit::run(|| manual::run(&args)),
+        CliCommand::Opt(args) => exit::run(|| opt::run(&args)),
+        CliCommand::Distribute(args) => watching(|cancel| exit::run(|| distribute::run(&args, cancel))),
+        CliCommand::Cache(args) => exit::run(|| cache::run(&args)),
+        CliCommand::Copy(args) => exit::run(|| distlto_prepare::copy::run(&args)),
+        CliCommand::ArchiveMapper(args) => exit::run(|| distlto_prepare::archive_mapper::run(&args)),
+        CliCommand::CompilerStatsMerger(args) => exit::run(|| distlto_prepare::stats::run(&args)),
+        CliCommand::Completions(args) => exit::run(|| completions::run(&args)),
+        CliCommand::Man(args) => exit::run(|| manual::run(&args)),
     }
 }
 
@@ -61,7 +61,7 @@ fn arguments() -> Vec<OsString> {
     }
 }
 
-fn run_link(words: &[Vec<u8>], options: &link::Options) -> ExitCode {
+fn run_link(words: &[Vec<u8>], options: &link::LinkOptions) -> ExitCode {
     with_cancel(|cancel| link::link(words, options, cancel))
 }
 

@@ -9,11 +9,11 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::Parser;
-use distlto_commands::link::Options;
+use distlto_commands::link::LinkOptions;
 use distlto_planner::response;
 use distlto_planner::words::{Word, word_of};
 
-use crate::arguments::{Cli, Command};
+use crate::arguments::{Cli, CliCommand};
 
 /// The variable that holds options of `distlto link`.
 const OPTIONS: &str = "DISTLTO_LINK_OPTIONS";
@@ -58,14 +58,14 @@ pub fn arguments() -> Vec<OsString> {
 }
 
 /// The options from the environment; wrong ones end the process as on a command line.
-pub fn options() -> Options {
+pub fn options() -> LinkOptions {
     let text = std::env::var(OPTIONS).unwrap_or_default();
     let words = response::tokenize(text.as_bytes());
     let words = words.iter().map(|word| String::from_utf8_lossy(word).into_owned());
     let line = ["distlto".to_owned(), "link".to_owned()].into_iter().chain(words);
     match Cli::parse_from(line.chain(["--".to_owned(), "linker".to_owned()])).command {
-        Command::Link(args) => args.options(),
+        CliCommand::Link(args) => args.options(),
         // `link` was the subcommand's name.
-        _ => Options::default(),
+        _ => LinkOptions::default(),
     }
 }

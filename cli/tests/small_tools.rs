@@ -268,9 +268,9 @@ fn statistics_that_are_none_are_errors() {
         ["compiler-stats-merger", "--input-stats-filelist", "list", "--output-stats-file", "sums.json"];
     write(directory, "good.json", "{\"a\": 1}");
     for (content, complaint) in [
-        ("[1]", "expected one JSON object of numbers: invalid type: sequence"),
-        ("", "expected one JSON object of numbers: EOF"),
-        ("{\"a\": 1", "EOF while parsing an object at line 1 column 7"),
+        ("[1]", "expected one JSON object of numbers: line 1, column 0: invalid type: sequence"),
+        ("", "expected one JSON object of numbers: line 1, column 0: EOF"),
+        ("{\"a\": 1", "line 1, column 7: EOF while parsing an object"),
         ("{\"a\": 1} {}", "trailing characters"),
         ("{\"a\": \"1\"}", "the value of `a` is \"1\", expected a number"),
         ("{\"a\": {\"b\": 1}}", "the value of `a` is {\"b\": 1}, expected a number"),

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
-use distlto_commands::distribute::linker::Linker;
+use distlto_commands::distribute::linker::ParentLinker;
 use distlto_executor::cancel::cancel_on_signals;
 use distlto_executor::execute::process::{Child, Command, Spawner};
 use distlto_executor::execute::spawn::LocalSpawner;
@@ -42,7 +42,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
 
     // lld does not end its distributor when it is killed, so the distributor has to look.
     let cancel = cancel_on_signals()?;
-    if let Some(linker) = Linker::of_job_file(job_file.as_ref()) {
+    if let Some(linker) = ParentLinker::of_job_file(job_file.as_ref()) {
         linker.watch(&cancel);
     }
     let name = job_file.to_string_lossy();

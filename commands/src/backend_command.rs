@@ -8,7 +8,7 @@ use distlto_planner::clang::driver::find;
 
 /// The parts of a backend compilation.
 #[derive(Debug, Clone, Copy)]
-pub struct Backend<'a> {
+pub struct BackendParts<'a> {
     /// The compiler, and programs before it.
     pub program: &'a [String],
     /// Arguments that the user gives verbatim; those come last among the flags, so they win.
@@ -26,7 +26,7 @@ pub struct Backend<'a> {
 }
 
 /// The whole command.
-pub fn words(backend: Backend<'_>) -> Vec<String> {
+pub fn words(backend: BackendParts<'_>) -> Vec<String> {
     let mut words = backend.program.to_vec();
     words.push("-c".to_owned());
     // A clang that is not told compiles for its own default target, with a mere warning.
@@ -82,7 +82,7 @@ mod tests {
             "-o",
             "t1.1.25122.native.o",
         ];
-        let made = words(Backend {
+        let made = words(BackendParts {
             program: &strings(&lld[..1]),
             given: &[],
             triple: "x86_64-pc-linux-gnu",
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn what_the_user_gives_wins_and_is_not_said_twice() {
-        let made = words(Backend {
+        let made = words(BackendParts {
             program: &strings(&["ccache", "cc"]),
             given: &strings(&["-c", "--target=arm", "-O3"]),
             triple: "x86_64",

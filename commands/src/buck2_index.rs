@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use distlto_planner::buck2::darwin::{self, DarwinLink, DarwinMeta};
-use distlto_planner::buck2::error::PlanError;
+use distlto_planner::buck2::error::Buck2PlanError;
 use distlto_planner::buck2::gnu::GnuLink;
 use distlto_planner::buck2::index_directory::IndexDirectory;
-use distlto_planner::buck2::modules::Modules;
-use distlto_planner::buck2::thin_link::ThinLink;
+use distlto_planner::buck2::modules::LinkedModules;
+use distlto_planner::buck2::thin_link::RuleThinLink;
 use distlto_planner::buck2::{meta, stale};
 use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::{Word, lossy, word_of};
@@ -49,7 +49,7 @@ pub struct Buck2Args {
 
 /// What Buck2's rule asks for.
 #[derive(Debug)]
-pub struct Request<'a> {
+pub struct Buck2Request<'a> {
     meta: &'a Path,
     directory: IndexDirectory,
     link_plan: &'a str,
@@ -59,8 +59,8 @@ pub struct Request<'a> {
 
 impl Buck2Args {
     /// The request, if there is a meta file.
-    pub fn request<'a>(&'a self, index: Option<&'a str>) -> Option<Request<'a>> {
-        Some(Request {
+    pub fn request<'a>(&'a self, index: Option<&'a str>) -> Option<Buck2Request<'a>> {
+        Some(Buck2Request {
             meta: self.meta.as_deref()?,
             directory: IndexDirectory::new(index?),
             link_plan: self.link_plan.as_deref()?,
@@ -72,7 +72,7 @@ impl Buck2Args {
 
 /// Runs the thin link and writes all plans; returns the linker's exit code if it fails.
 pub fn run(
-    request: &Request<'_>,
+    request: &Buck2Request<'_>,
     command: &[Word],
     runner: &dyn Runner,
     cancel: &Cancel,
@@ -85,7 +85,7 @@ pub fn run(
 }
 
 fn gnu(
-    request: &Request<'_>,
+    request: &Buck2Request<'_>,
     final_list: &str,
     text: &[u8],
     command: &[Word],
@@ -93,9 +93,9 @@ fn gnu(
     cancel: &Cancel,
 ) -> Result<u8, LinkError> {
     // A driver takes as long to answer as a large meta file to be read.
-    let (meta, link) = rayon::join(|| meta::read(request.meta, text), || ThinLink::new(command, runner));
-    let (meta, link) = (meta.map_err(PlanError::from)?, link?);
-    let modules = Modules::of(&meta);
+    let (meta, link) = rayon::join(|| meta::read(request.meta, text), || RuleThinLink::new(command, runner));
+    let (meta, link) = (meta.map_err(Buck2PlanError::from)?, link?);
+    let modules = LinkedModules::of(&meta);
     all_reach_linker(request, &link, &modules)?;
     stale::remove_left(&request.directory, modules.slots.par_iter().map(|slot| slot.path))?;
     let linked = link.run(&request.directory, &[], runner)?;
@@ -117,7 +117,7 @@ fn gnu(
 }
 
 fn darwin(
-    request: &Request<'_>,
+    request: &Buck2Request<'_>,
     text: &[u8],
     command: &[Word],
     runner: &dyn Runner,
@@ -125,9 +125,9 @@ fn darwin(
 ) -> Result<u8, LinkError> {
     let (meta, link) = rayon::join(
         || darwin::read(request.meta, text, request.premerger),
-        || ThinLink::new(command, runner),
+        || RuleThinLink::new(command, runner),
     );
-    let (meta, link) = (meta.map_err(PlanError::from)?, link?);
+    let (meta, link) = (meta.map_err(Buck2PlanError::from)?, link?);
     let modules = meta.modules();
     all_reach_linker(request, &link, &modules)?;
     stale::remove_left(&request.directory, modules.slots.par_iter().map(|slot| slot.path))?;
@@ -145,12 +145,14 @@ fn darwin(
 
 /// Refuses a link whose driver would keep an object from the linker.
 fn all_reach_linker(
-    request: &Request<'_>,
-    link: &ThinLink<'_>,
-    modules: &Modules<'_>,
-) -> Result<(), PlanError> {
+    request: &Buck2Request<'_>,
+    link: &RuleThinLink<'_>,
+    modules: &LinkedModules<'_>,
+) -> Result<(), Buck2PlanError> {
     match link.kept_from_linker(modules.slots.iter().map(|slot| slot.path)) {
-        Some(file) => Err(PlanError::NeverLinked { meta: request.meta.to_owned(), file: file.to_owned() }),
+        Some(file) => {
+            Err(Buck2PlanError::NeverLinked { meta: request.meta.to_owned(), file: file.to_owned() })
+        }
         None => Ok(()),
     }
 }
@@ -169,7 +171,7 @@ fn premerger_option(map: &Path) -> OsString {
     option
 }
 
-fn warn_of_unlisted(request: &Request<'_>, unknown: &[String]) {
+fn warn_of_unlisted(request: &Buck2Request<'_>, unknown: &[String]) {
     const SHOWN: usize = 10;
     let meta = request.meta.display();
     for import in unknown.iter().take(SHOWN) {

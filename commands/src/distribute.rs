@@ -44,8 +44,8 @@ use distlto_record::action::ActionRecord;
 use distlto_record::progress::{JsonProgress, Profile, Reporter};
 use distlto_record::report::Report;
 use distlto_record::why::{Change, What};
-use linker::Linker;
-use modules::{Elsewhere, ModulesError, Placed};
+use linker::ParentLinker;
+use modules::{Elsewhere, ModulesError, PlacedModules};
 use save::{SaveError, Saved};
 
 /// The variable that holds options, for linkers that cannot be given any.
@@ -126,7 +126,7 @@ pub fn with_environment(mut arguments: Vec<OsString>, own: usize) -> Vec<OsStrin
 pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError> {
     let jobserver = jobserver_from_env();
     let name = args.job_file.to_string_lossy().into_owned();
-    let linker = Linker::of_job_file(&args.job_file);
+    let linker = ParentLinker::of_job_file(&args.job_file);
     if let Some(linker) = &linker {
         linker.watch(cancel);
     }
@@ -145,7 +145,7 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
     let elsewhere = modules::find(&file, &base, &name)?;
     let mut saved = None;
     if let Some(directory) = &args.save_job {
-        let job = save::Job { file: &file, name: &args.job_file, base: &base, elsewhere: &elsewhere };
+        let job = save::SavedJobs { file: &file, name: &args.job_file, base: &base, elsewhere: &elsewhere };
         saved = save::save(job, directory, cancel)?;
     }
     cost::set_costs(&mut file, None);
@@ -191,7 +191,7 @@ impl Session<'_> {
             (None, Some(placed)) => placed.repeat(job),
             (None, None) => modules::repeat(graph, self.base, job),
         };
-        let directory = placed.as_ref().map_or_else(|| self.base.to_owned(), Placed::directory);
+        let directory = placed.as_ref().map_or_else(|| self.base.to_owned(), PlacedModules::directory);
         let places = self.own.places(placed.is_some().then_some(self.base));
         let assembly = Assembly::new(&self.args.run, self.spawner, self.cancel);
         let kept = self.args.run.cache.as_deref().filter(|_| assembly.has_cache());
@@ -226,7 +226,7 @@ impl Session<'_> {
         run::run(graph, &wanted, options, &NoHooks)
     }
 
-    fn placed(&self, elsewhere: &Elsewhere) -> Result<Option<Placed>, DistributeError> {
+    fn placed(&self, elsewhere: &Elsewhere) -> Result<Option<PlacedModules>, DistributeError> {
         if elsewhere.is_empty() {
             return Ok(None);
         }
@@ -234,7 +234,7 @@ impl Session<'_> {
         let store = self.args.store.as_deref().filter(|_| !elsewhere.members.is_empty());
         let store = store.map(Store::open).transpose()?;
         let directory = self.own.any().path();
-        Ok(Some(Placed::new(self.file, elsewhere, self.base, directory, store.as_ref())?))
+        Ok(Some(PlacedModules::new(self.file, elsewhere, self.base, directory, store.as_ref())?))
     }
 
     fn reporter(&self) -> Result<Reporter, IoError> {
@@ -274,13 +274,13 @@ fn requested(graph: &ActionGraph, id: ActionId) -> ActionRecord {
 
 /// A directory of this run's own beside the outputs, for each directory that they go to.
 struct OwnDirectories {
-    linker: Option<Linker>,
+    linker: Option<ParentLinker>,
     made: BTreeMap<Utf8PathBuf, RunDirectory>,
 }
 
 impl OwnDirectories {
     /// Makes them, after sweeping what killed runs and their linkers left.
-    fn make(file: &JobFile, job_file: &Path, linker: Option<Linker>) -> Result<Self, IoError> {
+    fn make(file: &JobFile, job_file: &Path, linker: Option<ParentLinker>) -> Result<Self, IoError> {
         let outputs = file.jobs.iter().flat_map(|&job| file.graph.action(job).outputs());
         let parent = |path: &Utf8Path| path.parent().unwrap_or(Utf8Path::new("")).to_owned();
         let mut parents: BTreeSet<_> = outputs.map(|output| parent(file.graph.path(output))).collect();

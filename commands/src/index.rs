@@ -76,7 +76,7 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
     };
     let output = index::output_of(&link.words)?;
     let directory = args.index.clone().unwrap_or_else(|| state::directory(&output, args.state.as_deref()));
-    let held = state::State::open(&directory)?;
+    let held = state::LinkState::open(&directory)?;
     let store = args.store.as_deref().map(Store::open).transpose()?;
     let planned = index::plan(index::Request {
         link: &link,

@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use distlto_planner::dtlto::{self, JobFile, JobFileError, cost, dropped, identifier, write};
 use distlto_planner::graph::json;
-use distlto_planner::invocation::{Program, program};
+use distlto_planner::invocation::{ProgramKind, program};
 use distlto_planner::link_command::{self, LinkCommandError, Resolved};
 use distlto_planner::link_line::LinkLineError;
 use distlto_planner::runner::Runner;
@@ -32,8 +32,8 @@ pub struct JobsArgs {
     #[arg(value_name = "JOBFILE", required_unless_present = "check_line")]
     pub file: Option<Utf8PathBuf>,
     /// Print the jobs in this form
-    #[arg(long, value_enum, value_name = "FORM", default_value_t = Form::Graph)]
-    pub to: Form,
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = JobFormat::Graph)]
+    pub to: JobFormat,
     /// Say what of the link command after -- lld would not tell the compiler, and which option mends it
     #[arg(long, requires = "command", conflicts_with_all = ["file", "to"])]
     pub check_line: bool,
@@ -44,7 +44,7 @@ pub struct JobsArgs {
 
 /// What a job file is printed as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Form {
+pub enum JobFormat {
     /// An action graph in JSON (docs/action-graph.md)
     Graph,
     /// A job file as lld 22 writes it
@@ -105,14 +105,14 @@ pub fn run(args: &JobsArgs, runner: &dyn Runner) -> Result<u8, JobsError> {
     Ok(0)
 }
 
-fn print(path: &Utf8Path, form: Form) -> Result<(), JobsError> {
+fn print(path: &Utf8Path, form: JobFormat) -> Result<(), JobsError> {
     let (bytes, name) = bytes(path)?;
     let mut file = dtlto::read(&bytes, &name)?;
     drop(bytes);
     for note in notes(&file) {
         eprintln!("distlto: note: {note}");
     }
-    if form == Form::Graph {
+    if form == JobFormat::Graph {
         cost::set_costs(&mut file, None);
     }
     let mut out = BufWriter::new(io::stdout().lock());
@@ -127,14 +127,14 @@ fn print(path: &Utf8Path, form: Form) -> Result<(), JobsError> {
 }
 
 /// Writes the jobs in a form.
-pub fn write_as(file: &JobFile, form: Form, out: &mut impl Write) -> io::Result<()> {
+pub fn write_as(file: &JobFile, form: JobFormat, out: &mut impl Write) -> io::Result<()> {
     match form {
-        Form::Graph => json::write(&file.graph, out),
-        Form::Jobs => {
+        JobFormat::Graph => json::write(&file.graph, out),
+        JobFormat::Jobs => {
             write::current(file, out)?;
             out.write_all(b"\n")
         }
-        Form::Commands => {
+        JobFormat::Commands => {
             file.jobs.iter().try_for_each(|&job| writeln!(out, "{}", shell_line(file.graph.command(job))))
         }
     }
@@ -186,7 +186,7 @@ pub fn check_line(command: &[Word], runner: &dyn Runner) -> Result<String, JobsE
         return Err(JobsError::NotALink);
     };
     let found = dropped::of_words(&link.words)?;
-    let direct = program(&lossy(&command[0]), command.get(1).map(Vec::as_slice)) == Program::Lld;
+    let direct = program(&lossy(&command[0]), command.get(1).map(Vec::as_slice)) == ProgramKind::Lld;
     let mut text = String::new();
     for dropped in &found {
         let line = if direct { dropped.to_string() } else { dropped.for_driver().to_string() };

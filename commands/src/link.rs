@@ -51,7 +51,7 @@ pub use lock::Busy;
 
 /// How to link.
 #[derive(Debug, Default)]
-pub struct Options {
+pub struct LinkOptions {
     /// How backends are run and what is told of them.
     pub run: RunArgs,
     /// Where the action graph is written as JSON, besides.
@@ -98,7 +98,7 @@ pub enum LinkError {
     Plan(#[from] distlto_planner::link_plan::PlanError),
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Buck2(#[from] distlto_planner::buck2::error::PlanError),
+    Buck2(#[from] distlto_planner::buck2::error::Buck2PlanError),
     #[error(transparent)]
     #[diagnostic(transparent)]
     Prepare(#[from] distlto_prepare::error::Error),
@@ -132,7 +132,7 @@ pub enum LinkError {
 }
 
 /// Links; returns the exit code to end with. A command that is no ThinLTO link replaces this process.
-pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, LinkError> {
+pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<u8, LinkError> {
     let spawner = options.run.spawner();
     let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
     let reporter = options.run.reporter(Profile::COMMAND)?;
@@ -141,7 +141,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
     let output = state::guess_output(&expanded);
     let guess = output.as_deref().map(|output| state::directory(output, options.state.as_deref()));
     let mut held =
-        guess.as_deref().filter(|guess| Path::new(guess).is_dir()).map(state::State::open).transpose()?;
+        guess.as_deref().filter(|guess| Path::new(guess).is_dir()).map(state::LinkState::open).transpose()?;
     if let Some(state) = &held
         && unchanged::is_unchanged(state.directory(), &key)
     {
@@ -172,7 +172,7 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
     let directory = state::directory(&output, options.state.as_deref());
     let held = match held.take_if(|held| held.directory() == directory) {
         Some(held) => held,
-        None => state::State::open(&directory)?,
+        None => state::LinkState::open(&directory)?,
     };
     let session = Session {
         link: &link,
@@ -206,9 +206,9 @@ pub fn link(command: &[Word], options: &Options, cancel: &Cancel) -> Result<u8, 
 
 /// Nothing is to be done: the outputs become newer than what they are made of, so that build tools stop asking.
 fn leave_unchanged(
-    state: &state::State,
+    state: &state::LinkState,
     output: &str,
-    options: &Options,
+    options: &LinkOptions,
     reporter: &Reporter,
 ) -> Result<u8, LinkError> {
     unchanged::renew(state.directory())?;
@@ -231,12 +231,12 @@ fn replace_process(command: &[Word]) -> LinkError {
 struct Session<'a> {
     link: &'a LinkCommand,
     directory: &'a str,
-    options: &'a Options,
+    options: &'a LinkOptions,
     cancel: &'a Cancel,
     spawner: &'a ForkServer<LocalSpawner>,
     runner: &'a ToolRunner<'a>,
     reporter: &'a Reporter,
-    key: &'a state::Key,
+    key: &'a state::LinkKey,
     /// Whether the last link of the same command was one by the linker, with backends.
     is_known: bool,
     /// Whether the last run in this directory was killed.
@@ -322,7 +322,7 @@ impl LinkError {
 }
 
 /// Readers of events are told of a run without actions; people are not.
-fn nothing_to_do(options: &Options, reporter: &Reporter) {
+fn nothing_to_do(options: &LinkOptions, reporter: &Reporter) {
     if options.run.json {
         reporter.plan(Plan { actions: 0, cost: 0, jobs: 0 });
         reporter.summary(Counts::default(), Duration::ZERO);

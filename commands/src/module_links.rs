@@ -78,7 +78,7 @@ pub enum PlaceError {
 
 /// What the commands of one run name.
 #[derive(Debug, Clone, Copy)]
-pub struct Names<'a> {
+pub struct CommandNames<'a> {
     /// Where relative paths start.
     pub base: &'a Path,
     /// Identifiers that are not their module's path, and the files with the modules' content.
@@ -117,12 +117,12 @@ pub struct ModuleLinks {
 
 impl ModuleLinks {
     /// Makes the directory, in the system's directory for temporaries, and all links.
-    pub fn new(names: Names<'_>) -> Result<Self, PlaceError> {
+    pub fn new(names: CommandNames<'_>) -> Result<Self, PlaceError> {
         Self::new_in(names, &std::env::temp_dir())
     }
 
     /// The same in another directory.
-    pub fn new_in(names: Names<'_>, parent: &Path) -> Result<Self, PlaceError> {
+    pub fn new_in(names: CommandNames<'_>, parent: &Path) -> Result<Self, PlaceError> {
         let base = std::path::absolute(names.base).map_err(IoError::on("find", names.base))?;
         let parent = std::path::absolute(parent).map_err(IoError::on("find", parent))?;
         let top = tempfile::Builder::new()
@@ -308,8 +308,8 @@ impl ModuleLinks {
 mod tests {
     use super::*;
 
-    fn names<'a>(base: &'a Path, placed: &'a [(&str, &Path)], present: &'a [&str]) -> Names<'a> {
-        Names { base, placed, present }
+    fn names<'a>(base: &'a Path, placed: &'a [(&str, &Path)], present: &'a [&str]) -> CommandNames<'a> {
+        CommandNames { base, placed, present }
     }
 
     fn tree(files: &[&str]) -> TempDir {

@@ -22,7 +22,7 @@ use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use compiler::CompilerError;
+use compiler::CompilerWordsError;
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::cause::Cause;
 use distlto_executor::execute::local::Local;
@@ -123,7 +123,7 @@ pub struct OptArgs {
 
 /// Why there is no object.
 #[derive(Debug, Error, Diagnostic)]
-pub enum Error {
+pub enum OptError {
     /// The compilation was not run, failed, or was refused.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -139,7 +139,7 @@ pub enum Error {
     /// The words that should name a compiler.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Compiler(#[from] CompilerError),
+    Compiler(#[from] CompilerWordsError),
     /// The processor that the link names.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -205,13 +205,13 @@ impl Plan {
 }
 
 /// Runs the compilation and prints what the compiler said. Returns the exit code: 0, or the compiler's own.
-pub fn run(args: &OptArgs) -> Result<u8, Error> {
-    let cancel = cancel_on_signals().map_err(Error::Signals)?;
+pub fn run(args: &OptArgs) -> Result<u8, OptError> {
+    let cancel = cancel_on_signals().map_err(OptError::Signals)?;
     run_until(args, &cancel)
 }
 
 /// [`run`] with a token of the caller's.
-pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, Error> {
+pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
     let plan = match &args.shared_args {
         Some(shared) => darwin::plan(args, shared)?,
         None => gnu::plan(args)?,
@@ -261,7 +261,7 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, Error> {
     }
 }
 
-impl From<Refused> for Error {
+impl From<Refused> for OptError {
     fn from(refused: Refused) -> Self {
         Cause::from(refused).into()
     }

@@ -22,7 +22,7 @@ use distlto_planner::digests::FileDigests;
 use distlto_planner::emit::{dot, ninja};
 use distlto_planner::freshness::{self, ActionLog, Reason};
 use distlto_planner::graph::error::GraphError;
-use distlto_planner::graph::summary::Summary;
+use distlto_planner::graph::summary::GraphSummary;
 use distlto_planner::graph::{ActionGraph, ActionId, json};
 use distlto_planner::link_plan::{LinkPlan, PlanError};
 use distlto_planner::state::{self, Place, SUFFIX, VARIABLE};
@@ -143,7 +143,7 @@ fn help_of(error: &dyn Diagnostic) -> String {
 /// Runs the command; a reader of standard output that goes away early ends it without an error.
 pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
     check_outputs(&args)?;
-    let input = Input::find(&args.input, args.state.as_deref())?;
+    let input = GraphSource::find(&args.input, args.state.as_deref())?;
     let graph = if args.ninja.is_some() { input.read_to_run()? } else { input.read()? };
     if let Some(path) = &args.json {
         emit(path, &json::to_bytes(&graph))?;
@@ -154,7 +154,7 @@ pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
         emit(path, &text)?;
     }
     if let Some(path) = &args.ninja {
-        let options = ninja::Options {
+        let options = ninja::NinjaOptions {
             opt_program: args.opt_program.clone(),
             build_directory: input
                 .directory()
@@ -168,19 +168,19 @@ pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
         to_standard_output(dry_run(&graph, &input)?.as_bytes())?;
     }
     if args.summary || !asks_for_something(&args) {
-        to_standard_output(Summary::of(&graph).to_string().as_bytes())?;
+        to_standard_output(GraphSummary::of(&graph).to_string().as_bytes())?;
     }
     Ok(0)
 }
 
 /// The file that a graph is read from.
 #[derive(Debug, Clone)]
-pub struct Input {
+pub struct GraphSource {
     path: Utf8PathBuf,
     is_plan: bool,
 }
 
-impl Input {
+impl GraphSource {
     /// A file is a graph in JSON; a directory has a plan or a graph under its usual name. The directory beside an output
     /// may be missing, and lie in `folder` instead.
     pub fn find(given: &Utf8Path, folder: Option<&str>) -> Result<Self, PlanCommandError> {
@@ -251,7 +251,7 @@ impl Input {
 
 /// What would run in the working directory, by what earlier links and runs of the graph left. Each record says truly what
 /// an action read and wrote, so that the records by which the least would run are the ones to go by. Writes nothing.
-fn dry_run(graph: &ActionGraph, input: &Input) -> Result<String, PlanCommandError> {
+fn dry_run(graph: &ActionGraph, input: &GraphSource) -> Result<String, PlanCommandError> {
     let linked = found(graph, input.directory().unwrap_or(Utf8Path::new("")))?;
     let ran = Utf8PathBuf::from(input.run_state());
     let ran = if ran.is_dir() { Some(found(graph, &ran)?) } else { None };
@@ -301,12 +301,12 @@ fn is_stream(path: &Utf8Path) -> bool {
 
 /// How Ninja makes the file again: as this run made it. Nothing if it goes to a stream or the command is not
 /// text.
-fn manifest(path: &Utf8Path, input: &Input) -> Option<ninja::Manifest> {
+fn manifest(path: &Utf8Path, input: &GraphSource) -> Option<ninja::NinjaRemake> {
     if is_stream(path) {
         return None;
     }
     let command: Result<Vec<_>, _> = std::env::args_os().map(|word| word.into_string()).collect();
-    Some(ninja::Manifest { path: path.to_owned(), source: input.path.clone(), command: command.ok()? })
+    Some(ninja::NinjaRemake { path: path.to_owned(), source: input.path.clone(), command: command.ok()? })
 }
 
 fn emit(path: &Utf8Path, text: &[u8]) -> Result<(), PlanCommandError> {

@@ -16,7 +16,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::plan::Input;
+use crate::plan::GraphSource;
 use camino::Utf8PathBuf;
 use clap::Args;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, Work};
@@ -24,7 +24,7 @@ use distlto_planner::state::VARIABLE;
 use distlto_prepare::exit;
 use distlto_prepare::write::IoError;
 
-use crate::link::state::{self, State};
+use crate::link::state::{self, LinkState};
 use crate::run_args::{Assembly, RunArgs};
 use crate::up_to_date::{Recording, Records};
 use distlto_executor::cancel::Cancel;
@@ -32,7 +32,7 @@ use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{self, Hooks, Need};
 use distlto_executor::schedule::tokens::jobserver_from_env;
-use distlto_record::cause::{Cause, Kind};
+use distlto_record::cause::{FailureCause, FailureKind};
 use distlto_record::progress::{Plan, Profile, Progress, Reporter};
 use distlto_record::report::{Counts, Failure, Measured};
 use distlto_record::why::Explainer;
@@ -69,10 +69,10 @@ pub struct RunCommandArgs {
 pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     let jobserver = jobserver_from_env();
     // The folder of many states; --state is that of this graph alone.
-    let input = Input::find(&args.graph, std::env::var(VARIABLE).ok().as_deref())?;
+    let input = GraphSource::find(&args.graph, std::env::var(VARIABLE).ok().as_deref())?;
     let mut graph = input.read_to_run()?;
     let directory = args.state.clone().unwrap_or_else(|| input.run_state());
-    let _held = State::open(&directory)?;
+    let _held = LinkState::open(&directory)?;
     let spawner = args.run.spawner();
     let reporter = args.run.reporter(Profile::COMMAND)?;
     let directory = Path::new(&directory);
@@ -100,7 +100,9 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     let ended = rounds();
     match &ended {
         Ok(End::Code(code)) => reporter.keep(directory, *code, None),
-        Err(error) => reporter.keep(directory, exit::code_of(error), Some(Cause::of(Kind::Failed, error))),
+        Err(error) => {
+            reporter.keep(directory, exit::code_of(error), Some(FailureCause::of(FailureKind::Failed, error)))
+        }
         // Of what did nothing there is nothing to tell.
         Ok(End::NothingToDo | End::Rewritten(_)) => {}
     }
@@ -122,7 +124,7 @@ struct Round<'a> {
     args: &'a RunCommandArgs,
     graph: &'a ActionGraph,
     directory: &'a Path,
-    input: &'a Input,
+    input: &'a GraphSource,
     spawner: &'a ForkServer<LocalSpawner>,
     cancel: &'a Cancel,
     reporter: &'a Reporter,
@@ -226,7 +228,7 @@ struct Watching<'a> {
     recording: Recording<'a>,
     reporter: &'a Reporter,
     explainer: Explainer<'a>,
-    input: &'a Input,
+    input: &'a GraphSource,
     /// Actions whose inputs others write; all others have been looked at.
     asked: BTreeSet<ActionId>,
     rewritten: Cell<Option<ActionGraph>>,

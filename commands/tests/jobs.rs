@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use clap::{Args, FromArgMatches};
-use distlto_commands::jobs::{self, Form, JobsArgs, JobsError};
+use distlto_commands::jobs::{self, JobFormat, JobsArgs, JobsError};
 use distlto_planner::dtlto::{self, JobFile};
 use distlto_planner::graph::json;
 use distlto_planner::runner::{Runner, ToolOutput};
@@ -38,7 +38,7 @@ impl Runner for Driver {
     }
 }
 
-fn form(file: &JobFile, form: Form) -> Vec<u8> {
+fn form(file: &JobFile, form: JobFormat) -> Vec<u8> {
     let mut text = Vec::new();
     jobs::write_as(file, form, &mut text).expect("memory");
     text
@@ -48,7 +48,7 @@ fn form(file: &JobFile, form: Form) -> Vec<u8> {
 fn a_shell_reads_the_words_of_every_command() {
     for (name, bytes) in files() {
         let file = dtlto::read(&bytes, &name).expect("a job file");
-        let commands = String::from_utf8(form(&file, Form::Commands)).expect("UTF-8");
+        let commands = String::from_utf8(form(&file, JobFormat::Commands)).expect("UTF-8");
         let script: String = commands.lines().map(|line| format!("printf '%s\\0' {line}\n")).collect();
         let said = Command::new("sh").arg("-c").arg(script).output().expect("a shell").stdout;
         let said = String::from_utf8(said).expect("UTF-8");
@@ -62,8 +62,12 @@ fn a_shell_reads_the_words_of_every_command() {
 fn the_other_forms_are_read_back() {
     for (name, bytes) in files() {
         let file = dtlto::read(&bytes, &name).expect("a job file");
-        assert_eq!(json::read(&form(&file, Form::Graph)).expect("an action graph"), file.graph, "{name}");
-        assert_eq!(dtlto::read(&form(&file, Form::Jobs), &name).expect("a job file"), file, "{name}");
+        assert_eq!(
+            json::read(&form(&file, JobFormat::Graph)).expect("an action graph"),
+            file.graph,
+            "{name}"
+        );
+        assert_eq!(dtlto::read(&form(&file, JobFormat::Jobs), &name).expect("a job file"), file, "{name}");
     }
 }
 

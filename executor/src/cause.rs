@@ -5,7 +5,7 @@
 use std::io;
 
 use distlto_prepare::write::IoError;
-use distlto_record::cause as recorded;
+use distlto_record::cause::{FailureCause, FailureKind};
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -106,13 +106,13 @@ fn twice(killer: Killer) -> &'static str {
 
 impl Cause {
     /// As a record keeps it.
-    pub fn told(&self) -> recorded::Cause {
+    pub fn told(&self) -> FailureCause {
         let kind = match self {
-            Self::Interrupted { .. } => recorded::Kind::Interrupted,
-            Self::Internal { .. } => recorded::Kind::Internal,
-            _ => recorded::Kind::Failed,
+            Self::Interrupted { .. } => FailureKind::Interrupted,
+            Self::Internal { .. } => FailureKind::Internal,
+            _ => FailureKind::Failed,
         };
-        recorded::Cause::of(kind, self)
+        FailureCause::of(kind, self)
     }
 
     /// The exit code that a program running just this action passes on, if the command gave one.

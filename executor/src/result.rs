@@ -6,14 +6,14 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use distlto_prepare::blobs::Digest;
+use distlto_prepare::blobs::BlobDigest;
 use distlto_record::report::Measured;
 
 use crate::verify::Role;
 
 /// What a result is found by: a SHA-256 digest of everything that it depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(pub Digest);
+pub struct Key(pub BlobDigest);
 
 /// A result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct OutputFile {
     /// Its path as the command named it, for people.
     pub name: String,
     /// SHA-256 of its content.
-    pub digest: Digest,
+    pub digest: BlobDigest,
     /// In bytes.
     pub size: u64,
     /// Whether it may be executed.

@@ -8,8 +8,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-use crate::layout::Layout;
-use crate::protocol::{self, REQUEST_LIMIT, Reply, Usage};
+use crate::layout::MemoryLayout;
+use crate::protocol::{self, JobEnd, REQUEST_LIMIT, Reply};
 use crate::socket;
 use crate::start::Program;
 
@@ -20,7 +20,7 @@ unsafe extern "C" {
 }
 
 /// A job's description as received.
-pub struct Request {
+pub struct JobRequest {
     /// Directory, arguments and environment, each with its NUL. The vectors below point into it.
     strings: Vec<u8>,
     argc: c_int,
@@ -30,7 +30,7 @@ pub struct Request {
     vectors: Vec<*mut c_char>,
 }
 
-impl Request {
+impl JobRequest {
     /// Reads the request from a job's control socket.
     pub fn receive(control: &OwnedFd) -> io::Result<Self> {
         let malformed = || io::Error::from_raw_os_error(libc::EPROTO);
@@ -83,7 +83,7 @@ pub struct Surroundings<'a> {
     /// The server's process id.
     pub server: libc::pid_t,
     /// Where the kernel looks for the program's arguments, if it can be told otherwise.
-    pub layout: Option<Layout>,
+    pub layout: Option<MemoryLayout>,
     /// Opened for reading: what jobs get as standard input.
     pub null: &'a OwnedFd,
     /// The signal mask the server was started with.
@@ -94,7 +94,7 @@ pub struct Surroundings<'a> {
 
 /// Forks a child for `request` with the given stdout and stderr; returns its process id.
 pub fn fork(
-    mut request: Request,
+    mut request: JobRequest,
     out: &OwnedFd,
     err: &OwnedFd,
     around: &Surroundings<'_>,
@@ -139,7 +139,7 @@ pub fn fork(
 }
 
 /// A child that runs.
-pub struct Job {
+pub struct RunningJob {
     pid: libc::pid_t,
     /// Where its end is reported and signals for it arrive.
     pub control: OwnedFd,
@@ -149,7 +149,7 @@ pub struct Job {
     inherited: u64,
 }
 
-impl Job {
+impl RunningJob {
     /// A job whose child has just been forked; its process group has the same number.
     pub fn new(pid: libc::pid_t, control: OwnedFd, inherited: u64) -> Self {
         Self { pid, control, given_up: false, inherited }
@@ -188,7 +188,7 @@ impl Job {
         if unsafe { libc::wait4(self.pid, &raw mut status, libc::WNOHANG, &raw mut usage) } != self.pid {
             return false;
         }
-        let reply = Reply::Ended(Usage {
+        let reply = Reply::Ended(JobEnd {
             status,
             user_us: microseconds(usage.ru_utime),
             system_us: microseconds(usage.ru_stime),

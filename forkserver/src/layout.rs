@@ -27,9 +27,9 @@ struct Map {
 
 /// A process's layout; its children's is the same until they change it.
 #[derive(Clone, Copy)]
-pub struct Layout(Map);
+pub struct MemoryLayout(Map);
 
-impl Layout {
+impl MemoryLayout {
     /// This process's own; `None` where the kernel does not tell.
     pub fn own() -> Option<Self> {
         let stat = fs::read_to_string("/proc/self/stat").ok()?;

@@ -56,12 +56,12 @@ pub enum Reply {
     /// No child was started; holds the errno.
     Refused(i32),
     /// The child ended.
-    Ended(Usage),
+    Ended(JobEnd),
 }
 
 /// How a job ended and what it used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Usage {
+pub struct JobEnd {
     /// The status as wait(2) gives it.
     pub status: i32,
     /// User time in microseconds.
@@ -104,7 +104,7 @@ impl Reply {
         match u32::from_le_bytes([a, b, c, d]) {
             1 => Some(Self::Started(value)),
             2 => Some(Self::Refused(value)),
-            3 => Some(Self::Ended(Usage { status: value, user_us, system_us, max_rss_kib })),
+            3 => Some(Self::Ended(JobEnd { status: value, user_us, system_us, max_rss_kib })),
             _ => None,
         }
     }

@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use crate::huge::Mover;
-use crate::job::{self, Job, Request, Surroundings, check};
-use crate::layout::Layout;
+use crate::job::{self, JobRequest, RunningJob, Surroundings, check};
+use crate::layout::MemoryLayout;
 use crate::llvm;
 use crate::protocol::{Hello, JOB, MANY, Reply};
 use crate::socket;
@@ -29,13 +29,13 @@ struct Server<'a> {
     program: Program,
     socket: &'a OwnedFd,
     null: OwnedFd,
-    layout: Option<Layout>,
+    layout: Option<MemoryLayout>,
     pid: libc::pid_t,
     /// The mask that jobs get.
     mask: libc::sigset_t,
     /// The same with SIGCHLD let through: what the server waits with.
     waiting: libc::sigset_t,
-    jobs: Vec<Job>,
+    jobs: Vec<RunningJob>,
     mover: Mover,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Server<'a> {
         let program = if llvm::register_targets() { program.ending_early() } else { program };
         let hello = Hello { pid: u32::try_from(pid).unwrap_or(0) };
         socket::send(socket.as_fd(), &hello.to_bytes())?;
-        let layout = Layout::own();
+        let layout = MemoryLayout::own();
         Ok(Self {
             program,
             socket,
@@ -128,7 +128,7 @@ impl<'a> Server<'a> {
             Ok(pid) => {
                 drop(socket::send(control.as_fd(), &Reply::Started(pid).to_bytes()));
                 let inherited = u64::try_from(self.mover.moved / 1024).unwrap_or(0);
-                self.jobs.push(Job::new(pid, control, inherited));
+                self.jobs.push(RunningJob::new(pid, control, inherited));
             }
             Err(error) => {
                 let reply = Reply::Refused(error.raw_os_error().unwrap_or(libc::EIO));
@@ -139,7 +139,7 @@ impl<'a> Server<'a> {
     }
 
     fn start(&self, control: &OwnedFd, out: &OwnedFd, err: &OwnedFd) -> io::Result<libc::pid_t> {
-        let request = Request::receive(control)?;
+        let request = JobRequest::receive(control)?;
         request.enter_directory()?;
         let others = self.jobs.iter().map(|job| job.control.as_raw_fd());
         let close: Vec<RawFd> =

@@ -208,7 +208,7 @@ impl ContextSensitive {
 
 /// The files of one backend compilation, as its command names them.
 #[derive(Debug, Clone, Copy)]
-pub struct Names<'a> {
+pub struct BackendFiles<'a> {
     /// The module, by its id.
     pub module: &'a str,
     /// Its index shard.
@@ -219,7 +219,7 @@ pub struct Names<'a> {
     pub dwo: Option<&'a str>,
 }
 
-impl Names<'_> {
+impl BackendFiles<'_> {
     /// The words that follow the shared ones. `triple` is the module's own; it may be empty.
     pub fn args(&self, triple: &str) -> Vec<String> {
         let mut args = Vec::with_capacity(16);

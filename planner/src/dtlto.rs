@@ -25,7 +25,6 @@ pub mod error;
 mod fields;
 pub mod identifier;
 mod paths;
-mod place;
 pub mod temporaries;
 mod versioned;
 pub mod write;
@@ -112,9 +111,8 @@ impl JobFile {
 
 /// Reads a job file. `name` is what messages call it. Time and memory are bounded by the length of `bytes`.
 pub fn read(bytes: &[u8], name: &str) -> Result<JobFile, JobFileError> {
-    let read = current::read(bytes).or_else(|not_current| match versioned::version(bytes) {
-        None => Err(not_current),
-        Some(version) => versioned::read(bytes, version?),
+    let read = current::read(bytes).or_else(|not_current| {
+        versioned::version(bytes, not_current).and_then(|version| versioned::read(bytes, version))
     });
     read.map_err(|failure| failure.in_file(name))
 }

@@ -9,14 +9,14 @@ use std::path::Path;
 
 use distlto_prepare::definitions::{definitions, references};
 
-use crate::fates::Outcome;
+use crate::fates::ThinLinkOutcome;
 use crate::index::IndexError;
-use crate::inputs::{Inputs, UnpackedArchive};
+use crate::inputs::{LinkInputs, UnpackedArchive};
 use crate::link_line::{Argument, options};
 use crate::module_names;
 
 /// Refuses a line whose output exports what it defines.
-pub fn check_line(arguments: &[Argument], inputs: &Inputs) -> Result<(), IndexError> {
+pub fn check_line(arguments: &[Argument], inputs: &LinkInputs) -> Result<(), IndexError> {
     let exports =
         options(arguments).any(|option| option.name == "shared" || option.name.starts_with("export-dynamic"));
     match excluded(arguments, inputs).next() {
@@ -28,7 +28,11 @@ pub fn check_line(arguments: &[Argument], inputs: &Inputs) -> Result<(), IndexEr
 }
 
 /// Refuses a link that has loaded a shared library which refers to a symbol of such an archive.
-pub fn check_loaded(arguments: &[Argument], inputs: &Inputs, outcome: &Outcome) -> Result<(), IndexError> {
+pub fn check_loaded(
+    arguments: &[Argument],
+    inputs: &LinkInputs,
+    outcome: &ThinLinkOutcome,
+) -> Result<(), IndexError> {
     let mut wanted: Option<HashSet<Vec<u8>>> = None;
     let loaded: HashSet<&str> = outcome.loaded.iter().map(String::as_str).collect();
     for (libraries, archive) in excluded(arguments, inputs) {
@@ -44,7 +48,7 @@ pub fn check_loaded(arguments: &[Argument], inputs: &Inputs, outcome: &Outcome) 
 /// The unpacked archives that the line excludes, each with the option's value.
 fn excluded<'a>(
     arguments: &'a [Argument],
-    inputs: &'a Inputs,
+    inputs: &'a LinkInputs,
 ) -> impl Iterator<Item = (String, &'a UnpackedArchive)> {
     let values = options(arguments)
         .filter(|option| option.name == "exclude-libs")

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 /// What a thin link said about the modules.
 #[derive(Debug, Clone, Default)]
-pub struct Outcome {
+pub struct ThinLinkOutcome {
     /// Ids of the modules that have a shard, in link order.
     pub indexed: Vec<String>,
     /// Every file that the linker loaded, as `--trace` spells it, in the order in which it loaded them.
@@ -15,7 +15,7 @@ pub struct Outcome {
 
 /// What becomes of one bitcode input in the final link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum ModuleFate {
     /// A backend compiles it to an object.
     Object,
     /// Its code is in the object of regular LTO.
@@ -33,7 +33,7 @@ pub struct Fates {
 
 impl Fates {
     /// Reads them off a thin link's outcome.
-    pub fn of(outcome: &Outcome) -> Self {
+    pub fn of(outcome: &ThinLinkOutcome) -> Self {
         Self {
             indexed: outcome.indexed.iter().cloned().collect(),
             loaded: outcome.loaded.iter().cloned().collect(),
@@ -41,13 +41,13 @@ impl Fates {
     }
 
     /// The fate of a bitcode input; `lazy` if only a symbol can load it.
-    pub fn of_module(&self, id: &str, lazy: bool) -> Fate {
+    pub fn of_module(&self, id: &str, lazy: bool) -> ModuleFate {
         if self.indexed.contains(id) {
-            Fate::Object
+            ModuleFate::Object
         } else if lazy && !self.loaded.contains(id) {
-            Fate::Unloaded
+            ModuleFate::Unloaded
         } else {
-            Fate::Merged
+            ModuleFate::Merged
         }
     }
 

@@ -9,13 +9,18 @@
 
 use std::collections::HashSet;
 
-use crate::fates::{Fate, Fates};
-use crate::inputs::{Inputs, Native, Slot};
+use crate::fates::{Fates, ModuleFate};
+use crate::inputs::{LinkInputs, NativeInput, Slot};
 use crate::rewrite::{LineWriter, is_for_final, is_grouping};
 
 /// The final link's words, without its output. `first` are those of the loaded files, `slots` the parts of the line that
 /// are among them.
-pub fn final_words(inputs: &Inputs, fates: &Fates, first: &[String], slots: &HashSet<usize>) -> Vec<String> {
+pub fn final_words(
+    inputs: &LinkInputs,
+    fates: &Fates,
+    first: &[String],
+    slots: &HashSet<usize>,
+) -> Vec<String> {
     let mut line = LineWriter::default();
     line.input(first, false);
     let mut unloaded = LineWriter::default();
@@ -25,12 +30,12 @@ pub fn final_words(inputs: &Inputs, fates: &Fates, first: &[String], slots: &Has
             Slot::Option(option) => line.words.extend_from_slice(&option.words),
             Slot::Other { .. } if slots.contains(&at) => {}
             Slot::Other { input, lazy } => match input.native {
-                Native::Archive => unloaded.path(&input.path, false),
-                Native::Object if *lazy => unloaded.path(&input.path, true),
+                NativeInput::Archive => unloaded.path(&input.path, false),
+                NativeInput::Object if *lazy => unloaded.path(&input.path, true),
                 _ => line.input(&input.words, *lazy),
             },
             Slot::Module { input, lazy } => {
-                if fates.of_module(&input.id, *lazy) == Fate::Unloaded {
+                if fates.of_module(&input.id, *lazy) == ModuleFate::Unloaded {
                     unloaded.path(&input.id, true);
                 }
             }
@@ -53,7 +58,7 @@ pub fn final_words(inputs: &Inputs, fates: &Fates, first: &[String], slots: &Has
 }
 
 /// Words after which a file is taken for what it is, and of an archive only what is needed.
-fn neutral(inputs: &Inputs) -> Vec<String> {
+fn neutral(inputs: &LinkInputs) -> Vec<String> {
     let has = |name: &str| {
         inputs.slots.iter().any(|slot| matches!(slot, Slot::Option(option) if option.name == name))
     };
@@ -65,12 +70,12 @@ fn neutral(inputs: &Inputs) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fates::Outcome;
+    use crate::fates::ThinLinkOutcome;
     use crate::rewrite::tests::inputs;
 
     fn fates(indexed: &[&str], loaded: &[&str]) -> Fates {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-        Fates::of(&Outcome { indexed: owned(indexed), loaded: owned(loaded) })
+        Fates::of(&ThinLinkOutcome { indexed: owned(indexed), loaded: owned(loaded) })
     }
 
     #[test]

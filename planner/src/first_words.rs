@@ -11,10 +11,10 @@ use distlto_prepare::error::Error as PrepareError;
 use distlto_prepare::names::escape_path;
 use rayon::prelude::*;
 
-use crate::fates::{Fate, Fates};
-use crate::inputs::{Inputs, Slot};
+use crate::fates::{Fates, ModuleFate};
+use crate::inputs::{LinkInputs, Slot};
 use crate::link_line::LinkOption;
-use crate::load_order::{Lost, Part, Placed, lost, ordered};
+use crate::load_order::{LoadedPart, LostSymbols, PlacedFile, lost, ordered};
 use crate::loaded::{Loaded, LoadedFiles};
 use crate::module_names::{self, Symbols};
 use crate::needed::needed;
@@ -36,17 +36,17 @@ pub struct FirstWords {
 /// Puts the loaded files on a line. `object_of` names a module's native object; `regular` is the object of regular LTO.
 pub fn first_words(
     state: &str,
-    inputs: &Inputs,
+    inputs: &LinkInputs,
     fates: &Fates,
     loaded: &LoadedFiles,
     object_of: impl Fn(&str) -> String,
     regular: Option<&str>,
 ) -> Result<FirstWords, PrepareError> {
-    let parts: Vec<Part<usize>> = (0..loaded.files.len())
+    let parts: Vec<LoadedPart<usize>> = (0..loaded.files.len())
         .map(|at| match &loaded.files[at] {
-            Loaded::Module(id) if fates.of_module(id, false) == Fate::Object => Part::Module(at),
-            Loaded::Module(_) => Part::Merged(at),
-            Loaded::Native { .. } | Loaded::Member { .. } => Part::Native(at),
+            Loaded::Module(id) if fates.of_module(id, false) == ModuleFate::Object => LoadedPart::Module(at),
+            Loaded::Module(_) => LoadedPart::Merged(at),
+            Loaded::Native { .. } | Loaded::Member { .. } => LoadedPart::Native(at),
         })
         .collect();
     let symbols = symbols(loaded, &parts);
@@ -59,8 +59,8 @@ pub fn first_words(
     let mut run: Option<(usize, Vec<usize>)> = None;
     for placed in ordered(&parts, regular.is_some(), exact) {
         let at = match placed {
-            Placed::Regular => None,
-            Placed::Native(at) | Placed::Module(at) => Some(at),
+            PlacedFile::Regular => None,
+            PlacedFile::Native(at) | PlacedFile::Module(at) => Some(at),
         };
         let file = at.map(|at| (at, &loaded.files[at]));
         match (file, &mut run) {
@@ -89,7 +89,7 @@ struct Copies {
 }
 
 /// Makes them. What a script brings cannot be another file; and a relocatable output keeps every section.
-fn copies(loaded: &LoadedFiles, lost: &Lost<usize>, relocatable: bool) -> Copies {
+fn copies(loaded: &LoadedFiles, lost: &LostSymbols<usize>, relocatable: bool) -> Copies {
     let copy = |(at, lost): &(usize, _)| {
         let file = &loaded.files[*at];
         let replaceable = match file {
@@ -167,15 +167,15 @@ pub fn directory(state: &str) -> String {
 
 /// What the files define and refer to; modules are read again where one of them refers weakly to what no native object
 /// does. A module that cannot be read may define any name.
-fn symbols(loaded: &LoadedFiles, parts: &[Part<usize>]) -> Vec<Symbols> {
+fn symbols(loaded: &LoadedFiles, parts: &[LoadedPart<usize>]) -> Vec<Symbols> {
     let bytes = |at: usize| loaded.read(&loaded.files[at]).unwrap_or_default();
-    let native = |part: &Part<usize>| match *part {
-        Part::Native(at) => {
+    let native = |part: &LoadedPart<usize>| match *part {
+        LoadedPart::Native(at) => {
             let bytes = bytes(at);
             let weakly = weak_references(&bytes);
             Symbols { names: definitions(&bytes), weakly, ..Symbols::default() }
         }
-        Part::Merged(_) | Part::Module(_) => Symbols::default(),
+        LoadedPart::Merged(_) | LoadedPart::Module(_) => Symbols::default(),
     };
     let mut found: Vec<Symbols> = parts.par_iter().map(native).collect();
     let mut asked = HashSet::new();
@@ -186,7 +186,7 @@ fn symbols(loaded: &LoadedFiles, parts: &[Part<usize>]) -> Vec<Symbols> {
         }
         asked = weakly;
         found.par_iter_mut().zip(parts).for_each(|(found, part)| {
-            if let Part::Merged(at) | Part::Module(at) = *part {
+            if let LoadedPart::Merged(at) | LoadedPart::Module(at) = *part {
                 let unread = |_| Symbols { others: true, ..Symbols::default() };
                 *found = module_names::read(&bytes(at), &asked).unwrap_or_else(unread);
             }
@@ -194,18 +194,18 @@ fn symbols(loaded: &LoadedFiles, parts: &[Part<usize>]) -> Vec<Symbols> {
     }
 }
 
-fn has(inputs: &Inputs, wanted: impl Fn(&LinkOption) -> bool) -> bool {
+fn has(inputs: &LinkInputs, wanted: impl Fn(&LinkOption) -> bool) -> bool {
     inputs.slots.iter().any(|slot| matches!(slot, Slot::Option(option) if wanted(option)))
 }
 
 /// Whether the first of several definitions of a name counts, instead of being an error.
-fn takes_first_of_many(inputs: &Inputs) -> bool {
+fn takes_first_of_many(inputs: &LinkInputs) -> bool {
     has(inputs, |option| {
         option.name == "allow-multiple-definition"
             || (option.name == "z" && option.value.as_deref() == Some("muldefs"))
     })
 }
 
-fn writes_relocatable(inputs: &Inputs) -> bool {
+fn writes_relocatable(inputs: &LinkInputs) -> bool {
     has(inputs, |option| option.name == "relocatable")
 }

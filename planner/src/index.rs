@@ -14,14 +14,14 @@ use thiserror::Error;
 use crate::backend_flags::{self, FlagError};
 use crate::compile_jobs::{self, CompileError};
 use crate::exclude_libs;
-use crate::inputs::{self, InputError, Inputs, Places};
+use crate::inputs::{self, InputError, InputPlaces, LinkInputs};
 use crate::link_command::{LinkCommand, LinkCommandError, clang_beside};
 use crate::link_line::{Argument, LinkLineError, last_value, options, parse};
 use crate::link_plan::LinkPlan;
 use crate::linker::elf::options::{last, step, value};
 use crate::loaded::LoadedFiles;
-use crate::module::{Module, Summary};
-use crate::options::Step;
+use crate::module::{Module, SummaryKind};
+use crate::options::LinkStep;
 use crate::pending::Pending;
 use crate::planning::Planning;
 use crate::rewrite::thin_words;
@@ -170,7 +170,7 @@ pub struct Prepared {
     /// The link line.
     pub arguments: Vec<Argument>,
     /// What its inputs are.
-    pub inputs: Inputs,
+    pub inputs: LinkInputs,
     /// The clang for the backends.
     pub compiler: String,
     /// The first part of the modules' target triple.
@@ -186,7 +186,7 @@ pub fn prepare(request: &Request<'_>) -> Result<Option<Prepared>, IndexError> {
     if writes_itself(&arguments) {
         return Ok(None);
     }
-    let inputs = inputs::resolve(&arguments, Places { state: request.state, store: request.store })?;
+    let inputs = inputs::resolve(&arguments, InputPlaces { state: request.state, store: request.store })?;
     if inputs.modules().next().is_none() {
         return Ok(None);
     }
@@ -231,19 +231,20 @@ fn name_noted(planning: &mut Planning<'_>, id: String) -> Result<(), IndexError>
     }
     planning.arguments.push(Argument::Input(word_of(file.into_os_string())));
     let request = &planning.request;
-    let places = Places { state: request.state, store: request.store };
+    let places = InputPlaces { state: request.state, store: request.store };
     planning.inputs = inputs::resolve(&planning.arguments, places)?;
     Ok(())
 }
 
 /// Whether the linker is told to stop before the program, or to write what only it can.
 pub fn writes_itself(arguments: &[Argument]) -> bool {
-    options(arguments).any(|option| step(option) == Step::Whole)
+    options(arguments).any(|option| step(option) == LinkStep::Whole)
 }
 
-fn thin_link_of(link: &LinkCommand, arguments: &[Argument], inputs: &Inputs) -> ThinLink {
+fn thin_link_of(link: &LinkCommand, arguments: &[Argument], inputs: &LinkInputs) -> ThinLink {
     let chooses = last(arguments, "lto").is_some();
-    let regular = |module: &Module| module.summary != Summary::ThinLto || module.unified || module.split_unit;
+    let regular =
+        |module: &Module| module.summary != SummaryKind::ThinLto || module.unified || module.split_unit;
     ThinLink {
         linker: link.linker.clone(),
         words: thin_words(inputs),
@@ -253,7 +254,7 @@ fn thin_link_of(link: &LinkCommand, arguments: &[Argument], inputs: &Inputs) -> 
 }
 
 /// The first part of the modules' target triple.
-fn architecture_of(inputs: &Inputs) -> String {
+fn architecture_of(inputs: &LinkInputs) -> String {
     let triple = inputs.modules().map(|(_, module)| module.triple.as_str()).find(|triple| !triple.is_empty());
     triple.and_then(|triple| triple.split('-').next()).unwrap_or_default().to_owned()
 }

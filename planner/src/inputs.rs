@@ -29,7 +29,7 @@ use crate::link_line::{Argument, LinkOption, options};
 use crate::module::Module;
 use crate::state::Place;
 use crate::words::lossy;
-use line::{Named, Part, name_parts, refuse};
+use line::{LinePart, Named, name_parts, refuse};
 use look::{Looked, look, read_module, sources_of};
 use once::{Lazy, Once};
 
@@ -98,7 +98,7 @@ pub enum Slot {
     },
     /// An archive with bitcode members, or with members of one name, unpacked.
     Archive {
-        /// Which of [`Inputs::archives`].
+        /// Which of [`LinkInputs::archives`].
         index: usize,
         /// Whether its members are loaded only when a symbol needs them: not under `--whole-archive`.
         lazy: bool,
@@ -113,12 +113,12 @@ pub struct OtherInput {
     /// Its path, or an alias; for a library, where it was found.
     pub path: String,
     /// What it is.
-    pub native: Native,
+    pub native: NativeInput,
 }
 
 /// What an input that is not bitcode is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Native {
+pub enum NativeInput {
     /// A relocatable object.
     Object,
     /// An archive without bitcode, all of whose members have names of their own.
@@ -162,7 +162,7 @@ pub struct MemberInput {
 
 /// A link line whose inputs are known.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Inputs {
+pub struct LinkInputs {
     /// The parts of the line in order.
     pub slots: Vec<Slot>,
     /// The archives that were unpacked, in link order.
@@ -179,7 +179,7 @@ pub struct Inputs {
     pub fat_lto: bool,
 }
 
-impl Inputs {
+impl LinkInputs {
     /// Every bitcode object: plain ones and members.
     pub fn modules(&self) -> impl Iterator<Item = (&str, &Module)> {
         let plain = self.slots.iter().filter_map(|slot| match slot {
@@ -195,7 +195,7 @@ impl Inputs {
 
 /// Where inputs that need another form are put.
 #[derive(Debug, Clone, Copy)]
-pub struct Places<'a> {
+pub struct InputPlaces<'a> {
     /// The link's state directory; valid UTF-8 since the output's name is.
     pub state: &'a str,
     /// Shared storage for unpacked members.
@@ -203,10 +203,10 @@ pub struct Places<'a> {
 }
 
 /// Finds out what every input of a line is, unpacks archives, and gives odd names an alias.
-pub fn resolve(arguments: &[Argument], places: Places<'_>) -> Result<Inputs, InputError> {
+pub fn resolve(arguments: &[Argument], places: InputPlaces<'_>) -> Result<LinkInputs, InputError> {
     options(arguments).try_for_each(refuse)?;
     let fat_lto = takes_fat_lto(arguments);
-    let mut inputs = Inputs { fat_lto, ..Inputs::default() };
+    let mut inputs = LinkInputs { fat_lto, ..LinkInputs::default() };
     let parts = name_parts(arguments, &mut inputs);
     let looked_at = look_at(&parts, fat_lto)?;
     let mut builder = Builder {
@@ -226,12 +226,12 @@ fn takes_fat_lto(arguments: &[Argument]) -> bool {
     crate::link_line::is_on(arguments, "fat-lto-objects", "no-fat-lto-objects")
 }
 
-fn look_at(parts: &[Part], fat_lto: bool) -> Result<Vec<Looked>, InputError> {
+fn look_at(parts: &[LinePart], fat_lto: bool) -> Result<Vec<Looked>, InputError> {
     parts
         .par_iter()
         .map(|part| match part {
-            Part::Option(_) => Ok(Looked::Other(Native::Else)),
-            Part::Input(named) => look(named, fat_lto),
+            LinePart::Option(_) => Ok(Looked::Other(NativeInput::Else)),
+            LinePart::Input(named) => look(named, fat_lto),
         })
         .collect()
 }
@@ -248,11 +248,11 @@ pub struct Bitcode {
 impl Bitcode {
     /// Looks at each input of a line.
     pub fn among(arguments: &[Argument]) -> Result<Self, InputError> {
-        let parts = name_parts(arguments, &mut Inputs::default());
+        let parts = name_parts(arguments, &mut LinkInputs::default());
         let mut found = Self::default();
         for (part, looked) in parts.iter().zip(look_at(&parts, takes_fat_lto(arguments))?) {
             match (part, looked) {
-                (Part::Input(named), Looked::Module { module, .. }) => {
+                (LinePart::Input(named), Looked::Module { module, .. }) => {
                     found.objects.push((named.path.clone(), *module));
                 }
                 (_, Looked::Archive { .. }) => found.archives += 1,
@@ -275,22 +275,22 @@ struct Request {
 }
 
 struct Builder<'a> {
-    inputs: Inputs,
-    places: Places<'a>,
+    inputs: LinkInputs,
+    places: InputPlaces<'a>,
     aliases: Aliases,
     requests: Vec<Request>,
     once: Once,
 }
 
 impl Builder<'_> {
-    fn add(&mut self, at: usize, part: Part, looked: Looked) -> Result<(), InputError> {
+    fn add(&mut self, at: usize, part: LinePart, looked: Looked) -> Result<(), InputError> {
         let mut named = match part {
-            Part::Option(option) => {
+            LinePart::Option(option) => {
                 self.inputs.words.extend_from_slice(&option.words);
                 self.inputs.slots.push(Slot::Option(option));
                 return Ok(());
             }
-            Part::Input(named) => named,
+            LinePart::Input(named) => named,
         };
         let plain = self.plain_name(&mut named)?;
         self.inputs.files.push(plain.as_deref().map_or_else(|| named.path.clone(), PathBuf::from));
@@ -374,7 +374,7 @@ impl Builder<'_> {
         self.requests.len() - 1
     }
 
-    fn finish(mut self) -> Result<Inputs, InputError> {
+    fn finish(mut self) -> Result<LinkInputs, InputError> {
         let fat_lto = self.inputs.fat_lto;
         let requests: Vec<_> = self
             .requests
@@ -413,6 +413,6 @@ impl Builder<'_> {
 }
 
 /// Inputs by id, for looking up what a module is.
-pub fn by_id(inputs: &Inputs) -> HashMap<&str, &Module> {
+pub fn by_id(inputs: &LinkInputs) -> HashMap<&str, &Module> {
     inputs.modules().collect()
 }

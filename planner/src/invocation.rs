@@ -4,7 +4,7 @@
 
 /// What a command's program is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Program {
+pub enum ProgramKind {
     /// clang or clang++, under any prefix or version suffix.
     Clang,
     /// Another program that may pass its arguments to a compiler driver: gcc, cc, ccache, a script.
@@ -16,17 +16,17 @@ pub enum Program {
 }
 
 /// What the program of a command is, by its base name; `first` is the command's first argument.
-pub fn program(command: &str, first: Option<&[u8]>) -> Program {
+pub fn program(command: &str, first: Option<&[u8]>) -> ProgramKind {
     let name = command.rsplit('/').next().unwrap_or(command);
     let stem = without_version(name);
     match stem {
-        "ld.lld" => Program::Lld,
+        "ld.lld" => ProgramKind::Lld,
         // The generic driver takes its flavour from the first argument.
-        "lld" | "rust-lld" if first == Some(b"-flavor") => Program::Lld,
+        "lld" | "rust-lld" if first == Some(b"-flavor") => ProgramKind::Lld,
         "ld64.lld" | "lld-link" | "wasm-ld" | "lld" | "rust-lld" | "mold" | "ld.mold" | "ld.gold"
-        | "ld.bfd" | "ld" => Program::OtherLinker,
-        _ if is_clang(stem) => Program::Clang,
-        _ => Program::OtherDriver,
+        | "ld.bfd" | "ld" => ProgramKind::OtherLinker,
+        _ if is_clang(stem) => ProgramKind::Clang,
+        _ => ProgramKind::OtherDriver,
     }
 }
 
@@ -55,20 +55,20 @@ mod tests {
     #[test]
     fn programs_are_known_by_name() {
         for (name, expected) in [
-            ("clang", Program::Clang),
-            ("/usr/bin/clang++-22", Program::Clang),
-            ("aarch64-linux-gnu-clang-16", Program::Clang),
-            ("gcc", Program::OtherDriver),
-            ("ccache", Program::OtherDriver),
-            ("./my-clang-wrapper.sh", Program::OtherDriver),
-            ("ld.lld-22", Program::Lld),
-            ("/x/ld.lld", Program::Lld),
-            ("ld", Program::OtherLinker),
-            ("ld64.lld", Program::OtherLinker),
-            ("rust-lld", Program::OtherLinker),
+            ("clang", ProgramKind::Clang),
+            ("/usr/bin/clang++-22", ProgramKind::Clang),
+            ("aarch64-linux-gnu-clang-16", ProgramKind::Clang),
+            ("gcc", ProgramKind::OtherDriver),
+            ("ccache", ProgramKind::OtherDriver),
+            ("./my-clang-wrapper.sh", ProgramKind::OtherDriver),
+            ("ld.lld-22", ProgramKind::Lld),
+            ("/x/ld.lld", ProgramKind::Lld),
+            ("ld", ProgramKind::OtherLinker),
+            ("ld64.lld", ProgramKind::OtherLinker),
+            ("rust-lld", ProgramKind::OtherLinker),
         ] {
             assert_eq!(program(name, None), expected, "{name}");
         }
-        assert_eq!(program("rust-lld", Some(b"-flavor")), Program::Lld);
+        assert_eq!(program("rust-lld", Some(b"-flavor")), ProgramKind::Lld);
     }
 }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::clang::driver::find;
 use crate::driver::{self, DriverJobs};
-use crate::invocation::{Program, program};
-use crate::options::Step;
+use crate::invocation::{ProgramKind, program};
+use crate::options::LinkStep;
 use crate::response::{self, ResponseError};
 use crate::runner::{Runner, ToolError};
 use crate::search_path::program_file;
@@ -88,7 +88,7 @@ impl LinkCommand {
 pub fn resolve(command: &[Word], runner: &dyn Runner) -> Result<Resolved, LinkCommandError> {
     let name = lossy(&command[0]);
     match program(&name, command.get(1).map(Vec::as_slice)) {
-        Program::Lld => {
+        ProgramKind::Lld => {
             let fixed = if command.get(1).is_some_and(|word| word == b"-flavor") { 3 } else { 1 };
             let (linker, words) = command.split_at(fixed.min(command.len()));
             Ok(Resolved::Link(LinkCommand {
@@ -100,22 +100,26 @@ pub fn resolve(command: &[Word], runner: &dyn Runner) -> Result<Resolved, LinkCo
                 driver: DriverReads::default(),
             }))
         }
-        Program::OtherLinker => {
+        ProgramKind::OtherLinker => {
             let words = response::expand(command[1..].to_vec())?;
             Ok(Resolved::Other { linker: Some(name), words })
         }
-        kind @ (Program::Clang | Program::OtherDriver) => ask_driver(command, kind, runner),
+        kind @ (ProgramKind::Clang | ProgramKind::OtherDriver) => ask_driver(command, kind, runner),
     }
 }
 
-fn ask_driver(command: &[Word], kind: Program, runner: &dyn Runner) -> Result<Resolved, LinkCommandError> {
+fn ask_driver(
+    command: &[Word],
+    kind: ProgramKind,
+    runner: &dyn Runner,
+) -> Result<Resolved, LinkCommandError> {
     let program = lossy(&command[0]);
     let not_a_link = || Resolved::Other { linker: None, words: Vec::new() };
     let mut question = command.to_vec();
     question.push(b"-###".to_vec());
     let (answer, searched) = std::thread::scope(|scope| {
         // Another driver may be no clang at all, which its answer tells.
-        let searched = (kind == Program::Clang).then(|| scope.spawn(|| searched(command, runner)));
+        let searched = (kind == ProgramKind::Clang).then(|| scope.spawn(|| searched(command, runner)));
         let answer = runner.run(&question);
         let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -129,7 +133,7 @@ fn ask_driver(command: &[Word], kind: Program, runner: &dyn Runner) -> Result<Re
     }
     let jobs = driver::parse(&answer.stderr);
     let Some(link) = jobs.link() else {
-        if jobs.jobs.is_empty() && kind == Program::Clang && !asks_for_information(command) {
+        if jobs.jobs.is_empty() && kind == ProgramKind::Clang && !asks_for_information(command) {
             return Err(ToolError::NoCommands { program }.into());
         }
         return Ok(not_a_link());
@@ -193,14 +197,14 @@ fn configuration(file: &Path, depth: usize, files: &mut Vec<PathBuf>) {
 
 /// `clang --version` and the like print and compile nothing.
 fn asks_for_information(command: &[Word]) -> bool {
-    let whole = |word: &Word| find(word).is_some_and(|known| known.option.step == Step::Whole);
+    let whole = |word: &Word| find(word).is_some_and(|known| known.option.step == LinkStep::Whole);
     command.len() == 1 || command.iter().any(whole)
 }
 
 /// The ld.lld that a driver's link runs. GCC's names collect2, which looks ld.lld up by itself.
 fn linker_of(command: &[Word], link: &[Word], runner: &dyn Runner) -> Option<Word> {
     let name = lossy(&link[0]);
-    if program(&name, None) == Program::Lld {
+    if program(&name, None) == ProgramKind::Lld {
         return Some(link[0].clone());
     }
     let collect2 = name.rsplit('/').next() == Some("collect2");
@@ -214,9 +218,9 @@ fn linker_of(command: &[Word], link: &[Word], runner: &dyn Runner) -> Option<Wor
 }
 
 /// A clang that was named compiles too; behind another name the installation it reported is used.
-fn compiler_of(command: &[Word], kind: Program, jobs: &DriverJobs) -> Option<Word> {
+fn compiler_of(command: &[Word], kind: ProgramKind, jobs: &DriverJobs) -> Option<Word> {
     match kind {
-        Program::Clang => Some(command[0].clone()),
+        ProgramKind::Clang => Some(command[0].clone()),
         _ => jobs.installed_dir.as_deref().and_then(clang_in),
     }
 }

@@ -6,7 +6,7 @@
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::linker::{ELF, Shape};
+use crate::linker::{ELF, WordShape};
 use crate::words::{Word, lossy};
 
 /// Why a link line could not be read.
@@ -59,16 +59,16 @@ pub fn parse(words: impl IntoIterator<Item = Word>) -> Result<Vec<Argument>, Lin
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
         let (name, value, words) = match (ELF.shape)(&word) {
-            Shape::Input => {
+            WordShape::Input => {
                 arguments.push(Argument::Input(word));
                 continue;
             }
-            Shape::Flag(name) => (name, None, vec![utf8(word)?]),
-            Shape::Joined(name, at) => {
+            WordShape::Flag(name) => (name, None, vec![utf8(word)?]),
+            WordShape::Joined(name, at) => {
                 let word = utf8(word)?;
                 (name, Some(word[at..].to_owned()), vec![word])
             }
-            Shape::Separate(name) => {
+            WordShape::Separate(name) => {
                 let word = utf8(word)?;
                 let Some(value) = words.next() else {
                     return Err(LinkLineError::ValueMissing { option: word });

@@ -5,6 +5,7 @@
 //! Knows nothing of files on disk or of processes.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use distlto_prepare::json::{self, JsonError, Unread};
 use miette::Diagnostic;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -110,13 +111,13 @@ pub struct ObjectPlan {
 /// Why a text is not a link plan, or a link plan makes no action graph.
 #[derive(Debug, Error, Diagnostic)]
 pub enum PlanError {
-    /// Not JSON, or JSON of another shape; the message ends in line and column.
+    /// Not JSON, or JSON of another shape; the message says where.
     #[error("not a link plan: {0}")]
     #[diagnostic(
         code(distlto::bad_input),
         help("remove the file and run the thin link again; it writes the plan")
     )]
-    Json(#[source] serde_json::Error),
+    Json(#[source] JsonError),
     /// A version that this program does not know.
     #[error("a link plan of version {found}; this program reads version {VERSION}")]
     #[diagnostic(
@@ -167,19 +168,10 @@ pub enum PlanError {
 impl LinkPlan {
     /// Reads the plan's JSON; a plan of another version is an error that says so.
     pub fn read(bytes: &[u8]) -> Result<Self, PlanError> {
-        #[derive(Deserialize)]
-        struct Header {
-            version: u64,
-        }
-        match serde_json::from_slice::<Self>(bytes) {
-            Ok(plan) if plan.version == VERSION => Ok(plan),
-            Ok(plan) => Err(PlanError::Version { found: plan.version.into() }),
-            // A plan of another version may have other fields: its version says more than the first of them.
-            Err(error) => Err(match serde_json::from_slice::<Header>(bytes) {
-                Ok(Header { version: found }) if found != u64::from(VERSION) => PlanError::Version { found },
-                _ => PlanError::Json(error),
-            }),
-        }
+        json::read_version(bytes, VERSION, |plan: &Self| plan.version.into()).map_err(|unread| match unread {
+            Unread::Version(found) => PlanError::Version { found },
+            Unread::Json(error) => PlanError::Json(error),
+        })
     }
 
     /// The plan's JSON, indented, with a newline at its end.

@@ -5,13 +5,13 @@
 
 pub mod elf;
 
-pub use elf::options::Shape;
+pub use elf::options::WordShape;
 
 /// What is asked of a flavour.
 #[derive(Debug)]
 pub struct Flavour {
     /// How one word of a link line is to be read.
-    pub shape: fn(&[u8]) -> Shape,
+    pub shape: fn(&[u8]) -> WordShape,
     /// The words that make of a link line a thin link.
     pub thin_link: fn(&ThinLinkPlaces<'_>) -> Vec<String>,
 }

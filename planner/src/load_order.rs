@@ -14,7 +14,7 @@ use crate::module_names::Symbols;
 
 /// One loaded file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part<N> {
+pub enum LoadedPart<N> {
     /// A native object: a name of it.
     Native(N),
     /// A module whose code is in the object of regular LTO.
@@ -25,7 +25,7 @@ pub enum Part<N> {
 
 /// One file of the final link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placed<N> {
+pub enum PlacedFile<N> {
     /// A native object.
     Native(N),
     /// The object of regular LTO.
@@ -36,7 +36,7 @@ pub enum Placed<N> {
 
 /// What native objects lose to modules.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost<N> {
+pub struct LostSymbols<N> {
     /// The objects that lose something, and what.
     pub of: Vec<(N, Definitions)>,
     /// Whether others may lose something too, to names of modules that are not known.
@@ -45,12 +45,12 @@ pub struct Lost<N> {
 
 /// Finds what native objects lose to modules that were loaded earlier. `loaded` is in the order of loading, and `symbols`
 /// are theirs. With `first_of_many` the first of several definitions of a name counts that would be an error otherwise.
-pub fn lost<N: Copy>(loaded: &[Part<N>], symbols: &[Symbols], first_of_many: bool) -> Lost<N> {
-    let mut lost = Lost { of: Vec::new(), unknown: false };
+pub fn lost<N: Copy>(loaded: &[LoadedPart<N>], symbols: &[Symbols], first_of_many: bool) -> LostSymbols<N> {
+    let mut lost = LostSymbols { of: Vec::new(), unknown: false };
     let mut seen = Definitions::default();
     let mut unknown = false;
     for (part, Symbols { names: own, others, .. }) in loaded.iter().zip(symbols) {
-        let Part::Native(name) = *part else {
+        let LoadedPart::Native(name) = *part else {
             seen.weak.extend(own.weak.iter().cloned());
             seen.strong.extend(own.strong.iter().cloned());
             seen.groups.extend(own.groups.iter().cloned());
@@ -74,20 +74,20 @@ pub fn lost<N: Copy>(loaded: &[Part<N>], symbols: &[Symbols], first_of_many: boo
 
 /// Puts files in order: as lld's sections are, if native objects may stand in front, or as they were loaded. `regular` says
 /// that there is an object of regular LTO.
-pub fn ordered<N: Copy>(loaded: &[Part<N>], regular: bool, natives_first: bool) -> Vec<Placed<N>> {
-    let placed = |part: &Part<N>| match *part {
-        Part::Native(name) => Some(Placed::Native(name)),
-        Part::Module(name) => Some(Placed::Module(name)),
-        Part::Merged(_) => None,
+pub fn ordered<N: Copy>(loaded: &[LoadedPart<N>], regular: bool, natives_first: bool) -> Vec<PlacedFile<N>> {
+    let placed = |part: &LoadedPart<N>| match *part {
+        LoadedPart::Native(name) => Some(PlacedFile::Native(name)),
+        LoadedPart::Module(name) => Some(PlacedFile::Module(name)),
+        LoadedPart::Merged(_) => None,
     };
-    let is_native = |part: &&Part<N>| matches!(part, Part::Native(_));
+    let is_native = |part: &&LoadedPart<N>| matches!(part, LoadedPart::Native(_));
     let natives = if natives_first { loaded.len() } else { loaded.iter().take_while(is_native).count() };
     let (front, rest) = loaded.split_at(natives);
     let first = front.iter().filter(is_native);
     let modules = front.iter().filter(|part| !is_native(part));
     first
         .filter_map(placed)
-        .chain(regular.then_some(Placed::Regular))
+        .chain(regular.then_some(PlacedFile::Regular))
         .chain(modules.chain(rest).filter_map(placed))
         .collect()
 }
@@ -98,12 +98,12 @@ mod tests {
 
     /// `m1:f,+g,(h)` is a module with a weak, a strong symbol and a group, `r1:f` one for regular LTO, `n1:f` a native object;
     /// `?` an unknown name.
-    fn parts(line: &str) -> Vec<Part<&str>> {
+    fn parts(line: &str) -> Vec<LoadedPart<&str>> {
         line.split(' ')
             .map(|word| match &word[..1] {
-                "m" => Part::Module(word),
-                "r" => Part::Merged(word),
-                _ => Part::Native(word),
+                "m" => LoadedPart::Module(word),
+                "r" => LoadedPart::Merged(word),
+                _ => LoadedPart::Native(word),
             })
             .collect()
     }
@@ -146,10 +146,10 @@ mod tests {
 
     fn order(line: &str, natives_first: bool) -> String {
         let parts = parts(line);
-        let regular = parts.iter().any(|part| matches!(part, Part::Merged(_)));
+        let regular = parts.iter().any(|part| matches!(part, LoadedPart::Merged(_)));
         let word = |placed| match placed {
-            Placed::Native(word) | Placed::Module(word) => word,
-            Placed::Regular => "lto",
+            PlacedFile::Native(word) | PlacedFile::Module(word) => word,
+            PlacedFile::Regular => "lto",
         };
         ordered(&parts, regular, natives_first).into_iter().map(word).collect::<Vec<_>>().join(" ")
     }

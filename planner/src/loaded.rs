@@ -14,8 +14,8 @@ use distlto_prepare::excerpt::Excerpts;
 use distlto_prepare::kind::{Kind, classify, classify_file};
 
 use crate::buck2::script;
-use crate::fates::Outcome;
-use crate::inputs::{Inputs, Native, Slot};
+use crate::fates::ThinLinkOutcome;
+use crate::inputs::{LinkInputs, NativeInput, Slot};
 use crate::script_objects;
 use crate::thin_link::traced_member;
 
@@ -57,7 +57,7 @@ pub struct LoadedFiles {
 
 impl LoadedFiles {
     /// Reads a trace.
-    pub fn of(inputs: &Inputs, trace: &[String]) -> Result<Self, PrepareError> {
+    pub fn of(inputs: &LinkInputs, trace: &[String]) -> Result<Self, PrepareError> {
         let mut reader = Reader::of(inputs);
         for line in trace {
             reader.line(line)?;
@@ -66,7 +66,11 @@ impl LoadedFiles {
     }
 
     /// Bitcode that the linker loaded and that is none of the inputs, by its id or its archive.
-    pub fn unprepared(&self, inputs: &Inputs, outcome: &Outcome) -> Result<Option<String>, PrepareError> {
+    pub fn unprepared(
+        &self,
+        inputs: &LinkInputs,
+        outcome: &ThinLinkOutcome,
+    ) -> Result<Option<String>, PrepareError> {
         let known: HashSet<&str> = inputs.modules().map(|(id, _)| id).collect();
         if let Some(id) = outcome.indexed.iter().find(|id| !known.contains(id.as_str())) {
             return Ok(Some(id.clone()));
@@ -95,7 +99,7 @@ impl LoadedFiles {
 
 struct Reader<'a> {
     loaded: LoadedFiles,
-    inputs: &'a Inputs,
+    inputs: &'a LinkInputs,
     modules: HashSet<&'a str>,
     /// Native members of unpacked archives.
     members: HashSet<&'a str>,
@@ -105,13 +109,13 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn of(inputs: &'a Inputs) -> Self {
+    fn of(inputs: &'a LinkInputs) -> Self {
         let mut objects: HashMap<String, VecDeque<usize>> = HashMap::new();
         for (slot, found) in inputs.slots.iter().enumerate() {
             let Slot::Other { input, lazy } = found else { continue };
             let paths = match input.native {
-                Native::Object => vec![input.path.clone()],
-                Native::Script if !lazy => {
+                NativeInput::Object => vec![input.path.clone()],
+                NativeInput::Script if !lazy => {
                     script_objects::objects(Path::new(&input.path)).unwrap_or_default()
                 }
                 _ => Vec::new(),
@@ -184,7 +188,7 @@ impl<'a> Reader<'a> {
         let names_it =
             |text: &str| script::inputs(text).iter().any(|name| Path::new(name).file_name() == base);
         self.inputs.slots.iter().enumerate().position(|(slot, found)| match found {
-            Slot::Other { input, .. } if input.native == Native::Script => {
+            Slot::Other { input, .. } if input.native == NativeInput::Script => {
                 !self.loaded.slots.contains(&slot)
                     && fs::read_to_string(&input.path).is_ok_and(|text| names_it(&text))
             }

@@ -27,7 +27,7 @@ const FLAG_UNIFIED: u64 = 0x200;
 
 /// What a link does with an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Summary {
+pub enum SummaryKind {
     /// Compiled on its own with imports: `-flto=thin`, `-funified-lto` of either kind, any rustc bitcode.
     ThinLto,
     /// Merged with others: `-flto` for ELF and COFF.
@@ -48,7 +48,7 @@ pub struct Module {
     /// The hash of the content; `None` when the producer recorded none (`opt -module-summary`) or zeros.
     pub hash: Option<ModuleHash>,
     /// What a link does with the object. For a split unit: with its first module.
-    pub summary: Summary,
+    pub summary: SummaryKind,
     /// Whether a ThinLTO object can take part in a FullLTO link too (`-funified-lto`), if the link asks.
     pub unified: bool,
     /// Whether the object holds two modules, the second of which goes to regular LTO
@@ -75,7 +75,7 @@ struct Reader {
     triple: Vec<u8>,
     source_name: Vec<u8>,
     hash: Option<ModuleHash>,
-    summary: Option<Summary>,
+    summary: Option<SummaryKind>,
     flags: u64,
     instructions: Option<u64>,
 }
@@ -102,7 +102,7 @@ fn read_stream(bytes: &[u8]) -> Result<Module, BitcodeError> {
         triple: text(reader.triple),
         source_name: text(reader.source_name),
         hash: reader.hash.filter(|hash| *hash != [0; 5]),
-        summary: reader.summary.unwrap_or(Summary::None),
+        summary: reader.summary.unwrap_or(SummaryKind::None),
         unified: reader.flags & FLAG_UNIFIED != 0,
         split_unit: reader.modules > 1,
         instructions: reader.instructions,
@@ -135,11 +135,11 @@ impl Reader {
             match block.next(&mut self.walk)? {
                 Item::Block(inner) => match inner.id {
                     bitcode::GLOBALVAL_SUMMARY_BLOCK => {
-                        summary = Some(Summary::ThinLto);
+                        summary = Some(SummaryKind::ThinLto);
                         self.summary(inner)?;
                     }
                     bitcode::FULL_LTO_GLOBALVAL_SUMMARY_BLOCK => {
-                        summary = Some(Summary::FullLto);
+                        summary = Some(SummaryKind::FullLto);
                         self.summary(inner)?;
                     }
                     bitcode::MODULE_STRTAB_BLOCK => {

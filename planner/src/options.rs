@@ -15,7 +15,7 @@ pub struct Opt {
     /// How its value is given.
     pub value: Value,
     /// Which step it is for.
-    pub step: Step,
+    pub step: LinkStep,
     /// Which files it names.
     pub files: Files,
     /// What it changes in what a backend makes of a module.
@@ -56,7 +56,7 @@ pub enum Value {
 
 /// Which step of a distributed link an option is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum LinkStep {
     /// The thin link and the final link.
     Every,
     /// The final link: it writes or prints something of the finished program.
@@ -102,7 +102,7 @@ pub enum Code {
     /// Nothing: it asks for remarks on the modules.
     Remarks,
     /// What is linked, which decides how code finds its data.
-    Linked(Linked),
+    Linked(LinkedKind),
     /// The level of optimisation.
     Level,
     /// The level of code generation, where that is another one.
@@ -147,7 +147,7 @@ pub enum Code {
 
 /// What is linked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Linked {
+pub enum LinkedKind {
     /// A shared library.
     Shared,
     /// A position-independent program, or not one.
@@ -168,7 +168,7 @@ impl Opt {
             canonical: name,
             dashes,
             value,
-            step: Step::Every,
+            step: LinkStep::Every,
             files: Files::Unknown,
             code: Code::Same,
         }
@@ -181,22 +181,22 @@ impl Opt {
 
     /// It is for the final link.
     pub const fn last(self) -> Self {
-        Self { step: Step::Final, ..self }
+        Self { step: LinkStep::Final, ..self }
     }
 
     /// It is for backends that the linker runs itself.
     pub const fn lto(self) -> Self {
-        Self { step: Step::Backends, ..self }
+        Self { step: LinkStep::Backends, ..self }
     }
 
     /// Each step chooses its value.
     pub const fn chosen(self) -> Self {
-        Self { step: Step::Chosen, ..self }
+        Self { step: LinkStep::Chosen, ..self }
     }
 
     /// With it a link is not distributed.
     pub const fn whole(self) -> Self {
-        Self { step: Step::Whole, ..self }
+        Self { step: LinkStep::Whole, ..self }
     }
 
     /// It names a file that is read.

@@ -9,17 +9,17 @@ use std::fs;
 use camino::Utf8PathBuf;
 use distlto_prepare::store::Store;
 
-use crate::backend_flags::{BackendFlags, Names};
-use crate::fates::{Fate, Fates};
+use crate::backend_flags::{BackendFiles, BackendFlags};
+use crate::fates::{Fates, ModuleFate};
 use crate::final_line::final_words;
 use crate::first_words::{FirstWords, first_words};
 use crate::index::{IndexError, PlannedLink, Preview, Request};
-use crate::inputs::{self, InputError, Inputs, Slot};
+use crate::inputs::{self, InputError, LinkInputs, Slot};
 use crate::keep::{self, ModulePlaces};
 use crate::link_line::{Argument, last_value};
 use crate::link_plan::{ArchivePlan, LinkPlan, MemberPlan, ObjectPlan, Step, VERSION};
 use crate::loaded::LoadedFiles;
-use crate::module::{Module, Summary};
+use crate::module::{Module, SummaryKind};
 use crate::pending::Pending;
 use crate::shard::Cost;
 use crate::thin_link::{IndexedModule, ThinLinked, traced_file};
@@ -32,7 +32,7 @@ const INDEX_PROGRAM: &str = "distlto-index";
 pub(crate) struct Planning<'a> {
     pub request: Request<'a>,
     pub arguments: Vec<Argument>,
-    pub inputs: Inputs,
+    pub inputs: LinkInputs,
     pub flags: BackendFlags,
     pub compiler: String,
     pub jobs: Option<usize>,
@@ -105,9 +105,9 @@ impl Planning<'_> {
             _ => Vec::new(),
         });
         let needed = plain.chain(members).find(|(id, module, lazy)| match fates.of_module(id, *lazy) {
-            Fate::Object => module.split_unit,
-            Fate::Merged => true,
-            Fate::Unloaded => false,
+            ModuleFate::Object => module.split_unit,
+            ModuleFate::Merged => true,
+            ModuleFate::Unloaded => false,
         });
         match (needed, object) {
             (None, _) => Ok(None),
@@ -118,7 +118,8 @@ impl Planning<'_> {
 
     /// A backend that will be in the plan if the linker loads its module.
     pub(crate) fn preview(&self) -> Option<Preview> {
-        let of_thin_lto = || self.inputs.modules().filter(|(_, module)| module.summary == Summary::ThinLto);
+        let of_thin_lto =
+            || self.inputs.modules().filter(|(_, module)| module.summary == SummaryKind::ThinLto);
         let (id, module) = of_thin_lto().next()?;
         let cost = Some(Cost { own_instructions: 0, imported_instructions: 0 });
         let unknown = IndexedModule { id: id.to_owned(), shard: Vec::new(), imports: Vec::new(), cost };
@@ -139,7 +140,7 @@ impl Planning<'_> {
         let dwo = self.flags.dwo(&indexed.id);
         let dwo_name = dwo.as_ref().map(|dwo| dwo.as_str());
         let names =
-            Names { module: &indexed.id, shard: &places.shard, object: &places.object, dwo: dwo_name };
+            BackendFiles { module: &indexed.id, shard: &places.shard, object: &places.object, dwo: dwo_name };
         let args = names.args(&module.triple);
         let mut extra_inputs = self.flags.inputs.clone();
         extra_inputs.push(keep::toolchain_place(self.request.state).into());
@@ -252,7 +253,7 @@ impl Planning<'_> {
                 .map(Utf8PathBuf::from)
                 .filter(|path| path.exists()),
         );
-        let lazy = modules.keys().filter(|id| fates.of_module(id, true) == Fate::Unloaded);
+        let lazy = modules.keys().filter(|id| fates.of_module(id, true) == ModuleFate::Unloaded);
         found.extend(lazy.map(Utf8PathBuf::from));
         found.into_iter().collect()
     }

@@ -2,10 +2,10 @@
 //!
 //! Pure. It is the user's line with its inputs in another form and without the options that belong to another step. Members of unpacked archives stand between `--start-lib` and `--end-lib`, which keeps archive semantics.
 
-use crate::inputs::{Inputs, Slot};
+use crate::inputs::{LinkInputs, Slot};
 use crate::link_line::LinkOption;
 use crate::linker::elf::options::step;
-use crate::options::Step;
+use crate::options::LinkStep;
 
 /// A link line in the making, which opens and closes `--start-lib` as laziness changes.
 #[derive(Default)]
@@ -39,11 +39,11 @@ impl LineWriter {
 }
 
 /// The thin link's words: the inputs, and the options that decide what is loaded and imported.
-pub fn thin_words(inputs: &Inputs) -> Vec<String> {
+pub fn thin_words(inputs: &LinkInputs) -> Vec<String> {
     let mut line = LineWriter::default();
     for slot in &inputs.slots {
         match slot {
-            Slot::Option(option) if is_grouping(option) || step(option) != Step::Every => {}
+            Slot::Option(option) if is_grouping(option) || step(option) != LinkStep::Every => {}
             Slot::Option(option) => line.words.extend_from_slice(&option.words),
             Slot::Other { input, lazy } => line.input(&input.words, *lazy),
             Slot::Module { input, lazy } => line.path(&input.id, *lazy),
@@ -60,7 +60,7 @@ pub fn thin_words(inputs: &Inputs) -> Vec<String> {
 }
 
 /// The line's groups, if they do not fit together: the linker says what is wrong with them, and needs no inputs for that.
-fn misplaced_groups(inputs: &Inputs) -> Vec<String> {
+fn misplaced_groups(inputs: &LinkInputs) -> Vec<String> {
     let groups = inputs.slots.iter().filter_map(|slot| match slot {
         Slot::Option(option) if is_grouping(option) => Some(option),
         _ => None,
@@ -85,15 +85,15 @@ pub(crate) fn is_grouping(option: &LinkOption) -> bool {
 
 /// Whether the final link has a use for an option.
 pub(crate) fn is_for_final(option: &LinkOption) -> bool {
-    matches!(step(option), Step::Every | Step::Final)
+    matches!(step(option), LinkStep::Every | LinkStep::Final)
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::inputs::{MemberInput, ModuleInput, Native, OtherInput, UnpackedArchive};
+    use crate::inputs::{MemberInput, ModuleInput, NativeInput, OtherInput, UnpackedArchive};
     use crate::link_line::{Argument, parse};
-    use crate::module::{Module, Summary};
+    use crate::module::{Module, SummaryKind};
 
     fn module() -> Module {
         Module {
@@ -101,7 +101,7 @@ pub(crate) mod tests {
             triple: String::new(),
             source_name: String::new(),
             hash: None,
-            summary: Summary::ThinLto,
+            summary: SummaryKind::ThinLto,
             unified: false,
             split_unit: false,
             instructions: None,
@@ -109,9 +109,9 @@ pub(crate) mod tests {
     }
 
     /// `m*.o` are modules, `x*.a` unpacked archives of two modules and one native object, other `.o` and `.a` native ones.
-    pub(crate) fn inputs(line: &str) -> Inputs {
+    pub(crate) fn inputs(line: &str) -> LinkInputs {
         let arguments = parse(line.split(' ').map(|word| word.as_bytes().to_vec())).expect("a link line");
-        let (mut inputs, mut in_lib, mut whole) = (Inputs::default(), false, false);
+        let (mut inputs, mut in_lib, mut whole) = (LinkInputs::default(), false, false);
         for argument in arguments {
             let slot = match argument {
                 Argument::Option(option) => {
@@ -148,9 +148,9 @@ pub(crate) mod tests {
 
     fn other(word: String, lazy: bool) -> Slot {
         let native = match word.rsplit('.').next() {
-            Some("o") => Native::Object,
-            Some("a") => Native::Archive,
-            _ => Native::Else,
+            Some("o") => NativeInput::Object,
+            Some("a") => NativeInput::Archive,
+            _ => NativeInput::Else,
         };
         Slot::Other { input: OtherInput { words: vec![word.clone()], path: word, native }, lazy }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use distlto_prepare::kind::{Kind, classify_file};
 
-use crate::buck2::script::{Command, commands};
+use crate::buck2::script::{ScriptCommand, commands};
 
 /// How deep scripts may include scripts.
 const DEEPEST: usize = 8;
@@ -24,9 +24,9 @@ fn read(script: &Path, depth: usize, found: &mut Vec<String>) -> Option<()> {
     let text = fs::read_to_string(script).ok().filter(|_| depth > 0)?;
     for command in commands(&text) {
         match command {
-            Command::Input(name) => found.push(object(script, &name)?),
-            Command::Include(name) => read(Path::new(&name), depth - 1, found)?,
-            Command::Other => return None,
+            ScriptCommand::Input(name) => found.push(object(script, &name)?),
+            ScriptCommand::Include(name) => read(Path::new(&name), depth - 1, found)?,
+            ScriptCommand::Other => return None,
         }
     }
     Some(())

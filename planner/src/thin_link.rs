@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::alias::climbs;
 use crate::bitcode::BitcodeError;
 use crate::buck2::places::archives;
-use crate::fates::Outcome;
+use crate::fates::ThinLinkOutcome;
 use crate::linker::{ELF, ThinLinkPlaces};
 use crate::runner::{Runner, ToolError, ToolOutput};
 use crate::scratch::Scratch;
@@ -102,7 +102,7 @@ pub struct ThinLink {
 #[derive(Debug)]
 pub struct ThinLinked {
     /// Which modules have shards, and which files were loaded.
-    pub outcome: Outcome,
+    pub outcome: ThinLinkOutcome,
     /// One for each indexed module that was asked for, in link order.
     pub modules: Vec<IndexedModule>,
     /// The object with the code of regular LTO, if there is any.
@@ -161,7 +161,7 @@ impl ThinLink {
             _ => None,
         };
         Ok(ThinLinked {
-            outcome: Outcome { indexed, loaded },
+            outcome: ThinLinkOutcome { indexed, loaded },
             modules,
             regular_object,
             stderr: output.stderr,

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use distlto_planner::bitcode::ModuleHash;
-use distlto_planner::module::{self, Module, Summary};
+use distlto_planner::module::{self, Module, SummaryKind};
 
 /// Reads a module and compares everything with `llvm-bcanalyzer`, but for what follows from it.
 fn check(file: &Path) -> Module {
@@ -50,24 +50,24 @@ fn kinds_of_summaries_are_those_that_the_linker_sees() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path();
     for version in oracle::versions() {
-        let mut cases: Vec<(&str, &str, &[&str], Summary)> = vec![
-            ("called.c", "thin.o", &["-flto=thin"], Summary::ThinLto),
-            ("called.c", "thin-O0.o", &["-flto=thin", "-O0"], Summary::ThinLto),
-            ("called.c", "thin-unit.o", &["-flto=thin", "-fsplit-lto-unit"], Summary::ThinLto),
-            ("nothing.c", "thin-nothing.o", &["-flto=thin"], Summary::ThinLto),
-            ("called.c", "full.o", &["-flto"], Summary::FullLto),
-            ("called.c", "full-unit.o", &["-flto", "-fsplit-lto-unit"], Summary::FullLto),
-            ("called.c", "plain.o", &["-emit-llvm"], Summary::None),
+        let mut cases: Vec<(&str, &str, &[&str], SummaryKind)> = vec![
+            ("called.c", "thin.o", &["-flto=thin"], SummaryKind::ThinLto),
+            ("called.c", "thin-O0.o", &["-flto=thin", "-O0"], SummaryKind::ThinLto),
+            ("called.c", "thin-unit.o", &["-flto=thin", "-fsplit-lto-unit"], SummaryKind::ThinLto),
+            ("nothing.c", "thin-nothing.o", &["-flto=thin"], SummaryKind::ThinLto),
+            ("called.c", "full.o", &["-flto"], SummaryKind::FullLto),
+            ("called.c", "full-unit.o", &["-flto", "-fsplit-lto-unit"], SummaryKind::FullLto),
+            ("called.c", "plain.o", &["-emit-llvm"], SummaryKind::None),
         ];
         if version >= 17 {
-            cases.push(("called.c", "unified.o", &["-flto=thin", "-funified-lto"], Summary::ThinLto));
-            cases.push(("called.c", "unified-full.o", &["-flto", "-funified-lto"], Summary::ThinLto));
+            cases.push(("called.c", "unified.o", &["-flto=thin", "-funified-lto"], SummaryKind::ThinLto));
+            cases.push(("called.c", "unified-full.o", &["-flto", "-funified-lto"], SummaryKind::ThinLto));
         }
         for (source, name, flags, summary) in cases {
             let read = check(&toolchain::compile(dir, version, source, name, flags));
             assert_eq!(read.summary, summary, "{name} of LLVM {version}");
             let thin = linker_takes_for_thin_lto(dir, version, name);
-            assert_eq!(thin, summary == Summary::ThinLto, "{name} of LLVM {version}, as lld sees it");
+            assert_eq!(thin, summary == SummaryKind::ThinLto, "{name} of LLVM {version}, as lld sees it");
             assert_eq!(read.unified, name.starts_with("unified"), "{name} of LLVM {version}");
             assert!(!read.split_unit, "{name} of LLVM {version}");
             assert!(read.producer.starts_with(&format!("LLVM{version}.")), "{}", read.producer);
@@ -82,10 +82,10 @@ fn a_split_unit_holds_two_modules() {
         let unit = ["-fsplit-lto-unit", "-fwhole-program-vtables", "-fvisibility=hidden"];
         let thin = [&unit[..], &["-flto=thin"]].concat();
         let read = check(&toolchain::compile(dir.path(), version, "virtual.cpp", "split.o", &thin));
-        assert_eq!((read.split_unit, read.summary), (true, Summary::ThinLto));
+        assert_eq!((read.split_unit, read.summary), (true, SummaryKind::ThinLto));
         let full = [&unit[..], &["-flto"]].concat();
         let read = check(&toolchain::compile(dir.path(), version, "virtual.cpp", "full.o", &full));
-        assert_eq!((read.split_unit, read.summary), (false, Summary::FullLto));
+        assert_eq!((read.split_unit, read.summary), (false, SummaryKind::FullLto));
     }
 }
 
@@ -96,9 +96,9 @@ fn the_wrapper_of_darwin_is_accepted() {
         let target = "--target=arm64-apple-macos11";
         let thin =
             check(&toolchain::compile(dir.path(), version, "called.c", "thin.o", &["-flto=thin", target]));
-        assert_eq!(thin.summary, Summary::ThinLto);
+        assert_eq!(thin.summary, SummaryKind::ThinLto);
         let full = check(&toolchain::compile(dir.path(), version, "called.c", "full.o", &["-flto", target]));
-        assert_eq!(full.summary, Summary::None);
+        assert_eq!(full.summary, SummaryKind::None);
         assert!(std::fs::read(dir.path().join("full.o")).expect("a file").starts_with(&[0xDE, 0xC0]));
     }
 }
@@ -110,7 +110,7 @@ fn other_producers_record_no_hash() {
     toolchain::compile(dir.path(), newest, "called.c", "plain.bc", &["-emit-llvm"]);
     toolchain::run(dir.path(), "opt", newest, &["-module-summary", "plain.bc", "-o", "summary.bc"]);
     let read = check(&dir.path().join("summary.bc"));
-    assert_eq!((read.summary, read.hash), (Summary::ThinLto, None));
+    assert_eq!((read.summary, read.hash), (SummaryKind::ThinLto, None));
     toolchain::run(
         dir.path(),
         "opt",
@@ -120,7 +120,7 @@ fn other_producers_record_no_hash() {
     assert!(check(&dir.path().join("hash.bc")).hash.is_some());
     toolchain::run(dir.path(), "llvm-dis", newest, &["plain.bc", "-o", "plain.ll"]);
     toolchain::run(dir.path(), "llvm-as", newest, &["plain.ll", "-o", "assembled.bc"]);
-    assert_eq!(check(&dir.path().join("assembled.bc")).summary, Summary::None);
+    assert_eq!(check(&dir.path().join("assembled.bc")).summary, SummaryKind::None);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn rust_bitcode_takes_part_in_thin_lto() {
             .status();
         assert!(status.expect("rustc is missing; install it with rustup").success());
         let read = check(&dir.path().join(name));
-        assert_eq!(read.summary, Summary::ThinLto, "{name}");
+        assert_eq!(read.summary, SummaryKind::ThinLto, "{name}");
         assert!(read.producer.contains("rust") && read.hash.is_some(), "{name}: {}", read.producer);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 
-use distlto_planner::linker::elf::options::{Shape, shape};
+use distlto_planner::linker::elf::options::{WordShape, shape};
 use distlto_planner::linker::elf::table::OPTIONS;
 use distlto_planner::options::{Dashes, Value};
 use rayon::prelude::*;
@@ -71,10 +71,10 @@ fn helped(linker: &PathBuf) -> BTreeSet<String> {
 /// What the table makes of a word.
 fn table(word: &str) -> Taken {
     match shape(word.as_bytes()) {
-        Shape::Separate(_) => Taken::WithNext,
-        Shape::Joined(..) => Taken::Alone,
-        Shape::Input => Taken::Unknown,
-        Shape::Flag(_) => {
+        WordShape::Separate(_) => Taken::WithNext,
+        WordShape::Joined(..) => Taken::Alone,
+        WordShape::Input => Taken::Unknown,
+        WordShape::Flag(_) => {
             let dashes = if word.starts_with("--") { 2 } else { 1 };
             let name = &word[dashes..];
             let knows = |option: &&distlto_planner::options::Opt| {

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use distlto_prepare::write::IoError;
-use distlto_record::progress::{JsonProgress, PlainProgress, Plan, Progress, Step};
+use distlto_record::progress::{JsonProgress, PlainProgress, Plan, Progress, ProgressStep};
 use distlto_record::report::{Counts, Failure, Measured};
 use serde_json::json;
 
-use crate::options::Options;
+use crate::options::PluginOptions;
 
 /// Calls that have a log, so that its events can be told from those of another call.
 static CALLS: AtomicUsize = AtomicUsize::new(1);
@@ -28,7 +28,7 @@ pub struct Listener {
 
 impl Listener {
     /// Opens the log. Several calls may append to one file: each event is one write.
-    pub fn new(options: &Options) -> Result<Self, IoError> {
+    pub fn new(options: &PluginOptions) -> Result<Self, IoError> {
         let open = |path| {
             let opened = File::options().append(true).create(true).open(path);
             let call = CALLS.fetch_add(1, Ordering::Relaxed);
@@ -53,11 +53,11 @@ impl Progress for Listener {
         self.each().for_each(|one| one.plan(plan));
     }
 
-    fn start(&self, step: Step<'_>) {
+    fn start(&self, step: ProgressStep<'_>) {
         self.each().for_each(|one| one.start(step));
     }
 
-    fn finish(&self, step: Step<'_>, measured: Measured, warnings: &str) {
+    fn finish(&self, step: ProgressStep<'_>, measured: Measured, warnings: &str) {
         if !warnings.trim().is_empty() {
             self.warnings.borrow_mut().push(format!("distlto: {}: {}", step.label, warnings.trim_end()));
         }
@@ -69,13 +69,13 @@ impl Progress for Listener {
         }
     }
 
-    fn fail(&self, step: Step<'_>, failure: &Failure) {
+    fn fail(&self, step: ProgressStep<'_>, failure: &Failure) {
         if let Some(events) = &self.events {
             events.fail(step, failure);
         }
     }
 
-    fn again(&self, step: Step<'_>, cause: &str) {
+    fn again(&self, step: ProgressStep<'_>, cause: &str) {
         let text = format!("distlto: {cause}; it was tried again with no other job running");
         self.warnings.borrow_mut().push(text);
         if let Some(events) = &self.events {

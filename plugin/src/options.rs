@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use distlto_commands::run_args::RunArgs;
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -32,7 +33,7 @@ pub struct OptionError {
 
 /// How to compile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct PluginOptions {
     /// The most compilers at once; as many as processors when `None`.
     pub jobs: Option<usize>,
     /// The compiler; found by itself when `None`.
@@ -47,7 +48,7 @@ pub struct Options {
     pub log: Option<PathBuf>,
 }
 
-impl Options {
+impl PluginOptions {
     /// The options of one call. `name` is `<Name>[:<detail>]`.
     pub fn parse(environment: Option<&str>, name: &str) -> Result<Self, OptionError> {
         let detail = name.split_once(':').map_or("", |(_, detail)| detail);
@@ -59,6 +60,12 @@ impl Options {
             }
         }
         Ok(options)
+    }
+
+    /// What they say of the run, in the words of every command. The number of jobs is the link line's.
+    pub fn run_args(&self) -> RunArgs {
+        // What there is to tell, the linker is told.
+        RunArgs { keep_going: self.keep_going, quiet: true, ..RunArgs::default() }
     }
 
     fn set(&mut self, option: &str) -> Result<(), &'static str> {
@@ -113,11 +120,11 @@ mod tests {
 
     #[test]
     fn options_of_the_name_come_after_those_of_the_environment() {
-        let parsed = Options::parse(
+        let parsed = PluginOptions::parse(
             Some("jobs=2,keep-going,arg=-mllvm,arg=-x=1,,2"),
             "distlto:jobs=4,compiler=a:b=c,keep-going=no,arg=-O3,verbose,log=l",
         );
-        let expected = Options {
+        let expected = PluginOptions {
             jobs: Some(4),
             compiler: Some("a:b=c".to_owned()),
             args: ["-mllvm", "-x=1,2", "-O3"].map(str::to_owned).to_vec(),
@@ -127,7 +134,7 @@ mod tests {
         };
         assert_eq!(parsed.unwrap(), expected);
         for none in ["distlto", "distlto:", "distlto:,", ""] {
-            assert_eq!(Options::parse(None, none).unwrap(), Options::default(), "{none}");
+            assert_eq!(PluginOptions::parse(None, none).unwrap(), PluginOptions::default(), "{none}");
         }
     }
 
@@ -143,9 +150,12 @@ mod tests {
             ("verbose=maybe", "takes yes or no"),
         ] {
             let said = |place: &str| format!("{place}: the option {option:?} {problem}");
-            let named = Options::parse(None, &format!("distlto:verbose,{option}")).unwrap_err();
+            let named = PluginOptions::parse(None, &format!("distlto:verbose,{option}")).unwrap_err();
             assert_eq!(named.to_string(), said("--thinlto-distribute"));
-            assert_eq!(Options::parse(Some(option), "distlto").unwrap_err().to_string(), said(VARIABLE));
+            assert_eq!(
+                PluginOptions::parse(Some(option), "distlto").unwrap_err().to_string(),
+                said(VARIABLE)
+            );
         }
     }
 
@@ -153,8 +163,8 @@ mod tests {
         #[test]
         fn any_value_can_be_written(value in "[^\0]{1,20}") {
             let written = value.replace(',', ",,");
-            let options = Options::parse(None, &format!("distlto:arg={written},verbose")).unwrap();
-            let expected = Options { args: vec![value], verbose: true, ..Options::default() };
+            let options = PluginOptions::parse(None, &format!("distlto:arg={written},verbose")).unwrap();
+            let expected = PluginOptions { args: vec![value], verbose: true, ..PluginOptions::default() };
             prop_assert_eq!(options, expected);
         }
     }

@@ -6,16 +6,16 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use distlto_commands::module_links::{ModuleLinks, Names, PlaceError, is_misplaced, paths_in};
+use distlto_commands::module_links::{CommandNames, ModuleLinks, PlaceError, is_misplaced, paths_in};
+use distlto_commands::run_args::Assembly;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{self, NoHooks};
-use distlto_executor::schedule::Policy;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::words::{shell_line, shell_quote};
 use distlto_prepare::write::IoError;
-use distlto_record::cause::Kind;
+use distlto_record::cause::FailureKind;
 use distlto_record::report::{Failure, Report};
 use miette::Diagnostic;
 use thiserror::Error;
@@ -26,7 +26,7 @@ use crate::diagnostics::{Diagnostics, failure_text};
 use crate::host;
 use crate::listener::Listener;
 use crate::nodes::{self, NodesError};
-use crate::options::{OptionError, Options, VARIABLE};
+use crate::options::{OptionError, PluginOptions, VARIABLE};
 use crate::panics;
 use crate::temporaries::OwnDirectories;
 
@@ -76,7 +76,7 @@ pub fn perform(call: &Call) -> Diagnostics {
 fn compile(call: &Call, told: &mut Diagnostics) -> Result<(), PerformError> {
     let environment = std::env::var_os(VARIABLE).map(|text| text.into_string());
     let environment = environment.transpose().map_err(|_| PerformError::Environment)?;
-    let options = Options::parse(environment.as_deref(), &call.name)?;
+    let options = PluginOptions::parse(environment.as_deref(), &call.name)?;
     if call.nodes.is_empty() {
         return Ok(());
     }
@@ -115,7 +115,7 @@ fn links(
     let mut present: Vec<&str> = modules.map(String::as_str).chain(paths_in(words)).collect();
     present.sort_unstable();
     present.dedup();
-    ModuleLinks::new_in(Names { base, placed: &placed, present: &present }, directory).map(Some)
+    ModuleLinks::new_in(CommandNames { base, placed: &placed, present: &present }, directory).map(Some)
 }
 
 /// One call whose modules are in place.
@@ -145,29 +145,25 @@ impl Session<'_> {
         &self,
         graph: &ActionGraph,
         compiler: &str,
-        options: &Options,
+        options: &PluginOptions,
         listener: &Listener,
     ) -> Result<Report, PerformError> {
         // Not the one that signals set: signals are the linker's.
         let cancel = Cancel::new().map_err(IoError::on("make", "a pipe"))?;
         let wanted: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
         let spawner = ForkServer::with_library(host::fork_server_library(), LocalSpawner);
+        let args = options.run_args();
         if wanted.len() > 1 {
-            spawner.prewarm(OsStr::new(compiler), wanted.len());
+            args.prewarm(&spawner, OsStr::new(compiler), wanted.len());
         }
+        let assembly = Assembly::new(&args, &spawner, &cancel);
         let directory = self.directory();
         let places = self.own.places(|path| self.as_seen(path));
         let repeat = |id| self.repeat(graph, id);
-        let mut run_options = run::Options::new(&spawner, &cancel, listener);
+        let mut run_options = assembly.options(listener, None, options.jobs);
         run_options.directory = Some(&directory);
         run_options.places = Some(&places);
         run_options.repeat = Some(&repeat);
-        if let Some(jobs) = options.jobs {
-            run_options.jobs = jobs;
-        }
-        if options.keep_going {
-            run_options.policy = Policy::KeepGoing;
-        }
         Ok(run::run(graph, &wanted, &run_options, &NoHooks))
     }
 
@@ -211,7 +207,7 @@ fn tell(report: &Report, told: &mut Diagnostics) {
 /// What the cause does not say: the message of a mistake of ours.
 fn inside(failure: &Failure) -> String {
     match failure.cause.kind {
-        Kind::Internal => panics::last().map(|text| format!("\n  {text}")).unwrap_or_default(),
-        Kind::Failed | Kind::Interrupted => String::new(),
+        FailureKind::Internal => panics::last().map(|text| format!("\n  {text}")).unwrap_or_default(),
+        FailureKind::Failed | FailureKind::Interrupted => String::new(),
     }
 }

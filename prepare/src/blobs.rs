@@ -21,7 +21,7 @@ use crate::temporaries::Temporaries;
 use crate::write::{self, IoError};
 
 /// A digest of 256 bits.
-pub type Digest = [u8; 32];
+pub type BlobDigest = [u8; 32];
 
 /// When a file was last used or written, whichever is later: seconds and nanoseconds since 1970.
 pub type Used = (i64, i64);
@@ -54,14 +54,14 @@ pub enum Placed {
 #[derive(Debug)]
 pub struct Blobs {
     root: PathBuf,
-    hash: fn(&[u8]) -> Digest,
+    hash: fn(&[u8]) -> BlobDigest,
     temporaries: Temporaries,
     reflinks: AtomicBool,
 }
 
 impl Blobs {
     /// The blobs below `root`, by this hash function. Touches nothing.
-    pub fn new(root: &Path, hash: fn(&[u8]) -> Digest) -> Self {
+    pub fn new(root: &Path, hash: fn(&[u8]) -> BlobDigest) -> Self {
         let temporaries = Temporaries::new(root.join("tmp"));
         Self { root: root.to_owned(), hash, temporaries, reflinks: AtomicBool::new(true) }
     }
@@ -72,7 +72,7 @@ impl Blobs {
     }
 
     /// The digest of some bytes.
-    pub fn hash(&self, bytes: &[u8]) -> Digest {
+    pub fn hash(&self, bytes: &[u8]) -> BlobDigest {
         (self.hash)(bytes)
     }
 
@@ -82,7 +82,7 @@ impl Blobs {
     }
 
     /// Where the file of a digest is, in one of the owner's directories: 256 subdirectories keep each of them small.
-    pub fn file(&self, part: &str, digest: &Digest) -> PathBuf {
+    pub fn file(&self, part: &str, digest: &BlobDigest) -> PathBuf {
         let mut path = self.root.join(part);
         let hex = hex(digest);
         path.push(&hex[..2]);
@@ -97,7 +97,7 @@ impl Blobs {
     }
 
     /// Keeps `bytes`, whose digest the caller has computed. Returns whether they were not there yet.
-    pub fn keep(&self, digest: &Digest, bytes: &[u8]) -> Result<bool, IoError> {
+    pub fn keep(&self, digest: &BlobDigest, bytes: &[u8]) -> Result<bool, IoError> {
         let blob = self.file("blobs", digest);
         // What is there may have been damaged since.
         if fs::symlink_metadata(&blob).is_ok_and(|found| found.len() == bytes.len() as u64)
@@ -113,7 +113,7 @@ impl Blobs {
     /// `path`.
     pub fn place(
         &self,
-        digest: &Digest,
+        digest: &BlobDigest,
         size: Option<u64>,
         path: &Path,
         how: Placing,
@@ -166,7 +166,7 @@ impl Blobs {
     /// Lets `make` create a temporary from a blob, verifies what it holds, and renames it into place.
     fn place_by(
         &self,
-        digest: &Digest,
+        digest: &BlobDigest,
         path: &Path,
         make: impl Fn(&Path) -> io::Result<()>,
     ) -> Result<(), IoError> {
@@ -184,7 +184,7 @@ impl Blobs {
 }
 
 /// The digest in hexadecimal.
-pub fn hex(digest: &Digest) -> String {
+pub fn hex(digest: &BlobDigest) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     digest
         .iter()
@@ -194,13 +194,13 @@ pub fn hex(digest: &Digest) -> String {
 }
 
 /// The digest that 64 lower-case hexadecimal digits stand for.
-pub fn from_hex(text: &str) -> Option<Digest> {
+pub fn from_hex(text: &str) -> Option<BlobDigest> {
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),
         b'a'..=b'f' => Some(byte - b'a' + 10),
         _ => None,
     };
-    let mut digest = Digest::default();
+    let mut digest = BlobDigest::default();
     if text.len() != 2 * digest.len() {
         return None;
     }

@@ -20,7 +20,7 @@ use crate::unpack::{RUST_METADATA, object_in};
 
 /// Which of the prelude's two rules reads the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Linker {
+pub enum LinkerType {
     /// `dist_lto.bzl`: paths of objects and the kind of archive.
     Gnu,
     /// `darwin/dist_lto.bzl`: names of files in the objects directory.
@@ -29,7 +29,7 @@ pub enum Linker {
 
 /// One archive to unpack.
 #[derive(Debug, Clone, Copy)]
-pub struct Unpack<'a> {
+pub struct RuleUnpack<'a> {
     /// As for [`crate::unpack::Unpack`].
     pub archive: &'a Path,
     /// Where the members go. It should not exist yet; what it holds must be members of this archive.
@@ -53,7 +53,7 @@ pub struct Unpacked {
 }
 
 /// Unpacks. After an error the directory is as it was.
-pub fn unpack(request: &Unpack<'_>) -> Result<Unpacked, Error> {
+pub fn unpack(request: &RuleUnpack<'_>) -> Result<Unpacked, Error> {
     let contents = Contents::open(request.archive, request.architecture)?;
     let members = &contents.members;
     let names = names::argument_file_names(members.iter().map(|member| member.name.as_slice()));
@@ -142,7 +142,7 @@ impl Unpacked {
     /// The manifest with what the stock tools write into it.
     ///
     /// Paths begin as the objects directory was spelled. It is an error if that is not UTF-8.
-    pub fn manifest(&self, linker: Linker, directory: &Path) -> Result<String, Error> {
+    pub fn manifest(&self, linker: LinkerType, directory: &Path) -> Result<String, Error> {
         #[derive(Serialize)]
         struct Manifest<'a, T> {
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,8 +153,8 @@ impl Unpacked {
             serde_json::to_string_pretty(manifest).expect("text and lists have a JSON form")
         }
         match linker {
-            Linker::Darwin => Ok(text(&Manifest { debug: None, objects: &self.files })),
-            Linker::Gnu => {
+            LinkerType::Darwin => Ok(text(&Manifest { debug: None, objects: &self.files })),
+            LinkerType::Gnu => {
                 let not_utf8 = || Error::NotUtf8 { path: directory.to_owned() };
                 let path = |file: &String| directory.join(file).into_os_string().into_string();
                 let paths: Result<Vec<String>, _> = self.files.iter().map(path).collect();

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use crate::blobs::{self, Blobs};
 use crate::manifest::Manifest;
-use crate::prune::{Kept, Listing};
+use crate::prune::{KeptFile, StoreListing};
 use crate::store::{self, Store};
 use crate::write::IoError;
 
@@ -58,12 +58,12 @@ impl Blobs {
         &self,
         parts: &[&str],
         keep: bool,
-        judge: impl Fn(&Kept, &Path, &[u8]) -> Verdict + Sync,
+        judge: impl Fn(&KeptFile, &Path, &[u8]) -> Verdict + Sync,
     ) -> Result<CheckReport, IoError> {
         let mut report = CheckReport { temporaries: self.sweep()?, ..CheckReport::default() };
-        let Listing { files, strangers, unreadable } = self.list(parts);
+        let StoreListing { files, strangers, unreadable } = self.list(parts);
         let blobs_part = parts.len().saturating_sub(1);
-        let (blobs, others): (Vec<Kept>, Vec<Kept>) =
+        let (blobs, others): (Vec<KeptFile>, Vec<KeptFile>) =
             files.into_iter().partition(|file| file.part == blobs_part);
         for files in [blobs, others] {
             let checked: Vec<_> = files

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::buck2::{self, Linker};
+use crate::buck2::{self, LinkerType};
 use crate::error::Error;
 use crate::store::Store;
 use crate::unpack::{self, Unpack};
@@ -78,11 +78,11 @@ struct Buck2 {
 
 impl Buck2 {
     /// Whose manifest is asked for, if it is one of Buck2's.
-    fn linker(&self) -> Option<Linker> {
+    fn linker(&self) -> Option<LinkerType> {
         if self.target_architecture.is_some() || self.lipo.is_some() {
-            Some(Linker::Darwin)
+            Some(LinkerType::Darwin)
         } else {
-            (self.name.is_some() || self.ar.is_some()).then_some(Linker::Gnu)
+            (self.name.is_some() || self.ar.is_some()).then_some(LinkerType::Gnu)
         }
     }
 }
@@ -118,8 +118,8 @@ fn in_general(args: &Args) -> Result<String, Error> {
     Ok(manifest.to_json())
 }
 
-fn for_buck2(args: &Args, linker: Linker) -> Result<String, Error> {
-    let unpacked = buck2::unpack(&buck2::Unpack {
+fn for_buck2(args: &Args, linker: LinkerType) -> Result<String, Error> {
+    let unpacked = buck2::unpack(&buck2::RuleUnpack {
         archive: &args.archive,
         directory: &args.objects_out,
         architecture: args.buck2.target_architecture.as_deref(),

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::lock::{self, Locked};
+use crate::lock::{Lock, Locked, Patience};
 use crate::regular::Links;
 use crate::write::{self, IoError};
 
@@ -45,20 +45,19 @@ impl Directory {
 
 fn open(path: &Path) -> Result<(PathBuf, File, (u64, u64)), Error> {
     fs::create_dir_all(path).map_err(IoError::on("create directory", path))?;
-    let file = lock::open_directory(path, Links::Follow).map_err(IoError::on("open directory", path))?;
+    let file = lock(path).open()?;
     let found = file.metadata().map_err(IoError::on("open directory", path))?;
     Ok((path.to_owned(), file, (found.dev(), found.ino())))
 }
 
 fn lock_and_sweep(path: &Path, file: &File) -> Result<(), Error> {
     // Without locks two runs still write whole files, but neither may sweep.
-    if wait(path, file)? == Locked::Held {
+    if lock(path).ask(file)? == Locked::Held {
         write::sweep(path)?;
     }
     Ok(())
 }
 
-/// Waits for the lock on an open directory.
-pub(crate) fn wait(path: &Path, file: &File) -> Result<Locked, IoError> {
-    lock::wait(file).map_err(IoError::on("lock", path))
+fn lock(path: &Path) -> Lock<'_> {
+    Lock { guards: "unpacking into", place: path, links: Links::Follow, patience: Patience::Endless }
 }

@@ -18,6 +18,7 @@ pub mod excerpt;
 pub mod exit;
 pub mod frame;
 pub mod input;
+pub mod json;
 pub mod kind;
 pub mod layout;
 pub mod lock;

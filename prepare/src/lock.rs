@@ -1,9 +1,10 @@
 //! Advisory locks: `flock(2)` on a file or a directory, which ends with the process that holds it.
 //!
-//! The one place that asks the system for a lock. Knows what became of asking, and not what the lock is for.
+//! The one place that asks the system for a lock. A [`Lock`] says what it guards, where it lies, and how long it is waited
+//! for; who waits long is told for what. Knows what became of asking, and not what is done without the lock.
 
+use std::fmt;
 use std::fs::File;
-use std::io;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -12,6 +13,40 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 
 use crate::regular::Links;
+use crate::warning::warn;
+use crate::write::IoError;
+
+/// How often a lock that another process has is asked for again.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// How long is waited before it is told.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// A lock that can be asked for.
+#[derive(Clone, Copy)]
+pub struct Lock<'a> {
+    /// What nobody else may do at the same time, such as `unpacking into`.
+    pub guards: &'static str,
+    /// The file or directory that is locked.
+    pub place: &'a Path,
+    /// Whether it may be reached by a link.
+    pub links: Links,
+    /// How long it is waited for.
+    pub patience: Patience<'a>,
+}
+
+/// How long a lock is waited for that another process has.
+#[derive(Clone, Copy)]
+pub enum Patience<'a> {
+    /// Not at all: the other one does what was to be done, or is in its right.
+    None,
+    /// So long; what is guarded takes a moment, unless the other process was stopped.
+    AtMost(Duration),
+    /// As long as this says.
+    While(&'a dyn Fn() -> bool),
+    /// Until it is free. After a few seconds a warning says what is waited for.
+    Endless,
+}
 
 /// What became of asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,48 +59,92 @@ pub enum Locked {
     Impossible,
 }
 
-/// Asks for a lock that nobody else has.
-pub fn take(file: &File) -> io::Result<Locked> {
-    ask(file, FlockOperation::NonBlockingLockExclusive)
-}
+impl Lock<'_> {
+    /// Opens a directory and asks for the lock on it. Anything else than a directory is an error.
+    pub fn hold(&self) -> Result<(File, Locked), IoError> {
+        let directory = self.open()?;
+        let locked = self.ask(&directory)?;
+        Ok((directory, locked))
+    }
 
-/// Asks for a lock that others who share it may have too.
-pub fn share(file: &File) -> io::Result<Locked> {
-    ask(file, FlockOperation::NonBlockingLockShared)
-}
+    /// Opens a directory that is to be locked.
+    pub fn open(&self) -> Result<File, IoError> {
+        let follow = if self.links == Links::Follow { OFlags::empty() } else { OFlags::NOFOLLOW };
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | follow;
+        let opened = rustix::fs::open(self.place, flags, Mode::empty());
+        opened.map(File::from).map_err(|error| IoError::on("open directory", self.place)(error.into()))
+    }
 
-/// Waits for the lock, however long another process has it.
-pub fn wait(file: &File) -> io::Result<Locked> {
-    ask(file, FlockOperation::LockExclusive)
-}
+    /// Asks for the lock on what is open.
+    pub fn ask(&self, file: &File) -> Result<Locked, IoError> {
+        let begun = Instant::now();
+        loop {
+            let locked = self.try_once(file, FlockOperation::NonBlockingLockExclusive)?;
+            let goes_on = locked == Locked::Taken
+                && match self.patience {
+                    Patience::None => false,
+                    Patience::AtMost(patience) => begun.elapsed() < patience,
+                    Patience::While(waits) => waits(),
+                    Patience::Endless => true,
+                };
+            if !goes_on {
+                return Ok(locked);
+            }
+            if matches!(self.patience, Patience::Endless) && begun.elapsed() >= SILENCE {
+                warn(format_args!("waiting for another process that is {self}"));
+                return self.try_once(file, FlockOperation::LockExclusive);
+            }
+            sleep(PAUSE);
+        }
+    }
 
-/// Waits for the lock, but not longer than this.
-pub fn wait_for(file: &File, patience: Duration) -> io::Result<Locked> {
-    let begun = Instant::now();
-    loop {
-        match take(file)? {
-            Locked::Taken if begun.elapsed() < patience => sleep(Duration::from_millis(1)),
-            locked => return Ok(locked),
+    fn try_once(&self, file: &File, how: FlockOperation) -> Result<Locked, IoError> {
+        loop {
+            return match flock(file, how) {
+                Ok(()) => Ok(Locked::Held),
+                Err(Errno::INTR) => continue,
+                Err(Errno::WOULDBLOCK) => Ok(Locked::Taken),
+                Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::BADF) => {
+                    Ok(Locked::Impossible)
+                }
+                Err(error) => Err(IoError::on("lock", self.place)(error.into())),
+            };
         }
     }
 }
 
-fn ask(file: &File, how: FlockOperation) -> io::Result<Locked> {
-    loop {
-        return match flock(file, how) {
-            Ok(()) => Ok(Locked::Held),
-            Err(Errno::INTR) => continue,
-            Err(Errno::WOULDBLOCK) => Ok(Locked::Taken),
-            Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::BADF) => {
-                Ok(Locked::Impossible)
-            }
-            Err(error) => Err(error.into()),
-        };
+impl fmt::Display for Lock<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.guards, self.place.display())
     }
 }
 
-/// Opens a directory, to be locked. Anything else is an error and is not waited for.
-pub fn open_directory(path: &Path, links: Links) -> io::Result<File> {
-    let follow = if links == Links::Follow { OFlags::empty() } else { OFlags::NOFOLLOW };
-    Ok(rustix::fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC | follow, Mode::empty())?.into())
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn patience_ends_as_it_was_said() {
+        let place = tempfile::tempdir().expect("a directory");
+        let lock = |patience| Lock { guards: "testing", place: place.path(), links: Links::Refuse, patience };
+        let (held, locked) = lock(Patience::None).hold().expect("a directory");
+        assert_eq!(locked, Locked::Held);
+        let taken = |patience| lock(patience).hold().expect("a directory").1;
+        assert_eq!(taken(Patience::None), Locked::Taken);
+        assert_eq!(taken(Patience::AtMost(PAUSE)), Locked::Taken);
+        let asked = Cell::new(0);
+        let thrice = || {
+            asked.set(asked.get() + 1);
+            asked.get() < 3
+        };
+        assert_eq!((taken(Patience::While(&thrice)), asked.get()), (Locked::Taken, 3));
+        let let_go = Cell::new(Some(held));
+        let once = || {
+            drop(let_go.take());
+            true
+        };
+        assert_eq!(taken(Patience::While(&once)), Locked::Held);
+        assert_eq!(lock(Patience::Endless).to_string(), format!("testing {}", place.path().display()));
+    }
 }

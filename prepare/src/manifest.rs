@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::json::{self, Unread};
 use crate::kind::Kind;
 
 /// The version of the JSON form that this crate writes, and the only one it reads.
@@ -61,18 +62,18 @@ impl Manifest {
     }
 
     /// Reads the JSON form; `path` is named in errors. An unknown version is an error.
-    pub fn from_json(path: &Path, json: &[u8]) -> Result<Self, Error> {
-        let problem = |problem: String| Error::Manifest { path: path.to_owned(), problem };
-        #[derive(Deserialize)]
-        struct Version {
-            version: u32,
-        }
-        let Version { version } = serde_json::from_slice(json).map_err(|error| problem(error.to_string()))?;
-        if version != MANIFEST_VERSION {
-            return Err(problem(format!("its version is {version}, this program reads {MANIFEST_VERSION}")));
-        }
-        let read: Versioned<Vec<Member>> =
-            serde_json::from_slice(json).map_err(|error| problem(error.to_string()))?;
-        Ok(Self { members: read.members })
+    pub fn from_json(path: &Path, text: &[u8]) -> Result<Self, Error> {
+        type Read = Versioned<Vec<Member>>;
+        let read = json::read_version(text, MANIFEST_VERSION, |read: &Read| read.version.into());
+        let Versioned { members, .. } = read.map_err(|unread| Error::Manifest {
+            path: path.to_owned(),
+            problem: match unread {
+                Unread::Version(found) => {
+                    format!("its version is {found}, this program reads {MANIFEST_VERSION}")
+                }
+                Unread::Json(error) => error.to_string(),
+            },
+        })?;
+        Ok(Self { members })
     }
 }

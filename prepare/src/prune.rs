@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rayon::prelude::*;
 
-use crate::blobs::{self, Blobs, Digest};
+use crate::blobs::{self, BlobDigest, Blobs};
 use crate::error::Error;
 use crate::store::{self, Store};
 use crate::write::IoError;
@@ -37,7 +37,7 @@ pub struct PruneReport {
 
 /// A kept file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptFile {
     /// When it was last used, in nanoseconds since 1970.
     pub used: i64,
     /// In which of the listed directories it is.
@@ -45,10 +45,10 @@ pub struct Kept {
     /// Bytes.
     pub size: u64,
     /// Its name.
-    pub digest: Digest,
+    pub digest: BlobDigest,
 }
 
-impl Kept {
+impl KeptFile {
     /// The bytes that it takes on a disk.
     pub fn space(&self) -> u64 {
         space(self.size)
@@ -62,9 +62,9 @@ pub fn space(size: u64) -> u64 {
 
 /// What is kept.
 #[derive(Debug, Default)]
-pub struct Listing {
+pub struct StoreListing {
     /// In no order.
-    pub files: Vec<Kept>,
+    pub files: Vec<KeptFile>,
     /// What has a name that nothing kept has.
     pub strangers: Vec<PathBuf>,
     /// Directories that cannot be listed.
@@ -120,12 +120,12 @@ impl Blobs {
     }
 
     /// Everything in some of the owner's directories. One that is missing is empty.
-    pub fn list(&self, parts: &[&str]) -> Listing {
+    pub fn list(&self, parts: &[&str]) -> StoreListing {
         self.list_while(parts, &|| true)
     }
 
     /// The same, or less once `go_on` says so: to list much takes long.
-    fn list_while(&self, parts: &[&str], go_on: GoOn<'_>) -> Listing {
+    fn list_while(&self, parts: &[&str], go_on: GoOn<'_>) -> StoreListing {
         let shards = parts.iter().enumerate().flat_map(|(part, name)| {
             let directory = self.root().join(name);
             (0..=u8::MAX).map(move |first| (part, first, directory.join(format!("{first:02x}"))))
@@ -135,7 +135,7 @@ impl Blobs {
         let mut listings: Vec<_> =
             shards.map(|(part, first, directory)| list(*part, *first, directory)).collect();
         listings.extend(parts.iter().map(|name| strangers(&self.root().join(name))));
-        let mut all = Listing::default();
+        let mut all = StoreListing::default();
         for listing in listings {
             all.files.extend(listing.files);
             all.strangers.extend(listing.strangers);
@@ -155,12 +155,12 @@ impl Blobs {
         go_on: GoOn<'_>,
     ) -> Result<PruneReport, IoError> {
         let mut report = PruneReport { temporaries: self.sweep()?, ..PruneReport::default() };
-        let Listing { mut files, unreadable, .. } = self.list_while(parts, go_on);
+        let StoreListing { mut files, unreadable, .. } = self.list_while(parts, go_on);
         if let Some(error) = unreadable.into_iter().next() {
             return Err(error);
         }
         report.kept_files = files.len();
-        report.kept_bytes = files.iter().map(Kept::space).sum();
+        report.kept_bytes = files.iter().map(KeptFile::space).sum();
         let oldest = max_age.map_or(i64::MIN, |age| now().saturating_sub(nanoseconds(age)));
         files.sort_unstable_by_key(|file| (file.used, file.part, file.digest));
         for file in files {
@@ -192,8 +192,8 @@ impl Store {
 }
 
 /// The files of one subdirectory, whose name is the first byte of their digests.
-fn list(part: usize, first: u8, directory: &Path) -> Listing {
-    let mut listing = Listing::default();
+fn list(part: usize, first: u8, directory: &Path) -> StoreListing {
+    let mut listing = StoreListing::default();
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if blobs::is_nothing(&error) => return listing,
@@ -221,14 +221,14 @@ fn list(part: usize, first: u8, directory: &Path) -> Listing {
             }
             (_, Err(_)) => continue,
         };
-        listing.files.push(Kept { used: used(&found), part, size: found.len(), digest });
+        listing.files.push(KeptFile { used: used(&found), part, size: found.len(), digest });
     }
     listing
 }
 
 /// What is beside the 256 subdirectories.
-fn strangers(directory: &Path) -> Listing {
-    let mut listing = Listing::default();
+fn strangers(directory: &Path) -> StoreListing {
+    let mut listing = StoreListing::default();
     match std::fs::read_dir(directory) {
         Ok(entries) => {
             let name_of_shard = |name: &std::ffi::OsStr| {

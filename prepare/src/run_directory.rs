@@ -11,7 +11,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::lock::{self, Locked};
+use crate::lock::{Lock, Locked, Patience};
 use crate::regular::Links;
 use crate::write::{IoError, TEMPORARY_PREFIX};
 
@@ -92,8 +92,10 @@ fn prefix() -> String {
 /// The lock of a directory that is there and that no living run holds.
 fn hold(directory: &Path) -> Result<File, NoLock> {
     let gone = |_| NoLock::Taken;
-    let file = lock::open_directory(directory, Links::Refuse).map_err(gone)?;
-    match lock::take(&file) {
+    let lock =
+        Lock { guards: "running in", place: directory, links: Links::Refuse, patience: Patience::None };
+    let file = lock.open().map_err(|_| NoLock::Taken)?;
+    match lock.ask(&file) {
         Ok(Locked::Held) => {}
         Ok(Locked::Taken) => return Err(NoLock::Taken),
         Ok(Locked::Impossible) | Err(_) => return Err(NoLock::Impossible),

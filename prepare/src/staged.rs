@@ -12,9 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::directory;
 use crate::input::Input;
-use crate::lock;
+use crate::lock::{Lock, Patience};
 use crate::names;
 use crate::regular::Links;
 use crate::write::{self, IoError, TEMPORARY_PREFIX};
@@ -110,11 +109,11 @@ fn make(path: &Path) -> Result<File, IoError> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => true,
             Err(error) => return Err(IoError::on("create directory", path)(error)),
         };
-        let file = match lock::open_directory(path, Links::Refuse) {
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            file => file.map_err(IoError::on("open directory", path))?,
+        let lock = Lock { guards: "writing", place: path, links: Links::Refuse, patience: Patience::Endless };
+        let file = match lock.hold() {
+            Err(error) if error.source.kind() == ErrorKind::NotFound => continue,
+            held => held?.0,
         };
-        directory::wait(path, &file)?;
         // Whoever had the lock may have renamed or removed the directory meanwhile.
         let locked = file.metadata().map_err(IoError::on("open directory", path))?;
         let same = |found: fs::Metadata| (found.dev(), found.ino()) == (locked.dev(), locked.ino());

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::error::Error;
 use crate::input::Input;
+use crate::json;
 use crate::write;
 
 /// Sum files of compiler statistics, key by key
@@ -73,10 +74,10 @@ fn files<'a>(list: &Path, bytes: &'a [u8]) -> Result<Vec<&'a Path>, Error> {
 
 /// Adds the statistics in a file's content to `sums`. Of a key that occurs twice in one file the last value counts, as
 /// for every reader that makes a map of it.
-pub fn add(sums: &mut Statistics, path: &Path, json: &[u8]) -> Result<(), Error> {
+pub fn add(sums: &mut Statistics, path: &Path, text: &[u8]) -> Result<(), Error> {
     let problem = |problem: String| Error::Statistics { path: path.to_owned(), problem };
-    let object: BTreeMap<String, &RawValue> = serde_json::from_slice(json)
-        .map_err(|error| problem(format!("expected one JSON object of numbers: {error}")))?;
+    let object: BTreeMap<String, &RawValue> =
+        json::read(text).map_err(|error| problem(format!("expected one JSON object of numbers: {error}")))?;
     for (key, value) in object {
         let number = Number::read(value.get()).ok_or_else(|| {
             problem(format!("the value of `{key}` is {}, expected a number", shown(value.get())))

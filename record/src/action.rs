@@ -6,7 +6,7 @@
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use serde::{Deserialize, Serialize};
 
-use crate::cause::Cause;
+use crate::cause::FailureCause;
 use crate::report::Origin;
 use crate::why::Change;
 
@@ -40,9 +40,12 @@ pub struct ActionRecord {
     /// Its command as a line for a shell, once it was started.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// Its worker, once it was started.
+    /// The thread of the run that saw to it, once it was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lane: Option<usize>,
+    /// What executed it elsewhere, as the executor calls it; absent for this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
     /// When its start was told, which may be a little after it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_us: Option<u64>,
@@ -66,7 +69,7 @@ pub struct ActionRecord {
     pub instructions: Option<Instructions>,
     /// What it writes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<OutputRecord>,
     /// What its command printed although it succeeded.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub warnings: String,
@@ -164,7 +167,7 @@ pub struct Instructions {
 
 /// A file that an action writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Output {
+pub struct OutputRecord {
     /// Its path.
     pub path: String,
     /// What an earlier run left there, as `SHA-256/size`, if that is known.
@@ -179,7 +182,7 @@ pub struct Output {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedAction {
     /// Why.
-    pub cause: Cause,
+    pub cause: FailureCause,
     /// The command to repeat it, for a POSIX shell.
     pub repeat: String,
     /// What the command printed on standard error, within bounds.
@@ -202,6 +205,7 @@ impl ActionRecord {
             cache: None,
             command: String::new(),
             lane: None,
+            worker: None,
             start_us: None,
             end_us: None,
             phases: ActionPhases::default(),
@@ -224,7 +228,8 @@ impl ActionRecord {
             record.module = Some(graph.path(backend.module).to_string());
             record.shard = Some(graph.path(backend.shard).to_string());
         }
-        let output = |output| Output { path: graph.path(output).to_string(), before: None, after: None };
+        let output =
+            |output| OutputRecord { path: graph.path(output).to_string(), before: None, after: None };
         record.outputs = action.outputs().map(output).collect();
         record
     }

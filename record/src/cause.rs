@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Which kind of failure it is, for those who tell them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum FailureKind {
     /// The action's own.
     Failed,
     /// The run ended while the action ran.
@@ -21,9 +21,9 @@ pub enum Kind {
 
 /// Why an action failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cause {
+pub struct FailureCause {
     /// The kind.
-    pub kind: Kind,
+    pub kind: FailureKind,
     /// The class of the error, such as `distlto::bad_input`.
     pub class: String,
     /// What is wrong.
@@ -33,9 +33,9 @@ pub struct Cause {
     pub help: Option<String>,
 }
 
-impl Cause {
+impl FailureCause {
     /// What an error says.
-    pub fn of(kind: Kind, error: &dyn Diagnostic) -> Self {
+    pub fn of(kind: FailureKind, error: &dyn Diagnostic) -> Self {
         Self {
             kind,
             class: error.code().map_or_else(|| "distlto::failed".to_owned(), |code| code.to_string()),
@@ -45,15 +45,15 @@ impl Cause {
     }
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for FailureCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl std::error::Error for Cause {}
+impl std::error::Error for FailureCause {}
 
-impl Diagnostic for Cause {
+impl Diagnostic for FailureCause {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         Some(Box::new(&self.class))
     }

@@ -32,15 +32,17 @@ pub trait Progress {
     /// A run begins.
     fn plan(&self, plan: Plan);
     /// An action starts.
-    fn start(&self, step: Step<'_>);
+    fn start(&self, step: ProgressStep<'_>);
     /// An action succeeded. `warnings` is what its command printed on standard error, whole lines or nothing.
-    fn finish(&self, step: Step<'_>, measured: Measured, warnings: &str);
+    fn finish(&self, step: ProgressStep<'_>, measured: Measured, warnings: &str);
     /// An action failed.
-    fn fail(&self, step: Step<'_>, failure: &Failure);
+    fn fail(&self, step: ProgressStep<'_>, failure: &Failure);
     /// A cache of results was asked for that of an action that is about to be told of, under this key.
-    fn asked(&self, _step: Step<'_>, _key: &[u8; 32]) {}
+    fn asked(&self, _step: ProgressStep<'_>, _key: &[u8; 32]) {}
+    /// Another machine has executed an action that is about to be told of: this worker.
+    fn executed_by(&self, _step: ProgressStep<'_>, _worker: &str) {}
     /// An action that started was killed, as `cause` says, and is to start once more, alone.
-    fn again(&self, _step: Step<'_>, _cause: &str) {}
+    fn again(&self, _step: ProgressStep<'_>, _cause: &str) {}
     /// What became of every wanted action, those too that never started. Comes before [`Progress::summary`].
     fn outcomes(&self, _outcomes: &[(ActionId, Outcome)]) {}
     /// Something went wrong that fails nothing, and was said.
@@ -51,7 +53,7 @@ pub trait Progress {
     /// summary, and while actions run.
     fn phase(&self, _phase: Phase) {}
     /// How much memory the running actions take changed.
-    fn memory(&self, _memory: Memory) {}
+    fn memory(&self, _memory: MemoryUse) {}
     /// The command has ended, of whose runs all are counted together. Takes the place of [`Progress::summary`].
     fn conclude(&self, _counts: Counts, _summary: &Summary) {}
 }
@@ -69,7 +71,7 @@ pub struct Phase {
 
 /// The memory of the running actions, in bytes, by estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Memory {
+pub struct MemoryUse {
     /// What the running actions take.
     pub in_use: u64,
     /// What they may take together, where there is a limit.
@@ -82,7 +84,7 @@ pub struct Memory {
 pub struct Plan {
     /// Wanted actions.
     pub actions: usize,
-    /// The sum of their costs, of which [`Step::cost`] is a part.
+    /// The sum of their costs, of which [`ProgressStep::cost`] is a part.
     pub cost: u64,
     /// The most jobs at once.
     pub jobs: usize,
@@ -90,7 +92,7 @@ pub struct Plan {
 
 /// One action, as much of it as progress shows.
 #[derive(Debug, Clone, Copy)]
-pub struct Step<'a> {
+pub struct ProgressStep<'a> {
     /// Its number in the action graph.
     pub id: usize,
     /// What it is for.
@@ -111,9 +113,9 @@ pub struct Silent;
 
 impl Progress for Silent {
     fn plan(&self, _: Plan) {}
-    fn start(&self, _: Step<'_>) {}
-    fn finish(&self, _: Step<'_>, _: Measured, _: &str) {}
-    fn fail(&self, _: Step<'_>, _: &Failure) {}
+    fn start(&self, _: ProgressStep<'_>) {}
+    fn finish(&self, _: ProgressStep<'_>, _: Measured, _: &str) {}
+    fn fail(&self, _: ProgressStep<'_>, _: &Failure) {}
     fn summary(&self, _: Counts, _: Duration) {}
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use distlto_planner::graph::ActionId;
 use serde::{Deserialize, Serialize};
 
-use crate::cause::{Cause, Kind};
+use crate::cause::{FailureCause, FailureKind};
 
 /// The result of one run.
 #[derive(Debug, Default)]
@@ -96,7 +96,7 @@ impl Span {
 #[derive(Debug)]
 pub struct Failure {
     /// Why.
-    pub cause: Cause,
+    pub cause: FailureCause,
     /// The command to repeat it, for a POSIX shell.
     pub command: String,
     /// What it cost until then.
@@ -108,7 +108,7 @@ pub struct Failure {
 impl Failure {
     /// Whether the run ended while it ran.
     pub fn is_interruption(&self) -> bool {
-        self.cause.kind == Kind::Interrupted
+        self.cause.kind == FailureKind::Interrupted
     }
 }
 

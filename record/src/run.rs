@@ -12,8 +12,8 @@ use distlto_planner::graph::ActionKind;
 use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionRecord, Fate};
-use crate::cause::Cause;
-use crate::progress::Memory;
+use crate::cause::FailureCause;
+use crate::progress::MemoryUse;
 use crate::report::Counts;
 
 /// The version of the format; a reader refuses any other.
@@ -59,7 +59,7 @@ pub struct RunRecord {
     pub exit_code: Option<u8>,
     /// Why it ended early, besides what failed among the actions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<Cause>,
+    pub failure: Option<FailureCause>,
     /// What the linker printed on standard error, within bounds.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub linker_said: String,
@@ -120,7 +120,7 @@ pub struct MemorySample {
     pub at_us: u64,
     /// In bytes.
     #[serde(flatten)]
-    pub memory: Memory,
+    pub memory: MemoryUse,
 }
 
 impl RunRecord {

@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use distlto_record::action::{ActionRecord, Fate};
+use distlto_record::progress::ProgressStep;
+use distlto_record::progress::recorded::Recorded;
 use distlto_record::progress::text::human;
+use distlto_record::report::Measured;
 use distlto_record::report::summary::Summary;
 use distlto_record::run::{self, RunRecord};
 use distlto_record::trace;
@@ -412,5 +415,26 @@ fn a_graph_that_is_run_and_a_distributor_leave_records_too() -> Result<()> {
     let record = records(&place)?.pop().context("a record")?;
     ensure!(record.program.starts_with("distlto-distribute ") && record.exit_code == Some(0), "{record:?}");
     ensure!(record.actions.iter().all(|action| action.why == [Change::of(What::Requested)]), "{record:?}");
+    Ok(())
+}
+
+#[test]
+fn what_ran_elsewhere_names_its_worker() -> Result<()> {
+    let project = Project::create("record/elsewhere", &SOURCES)?;
+    succeed(&mut project.link()?)?;
+    let record = last(&project)?;
+    ensure!(
+        record.actions.iter().all(|action| action.worker.is_none()),
+        "this machine has no name: {record:?}"
+    );
+    let begun = Instant::now();
+    let mut recorded = Recorded::new(begun);
+    let kind = of(&record, "a.o")?.kind;
+    let step = ProgressStep { id: 0, kind, label: "a.o", cost: 1, lane: 0, command: "clang" };
+    recorded.start(step, begun);
+    recorded.executed_by(step, "machine-3");
+    recorded.finish(step, Measured::default(), "", Instant::now());
+    run::write(&state(&project), &RunRecord { actions: recorded.run.actions, ..record })?;
+    ensure!(of(&last(&project)?, "a.o")?.worker.as_deref() == Some("machine-3"));
     Ok(())
 }

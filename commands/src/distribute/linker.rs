@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use distlto_planner::dtlto::dropped::{self, Dropped};
-use distlto_planner::invocation::{self, Program};
+use distlto_planner::invocation::{self, ProgramKind};
 use distlto_planner::link_line;
 use distlto_planner::linker::elf::options::last;
 use distlto_planner::response;
@@ -36,7 +36,7 @@ const RECORD: &str = "linker.json";
 
 /// A linker process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Linker {
+pub struct ParentLinker {
     /// Its number.
     process: u32,
     /// When it started, in the system's ticks, so that a later process of the number is told from it.
@@ -46,12 +46,12 @@ pub struct Linker {
 /// A linker, and the files beside its output that it removes unless it is killed.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
-    linker: Linker,
+    linker: ParentLinker,
     /// Names in the directory of the output.
     temporaries: Vec<String>,
 }
 
-impl Linker {
+impl ParentLinker {
     /// The linker that waits for this process to run its job file.
     pub fn of_job_file(job_file: &Path) -> Option<Self> {
         let process = temporaries::process_of(job_file.file_name()?.to_str()?)?;
@@ -85,7 +85,7 @@ impl Linker {
         let arguments = self.arguments();
         let Some((linker, words)) = arguments.split_first() else { return Vec::new() };
         let first = words.first().map(Vec::as_slice);
-        if invocation::program(&lossy(linker), first) != Program::Lld {
+        if invocation::program(&lossy(linker), first) != ProgramKind::Lld {
             return Vec::new();
         }
         let dropped = dropped::of_words(words).unwrap_or_default();
@@ -179,7 +179,7 @@ pub fn clean_up_after(run_directory: &Path) {
 pub fn temporaries_among<'a>(
     files: impl Iterator<Item = &'a Path>,
     directory: &Path,
-    linker: &Linker,
+    linker: &ParentLinker,
 ) -> Vec<String> {
     let name = |file: &'a Path| {
         let name = file.file_name()?.to_str()?;
@@ -209,7 +209,7 @@ fn program_of(process: u32) -> Option<String> {
 
 /// Whether a program is a compiler driver, or what gcc has between itself and the linker.
 fn is_driver(program: &str) -> bool {
-    program == "collect2" || invocation::program(program, None) == Program::Clang
+    program == "collect2" || invocation::program(program, None) == ProgramKind::Clang
 }
 
 /// What the system says of a process.
@@ -244,17 +244,17 @@ mod tests {
     #[test]
     fn a_parent_is_an_ancestor_and_another_process_is_none() {
         let parent = getppid().expect("a parent").as_raw_pid();
-        let linker = Linker::of_job_file(Path::new(&format!("out/p.{parent}.dist-file.json")));
+        let linker = ParentLinker::of_job_file(Path::new(&format!("out/p.{parent}.dist-file.json")));
         assert!(linker.expect("the parent").is_alive());
-        assert_eq!(Linker::of_job_file(Path::new(&format!("p.{}.dist-file.json", own()))), None);
-        assert_eq!(Linker::of_job_file(Path::new("job.json")), None);
+        assert_eq!(ParentLinker::of_job_file(Path::new(&format!("p.{}.dist-file.json", own()))), None);
+        assert_eq!(ParentLinker::of_job_file(Path::new("job.json")), None);
     }
 
     #[test]
     fn a_later_process_of_the_number_is_another_one() {
         let started = stat(own()).expect("this process").started;
-        assert!(Linker { process: own(), started: Some(started) }.is_alive());
-        assert!(!Linker { process: own(), started: Some(started + 1) }.is_alive());
+        assert!(ParentLinker { process: own(), started: Some(started) }.is_alive());
+        assert!(!ParentLinker { process: own(), started: Some(started + 1) }.is_alive());
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let run = place.path().join("run");
         fs::create_dir(&run).expect("made");
-        let dead = Linker { process: own(), started: Some(0) };
+        let dead = ParentLinker { process: own(), started: Some(0) };
         let mine = [
             format!("a.1.{}.native.o", own()),
             format!("l.a(m.o at 8).2.{:X}.o", own()),
@@ -274,7 +274,7 @@ mod tests {
             fs::write(place.path().join(name), "x").expect("writable");
         }
         let recorded = || mine.iter().chain(&users).cloned().chain(["../x".to_owned()]).collect();
-        let alive = Linker { process: own(), started: None };
+        let alive = ParentLinker { process: own(), started: None };
         alive.record(&run, recorded());
         clean_up_after(&run);
         assert_eq!(fs::read_dir(place.path()).expect("a directory").count(), 7);

@@ -16,7 +16,7 @@ use distlto_prepare::store::Store;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::module_links::{ModuleLinks, Names, PlaceError, is_misplaced, paths_in};
+use crate::module_links::{CommandNames, ModuleLinks, PlaceError, is_misplaced, paths_in};
 
 /// How many missing files an error names.
 const NAMED: usize = 8;
@@ -48,7 +48,7 @@ pub enum ModulesError {
     /// A member cannot be unpacked.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Member(#[from] MemberError),
+    MemberModule(#[from] MemberError),
     /// A module cannot be put at its identifier.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -72,7 +72,7 @@ fn listed(missing: &[(Utf8PathBuf, String)], count: usize) -> String {
 
 /// A member of an archive that a module identifier names, there being no file of that name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
+pub struct MemberModule {
     /// The archive.
     pub archive: Utf8PathBuf,
     /// The last component of the member's name.
@@ -81,7 +81,7 @@ pub struct Member {
     pub offset: u64,
 }
 
-impl Member {
+impl MemberModule {
     /// Makes `path` a file with the member's content. The archive's path is relative to `base`.
     pub fn unpack(&self, base: &Path, store: Option<&Store>, path: &Path) -> Result<(), MemberError> {
         member::place(&base.join(&self.archive), self.name.as_bytes(), self.offset, store, path)
@@ -94,7 +94,7 @@ pub struct Elsewhere {
     /// In other files.
     pub files: BTreeMap<Utf8PathBuf, Utf8PathBuf>,
     /// In archives.
-    pub members: BTreeMap<Utf8PathBuf, Member>,
+    pub members: BTreeMap<Utf8PathBuf, MemberModule>,
 }
 
 impl Elsewhere {
@@ -124,7 +124,7 @@ pub fn find(file: &JobFile, base: &Path, name: &str) -> Result<Elsewhere, Module
         match members.into_iter().find(|found| base.join(found.archive).is_file()) {
             Some(found) => {
                 let archive = found.archive.to_owned();
-                let member = Member { archive, name: found.member.to_owned(), offset: found.offset };
+                let member = MemberModule { archive, name: found.member.to_owned(), offset: found.offset };
                 elsewhere.members.insert(path.to_owned(), member);
             }
             None => missing.push(content),
@@ -150,13 +150,13 @@ pub fn find(file: &JobFile, base: &Path, name: &str) -> Result<Elsewhere, Module
 
 /// Jobs whose modules are at their identifiers in a private directory.
 #[derive(Debug)]
-pub struct Placed {
+pub struct PlacedModules {
     links: ModuleLinks,
     /// The jobs, their outputs by absolute paths.
     pub graph: ActionGraph,
 }
 
-impl Placed {
+impl PlacedModules {
     /// Puts everything into place below `directory`, which is the caller's own.
     pub fn new(
         file: &JobFile,
@@ -180,7 +180,8 @@ impl Placed {
         let mut present: Vec<&str> = inputs.chain(paths_in(&file.common_args)).chain(words).collect();
         present.sort_unstable();
         present.dedup();
-        let links = ModuleLinks::new_in(Names { base, placed: &placed, present: &present }, directory)?;
+        let links =
+            ModuleLinks::new_in(CommandNames { base, placed: &placed, present: &present }, directory)?;
         let graph = with_absolute_outputs(file, &links)?;
         Ok(Self { links, graph })
     }

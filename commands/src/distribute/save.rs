@@ -82,7 +82,7 @@ pub enum SaveError {
 
 /// A job file to save, and what is known of its files.
 #[derive(Debug, Clone, Copy)]
-pub struct Job<'a> {
+pub struct SavedJobs<'a> {
     /// The jobs.
     pub file: &'a JobFile,
     /// What lld called the job file.
@@ -114,7 +114,7 @@ impl Saved {
 }
 
 /// Saves a job in `directory`, replacing what was saved there of the same link. `None` when it was cancelled.
-pub fn save(job: Job<'_>, directory: &Path, cancel: &Cancel) -> Result<Option<Saved>, SaveError> {
+pub fn save(job: SavedJobs<'_>, directory: &Path, cancel: &Cancel) -> Result<Option<Saved>, SaveError> {
     let directory = job.base.join(directory_for(directory, job.file));
     let renaming = Renaming::of(&job);
     let renamed = renaming.jobs(job.file)?;
@@ -205,7 +205,7 @@ struct Renaming {
 }
 
 impl Renaming {
-    fn of(job: &Job<'_>) -> Self {
+    fn of(job: &SavedJobs<'_>) -> Self {
         let file = job.file;
         let first = file.jobs.first().and_then(|&first| file.object(first).file_name());
         let process = job
@@ -281,7 +281,13 @@ impl Renaming {
         })
     }
 
-    fn copy(&self, job: &Job<'_>, input: &Utf8Path, is_shard: bool, to: &Path) -> Result<(), SaveError> {
+    fn copy(
+        &self,
+        job: &SavedJobs<'_>,
+        input: &Utf8Path,
+        is_shard: bool,
+        to: &Path,
+    ) -> Result<(), SaveError> {
         let copy = to.join(self.path(input));
         if let Some(member) = job.elsewhere.members.get(input) {
             return Ok(member.unpack(job.base, None, &copy)?);

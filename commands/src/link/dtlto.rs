@@ -47,7 +47,7 @@ use distlto_executor::execute::response_file;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_record::progress::{Phase, Progress};
 
-use backends::{Backends, Compilation, Ran};
+use backends::{Backends, CompileSettings, Ran};
 use hand_over::HandOver;
 pub use hand_over::serve;
 use kept::Kept;
@@ -137,18 +137,18 @@ fn without_dtlto(session: &Session<'_>) -> String {
     format!("{} has no DTLTO", lossy(&session.link.linker[0]))
 }
 
-fn compilation(session: &Session<'_>, arguments: &[Argument]) -> Result<Compilation, LinkError> {
+fn compilation(session: &Session<'_>, arguments: &[Argument]) -> Result<CompileSettings, LinkError> {
     let named = link_line::last_value(arguments, "thinlto-remote-compiler");
     let asked = session.options.compiler.as_deref().or(named);
     let compiler = index::compiler_of(session.link, asked)?;
     let mut extra: Vec<String> = line::compiler_arguments(arguments);
     extra.extend_from_slice(&session.options.backend_args);
     let flags = backend_flags::of_distributed_line(arguments, &extra).map_err(index::IndexError::from)?;
-    Ok(Compilation { compiler, flags, jobs: index::jobs_of(arguments) })
+    Ok(CompileSettings { compiler, flags, jobs: index::jobs_of(arguments) })
 }
 
 /// Notes what compiles, and reads the note.
-fn toolchain(session: &Session<'_>, compilation: &Compilation) -> Result<Vec<u8>, IoError> {
+fn toolchain(session: &Session<'_>, compilation: &CompileSettings) -> Result<Vec<u8>, IoError> {
     let identity = identity::of(&compilation.compiler, &session.link.driver);
     keep::toolchain(session.directory, &compilation.compiler, &identity)?;
     let place = keep::toolchain_place(session.directory);
@@ -160,7 +160,7 @@ struct Link<'a> {
     session: &'a Session<'a>,
     arguments: &'a [Argument],
     words: &'a [Word],
-    compilation: &'a Compilation,
+    compilation: &'a CompileSettings,
 }
 
 /// What the linker asked for while it ran.

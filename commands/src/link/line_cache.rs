@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file_state::FileState;
 use super::identity;
-use super::state::Key;
+use super::state::LinkKey;
 use distlto_executor::variables;
 
 const VERSION: u32 = 2;
@@ -40,7 +40,7 @@ fn place(directory: &str) -> PathBuf {
 }
 
 /// The answer of an earlier run, if it still holds.
-pub fn load(directory: &str, key: &Key) -> Option<LinkCommand> {
+pub fn load(directory: &str, key: &LinkKey) -> Option<LinkCommand> {
     let text = regular::read(&place(directory)).ok()?;
     let record: Record = serde_json::from_slice(&text).ok()?;
     let holds = record.version == VERSION
@@ -61,7 +61,7 @@ pub fn load(directory: &str, key: &Key) -> Option<LinkCommand> {
 /// Keeps an answer, and whether the linker takes a distributor. A command that also compiles is asked about each time: its sources are its inputs.
 pub fn save(
     directory: &str,
-    key: &Key,
+    key: &LinkKey,
     link: &LinkCommand,
     takes_distributor: Option<bool>,
 ) -> Result<(), IoError> {

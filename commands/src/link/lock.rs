@@ -6,11 +6,10 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::path::PathBuf;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use distlto_planner::state::Place;
-use distlto_prepare::lock::{self, Locked};
+use distlto_prepare::lock::{Lock, Locked, Patience};
 use distlto_prepare::regular::{self, Links};
 use distlto_prepare::write::IoError;
 use miette::Diagnostic;
@@ -47,9 +46,9 @@ pub enum LockError {
     Busy(#[from] Busy),
 }
 
-/// The lock; released when dropped.
+/// The state directory, held; released when dropped.
 #[derive(Debug)]
-pub struct Lock {
+pub struct StateLock {
     file: File,
     /// Whether the run before this one was killed.
     pub after_crash: bool,
@@ -59,31 +58,29 @@ pub struct Lock {
 const DYING: Duration = Duration::from_secs(10);
 
 /// The process that a lock names. Text that is not a number is no process to name.
-fn holder(file: &mut File) -> String {
+fn holder(mut file: &File) -> String {
     let mut holder = String::new();
     let _ = file.rewind().and_then(|()| file.read_to_string(&mut holder));
     holder.trim().to_owned()
 }
 
-impl Lock {
+impl StateLock {
     /// Takes the lock of a state directory, which is made if missing.
     pub fn take(directory: &str) -> Result<Self, LockError> {
         fs::create_dir_all(directory).map_err(IoError::on("create directory", directory))?;
         let path = Place::Lock.path(directory);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        let (mut file, _) =
+        let (file, _) =
             regular::open_with(&mut options, Links::Refuse, &path).map_err(IoError::on("write", &path))?;
         let start = Instant::now();
-        let (taken, holder) = loop {
-            let taken = lock::take(&file).map_err(IoError::on("lock", &path))?;
-            let holder = holder(&mut file);
-            let is_dead = holder.parse().is_ok_and(|holder| !linker::is_running(holder));
-            if !(matches!(taken, Locked::Taken) && is_dead && start.elapsed() < DYING) {
-                break (taken, holder);
-            }
-            thread::sleep(Duration::from_millis(2));
+        let dying = || {
+            let is_dead = holder(&file).parse().is_ok_and(|holder| !linker::is_running(holder));
+            is_dead && start.elapsed() < DYING
         };
+        let patience = Patience::While(&dying);
+        let lock = Lock { guards: "linking with", place: &path, links: Links::Refuse, patience };
+        let (taken, holder) = (lock.ask(&file)?, holder(&file));
         match taken {
             Locked::Held => {}
             Locked::Taken => return Err(Busy { path, holder }.into()),
@@ -104,7 +101,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for StateLock {
     fn drop(&mut self) {
         // A number that stays makes the next run sweep, which finds nothing.
         let _ = self.write("");
@@ -115,6 +112,7 @@ impl Drop for Lock {
 mod tests {
     use super::*;
     use std::process::Command;
+    use std::thread;
 
     #[test]
     fn the_children_of_a_run_that_was_killed_are_waited_for() {
@@ -125,9 +123,10 @@ mod tests {
         let path = place.path().join("lock");
         fs::write(&path, run.id().to_string()).expect("written");
         let file = File::open(&path).expect("a file");
-        assert!(matches!(lock::take(&file), Ok(Locked::Held)));
+        let lock = Lock { guards: "testing", place: &path, links: Links::Refuse, patience: Patience::None };
+        assert_eq!(lock.ask(&file).expect("asked"), Locked::Held);
         let taken = thread::scope(|scope| {
-            let waiting = scope.spawn(|| Lock::take(directory));
+            let waiting = scope.spawn(|| StateLock::take(directory));
             thread::sleep(Duration::from_millis(50));
             drop(file);
             waiting.join().expect("no panic")

@@ -20,14 +20,14 @@ use distlto_executor::staging;
 use distlto_executor::variables;
 
 use super::LinkError;
-use super::Options;
-use super::lock::{Lock, LockError};
+use super::LinkOptions;
+use super::lock::{LockError, StateLock};
 
 /// Stands for a command with its response files' content, its environment and our own options.
-pub type Key = Digest;
+pub type LinkKey = Digest;
 
 /// The key of a link.
-pub fn key(expanded: &[Word], options: &Options) -> Key {
+pub fn key(expanded: &[Word], options: &LinkOptions) -> LinkKey {
     let mut text = Vec::new();
     let mut add = |bytes: &[u8]| frame::push(&mut text, bytes);
     add(env!("CARGO_PKG_VERSION").as_bytes());
@@ -86,17 +86,17 @@ impl From<LockError> for LinkError {
 
 /// A state directory that is held; released when dropped.
 #[derive(Debug)]
-pub struct State {
+pub struct LinkState {
     directory: String,
     fresh: bool,
-    lock: Lock,
+    lock: StateLock,
 }
 
-impl State {
+impl LinkState {
     /// Takes the directory, and removes the temporaries of a run that was killed.
     pub fn open(directory: &str) -> Result<Self, LinkError> {
         let fresh = !Path::new(directory).exists();
-        let lock = Lock::take(directory)?;
+        let lock = StateLock::take(directory)?;
         if lock.after_crash {
             sweep(Path::new(directory))?;
         }

@@ -8,7 +8,7 @@ use distlto_planner::keep;
 use distlto_planner::words::lossy;
 use distlto_prepare::{exit, regular};
 use distlto_record::action::Fate;
-use distlto_record::cause::{Cause, Kind};
+use distlto_record::cause::{FailureCause, FailureKind};
 use distlto_record::run::Tool;
 use miette::Diagnostic;
 
@@ -49,12 +49,12 @@ impl Session<'_> {
     }
 
     /// Why a link failed of which no backend did.
-    fn linker_failed(&self, code: u8) -> Option<Cause> {
+    fn linker_failed(&self, code: u8) -> Option<FailureCause> {
         let mut failed = code != 0;
         self.reporter
             .describe(|run| failed &= run.actions.iter().all(|action| action.result != Fate::Failed));
-        failed.then(|| Cause {
-            kind: Kind::Failed,
+        failed.then(|| FailureCause {
+            kind: FailureKind::Failed,
             class: "distlto::failed".to_owned(),
             text: format!("{} ended with exit code {code}", lossy(&self.link.linker[0])),
             help: None,
@@ -78,10 +78,10 @@ impl Session<'_> {
             Err(error) => {
                 error.tool_output().into_iter().for_each(|output| self.tell_linker(&output.stderr));
                 let (kind, code) = match error {
-                    _ if self.cancel.is_cancelled() => (Kind::Interrupted, self.cancel.exit_code()),
-                    error => (Kind::Failed, error.tool_code().unwrap_or_else(|| exit::code_of(error))),
+                    _ if self.cancel.is_cancelled() => (FailureKind::Interrupted, self.cancel.exit_code()),
+                    error => (FailureKind::Failed, error.tool_code().unwrap_or_else(|| exit::code_of(error))),
                 };
-                self.reporter.keep(state, code, Some(Cause::of(kind, error as &dyn Diagnostic)));
+                self.reporter.keep(state, code, Some(FailureCause::of(kind, error as &dyn Diagnostic)));
             }
         }
     }

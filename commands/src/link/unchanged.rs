@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file_state::{FileState, Start};
 use super::reads::{Outputs, Reads};
-use super::state::Key;
+use super::state::LinkKey;
 use distlto_executor::variables;
 
 const VERSION: u32 = 4;
@@ -63,7 +63,7 @@ fn read<T: for<'de> Deserialize<'de>>(place: &Path) -> Option<T> {
 
 /// Whether the last link in this directory was the same and nothing it read or wrote has changed. An input that has
 /// become another file, or was touched, counts as unchanged while it holds what it held.
-pub fn is_unchanged(directory: &str, key: &Key) -> bool {
+pub fn is_unchanged(directory: &str, key: &LinkKey) -> bool {
     let Some(written) = read::<Written>(&written_place(directory)) else { return false };
     let hold = written.files.par_iter().with_min_len(64).all(FileState::holds);
     let Some(record) = read::<Record>(&record_place(directory)) else { return false };
@@ -95,7 +95,7 @@ impl Record {
     }
 
     /// Whether it is of the same command, run in the same way, and what was looked for in vain is not there.
-    fn is_of(&self, key: &Key) -> bool {
+    fn is_of(&self, key: &LinkKey) -> bool {
         let environment = |known: &String| *known == variables::environment().to_string();
         self.version == VERSION
             && self.key == key.to_string()
@@ -126,13 +126,13 @@ impl Record {
 
 /// Whether the last link in this directory was the same, and nothing has changed of what it read besides files that are
 /// `compared` otherwise, and of what it wrote besides the program.
-pub fn is_unchanged_besides(directory: &str, key: &Key, compared: &HashSet<&Path>) -> bool {
+pub fn is_unchanged_besides(directory: &str, key: &LinkKey, compared: &HashSet<&Path>) -> bool {
     let written = read::<Written>(&written_place(directory));
     written.is_some_and(|written| written.files.iter().skip(1).all(FileState::holds))
         && holds_besides(directory, key, compared)
 }
 
-fn holds_besides(directory: &str, key: &Key, compared: &HashSet<&Path>) -> bool {
+fn holds_besides(directory: &str, key: &LinkKey, compared: &HashSet<&Path>) -> bool {
     let Some(record) = read::<Record>(&record_place(directory)) else { return false };
     let holds =
         |file: &FileState| compared.contains(file.path()) || file.holds() || record.holds_content(file);
@@ -185,7 +185,7 @@ fn write_states<'a>(directory: &str, files: impl Iterator<Item = &'a Path>) -> R
 /// that it read may have changed since.
 pub fn record(
     directory: &str,
-    key: &Key,
+    key: &LinkKey,
     reads: &Reads,
     outputs: &Outputs,
     start: &Start,

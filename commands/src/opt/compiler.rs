@@ -23,7 +23,7 @@ pub struct Compiler {
 
 /// Words that name no compiler.
 #[derive(Debug, Error, Diagnostic, PartialEq, Eq)]
-pub enum CompilerError {
+pub enum CompilerWordsError {
     /// There is nothing to run.
     #[error("there is no compiler after `--`")]
     #[diagnostic(code(distlto::usage), help("end the command with: -- clang++ [ARGUMENTS]"))]
@@ -47,14 +47,14 @@ pub enum CompilerError {
 ///
 /// A wrapper that was told the compiler by `--cc=` would only run it with the other words, so it is left out. So is
 /// `env` where it does nothing but look the program up.
-pub fn read(words: &[String]) -> Result<Compiler, CompilerError> {
+pub fn read(words: &[String]) -> Result<Compiler, CompilerWordsError> {
     let mut named = words.iter().filter_map(|word| word.strip_prefix(REAL));
     if let Some(first) = named.next() {
         if let Some(second) = named.find(|&name| name != first) {
-            return Err(CompilerError::Two { first: first.to_owned(), second: second.to_owned() });
+            return Err(CompilerWordsError::Two { first: first.to_owned(), second: second.to_owned() });
         }
         if first.is_empty() {
-            return Err(CompilerError::Nameless);
+            return Err(CompilerWordsError::Nameless);
         }
         return Ok(Compiler { program: vec![first.to_owned()], arguments: passed_on(words) });
     }
@@ -66,7 +66,7 @@ pub fn read(words: &[String]) -> Result<Compiler, CompilerError> {
     let options = words.iter().position(|word| word.starts_with('-')).unwrap_or(words.len());
     let (program, arguments) = words.split_at(options);
     match program {
-        [] => Err(CompilerError::Missing),
+        [] => Err(CompilerWordsError::Missing),
         program => Ok(Compiler { program: program.to_vec(), arguments: arguments.to_vec() }),
     }
 }
@@ -118,10 +118,10 @@ mod tests {
 
     #[test]
     fn words_without_one_compiler_are_errors() {
-        assert_eq!(read(&[]), Err(CompilerError::Missing));
-        assert_eq!(read(&words("-O2")), Err(CompilerError::Missing));
-        assert_eq!(read(&words("fbcc --cc=")), Err(CompilerError::Nameless));
-        assert!(matches!(read(&words("fbcc --cc=a --cc=b")), Err(CompilerError::Two { .. })));
+        assert_eq!(read(&[]), Err(CompilerWordsError::Missing));
+        assert_eq!(read(&words("-O2")), Err(CompilerWordsError::Missing));
+        assert_eq!(read(&words("fbcc --cc=")), Err(CompilerWordsError::Nameless));
+        assert!(matches!(read(&words("fbcc --cc=a --cc=b")), Err(CompilerWordsError::Two { .. })));
         assert!(read(&words("fbcc --cc=a --cc=a")).is_ok());
     }
 }

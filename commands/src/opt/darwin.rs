@@ -14,12 +14,12 @@ use distlto_prepare::kind::Native;
 use distlto_prepare::write::IoError;
 
 use super::compiler::{self, Compiler};
-use super::{Error, OptArgs, Plan};
+use super::{OptArgs, OptError, Plan};
 use crate::backend_command;
 use distlto_executor::verify::Role;
 
 /// What there is to do. `shared` is the file of shared arguments.
-pub(super) fn plan(args: &OptArgs, shared: &Utf8Path) -> Result<Plan, Error> {
+pub(super) fn plan(args: &OptArgs, shared: &Utf8Path) -> Result<Plan, OptError> {
     let Compiler { program, arguments } = compiler::read(&args.compiler)?;
     let mut words = program;
     // Clang that is told no target compiles for its own. What any of the words names comes after this and wins.

@@ -15,7 +15,7 @@ use distlto_prepare::write::IoError;
 
 use super::compiler::{self, Compiler};
 use super::processor;
-use super::{Error, OptArgs, Plan, args_file};
+use super::{OptArgs, OptError, Plan, args_file};
 use crate::backend_command;
 use distlto_executor::verify::Role;
 
@@ -31,7 +31,7 @@ pub enum SplitDwarf {
 }
 
 /// What there is to do.
-pub(super) fn plan(args: &OptArgs) -> Result<Plan, Error> {
+pub(super) fn plan(args: &OptArgs) -> Result<Plan, OptError> {
     check_dwo(args)?;
     let compiler = compiler::read(&args.words)?;
     let own_triple = match &args.target {
@@ -45,7 +45,7 @@ pub(super) fn plan(args: &OptArgs) -> Result<Plan, Error> {
         Some(path) => with_link_flags(path, args, &triple, compiler, &mut plan)?,
         None => compiler,
     };
-    plan.words = backend_command::words(backend_command::Backend {
+    plan.words = backend_command::words(backend_command::BackendParts {
         program: &program,
         given: &arguments,
         triple: &own_triple,
@@ -71,13 +71,13 @@ fn with_link_flags(
     triple: &str,
     compiler: Compiler,
     plan: &mut Plan,
-) -> Result<Compiler, Error> {
+) -> Result<Compiler, OptError> {
     let words = args_file::read(path)?;
     let architecture = triple.split('-').next().unwrap_or_default();
-    let in_file = |source| Error::LinkFlags { path: path.to_owned(), source };
+    let in_file = |source| OptError::LinkFlags { path: path.to_owned(), source };
     let LinkFlags { backend, processor } = link_flags::of_command(words, architecture).map_err(in_file)?;
     if backend.dwo_directory.is_some() && args.dwo.is_none() && args.split_dwarf.is_none() {
-        return Err(Error::NoDwo);
+        return Err(OptError::NoDwo);
     }
     let Compiler { program, arguments } = compiler;
     let (mut named, mut arguments): (Vec<_>, Vec<_>) =
@@ -109,14 +109,16 @@ fn split_dwarf_arguments(args: &OptArgs) -> Vec<String> {
     arguments.into_iter().map(str::to_owned).collect()
 }
 
-fn check_dwo(args: &OptArgs) -> Result<(), Error> {
+fn check_dwo(args: &OptArgs) -> Result<(), OptError> {
     match (args.split_dwarf, &args.dwo) {
-        (Some(SplitDwarf::Split), None) => Err(Error::NoDwo),
+        (Some(SplitDwarf::Split), None) => Err(OptError::NoDwo),
         (Some(SplitDwarf::None | SplitDwarf::Single), Some(path)) => {
-            Err(Error::UselessDwo { path: path.clone() })
+            Err(OptError::UselessDwo { path: path.clone() })
         }
         // The compiler is not told of a file whose name it would not give.
-        (None, Some(path)) if path.extension() != Some("dwo") => Err(Error::DwoName { path: path.clone() }),
+        (None, Some(path)) if path.extension() != Some("dwo") => {
+            Err(OptError::DwoName { path: path.clone() })
+        }
         _ => Ok(()),
     }
 }
@@ -128,7 +130,7 @@ fn triple_of(module: &Utf8Path) -> Result<String, IoError> {
 }
 
 /// An import list: one module a line, as the thin link writes it.
-fn imports_in(path: &Utf8Path) -> Result<Vec<String>, Error> {
+fn imports_in(path: &Utf8Path) -> Result<Vec<String>, OptError> {
     let text = fs::read_to_string(path).map_err(IoError::on("read the import list", path))?;
     Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }

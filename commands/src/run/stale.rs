@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::plan::Input;
+use crate::plan::GraphSource;
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::graph::{ActionGraph, FileId};
 use distlto_planner::link_plan::LinkPlan;
@@ -19,7 +19,7 @@ use super::RunError;
 pub(super) fn look(
     graph: &ActionGraph,
     plan: Option<FileId>,
-    input: &Input,
+    input: &GraphSource,
 ) -> Result<Option<ActionGraph>, RunError> {
     let newer = input.read()?;
     if newer != *graph {

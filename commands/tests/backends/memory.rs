@@ -12,7 +12,7 @@ use distlto_executor::schedule::Policy;
 use distlto_executor::schedule::history::History;
 use distlto_executor::schedule::memory::Limit;
 use distlto_planner::graph::{ActionGraph, ActionId};
-use distlto_record::progress::{Memory, Plan, Progress, Step};
+use distlto_record::progress::{MemoryUse, Plan, Progress, ProgressStep};
 use distlto_record::report::{Counts, Failure, Measured, Outcome};
 
 use crate::common::{Link, add_opt, cause, is_done};
@@ -20,7 +20,7 @@ use crate::common::{Link, add_opt, cause, is_done};
 /// What a run said of memory, and which actions started or started again.
 #[derive(Default)]
 struct Told {
-    memory: RefCell<Vec<Memory>>,
+    memory: RefCell<Vec<MemoryUse>>,
     running: RefCell<Vec<usize>>,
     most: RefCell<usize>,
     again: RefCell<Vec<(String, String, usize)>>,
@@ -28,23 +28,23 @@ struct Told {
 
 impl Progress for Told {
     fn plan(&self, _: Plan) {}
-    fn start(&self, step: Step<'_>) {
+    fn start(&self, step: ProgressStep<'_>) {
         self.running.borrow_mut().push(step.id);
         let mut most = self.most.borrow_mut();
         *most = self.running.borrow().len().max(*most);
     }
-    fn finish(&self, step: Step<'_>, _: Measured, _: &str) {
+    fn finish(&self, step: ProgressStep<'_>, _: Measured, _: &str) {
         self.running.borrow_mut().retain(|&id| id != step.id);
     }
-    fn again(&self, step: Step<'_>, cause: &str) {
+    fn again(&self, step: ProgressStep<'_>, cause: &str) {
         self.running.borrow_mut().retain(|&id| id != step.id);
         self.again.borrow_mut().push((step.label.to_owned(), cause.to_owned(), self.running.borrow().len()));
     }
-    fn fail(&self, step: Step<'_>, _: &Failure) {
+    fn fail(&self, step: ProgressStep<'_>, _: &Failure) {
         self.running.borrow_mut().retain(|&id| id != step.id);
     }
     fn summary(&self, _: Counts, _: Duration) {}
-    fn memory(&self, memory: Memory) {
+    fn memory(&self, memory: MemoryUse) {
         self.memory.borrow_mut().push(memory);
     }
 }

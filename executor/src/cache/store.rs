@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
-use distlto_prepare::blobs::{self, Blobs, Digest, Placed, Placing};
+use distlto_prepare::blobs::{self, BlobDigest, Blobs, Placed, Placing};
 use distlto_prepare::layout::Layout;
 use distlto_prepare::prune::space;
 use distlto_prepare::write::IoError;
@@ -63,7 +63,7 @@ struct Troubles {
 }
 
 /// The SHA-256 digest of some bytes.
-pub fn sha256(bytes: &[u8]) -> Digest {
+pub fn sha256(bytes: &[u8]) -> BlobDigest {
     distlto_planner::digests::Digest::of(bytes).hash
 }
 

@@ -19,7 +19,7 @@ use crate::schedule::pools::Resource;
 use crate::schedule::tokens::Tokens;
 use crate::schedule::{Schedule, Wait};
 use distlto_record::progress::text::whole_lines;
-use distlto_record::progress::{self, Step};
+use distlto_record::progress::{self, ProgressStep};
 use distlto_record::report::{Failure, Measured, Origin, Outcome};
 
 /// What workers and the jobserver tell the thread that schedules.
@@ -49,7 +49,7 @@ pub(super) struct Runner<'scope, 'env, 'g> {
     /// Those that were killed once.
     again: BTreeSet<ActionId>,
     /// What was said last of memory.
-    told: Option<progress::Memory>,
+    told: Option<progress::MemoryUse>,
 }
 
 /// What has just been given to workers.
@@ -207,6 +207,9 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
 
     /// Takes in how an action ended, as far as others wait for it. `None` when it is to run once more.
     fn settle(&mut self, action: ActionId, mut attempt: Attempt) -> Option<Attempt> {
+        if let Some(worker) = attempt.executed.as_ref().and_then(|executed| executed.worker.as_deref()) {
+            self.options.progress.executed_by(self.step(action, ""), worker);
+        }
         if killed::for_want_of_memory(&attempt) {
             let killer = self.memory.killed(self.schedule.memory_used());
             if self.schedule.again_alone(action) {
@@ -268,7 +271,7 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
     /// Tells what is in use, when that or the budget has changed.
     fn tell_memory(&mut self) {
         let budget = self.memory.last();
-        let memory = progress::Memory { in_use: self.schedule.memory_used(), budget };
+        let memory = progress::MemoryUse { in_use: self.schedule.memory_used(), budget };
         if self.told != Some(memory) {
             self.told = Some(memory);
             self.options.progress.memory(memory);
@@ -282,10 +285,10 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
         }
     }
 
-    fn step<'s>(&'s self, id: ActionId, command: &'s str) -> Step<'s> {
+    fn step<'s>(&'s self, id: ActionId, command: &'s str) -> ProgressStep<'s> {
         let action = self.graph.action(id);
         let lane = self.lanes.get(&id).copied().unwrap_or_default();
-        Step {
+        ProgressStep {
             id: id.index(),
             kind: action.kind(),
             label: &action.label,

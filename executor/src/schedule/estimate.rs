@@ -28,7 +28,7 @@ use distlto_planner::digests::Digest;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, FileId};
 
 use crate::schedule::Weight;
-use crate::schedule::history::{History, Kind, Record};
+use crate::schedule::history::{CompileKind, History, Record};
 use distlto_record::report::Measured;
 
 /// From this many measurements on, they decide.
@@ -132,7 +132,7 @@ impl Way {
 /// What is known of an action from the beginning.
 #[derive(Debug)]
 struct Known {
-    kind: Kind,
+    kind: CompileKind,
     cost: u64,
     /// What history calls it.
     name: String,
@@ -143,7 +143,7 @@ struct Known {
 pub struct Estimates<'g> {
     graph: &'g ActionGraph,
     history: History,
-    ways: BTreeMap<Kind, Way>,
+    ways: BTreeMap<CompileKind, Way>,
     /// The wanted ones.
     actions: BTreeMap<ActionId, Known>,
     directory: Option<&'g Path>,
@@ -224,7 +224,7 @@ impl<'g> Estimates<'g> {
 }
 
 /// Names a way of compiling: the first eight bytes of the digest of what it consists of.
-fn kind_of(graph: &ActionGraph, id: ActionId, warm: bool) -> Kind {
+fn kind_of(graph: &ActionGraph, id: ActionId, warm: bool) -> CompileKind {
     let action = graph.action(id);
     let mut text = format!("{}\0{}\0", action.kind().name(), if warm { "warm" } else { "" });
     let words: &[String] = match action.prefix {

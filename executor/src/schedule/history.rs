@@ -11,7 +11,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use distlto_prepare::lock::{self, Locked};
+use distlto_prepare::lock::{Lock, Locked, Patience};
 use distlto_prepare::regular::{self, Links};
 use distlto_prepare::write::{IoError, write_if_changed};
 use serde::{Deserialize, Serialize};
@@ -46,10 +46,10 @@ pub struct Record {
 }
 
 /// What tells one way of compiling from another: see [`crate::schedule::estimate`].
-pub type Kind = u64;
+pub type CompileKind = u64;
 
 /// A module compiled in one way.
-type Key = (Kind, String);
+type Key = (CompileKind, String);
 
 /// The records of one file, and those that this run adds.
 #[derive(Debug, Default)]
@@ -73,13 +73,13 @@ impl History {
     }
 
     /// What is known of a module that is compiled in this way.
-    pub fn get(&self, kind: Kind, label: &str) -> Option<&Record> {
+    pub fn get(&self, kind: CompileKind, label: &str) -> Option<&Record> {
         // One key type for both maps; labels are short.
         self.known.get(&(kind, label.to_owned()))
     }
 
     /// All records of one way of compiling.
-    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Record> {
+    pub fn of_kind(&self, kind: CompileKind) -> impl Iterator<Item = &Record> {
         self.known
             .range((kind, String::new())..)
             .take_while(move |((k, _), _)| *k == kind)
@@ -88,7 +88,7 @@ impl History {
 
     /// Adds what a module took. Of memory the greater part of what was known stays, since what runs beside a
     /// compilation changes what it takes, and too little is the worse estimate.
-    pub fn add(&mut self, kind: Kind, label: &str, cost: u64, measured: Measured) {
+    pub fn add(&mut self, kind: CompileKind, label: &str, cost: u64, measured: Measured) {
         let key = (kind, label.to_owned());
         let before =
             self.known.get(&key).filter(|before| before.cost == cost).and_then(|before| before.memory);
@@ -116,8 +116,9 @@ impl History {
 
 /// Waits a little for another run to have written. Without a lock one of two runs' records may be lost, no more.
 fn alone(directory: &Path) -> Option<File> {
-    let directory = lock::open_directory(directory, Links::Follow).ok()?;
-    matches!(lock::wait_for(&directory, PATIENCE), Ok(Locked::Held)).then_some(directory)
+    let patience = Patience::AtMost(PATIENCE);
+    let lock = Lock { guards: "writing a history in", place: directory, links: Links::Follow, patience };
+    lock.hold().ok().filter(|(_, locked)| *locked == Locked::Held).map(|(directory, _)| directory)
 }
 
 fn next_run(records: &BTreeMap<Key, Record>) -> u64 {

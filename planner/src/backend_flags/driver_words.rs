@@ -4,7 +4,7 @@
 //! linker's own words mean is in `raw`.
 
 use crate::clang::driver::{changes, find};
-use crate::options::{Code, Linked, Value};
+use crate::options::{Code, LinkedKind, Value};
 use crate::words::{Word, lossy};
 
 /// A driver's link command, sorted.
@@ -21,12 +21,12 @@ pub struct DriverWords {
     /// `-fPIC` and the like. They count where [`DriverWords::output`] does not say what is linked.
     pub position: Vec<Word>,
     /// What is linked, where the words say it.
-    pub output: Option<Output>,
+    pub output: Option<DriverOutput>,
 }
 
 /// What a driver links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Output {
+pub enum DriverOutput {
     /// A shared library.
     Shared,
     /// A position-independent program.
@@ -102,28 +102,28 @@ struct Outputs {
 }
 
 impl Outputs {
-    fn note(&mut self, linked: Linked) {
+    fn note(&mut self, linked: LinkedKind) {
         match linked {
-            Linked::Shared => self.shared = true,
-            Linked::Relocatable => self.relocatable = true,
-            Linked::Static { pie: false } => self.fixed = true,
-            Linked::Static { pie: true } => self.static_pie = true,
-            Linked::Pie(pie) => self.pie = Some(pie),
+            LinkedKind::Shared => self.shared = true,
+            LinkedKind::Relocatable => self.relocatable = true,
+            LinkedKind::Static { pie: false } => self.fixed = true,
+            LinkedKind::Static { pie: true } => self.static_pie = true,
+            LinkedKind::Pie(pie) => self.pie = Some(pie),
         }
     }
 
     /// In the order of precedence that clang's driver has; of `-pie` and `-no-pie` the last one counts.
-    fn output(&self) -> Option<Output> {
+    fn output(&self) -> Option<DriverOutput> {
         if self.relocatable {
-            Some(Output::Relocatable)
+            Some(DriverOutput::Relocatable)
         } else if self.shared {
-            Some(Output::Shared)
+            Some(DriverOutput::Shared)
         } else if self.static_pie {
-            Some(Output::Pie)
+            Some(DriverOutput::Pie)
         } else if self.fixed {
-            Some(Output::FixedPlace)
+            Some(DriverOutput::FixedPlace)
         } else {
-            self.pie.map(|pie| if pie { Output::Pie } else { Output::FixedPlace })
+            self.pie.map(|pie| if pie { DriverOutput::Pie } else { DriverOutput::FixedPlace })
         }
     }
 }
@@ -158,13 +158,13 @@ mod tests {
     fn what_is_linked_is_decided_as_clang_does() {
         // As `clang-22 -###` chose the linker's options.
         for (command, output) in [
-            ("-static -pie", Some(Output::FixedPlace)),
-            ("-shared -static", Some(Output::Shared)),
-            ("-static-pie -static -no-pie", Some(Output::Pie)),
-            ("-no-pie -pie", Some(Output::Pie)),
-            ("-pie -no-pie", Some(Output::FixedPlace)),
-            ("-shared -pie", Some(Output::Shared)),
-            ("-r -pie", Some(Output::Relocatable)),
+            ("-static -pie", Some(DriverOutput::FixedPlace)),
+            ("-shared -static", Some(DriverOutput::Shared)),
+            ("-static-pie -static -no-pie", Some(DriverOutput::Pie)),
+            ("-no-pie -pie", Some(DriverOutput::Pie)),
+            ("-pie -no-pie", Some(DriverOutput::FixedPlace)),
+            ("-shared -pie", Some(DriverOutput::Shared)),
+            ("-r -pie", Some(DriverOutput::Relocatable)),
             ("-nopie", None),
             ("-fPIC", None),
         ] {

@@ -7,10 +7,10 @@
 use miette::Diagnostic;
 use thiserror::Error;
 
-use super::driver_words::{self, Output, ValueMissing};
+use super::driver_words::{self, DriverOutput, ValueMissing};
 use super::raw::{self, RawLto, RawOption};
 use super::{BackendFlags, FlagError, Linked};
-use crate::invocation::{Program, program};
+use crate::invocation::{ProgramKind, program};
 use crate::link_line::{self, LinkLineError};
 use crate::options::Code;
 use crate::words::{Word, lossy};
@@ -69,7 +69,7 @@ pub struct LinkFlags {
 ///
 /// The command begins with the program, or with the first flag. Words that say nothing of code are passed over.
 pub fn of_command(words: Vec<Word>, architecture: &str) -> Result<LinkFlags, LinkFlagError> {
-    let of_linker = words.first().is_some_and(|first| program(&lossy(first), None) == Program::Lld);
+    let of_linker = words.first().is_some_and(|first| program(&lossy(first), None) == ProgramKind::Lld);
     let sorted = match of_linker {
         true => driver_words::DriverWords { linker: words, ..driver_words::DriverWords::default() },
         false => driver_words::sort(words)?,
@@ -101,11 +101,11 @@ pub fn of_command(words: Vec<Word>, architecture: &str) -> Result<LinkFlags, Lin
     Ok(LinkFlags { backend: BackendFlags { args, ..gathered.flags }, processor })
 }
 
-fn linked(output: Option<Output>, raw: &RawLto, of_linker: bool) -> Linked {
+fn linked(output: Option<DriverOutput>, raw: &RawLto, of_linker: bool) -> Linked {
     match output {
-        Some(Output::Shared | Output::Pie) => Linked::Independent,
-        Some(Output::FixedPlace) => Linked::FixedPlace,
-        Some(Output::Relocatable) => Linked::Relocatable,
+        Some(DriverOutput::Shared | DriverOutput::Pie) => Linked::Independent,
+        Some(DriverOutput::FixedPlace) => Linked::FixedPlace,
+        Some(DriverOutput::Relocatable) => Linked::Relocatable,
         None if raw.relocatable => Linked::Relocatable,
         None if raw.shared || raw.pie => Linked::Independent,
         None if of_linker => Linked::FixedPlace,

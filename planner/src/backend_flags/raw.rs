@@ -4,7 +4,7 @@
 
 use crate::link_line::{Argument, LinkOption, options};
 use crate::linker::elf::options::{of, value};
-use crate::options::{Code, Linked};
+use crate::options::{Code, LinkedKind};
 
 /// The LTO options of a link line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,10 +43,10 @@ pub fn gather(arguments: &[Argument]) -> RawLto {
     for option in options(arguments) {
         match code(option) {
             Code::Same => {}
-            Code::Linked(Linked::Shared) => raw.shared = true,
-            Code::Linked(Linked::Pie(pie)) => raw.pie = pie,
-            Code::Linked(Linked::Relocatable) => raw.relocatable = true,
-            Code::Linked(Linked::Static { .. }) => {}
+            Code::Linked(LinkedKind::Shared) => raw.shared = true,
+            Code::Linked(LinkedKind::Pie(pie)) => raw.pie = pie,
+            Code::Linked(LinkedKind::Relocatable) => raw.relocatable = true,
+            Code::Linked(LinkedKind::Static { .. }) => {}
             code => raw.options.push(RawOption {
                 value: match option.name.strip_prefix("plugin-opt=") {
                     Some(llvm) if code == Code::Llvm => llvm.to_owned(),

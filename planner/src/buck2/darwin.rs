@@ -9,17 +9,18 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use distlto_prepare::json::{self, JsonObject, Text};
 use distlto_prepare::write::{IoError, remove, write_atomically};
 use serde::Deserialize;
 
-use super::error::{MetaError, PlanError};
+use super::error::{Buck2PlanError, MetaError};
 use super::import_list::ImportList;
 use super::index_directory::IndexDirectory;
 use super::json_text::{boolean, list, number, string};
 use super::listing::{Listing, Listings};
-use super::meta::values::{Index, Text};
-use super::meta::{Entry, Linkable, Meta, Object, check_outputs, explain};
-use super::modules::Modules;
+use super::meta::values::Index;
+use super::meta::{Linkable, Meta, MetaEntry, Object, check_outputs};
+use super::modules::LinkedModules;
 use super::outputs;
 use super::settle::{Form, Settling};
 
@@ -53,17 +54,12 @@ pub fn read<'a>(path: &Path, text: &'a [u8], premerger: bool) -> Result<DarwinMe
     let file = || path.to_owned();
     let text = std::str::from_utf8(text)
         .map_err(|error| MetaError::NotUtf8 { file: file(), offset: error.valid_up_to() })?;
-    let records: Vec<DarwinObject<'a>> =
-        serde_json::from_str(text).map_err(|error| explain::why(path, text, &error, explain::darwin))?;
+    let records: Vec<JsonObject<DarwinObject<'a>>> =
+        json::read(text.as_bytes()).map_err(|error| MetaError::unread(file(), error))?;
     let (mut linkables, mut merged) = (Vec::new(), Vec::new());
-    for (number, record) in records.into_iter().enumerate() {
+    for (index, JsonObject(record)) in records.into_iter().enumerate() {
         if premerger && record.output_premerged_bitcode_file_path.is_none() {
-            return Err(MetaError::Content {
-                file: file(),
-                place: format!("record {number}"),
-                problem: "\"output_premerged_bitcode_file_path\" is missing, and --enable-premerger needs it"
-                    .to_owned(),
-            });
+            return Err(MetaError::NoMergedOutput { file: file(), index });
         }
         merged.push(record.output_premerged_bitcode_file_path.filter(|_| premerger).map(|text| text.0));
         linkables.push(Linkable::Object(Object {
@@ -73,18 +69,18 @@ pub fn read<'a>(path: &Path, text: &'a [u8], premerger: bool) -> Result<DarwinMe
             index: record.starlark_array_index.0,
         }));
     }
-    let meta = Meta { entries: vec![Entry { linkables, ..Entry::default() }] };
+    let meta = Meta { entries: vec![MetaEntry { linkables, ..MetaEntry::default() }] };
     check_outputs(path, &meta)?;
     Ok(DarwinMeta { meta, merged })
 }
 
 impl DarwinMeta<'_> {
     /// What it lists. A merged module means the object that it is made from.
-    pub fn modules(&self) -> Modules<'_> {
+    pub fn modules(&self) -> LinkedModules<'_> {
         let merged = self.merged.iter().enumerate();
         let names: Vec<(&str, usize)> =
             merged.filter_map(|(slot, merged)| Some((merged.as_deref()?, slot))).collect();
-        Modules::with_names(&self.meta, &names)
+        LinkedModules::with_names(&self.meta, &names)
     }
 
     /// For the linker: where the merged module of each object goes, as JSON.
@@ -111,7 +107,7 @@ pub struct DarwinLink<'a> {
     /// The meta file.
     pub meta: &'a DarwinMeta<'a>,
     /// What it lists.
-    pub modules: &'a Modules<'a>,
+    pub modules: &'a LinkedModules<'a>,
     /// Where the linker has written.
     pub directory: &'a IndexDirectory,
     /// Where the plan of the final link goes.
@@ -122,7 +118,7 @@ impl DarwinLink<'_> {
     /// Writes everything. Returns the imports that the meta file does not list, sorted, each once.
     ///
     /// On an error no plan is left behind.
-    pub fn finish(&self) -> Result<Vec<String>, PlanError> {
+    pub fn finish(&self) -> Result<Vec<String>, Buck2PlanError> {
         let listings = Listings::load(self.directory)?;
         let listing = Listing::read(&listings, self.directory, self.modules);
         remove(Path::new(self.link_plan))?;
@@ -133,7 +129,7 @@ impl DarwinLink<'_> {
         finished
     }
 
-    fn plans(&self, listing: &Listing<'_>) -> Result<Vec<String>, PlanError> {
+    fn plans(&self, listing: &Listing<'_>) -> Result<Vec<String>, Buck2PlanError> {
         let mut positions = HashMap::new();
         for (position, loaded) in listing.loaded.iter().enumerate() {
             if let Some(leader) = loaded.slot {
@@ -174,7 +170,7 @@ impl Form for DarwinForm<'_> {
         _: &Object<'_>,
         imports: Option<&ImportList>,
         _: &str,
-    ) -> Result<(), PlanError> {
+    ) -> Result<(), Buck2PlanError> {
         // Slots are the records: a darwin link has no archives.
         let merged = self.meta.merged[slot].as_deref();
         let state = match (merged, imports) {
@@ -208,16 +204,16 @@ impl Form for DarwinForm<'_> {
 }
 
 /// What became of a module, by the file that the linker has written for it.
-fn merge_state(merged: &str) -> Result<&'static str, PlanError> {
+fn merge_state(merged: &str) -> Result<&'static str, Buck2PlanError> {
     let file = match File::open(merged) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let because = "the linker was told to write a merged module or a note there".to_owned();
-            return Err(PlanError::Missing { file: merged.into(), because });
+            return Err(Buck2PlanError::Missing { file: merged.into(), because });
         }
         Err(error) => return Err(IoError::on("read", merged)(error).into()),
     };
-    let read = |error| PlanError::from(IoError::on("read", merged)(error));
+    let read = |error| Buck2PlanError::from(IoError::on("read", merged)(error));
     if fs::metadata(merged).map_err(read)?.len() == 0 {
         return Ok("NOT_LOADED");
     }
@@ -236,5 +232,5 @@ fn merge_state(merged: &str) -> Result<&'static str, PlanError> {
             return Ok("ABSORBED");
         }
     }
-    Err(PlanError::MergeState { file: merged.into() })
+    Err(Buck2PlanError::MergeState { file: merged.into() })
 }

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use distlto_prepare::json::{Fault, JsonError};
 use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
@@ -36,11 +37,11 @@ pub enum MetaError {
     Syntax {
         /// The meta file.
         file: PathBuf,
-        /// What is wrong, with line and column.
-        problem: String,
+        /// What is wrong, and where.
+        problem: JsonError,
     },
     /// JSON that is no meta file.
-    #[error("{}: {}{problem}", file.display(), separated(place))]
+    #[error("{}: {problem}", file.display())]
     #[diagnostic(
         code(distlto::bad_input),
         help("docs/buck2.md describes the file; a prelude that writes another one needs another distlto")
@@ -48,10 +49,22 @@ pub enum MetaError {
     Content {
         /// The meta file.
         file: PathBuf,
-        /// Entry and linkable; empty for the whole.
-        place: String,
-        /// What is wrong.
-        problem: String,
+        /// What is wrong, and where: `[1].linkables[0].path`.
+        problem: JsonError,
+    },
+    /// An object without a place for its merged module, where one was asked for.
+    #[error(
+        "{}: [{index}] has no \"output_premerged_bitcode_file_path\", and --enable-premerger needs it", file.display()
+    )]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("docs/buck2.md describes the file; a prelude that writes another one needs another distlto")
+    )]
+    NoMergedOutput {
+        /// The meta file.
+        file: PathBuf,
+        /// Which object, counted from 0.
+        index: usize,
     },
     /// Two objects that would be written to one place.
     #[error("{}: {one} and {other} have the same output {output}", file.display())]
@@ -68,8 +81,14 @@ pub enum MetaError {
     },
 }
 
-fn separated(place: &str) -> String {
-    if place.is_empty() { String::new() } else { format!("{place}: ") }
+impl MetaError {
+    /// For a file that could not be read as what it should be.
+    pub(super) fn unread(file: PathBuf, problem: JsonError) -> Self {
+        match problem.fault {
+            Fault::Content => Self::Content { file, problem },
+            Fault::Truncated | Fault::Syntax => Self::Syntax { file, problem },
+        }
+    }
 }
 
 /// How the name of a link's argument file ends.
@@ -77,7 +96,7 @@ pub const ARGUMENT_FILE: &str = "thinlto_index_argsfile";
 
 /// Why plans could not be made from what the linker left.
 #[derive(Debug, Error, Diagnostic)]
-pub enum PlanError {
+pub enum Buck2PlanError {
     /// The meta file.
     #[error(transparent)]
     #[diagnostic(transparent)]

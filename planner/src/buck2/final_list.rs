@@ -7,9 +7,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::listing::{Listing, Loaded};
-use super::meta::{Entry, Linkable, Meta, Opaque};
-use super::modules::{Modules, Origin};
+use super::listing::{Listing, LoadedLine};
+use super::meta::{Linkable, Meta, MetaEntry, Opaque};
+use super::modules::{LinkedModules, SlotOrigin};
 use crate::response;
 
 /// What the list is made from.
@@ -18,7 +18,7 @@ pub struct FinalList<'a> {
     /// The meta file.
     pub meta: &'a Meta<'a>,
     /// What it lists.
-    pub modules: &'a Modules<'a>,
+    pub modules: &'a LinkedModules<'a>,
     /// What the linker has loaded.
     pub listing: &'a Listing<'a>,
     /// The lines of the link's argument file with search paths.
@@ -74,13 +74,13 @@ impl FinalList<'_> {
     }
 
     /// What stands in the final link for a loaded file.
-    fn file<'f>(&'f self, loaded: &Loaded<'f>) -> Cow<'f, [u8]> {
+    fn file<'f>(&'f self, loaded: &LoadedLine<'f>) -> Cow<'f, [u8]> {
         let Some(slot) = loaded.slot else { return Cow::Borrowed(loaded.line) };
         let listed = &self.modules.slots[slot];
         match listed.origin {
-            Origin::Object(object) if self.listing.indexed[slot] => bytes(object.native()),
-            Origin::Object(_) => Cow::Borrowed(listed.path.as_bytes()),
-            Origin::Member(archive) => {
+            SlotOrigin::Object(object) if self.listing.indexed[slot] => bytes(object.native()),
+            SlotOrigin::Object(_) => Cow::Borrowed(listed.path.as_bytes()),
+            SlotOrigin::Member(archive) => {
                 bytes(Cow::Owned(self.modules.member_object(slot, self.modules.archives[archive].archive)))
             }
         }
@@ -117,7 +117,7 @@ fn bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
 
 struct Writer<'a> {
     out: Vec<u8>,
-    entries: &'a [Entry<'a>],
+    entries: &'a [MetaEntry<'a>],
     /// Entries whose flags are written.
     written: Vec<bool>,
 }

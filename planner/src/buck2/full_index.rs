@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use distlto_prepare::write::{IoError, write_atomically};
 
-use crate::invocation::{Program, program};
+use crate::invocation::{ProgramKind, program};
 use crate::response::{self, MAX_DEPTH, ResponseError};
 use crate::runner::{Runner, ToolError};
 use crate::words::{Word, lossy, path_of, word_of};
@@ -17,20 +17,20 @@ const OPTION: &[u8] = b"thinlto-full-index";
 
 /// Who reads a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reader {
+pub enum IndexReader {
     /// A compiler driver.
     Driver,
     /// The linker.
     Linker,
 }
 
-impl Reader {
+impl IndexReader {
     /// Who reads the arguments of a command.
     pub fn of(command: &[Word]) -> Self {
         let Some(name) = command.first() else { return Self::Driver };
         match program(&lossy(name), command.get(1).map(Vec::as_slice)) {
-            Program::Lld | Program::OtherLinker => Self::Linker,
-            Program::Clang | Program::OtherDriver => Self::Driver,
+            ProgramKind::Lld | ProgramKind::OtherLinker => Self::Linker,
+            ProgramKind::Clang | ProgramKind::OtherDriver => Self::Driver,
         }
     }
 
@@ -55,7 +55,11 @@ pub fn is_known_to(linker: &[Word], runner: &dyn Runner) -> Result<bool, ToolErr
 }
 
 /// A command without the option; `None` where it has none. Response files that hold it are written anew below `scratch`.
-pub fn without(command: &[Word], reader: Reader, scratch: &Path) -> Result<Option<Vec<Word>>, ResponseError> {
+pub fn without(
+    command: &[Word],
+    reader: IndexReader,
+    scratch: &Path,
+) -> Result<Option<Vec<Word>>, ResponseError> {
     Removal { scratch, files: 0 }.words(command, reader, 0)
 }
 
@@ -69,18 +73,18 @@ impl Removal<'_> {
     fn words(
         &mut self,
         words: &[Word],
-        reader: Reader,
+        reader: IndexReader,
         depth: usize,
     ) -> Result<Option<Vec<Word>>, ResponseError> {
         let mut kept = Vec::with_capacity(words.len());
         let mut changed = false;
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
-            let takes_next = reader == Reader::Driver && word == b"-Xlinker";
+            let takes_next = reader == IndexReader::Driver && word == b"-Xlinker";
             let part = match rest.as_slice().first() {
                 Some(next) if takes_next => {
                     rest.next();
-                    match self.word(next, Reader::Linker, depth)? {
+                    match self.word(next, IndexReader::Linker, depth)? {
                         Part::Same => {
                             kept.extend([word.clone(), next.clone()]);
                             continue;
@@ -106,21 +110,21 @@ impl Removal<'_> {
         Ok(changed.then_some(kept))
     }
 
-    fn word(&mut self, word: &[u8], reader: Reader, depth: usize) -> Result<Part, ResponseError> {
+    fn word(&mut self, word: &[u8], reader: IndexReader, depth: usize) -> Result<Part, ResponseError> {
         if let Some(file) = word.strip_prefix(b"@").filter(|file| !file.is_empty()) {
             return self.response_file(path_of(file), reader, depth);
         }
         match (reader, word.strip_prefix(b"-Wl,")) {
-            (Reader::Driver, Some(list)) => self.list(list, depth),
-            (Reader::Driver, None) => Ok(Part::Same),
-            (Reader::Linker, _) => Ok(if is_option(word) { Part::Gone } else { Part::Same }),
+            (IndexReader::Driver, Some(list)) => self.list(list, depth),
+            (IndexReader::Driver, None) => Ok(Part::Same),
+            (IndexReader::Linker, _) => Ok(if is_option(word) { Part::Gone } else { Part::Same }),
         }
     }
 
     /// The words of a `-Wl,` list.
     fn list(&mut self, list: &[u8], depth: usize) -> Result<Part, ResponseError> {
         let words: Vec<Word> = list.split(|&byte| byte == b',').map(<[u8]>::to_vec).collect();
-        Ok(match self.words(&words, Reader::Linker, depth)? {
+        Ok(match self.words(&words, IndexReader::Linker, depth)? {
             None => Part::Same,
             Some(kept) if kept.is_empty() => Part::Gone,
             Some(kept) => Part::Other(
@@ -133,7 +137,12 @@ impl Removal<'_> {
         })
     }
 
-    fn response_file(&mut self, file: PathBuf, reader: Reader, depth: usize) -> Result<Part, ResponseError> {
+    fn response_file(
+        &mut self,
+        file: PathBuf,
+        reader: IndexReader,
+        depth: usize,
+    ) -> Result<Part, ResponseError> {
         let Some(text) = response::read(&file)? else { return Ok(Part::Same) };
         if depth == MAX_DEPTH {
             return Err(ResponseError::TooDeep { path: file });
@@ -180,7 +189,8 @@ mod tests {
 
     fn kept(line: &str, scratch: &Path) -> String {
         let command = words(line);
-        let kept = without(&command, Reader::of(&command), scratch).expect("rewritten").unwrap_or(command);
+        let kept =
+            without(&command, IndexReader::of(&command), scratch).expect("rewritten").unwrap_or(command);
         kept.iter().map(|word| lossy(word)).collect::<Vec<_>>().join(" ")
     }
 
@@ -219,7 +229,7 @@ mod tests {
         let scratch = tempfile::tempdir().expect("a temporary directory");
         let line = format!("clang++ @{} -Wl,@{} @{}", at("outer"), at("linker"), at("other"));
         let command =
-            without(&words(&line), Reader::Driver, scratch.path()).expect("rewritten").expect("changed");
+            without(&words(&line), IndexReader::Driver, scratch.path()).expect("rewritten").expect("changed");
         assert_eq!(command.last(), words(&line).last());
         let expanded = response::expand(command.clone()).expect("expands");
         assert_eq!(
@@ -234,7 +244,7 @@ mod tests {
         let rewritten = fs::read(list.strip_prefix("-Wl,@").expect("a file")).expect("read");
         assert_eq!(response::tokenize(&rewritten), words("-z now"));
         fs::write(at("inner"), format!("@{}", at("inner"))).expect("written");
-        let looped = without(&words(&line), Reader::Driver, scratch.path());
+        let looped = without(&words(&line), IndexReader::Driver, scratch.path());
         assert!(matches!(looped, Err(ResponseError::TooDeep { .. })));
     }
 }

@@ -8,13 +8,13 @@ use std::path::Path;
 use distlto_prepare::write::{remove, write_atomically};
 use rayon::prelude::*;
 
-use super::error::PlanError;
+use super::error::Buck2PlanError;
 use super::final_list::FinalList;
 use super::import_list::ImportList;
 use super::index_directory::IndexDirectory;
 use super::listing::{Listing, Listings, lines};
 use super::meta::{Meta, Object};
-use super::modules::Modules;
+use super::modules::LinkedModules;
 use super::settle::{Form, Settled, Settling};
 use super::{outputs, plan};
 
@@ -24,7 +24,7 @@ pub struct GnuLink<'a> {
     /// The meta file.
     pub meta: &'a Meta<'a>,
     /// What it lists.
-    pub modules: &'a Modules<'a>,
+    pub modules: &'a LinkedModules<'a>,
     /// Where the linker has written.
     pub directory: &'a IndexDirectory,
     /// Where the plan of the final link goes.
@@ -37,7 +37,7 @@ pub struct GnuLink<'a> {
     pub brought: &'a dyn Fn(&[u8]) -> bool,
 }
 
-struct GnuForm<'a>(&'a Modules<'a>);
+struct GnuForm<'a>(&'a LinkedModules<'a>);
 
 impl Form for GnuForm<'_> {
     fn plan(
@@ -47,7 +47,7 @@ impl Form for GnuForm<'_> {
         object: &Object<'_>,
         imports: Option<&ImportList>,
         bitcode_file: &str,
-    ) -> Result<(), PlanError> {
+    ) -> Result<(), Buck2PlanError> {
         match imports {
             Some(imports) => {
                 plan::of_object(out, imports, self.0, object.index, &object.path, bitcode_file);
@@ -62,7 +62,7 @@ impl GnuLink<'_> {
     /// Writes everything. Returns the imports that the meta file does not list, sorted, each once.
     ///
     /// On an error no plan is left behind.
-    pub fn finish(&self) -> Result<Vec<String>, PlanError> {
+    pub fn finish(&self) -> Result<Vec<String>, Buck2PlanError> {
         let listings = Listings::load(self.directory)?;
         let listing = Listing::read(&listings, self.directory, self.modules);
         for list in [self.final_list, self.link_plan] {
@@ -80,7 +80,7 @@ impl GnuLink<'_> {
         finished
     }
 
-    fn plans(&self, listing: &Listing<'_>) -> Result<Settled, PlanError> {
+    fn plans(&self, listing: &Listing<'_>) -> Result<Settled, Buck2PlanError> {
         for of in self.modules.archives.iter().filter(|of| of.archive.members.is_some()) {
             outputs::make_directory(&of.archive.index_directory)?;
         }
@@ -98,13 +98,13 @@ impl GnuLink<'_> {
             }
             let mut text = Vec::new();
             plan::of_archive(&mut text, of.archive.base(), of.members.iter().map(|&slot| said[slot]));
-            outputs::write(&of.archive.plan, &text).map_err(PlanError::from)
+            outputs::write(&of.archive.plan, &text).map_err(Buck2PlanError::from)
         })?;
         Ok(settled)
     }
 
     /// The argument file of the final link and its plan.
-    fn lists(&self, listing: &Listing<'_>, native: &[u64]) -> Result<(), PlanError> {
+    fn lists(&self, listing: &Listing<'_>, native: &[u64]) -> Result<(), Buck2PlanError> {
         let modules = self.modules;
         let indexed = (0..modules.slots.len()).filter(|&slot| listing.indexed[slot]);
         let text = plan::of_link(indexed.map(|slot| modules.index(slot)), native.iter().copied());

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use distlto_prepare::write::IoError;
 
-use super::error::PlanError;
-use super::modules::{Brief, Modules};
+use super::error::Buck2PlanError;
+use super::modules::{Brief, LinkedModules};
 use super::path_table::Lookup;
 
 /// What is left of the buffer when it grows.
@@ -65,9 +65,9 @@ impl ImportList {
         &mut self,
         importer: &str,
         file: &str,
-        modules: &Modules<'_>,
+        modules: &LinkedModules<'_>,
         imported: &[AtomicBool],
-    ) -> Result<(), PlanError> {
+    ) -> Result<(), Buck2PlanError> {
         self.objects.clear();
         self.archives.clear();
         self.members.clear();
@@ -78,7 +78,7 @@ impl ImportList {
         modules.table().find_lines(text, &mut self.lookup, |end, slot| {
             let Some(slot) = slot else {
                 self.unknown.push(unlisted(importer, file, &text[..end])?);
-                return Ok::<(), PlanError>(());
+                return Ok::<(), Buck2PlanError>(());
             };
             let slot = slot as usize;
             // Most are marked already, and a line of memory that is only read stays with every processor.
@@ -106,14 +106,14 @@ impl ImportList {
 
 /// A path that the meta file does not list, unless no backend could load it.
 /// `text` is the list up to and with it.
-fn unlisted(importer: &str, file: &str, text: &[u8]) -> Result<String, PlanError> {
+fn unlisted(importer: &str, file: &str, text: &[u8]) -> Result<String, Buck2PlanError> {
     let begin = memchr::memrchr(b'\n', text).map_or(0, |end| end + 1);
     let Ok(path) = std::str::from_utf8(&text[begin..]) else {
         let line = 1 + memchr::memchr_iter(b'\n', text).count();
-        return Err(PlanError::ImportNotUtf8 { file: file.into(), line });
+        return Err(Buck2PlanError::ImportNotUtf8 { file: file.into(), line });
     };
     match archive_of(path) {
-        Some(archive) => Err(PlanError::ImportFromArchive {
+        Some(archive) => Err(Buck2PlanError::ImportFromArchive {
             importer: importer.to_owned(),
             import: path.to_owned(),
             archive: archive.to_owned(),

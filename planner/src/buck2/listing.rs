@@ -7,9 +7,9 @@ use std::fs;
 
 use distlto_prepare::write::IoError;
 
-use super::error::PlanError;
+use super::error::Buck2PlanError;
 use super::index_directory::{IndexDirectory, clean};
-use super::modules::Modules;
+use super::modules::LinkedModules;
 
 /// The listings of one link.
 #[derive(Debug, Default)]
@@ -22,15 +22,15 @@ pub struct Listings {
 
 impl Listings {
     /// Reads both.
-    pub fn load(directory: &IndexDirectory) -> Result<Self, PlanError> {
+    pub fn load(directory: &IndexDirectory) -> Result<Self, Buck2PlanError> {
         let read = |name| {
             let file = directory.file(name);
             match fs::read(&file) {
                 Ok(text) => Ok(text),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                    Err(PlanError::NoListing { file: file.into() })
+                    Err(Buck2PlanError::NoListing { file: file.into() })
                 }
-                Err(error) => Err(PlanError::from(IoError::on("read", file)(error))),
+                Err(error) => Err(Buck2PlanError::from(IoError::on("read", file)(error))),
             }
         };
         Ok(Self { index: read("index")?, full: read("index.full")? })
@@ -47,12 +47,12 @@ pub struct Listing<'l> {
     /// Slots that were loaded as something else.
     pub as_native: Vec<bool>,
     /// The lines of `index.full`.
-    pub loaded: Vec<Loaded<'l>>,
+    pub loaded: Vec<LoadedLine<'l>>,
 }
 
 /// A line of `index.full`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Loaded<'l> {
+pub struct LoadedLine<'l> {
     /// The line.
     pub line: &'l [u8],
     /// The slot, where it is an object or member of the meta file.
@@ -61,7 +61,7 @@ pub struct Loaded<'l> {
 
 impl<'l> Listing<'l> {
     /// Looks up what the lines name.
-    pub fn read(listings: &'l Listings, directory: &IndexDirectory, modules: &Modules<'_>) -> Self {
+    pub fn read(listings: &'l Listings, directory: &IndexDirectory, modules: &LinkedModules<'_>) -> Self {
         let none = vec![false; modules.slots.len()];
         let mut listing =
             Self { indexed: none.clone(), as_bitcode: none.clone(), as_native: none, loaded: Vec::new() };
@@ -77,14 +77,14 @@ impl<'l> Listing<'l> {
                 let kind = if native.is_some() { &mut listing.as_native } else { &mut listing.as_bitcode };
                 kind[slot] = true;
             }
-            listing.loaded.push(Loaded { line, slot });
+            listing.loaded.push(LoadedLine { line, slot });
         }
         listing
     }
 }
 
 /// The slot of a bitcode file that a line names below the directory, in any spelling of either.
-fn below(line: &[u8], directory: &IndexDirectory, modules: &Modules<'_>) -> Option<usize> {
+fn below(line: &[u8], directory: &IndexDirectory, modules: &LinkedModules<'_>) -> Option<usize> {
     match directory.module_of(line) {
         Some(path) => modules.find(path),
         None => {

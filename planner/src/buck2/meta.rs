@@ -3,16 +3,16 @@
 //! A list of entries, each with flags before and after it and its linkables. Flags are nested lists, flattened while
 //! they are read; text is borrowed from the file. Knows nothing of what the paths hold.
 
-pub mod explain;
 pub mod values;
 
 use std::borrow::Cow;
 use std::path::Path;
 
-use serde::Deserialize;
+use distlto_prepare::json::{self, JsonObject, Text};
+use serde::de::{Deserialize, Deserializer, Error};
 
 use super::error::MetaError;
-use values::{Flags, Index, Text};
+use values::{Flags, Index};
 
 /// What follows a shard's path in the rule's declarations, and what follows the object's instead.
 const OBJECT: &str = ".opt.o";
@@ -21,7 +21,7 @@ const OBJECT: &str = ".opt.o";
 #[derive(Debug, Default)]
 pub struct Meta<'a> {
     /// In link order.
-    pub entries: Vec<Entry<'a>>,
+    pub entries: Vec<MetaEntry<'a>>,
 }
 
 impl Meta<'_> {
@@ -34,7 +34,7 @@ impl Meta<'_> {
 
 /// What one dependency gives to the link.
 #[derive(Debug, Default)]
-pub struct Entry<'a> {
+pub struct MetaEntry<'a> {
     /// Flags before its linkables.
     pub pre_flags: Vec<Cow<'a, str>>,
     /// Flags after them.
@@ -113,17 +113,14 @@ pub fn read<'a>(path: &Path, text: &'a [u8]) -> Result<Meta<'a>, MetaError> {
     let file = || path.to_owned();
     let text = std::str::from_utf8(text)
         .map_err(|error| MetaError::NotUtf8 { file: file(), offset: error.valid_up_to() })?;
-    let raw: Vec<RawEntry<'a>> =
-        serde_json::from_str(text).map_err(|error| explain::why(path, text, &error, explain::gnu))?;
-    let mut meta = Meta::default();
-    for entry in raw {
-        let linkables = entry.linkables.into_iter().map(RawLinkable::known).collect::<Option<Vec<_>>>();
-        let Some(linkables) = linkables else {
-            let error = serde::de::Error::custom("a key is missing");
-            return Err(explain::why(path, text, &error, explain::gnu));
-        };
-        meta.entries.push(Entry { pre_flags: entry.pre_flags.0, post_flags: entry.post_flags.0, linkables });
-    }
+    let raw: Vec<JsonObject<RawEntry<'a>>> =
+        json::read(text.as_bytes()).map_err(|error| MetaError::unread(file(), error))?;
+    let entry = |JsonObject(RawEntry { pre_flags, post_flags, linkables })| MetaEntry {
+        pre_flags: pre_flags.0,
+        post_flags: post_flags.0,
+        linkables,
+    };
+    let meta = Meta { entries: raw.into_iter().map(entry).collect() };
     check_outputs(path, &meta)?;
     Ok(meta)
 }
@@ -152,18 +149,18 @@ pub(super) fn check_outputs(path: &Path, meta: &Meta<'_>) -> Result<(), MetaErro
     Ok(())
 }
 
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 struct RawEntry<'a> {
     #[serde(borrow)]
     pre_flags: Flags<'a>,
     #[serde(borrow)]
     post_flags: Flags<'a>,
     #[serde(borrow)]
-    linkables: Vec<RawLinkable<'a>>,
+    linkables: Vec<Linkable<'a>>,
 }
 
 /// The keys of all kinds of linkable: a tagged enum would be read twice.
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 struct RawLinkable<'a> {
     #[serde(borrow, rename = "type")]
     kind: Text<'a>,
@@ -182,20 +179,20 @@ struct RawLinkable<'a> {
     #[serde(borrow)]
     archive_opt_objects_dir: Option<Text<'a>>,
     #[serde(borrow, default, deserialize_with = "values::present")]
-    objects: Option<Option<Vec<RawMember<'a>>>>,
+    objects: Option<Option<Vec<JsonObject<RawMember<'a>>>>>,
     #[serde(borrow)]
     cmd_args: Option<Flags<'a>>,
     #[serde(borrow)]
-    object: Option<RawFile<'a>>,
+    object: Option<JsonObject<RawFile<'a>>>,
 }
 
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 struct RawMember<'a> {
     #[serde(borrow)]
     path: Text<'a>,
 }
 
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 struct RawFile<'a> {
     #[serde(borrow, rename = "type")]
     kind: Text<'a>,
@@ -205,36 +202,43 @@ struct RawFile<'a> {
     name: Option<Text<'a>>,
 }
 
-impl<'a> RawLinkable<'a> {
-    /// `None` for an unknown type and where a key of its type is missing.
-    fn known(self) -> Option<Linkable<'a>> {
-        Some(match &*self.kind.0 {
-            "bitcode" => Linkable::Object(Object {
-                path: self.path?.0,
-                output: self.output?.0,
-                plan_output: self.plan_output?.0,
-                index: self.idx?.0,
-            }),
-            "archive" => Linkable::Archive(Archive {
-                index: self.archive_idx?.0,
-                plan: self.archive_plan?.0,
-                index_directory: self.archive_index_dir?.0,
-                objects_directory: self.archive_opt_objects_dir?.0,
-                members: self
-                    .objects?
-                    .map(|members| members.into_iter().map(|member| member.path.0).collect()),
-            }),
-            "cmd_args" => {
-                let object = self.object?;
-                let file = match &*object.kind.0 {
-                    "archive" => object.archive?,
-                    "shared_lib" => object.name?,
-                    _ => return None,
+impl<'de: 'a, 'a> Deserialize<'de> for Linkable<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        fn need<T, E: Error>(value: Option<T>, key: &'static str) -> Result<T, E> {
+            value.ok_or_else(|| E::missing_field(key))
+        }
+        let JsonObject(raw) = JsonObject::<RawLinkable<'a>>::deserialize(deserializer)?;
+        match &*raw.kind.0 {
+            "bitcode" => Ok(Linkable::Object(Object {
+                path: need(raw.path, "path")?.0,
+                output: need(raw.output, "output")?.0,
+                plan_output: need(raw.plan_output, "plan_output")?.0,
+                index: need(raw.idx, "idx")?.0,
+            })),
+            "archive" => {
+                let members = need(raw.objects, "objects")?;
+                let paths = |members: Vec<JsonObject<RawMember<'a>>>| {
+                    members.into_iter().map(|JsonObject(member)| member.path.0).collect()
                 };
-                Linkable::Opaque(Opaque { words: self.cmd_args?.0, file: file.0 })
+                Ok(Linkable::Archive(Archive {
+                    index: need(raw.archive_idx, "archive_idx")?.0,
+                    plan: need(raw.archive_plan, "archive_plan")?.0,
+                    index_directory: need(raw.archive_index_dir, "archive_index_dir")?.0,
+                    objects_directory: need(raw.archive_opt_objects_dir, "archive_opt_objects_dir")?.0,
+                    members: members.map(paths),
+                }))
             }
-            _ => return None,
-        })
+            "cmd_args" => {
+                let JsonObject(object) = need(raw.object, "object")?;
+                let file = match &*object.kind.0 {
+                    "archive" => need(object.archive, "archive")?,
+                    "shared_lib" => need(object.name, "name")?,
+                    other => return Err(Error::unknown_variant(other, &["archive", "shared_lib"])),
+                };
+                Ok(Linkable::Opaque(Opaque { words: need(raw.cmd_args, "cmd_args")?.0, file: file.0 }))
+            }
+            other => Err(Error::unknown_variant(other, &["bitcode", "archive", "cmd_args"])),
+        }
     }
 }
 
@@ -273,36 +277,51 @@ mod tests {
                     {{"pre_flags": [], "post_flags": [], "linkables": [{linkable}]}}]"#
             )
         };
-        for (linkable, expected) in [
-            (r#"{"type": "rlib"}"#, "m.json: entry 1, linkable 0: unknown type \"rlib\""),
-            (r#"{"path": "a"}"#, "m.json: entry 1, linkable 0: \"type\" is missing"),
+        for (linkable, place, expected) in [
             (
-                r#"{"type": "bitcode", "path": 3}"#,
-                "m.json: entry 1, linkable 0: \"path\" is a number where a string is needed",
+                r#"{"type": "rlib"}"#,
+                "",
+                "unknown variant `rlib`, expected one of `bitcode`, `archive`, `cmd_args`",
             ),
+            (r#"{"path": "a"}"#, "", "missing field `type`"),
+            (r#"{"type": "bitcode", "path": "a"}"#, "", "missing field `output`"),
+            (r#"[]"#, "", "invalid type: sequence, expected an object"),
+            (r#"{"type": "bitcode", "path": 3}"#, ".path", "invalid type: integer `3`, expected a string"),
             (
                 r#"{"type": "bitcode", "path": "a", "output": "b", "plan_output": "c", "idx": -1}"#,
-                "m.json: entry 1, linkable 0: \"idx\" is a number where a number from 0 on is needed",
+                ".idx",
+                "invalid type: integer `-1`, expected a number from 0 on",
             ),
             (
                 r#"{"type": "cmd_args", "cmd_args": [1], "object": {"type": "archive", "archive": "a"}}"#,
-                "m.json: entry 1, linkable 0: \"cmd_args\" is a list where a string or a list of strings, nested or not, is needed",
+                ".cmd_args[0]",
+                "invalid type: integer `1`, expected a string or a list of strings, nested or not",
             ),
             (
                 r#"{"type": "cmd_args", "cmd_args": [], "object": {"type": "x"}}"#,
-                "m.json: entry 1, linkable 0, \"object\": unknown type \"x\"",
+                "",
+                "unknown variant `x`, expected `archive` or `shared_lib`",
             ),
             (
                 r#"{"type": "archive", "archive_idx": 1, "archive_plan": "p", "archive_index_dir": "i", "archive_opt_objects_dir": "o", "objects": [{"path": "a"}, {}]}"#,
-                "m.json: entry 1, linkable 0, object 1: \"path\" is missing",
+                ".objects[1]",
+                "missing field `path`",
             ),
         ] {
-            assert_eq!(problem(&entry(linkable)), expected, "{linkable}");
+            let said = problem(&entry(linkable));
+            let begins = format!("m.json: [1].linkables[0]{place} (line 2, column ");
+            assert!(said.starts_with(&begins) && said.ends_with(&format!("): {expected}")), "{said}");
         }
-        assert_eq!(problem("{}"), "m.json: an object where a list of entries is needed");
-        assert_eq!(problem(r#"[{"pre_flags": []}]"#), "m.json: entry 0: \"post_flags\" is missing");
+        assert_eq!(problem("{}"), "m.json: line 1, column 0: invalid type: map, expected a sequence");
+        assert_eq!(
+            problem(r#"[{"pre_flags": []}]"#),
+            "m.json: [0] (line 1, column 18): missing field `post_flags`"
+        );
         let cut = problem(r#"[{"pre_flags": [], "post_f"#);
-        assert!(cut.starts_with("m.json is no JSON: EOF") && cut.contains("line 1 column"), "{cut}");
+        assert!(
+            cut.starts_with("m.json is no JSON: [0]") && cut.contains("(line 1, column 26): EOF"),
+            "{cut}"
+        );
         let bytes = read(Path::new("m.json"), b"[\"\xff\"]").expect_err("refused").to_string();
         assert_eq!(bytes, "m.json is not UTF-8 at byte 2");
     }

@@ -17,21 +17,21 @@ const BY_PATH: &str = "by-path";
 
 /// An object or archive member of the link.
 #[derive(Debug)]
-pub struct Slot<'m> {
+pub struct ModuleSlot<'m> {
     /// As on the link line.
     pub path: &'m str,
     /// The entry of the meta file that lists it.
     pub entry: usize,
     /// What lists it there.
-    pub origin: Origin<'m>,
+    pub origin: SlotOrigin<'m>,
 }
 
 /// Where a slot comes from.
 #[derive(Debug, Clone, Copy)]
-pub enum Origin<'m> {
+pub enum SlotOrigin<'m> {
     /// An object of its own.
     Object(&'m Object<'m>),
-    /// A member of this one of [`Modules::archives`].
+    /// A member of this one of [`LinkedModules::archives`].
     Member(usize),
 }
 
@@ -55,9 +55,9 @@ pub struct ArchiveSlots<'m> {
 
 /// All objects and members of a link.
 #[derive(Debug)]
-pub struct Modules<'m> {
+pub struct LinkedModules<'m> {
     /// In the order of the meta file.
-    pub slots: Vec<Slot<'m>>,
+    pub slots: Vec<ModuleSlot<'m>>,
     /// In the order of the meta file.
     pub archives: Vec<ArchiveSlots<'m>>,
     /// The slots that their path means.
@@ -69,7 +69,7 @@ pub struct Modules<'m> {
     longer_names: HashMap<usize, String>,
 }
 
-impl<'m> Modules<'m> {
+impl<'m> LinkedModules<'m> {
     /// Finds what a meta file lists.
     pub fn of(meta: &'m Meta<'m>) -> Self {
         Self::with_names(meta, &[])
@@ -90,7 +90,11 @@ impl<'m> Modules<'m> {
             for linkable in &listed.linkables {
                 match linkable {
                     Linkable::Object(object) => {
-                        found.slots.push(Slot { path: &object.path, entry, origin: Origin::Object(object) });
+                        found.slots.push(ModuleSlot {
+                            path: &object.path,
+                            entry,
+                            origin: SlotOrigin::Object(object),
+                        });
                     }
                     Linkable::Archive(archive) => found.add_archive(archive, entry),
                     Linkable::Opaque(_) => {}
@@ -103,10 +107,10 @@ impl<'m> Modules<'m> {
         found
     }
 
-    fn brief_of(&self, slot: &Slot<'_>) -> Brief {
+    fn brief_of(&self, slot: &ModuleSlot<'_>) -> Brief {
         match slot.origin {
-            Origin::Object(object) => Brief { index: object.index, archive: None },
-            Origin::Member(archive) => {
+            SlotOrigin::Object(object) => Brief { index: object.index, archive: None },
+            SlotOrigin::Member(archive) => {
                 let index = self.archives[archive].archive.index;
                 Brief { index, archive: u32::try_from(archive).ok() }
             }
@@ -115,11 +119,11 @@ impl<'m> Modules<'m> {
 
     fn add_archive(&mut self, archive: &'m Archive<'m>, entry: usize) {
         let first = self.slots.len();
-        let origin = Origin::Member(self.archives.len());
+        let origin = SlotOrigin::Member(self.archives.len());
         let mut paths: Vec<&'m str> = archive.members.iter().flatten().map(|path| &**path).collect();
         paths.sort_unstable();
         paths.dedup();
-        self.slots.extend(paths.into_iter().map(|path| Slot { path, entry, origin }));
+        self.slots.extend(paths.into_iter().map(|path| ModuleSlot { path, entry, origin }));
         self.archives.push(ArchiveSlots { archive, members: (first..self.slots.len()).collect() });
     }
 
@@ -179,8 +183,8 @@ impl<'m> Modules<'m> {
     /// Where the plans of all objects go.
     pub fn plans(&self) -> impl Iterator<Item = &str> {
         self.slots.iter().filter_map(|slot| match slot.origin {
-            Origin::Object(object) => Some(&*object.plan_output),
-            Origin::Member(_) => None,
+            SlotOrigin::Object(object) => Some(&*object.plan_output),
+            SlotOrigin::Member(_) => None,
         })
     }
 
@@ -229,7 +233,7 @@ fn with_slash(directory: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buck2::meta::Entry;
+    use crate::buck2::meta::MetaEntry;
 
     fn object(path: &'static str, index: u64) -> Linkable<'static> {
         let output = format!("out{index}.thinlto.bc");
@@ -252,13 +256,13 @@ mod tests {
     }
 
     fn meta(linkables: Vec<Linkable<'static>>) -> Meta<'static> {
-        Meta { entries: vec![Entry { linkables, ..Entry::default() }] }
+        Meta { entries: vec![MetaEntry { linkables, ..MetaEntry::default() }] }
     }
 
     #[test]
     fn the_last_of_one_path_is_what_it_means() {
         let meta = meta(vec![object("a.o", 0), object("b.o", 1), object("a.o", 2)]);
-        let modules = Modules::of(&meta);
+        let modules = LinkedModules::of(&meta);
         assert_eq!(modules.find(b"a.o").map(|slot| modules.index(slot)), Some(2));
         assert_eq!(modules.leaders, [1, 2]);
         assert_eq!(modules.copies(2), [0]);
@@ -274,7 +278,7 @@ mod tests {
             "p/objects/z.o",
             "q/x.o",
         ])]);
-        let modules = Modules::of(&meta);
+        let modules = LinkedModules::of(&meta);
         let of = &modules.archives[0];
         let places: Vec<_> = of
             .members

@@ -22,7 +22,7 @@ const LONGEST_SCRIPT: u64 = 1 << 20;
 
 /// A place on the link line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct LinePlace {
     /// Which word, and which file that it brings.
     pub at: (usize, usize),
     /// Whether the link's argument file brings it.
@@ -31,13 +31,13 @@ pub struct Place {
 
 /// Files by name, as the linker names them when it loads them.
 #[derive(Debug, Default)]
-pub struct Places {
-    found: HashMap<Word, Place>,
+pub struct LinePlaces {
+    found: HashMap<Word, LinePlace>,
     /// The words of the line that bring files, by their place on it.
     words: HashMap<usize, Word>,
 }
 
-impl Places {
+impl LinePlaces {
     /// The places of everything on a link line. `given` are the words of the argument file. Only where `script` says so
     /// is a file looked into as a linker script.
     pub fn of(
@@ -96,7 +96,7 @@ impl Places {
     }
 
     /// The place of a file, or of the archive whose member is named; with the file that stands there.
-    pub fn find<'f>(&self, traced: &'f [u8]) -> Option<(&'f [u8], Place)> {
+    pub fn find<'f>(&self, traced: &'f [u8]) -> Option<(&'f [u8], LinePlace)> {
         if let Some(&place) = self.found.get(traced) {
             return Some((traced, place));
         }
@@ -117,7 +117,7 @@ struct Walk<'a> {
     only_static: bool,
     pushed: Vec<bool>,
     script: &'a dyn Fn(&[u8]) -> bool,
-    places: Places,
+    places: LinePlaces,
 }
 
 impl Walk<'_> {
@@ -132,7 +132,7 @@ impl Walk<'_> {
     }
 
     fn bring(&mut self, name: &[u8], at: usize, given: bool, depth: usize) {
-        let place = Place { at: (at, self.places.found.len()), given };
+        let place = LinePlace { at: (at, self.places.found.len()), given };
         match self.places.found.get_mut(name) {
             Some(earlier) if earlier.given || !given => return,
             Some(earlier) => *earlier = place,

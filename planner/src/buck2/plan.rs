@@ -5,7 +5,7 @@
 
 use super::import_list::ImportList;
 use super::json_text::{list, number, string};
-use super::modules::Modules;
+use super::modules::LinkedModules;
 
 /// The plan of an object that is native already.
 pub const NATIVE: &[u8] = b"{\"is_bc\": false}";
@@ -14,7 +14,7 @@ pub const NATIVE: &[u8] = b"{\"is_bc\": false}";
 pub fn of_object(
     out: &mut Vec<u8>,
     imports: &ImportList,
-    modules: &Modules<'_>,
+    modules: &LinkedModules<'_>,
     index: u64,
     path: &str,
     bitcode_file: &str,
@@ -31,7 +31,7 @@ pub fn of_object(
 pub fn of_member(
     out: &mut Vec<u8>,
     imports: &ImportList,
-    modules: &Modules<'_>,
+    modules: &LinkedModules<'_>,
     path: &str,
     bitcode_file: &str,
 ) {
@@ -57,7 +57,7 @@ pub fn of_archive<'e>(out: &mut Vec<u8>, base: &str, members: impl IntoIterator<
     out.push(b'}');
 }
 
-fn common(out: &mut Vec<u8>, imports: &ImportList, modules: &Modules<'_>, bitcode_file: &str) {
+fn common(out: &mut Vec<u8>, imports: &ImportList, modules: &LinkedModules<'_>, bitcode_file: &str) {
     out.extend_from_slice(b"{\"archive_imports\": ");
     list(out, &imports.archives, |out, &index| number(out, index));
     if !imports.members.is_empty() {

@@ -8,7 +8,7 @@ const LOADING: [&str; 3] = ["INPUT", "GROUP", "AS_NEEDED"];
 
 /// What a script says, as far as files go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum ScriptCommand {
     /// A file to load; `-lNAME` stays so.
     Input(String),
     /// Another script.
@@ -20,14 +20,14 @@ pub enum Command {
 /// The files that a script names, in order; `-lNAME` stays so.
 pub fn inputs(text: &str) -> Vec<String> {
     let input = |command| match command {
-        Command::Input(name) => Some(name),
-        Command::Include(_) | Command::Other => None,
+        ScriptCommand::Input(name) => Some(name),
+        ScriptCommand::Include(_) | ScriptCommand::Other => None,
     };
     commands(text).into_iter().filter_map(input).collect()
 }
 
 /// What a script says, in order.
-pub fn commands(text: &str) -> Vec<Command> {
+pub fn commands(text: &str) -> Vec<ScriptCommand> {
     let mut found = Vec::new();
     // For each open parenthesis, whether names in it are files.
     let mut loading: Vec<bool> = Vec::new();
@@ -44,13 +44,14 @@ pub fn commands(text: &str) -> Vec<Command> {
             ";" if loading.is_empty() => {}
             _ if is_loading && loading.last().is_none_or(|loading| *loading) => {}
             "INCLUDE" if loading.is_empty() => {
-                let name = tokens.next().map(|name| Command::Include(name.trim_matches('"').to_owned()));
-                found.push(name.unwrap_or(Command::Other));
+                let name =
+                    tokens.next().map(|name| ScriptCommand::Include(name.trim_matches('"').to_owned()));
+                found.push(name.unwrap_or(ScriptCommand::Other));
             }
             name if loading.last() == Some(&true) => {
-                found.push(Command::Input(name.trim_matches('"').to_owned()));
+                found.push(ScriptCommand::Input(name.trim_matches('"').to_owned()));
             }
-            _ => found.push(Command::Other),
+            _ => found.push(ScriptCommand::Other),
         }
         last = token;
     }

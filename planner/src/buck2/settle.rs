@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::error::PlanError;
+use super::error::Buck2PlanError;
 use super::import_list::ImportList;
 use super::index_directory::{IMPORTS, IndexDirectory, SHARD};
 use super::listing::{Listing, lines};
 use super::meta::Object;
-use super::modules::{Modules, Origin};
+use super::modules::{LinkedModules, SlotOrigin};
 use super::{outputs, plan};
 
 /// What plans of objects look like.
@@ -27,7 +27,7 @@ pub trait Form: Sync {
         object: &Object<'_>,
         imports: Option<&ImportList>,
         bitcode_file: &str,
-    ) -> Result<(), PlanError>;
+    ) -> Result<(), Buck2PlanError>;
 }
 
 /// What was found out of all modules of a link.
@@ -45,7 +45,7 @@ pub struct Settled {
 #[derive(Clone, Copy)]
 pub struct Settling<'a> {
     /// What the meta file lists.
-    pub modules: &'a Modules<'a>,
+    pub modules: &'a LinkedModules<'a>,
     /// Where the linker has written.
     pub directory: &'a IndexDirectory,
     /// What it says of that.
@@ -73,7 +73,7 @@ struct Buffers {
 
 impl Settling<'_> {
     /// Does it for every module.
-    pub fn all(&self) -> Result<Settled, PlanError> {
+    pub fn all(&self) -> Result<Settled, Buck2PlanError> {
         let modules = self.modules;
         let imported: Vec<AtomicBool> = modules.slots.iter().map(|_| AtomicBool::new(false)).collect();
         let fates: Vec<Fate> = modules
@@ -95,7 +95,7 @@ impl Settling<'_> {
             let slots = modules.copies(leader).iter().chain([&leader]);
             settled.native.extend(
                 slots
-                    .filter(|&&slot| matches!(modules.slots[slot].origin, Origin::Object(_)))
+                    .filter(|&&slot| matches!(modules.slots[slot].origin, SlotOrigin::Object(_)))
                     .map(|&slot| modules.index(slot)),
             );
         }
@@ -105,7 +105,12 @@ impl Settling<'_> {
     }
 
     /// Moves the shard of one path and writes the plans of its objects.
-    fn one(&self, leader: usize, imported: &[AtomicBool], buffers: &mut Buffers) -> Result<Fate, PlanError> {
+    fn one(
+        &self,
+        leader: usize,
+        imported: &[AtomicBool],
+        buffers: &mut Buffers,
+    ) -> Result<Fate, Buck2PlanError> {
         let path = self.modules.slots[leader].path;
         self.directory.module_file(&mut buffers.shard, path, SHARD);
         self.directory.module_file(&mut buffers.list, path, IMPORTS);
@@ -127,8 +132,8 @@ impl Settling<'_> {
                 outputs::copy(&place, copy)?;
             }
             match self.modules.slots[slot].origin {
-                Origin::Object(object) => self.object_plan(slot, object, bitcode, buffers)?,
-                Origin::Member(_) => {
+                SlotOrigin::Object(object) => self.object_plan(slot, object, bitcode, buffers)?,
+                SlotOrigin::Member(_) => {
                     let shard = copy.as_deref().unwrap_or(&place);
                     fate.members.push((slot, self.member_plan(slot, bitcode, shard, buffers)));
                 }
@@ -141,7 +146,7 @@ impl Settling<'_> {
     }
 
     /// Whether the linker has taken a path for bitcode; reads its import list then.
-    fn is_bitcode(&self, slot: usize, buffers: &mut Buffers) -> Result<bool, PlanError> {
+    fn is_bitcode(&self, slot: usize, buffers: &mut Buffers) -> Result<bool, Buck2PlanError> {
         let indexed = self.listing.indexed[slot];
         if self.listing.as_native[slot] && !indexed {
             return Ok(false);
@@ -151,7 +156,7 @@ impl Settling<'_> {
         }
         // Of bitcode without a ThinLTO summary lld leaves an empty shard, which no backend can use. What was loaded
         // is known by its listing; an object that was not is never compiled, but each member of an archive is.
-        let is_member = matches!(self.modules.slots[slot].origin, Origin::Member(_));
+        let is_member = matches!(self.modules.slots[slot].origin, SlotOrigin::Member(_));
         if !indexed && (is_member || self.listing.as_bitcode[slot]) {
             let shard = IndexDirectory::written(&buffers.shard);
             return Ok(fs::metadata(&*shard).is_ok_and(|found| found.len() > 0));
@@ -160,7 +165,7 @@ impl Settling<'_> {
     }
 
     /// Names a module that imports from `slot`.
-    fn imported_without_shard(&self, slot: usize) -> PlanError {
+    fn imported_without_shard(&self, slot: usize) -> Buck2PlanError {
         let path = self.modules.slots[slot].path;
         let mut list = String::new();
         let importer = self.modules.slots.iter().find(|importer| {
@@ -171,13 +176,13 @@ impl Settling<'_> {
         let importer = importer.map_or("another module", |importer| importer.path);
         let mut shard = String::new();
         self.directory.module_file(&mut shard, path, SHARD);
-        PlanError::Missing { file: shard.into(), because: format!("{importer} imports from its module") }
+        Buck2PlanError::Missing { file: shard.into(), because: format!("{importer} imports from its module") }
     }
 
     fn shard_place(&self, slot: usize) -> Cow<'_, str> {
         match self.modules.slots[slot].origin {
-            Origin::Object(object) => Cow::Borrowed(&object.output),
-            Origin::Member(archive) => {
+            SlotOrigin::Object(object) => Cow::Borrowed(&object.output),
+            SlotOrigin::Member(archive) => {
                 let archive = self.modules.archives[archive].archive;
                 Cow::Owned(self.modules.member_shard(slot, archive))
             }
@@ -190,7 +195,7 @@ impl Settling<'_> {
         object: &Object<'_>,
         bitcode: bool,
         buffers: &mut Buffers,
-    ) -> Result<(), PlanError> {
+    ) -> Result<(), Buck2PlanError> {
         let Buffers { imports, shard, text, .. } = buffers;
         if !bitcode {
             outputs::write(&object.output, b"")?;
@@ -212,6 +217,6 @@ impl Settling<'_> {
     }
 }
 
-fn missing(file: &str) -> PlanError {
-    PlanError::Missing { file: file.into(), because: "the linker's index lists its module".to_owned() }
+fn missing(file: &str) -> Buck2PlanError {
+    Buck2PlanError::Missing { file: file.into(), because: "the linker's index lists its module".to_owned() }
 }

@@ -9,10 +9,10 @@ use std::fs;
 
 use distlto_prepare::write::{IoError, write_atomically};
 
-use super::error::{ARGUMENT_FILE, PlanError};
-use super::full_index::{Reader, is_known_to, scratch, without};
+use super::error::{ARGUMENT_FILE, Buck2PlanError};
+use super::full_index::{IndexReader, is_known_to, scratch, without};
 use super::index_directory::{IndexDirectory, clean};
-use super::places::{Places, linker_words};
+use super::places::{LinePlaces, linker_words};
 use super::trace::Trace;
 use crate::link_command::{LinkCommandError, Resolved, resolve};
 use crate::response;
@@ -21,7 +21,7 @@ use crate::words::{Word, lossy, path_of};
 
 /// A thin link to run.
 #[derive(Debug)]
-pub struct ThinLink<'a> {
+pub struct RuleThinLink<'a> {
     command: &'a [Word],
     /// The content of the link's argument file; empty where the command names none.
     pub arguments: Vec<u8>,
@@ -44,9 +44,9 @@ pub struct Linked {
     pub output: ToolOutput,
 }
 
-impl<'a> ThinLink<'a> {
+impl<'a> RuleThinLink<'a> {
     /// Reads the argument file of a command and asks its driver for the link line. `command` is not empty.
-    pub fn new(command: &'a [Word], runner: &dyn Runner) -> Result<Self, PlanError> {
+    pub fn new(command: &'a [Word], runner: &dyn Runner) -> Result<Self, Buck2PlanError> {
         let arguments = argument_file(command)?;
         Ok(Self {
             command,
@@ -77,14 +77,14 @@ impl<'a> ThinLink<'a> {
         directory: &IndexDirectory,
         more: &[Word],
         runner: &dyn Runner,
-    ) -> Result<Linked, PlanError> {
+    ) -> Result<Linked, Buck2PlanError> {
         let path = directory.path();
         fs::create_dir_all(path).map_err(IoError::on("create directory", path))?;
         let scratch = scratch()?;
         let mut command = self.command.to_vec();
         let mut traced = None;
         if let Some(linker) = &self.linker {
-            let reader = Reader::of(self.command);
+            let reader = IndexReader::of(self.command);
             let stock = without(self.command, reader, scratch.path())?;
             if !(linker.has_full_index && stock.is_some()) {
                 command = stock.unwrap_or(command);
@@ -97,10 +97,10 @@ impl<'a> ThinLink<'a> {
         let mut output = runner.run(&command).map_err(|source| ToolError::Start { program, source })?;
         if let Some(linker) = traced {
             let given = self.given()?;
-            let known = Places::of(&linker.line, &given, &|_| false)?;
+            let known = LinePlaces::of(&linker.line, &given, &|_| false)?;
             let trace = Trace::read(&output.stdout, &|name| known.has(name));
             if output.status.success() {
-                let places = Places::of(&linker.line, &given, &trace.may_be_script())?;
+                let places = LinePlaces::of(&linker.line, &given, &trace.may_be_script())?;
                 let index = directory.file("index");
                 let index = fs::read(&index).map_err(IoError::on("read", index))?;
                 let full = directory.file("index.full");
@@ -123,7 +123,8 @@ impl<'a> ThinLink<'a> {
             Some(linker) => {
                 let find = || {
                     let given = self.given()?;
-                    Places::of(&linker.line, &given, &|name| !name.ends_with(b".o")).map_err(PlanError::from)
+                    LinePlaces::of(&linker.line, &given, &|name| !name.ends_with(b".o"))
+                        .map_err(Buck2PlanError::from)
                 };
                 places.get_or_init(|| find().unwrap_or_default()).brings(file, &flags)
             }
@@ -132,7 +133,7 @@ impl<'a> ThinLink<'a> {
     }
 
     /// The words of the argument file, or of the whole command where it has none.
-    fn given(&self) -> Result<HashSet<Word>, PlanError> {
+    fn given(&self) -> Result<HashSet<Word>, Buck2PlanError> {
         let words = if self.has_argument_file {
             response::tokenize(&self.arguments)
         } else {
@@ -143,18 +144,18 @@ impl<'a> ThinLink<'a> {
 }
 
 /// The content of the argument file that a command names.
-fn argument_file(command: &[Word]) -> Result<Option<Vec<u8>>, PlanError> {
+fn argument_file(command: &[Word]) -> Result<Option<Vec<u8>>, Buck2PlanError> {
     let mut named = command.iter().filter(|word| word.ends_with(ARGUMENT_FILE.as_bytes()));
     let Some(word) = named.next() else { return Ok(None) };
     if let Some(other) = named.next() {
-        return Err(PlanError::ArgumentFiles { one: lossy(word), other: lossy(other) });
+        return Err(Buck2PlanError::ArgumentFiles { one: lossy(word), other: lossy(other) });
     }
     let file = path_of(word.strip_prefix(b"@").unwrap_or(word));
-    fs::read(&file).map(Some).map_err(|source| PlanError::ArgumentFile { file, source })
+    fs::read(&file).map(Some).map_err(|source| Buck2PlanError::ArgumentFile { file, source })
 }
 
 /// `None` where the command does not say what linker it would run: it is run as it stands.
-fn ask(command: &[Word], runner: &dyn Runner) -> Result<Option<Linker>, PlanError> {
+fn ask(command: &[Word], runner: &dyn Runner) -> Result<Option<Linker>, Buck2PlanError> {
     let (linker, line) = match resolve(command, runner) {
         Ok(Resolved::Link(link)) => (link.linker, link.words),
         Ok(Resolved::Other { linker: Some(linker), words }) => (vec![linker.into_bytes()], words),

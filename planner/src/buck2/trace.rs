@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use super::index_directory::IndexDirectory;
 use super::listing::lines;
-use super::places::{Places, archives};
+use super::places::{LinePlaces, archives};
 use crate::words::{Word, path_of};
 
 /// A trace in two parts.
@@ -45,7 +45,7 @@ impl Trace {
     }
 
     /// The text of `index.full`; `index` is the linker's list of bitcode files.
-    pub fn full_index(&self, places: &Places, index: &[u8], directory: &IndexDirectory) -> Vec<u8> {
+    pub fn full_index(&self, places: &LinePlaces, index: &[u8], directory: &IndexDirectory) -> Vec<u8> {
         let bitcode: HashSet<&[u8]> = lines(index).filter_map(|line| directory.module_of(line)).collect();
         // A file that is not on the line, because a note in an object asked for it, goes with the one before it.
         let mut given = true;

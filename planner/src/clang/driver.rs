@@ -8,7 +8,7 @@
 
 use super::options::{self, Known};
 use crate::options::Code::*;
-use crate::options::Linked::*;
+use crate::options::LinkedKind::*;
 use crate::options::{
     Code, Opt, both1, eq1, eq2, flag, next1, next2, one, only2, prefix, prefix1, prefix2, short,
 };

@@ -8,7 +8,6 @@ use indexmap::IndexMap;
 
 use super::error::{Failure, Problem};
 use super::paths::{PathId, Paths};
-use super::place::{Place, Step};
 use super::{JobFile, Shape};
 use crate::graph::{Action, ActionGraph, Backend, FileId, PrefixId, Work, is_dwo};
 
@@ -56,8 +55,14 @@ pub(super) struct Jobs<'a> {
     pub placed: Vec<(PathId, PathId, usize)>,
 }
 
-fn failure(place: Place, problem: Problem) -> Failure {
-    Failure { place, position: None, problem: Box::new(problem) }
+/// A place in a job file: `jobs[12].inputs[3]`.
+pub(super) fn of_job(job: usize, list: &str, index: usize) -> String {
+    format!("jobs[{job}].{list}[{index}]")
+}
+
+/// A place in a job file: `common.modules[3]`.
+pub(super) fn of_common(list: &str, index: usize) -> String {
+    format!("common.{list}[{index}]")
 }
 
 impl Jobs<'_> {
@@ -66,14 +71,14 @@ impl Jobs<'_> {
         for (index, job) in self.jobs.iter().enumerate() {
             if job.inputs.len() < 2 {
                 let problem = Problem::NoModule { count: job.inputs.len() };
-                return Err(failure(Place::of_list(index, "inputs"), problem));
+                return Err(Failure::at(format!("jobs[{index}].inputs"), problem));
             }
             if job.outputs.is_empty() {
-                return Err(failure(Place::of_list(index, "outputs"), Problem::NoOutput));
+                return Err(Failure::at(format!("jobs[{index}].outputs"), Problem::NoOutput));
             }
             if job.module() == job.shard() {
                 let path = self.paths.text(job.module()).to_owned();
-                return Err(failure(Place::of_job(index, "inputs", 1), Problem::ModuleIsShard { path }));
+                return Err(Failure::at(of_job(index, "inputs", 1), Problem::ModuleIsShard { path }));
             }
             self.check_named(index, job)?;
         }
@@ -83,15 +88,11 @@ impl Jobs<'_> {
     fn check_compiler(&self) -> Result<(), Failure> {
         let (place, problem) = match (self.shape, self.common_args.first()) {
             (_, Some(compiler)) if !compiler.is_empty() => return Ok(()),
-            (Shape::Current, Some(_)) => (Place::of_common("args", 0), Problem::EmptyCompiler),
-            (Shape::Current, None) => {
-                (Place(vec![Step::Field("common"), Step::Field("args")]), Problem::NoCompiler)
-            }
-            (Shape::Version0, _) => {
-                (Place(vec![Step::Field("common"), Step::Field("codegen-tool")]), Problem::EmptyCompiler)
-            }
+            (Shape::Current, Some(_)) => (of_common("args", 0), Problem::EmptyCompiler),
+            (Shape::Current, None) => ("common.args".to_owned(), Problem::NoCompiler),
+            (Shape::Version0, _) => ("common.codegen-tool".to_owned(), Problem::EmptyCompiler),
         };
-        Err(failure(place, problem))
+        Err(Failure::at(place, problem))
     }
 
     /// The command names the files that the lists begin with; otherwise another file would be compiled or written
@@ -103,7 +104,7 @@ impl Jobs<'_> {
         {
             if !named(path) {
                 let problem = Problem::NotInCommand { path: self.paths.text(path).to_owned() };
-                return Err(failure(Place::of_job(index, list, at), problem));
+                return Err(Failure::at(of_job(index, list, at), problem));
             }
         }
         Ok(())
@@ -114,39 +115,42 @@ impl Jobs<'_> {
         let mut writers: Vec<Option<u32>> = vec![None; files.len()];
         for (index, job) in self.jobs.iter().enumerate() {
             for (at, &output) in job.outputs.iter().enumerate() {
-                let place = || Place::of_job(index, "outputs", at);
+                let place = || of_job(index, "outputs", at);
                 let path = self.paths.path(output);
                 if !self.may_write(path) {
                     let linker_output = self.linker_output.clone();
-                    return Err(failure(place(), Problem::Outside { path: path.to_owned(), linker_output }));
+                    return Err(Failure::at(
+                        place(),
+                        Problem::Outside { path: path.to_owned(), linker_output },
+                    ));
                 }
                 // A text of four billion jobs does not fit in memory.
                 let this = u32::try_from(index).unwrap_or(u32::MAX);
                 if let Some(other) = writers[files[output as usize].0 as usize].replace(this) {
                     let problem = Problem::TwoWriters { path: path.to_owned(), other: other as usize };
-                    return Err(failure(place(), problem));
+                    return Err(Failure::at(place(), problem));
                 }
             }
         }
-        let read = |path: PathId, place: Place| match writers[files[path as usize].0 as usize] {
+        let read = |path: PathId, place: String| match writers[files[path as usize].0 as usize] {
             Some(writer) => {
                 let path = self.paths.path(path).to_owned();
-                Err(failure(place, Problem::InputIsWritten { path, writer: writer as usize }))
+                Err(Failure::at(place, Problem::InputIsWritten { path, writer: writer as usize }))
             }
             None => Ok(()),
         };
         for (at, &input) in self.common_inputs.iter().enumerate() {
-            read(input, Place::of_common("inputs", at))?;
+            read(input, of_common("inputs", at))?;
         }
         for &(_, file, at) in &self.placed {
-            read(file, Place::of_common("modules", at))?;
+            read(file, of_common("modules", at))?;
         }
         for (index, job) in self.jobs.iter().enumerate() {
             // The loop that places are made in only on failure: it sees each import of each job.
             if let Some(at) =
                 job.inputs.iter().position(|&input| writers[files[input as usize].0 as usize].is_some())
             {
-                read(job.inputs[at], Place::of_job(index, "inputs", at))?;
+                read(job.inputs[at], of_job(index, "inputs", at))?;
             }
         }
         Ok(())
@@ -206,7 +210,7 @@ impl Jobs<'_> {
         }
         let objects: Vec<_> = objects.into_iter().map(|FileId(file)| table[file as usize].clone()).collect();
         let graph = ActionGraph::from_parts(table, vec![self.common_args.clone()], actions)
-            .map_err(|error| failure(Place::default(), Problem::Graph(error)))?;
+            .map_err(|error| Failure::at(String::new(), Problem::Graph(error)))?;
         let job = |object: &Utf8PathBuf| graph.find_file(object).and_then(|file| graph.producer(file));
         // Each job writes its object, and no other job does, so none is left out.
         let jobs = objects.iter().filter_map(job).collect();

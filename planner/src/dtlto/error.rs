@@ -5,10 +5,10 @@
 use std::fmt;
 
 use camino::Utf8PathBuf;
+use distlto_prepare::json::{Fault, JsonError};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use super::place::Place;
 use crate::graph::error::GraphError;
 
 /// Why a job file cannot be used.
@@ -26,8 +26,7 @@ pub struct JobFileError {
 impl JobFileError {
     /// The error for a path of [`super::JobFile::garbled`] that does not exist.
     pub fn garbled(file: &str, path: &camino::Utf8Path) -> Self {
-        let problem = Box::new(Problem::Garbled { path: path.to_owned() });
-        Failure { place: Place::default(), position: None, problem }.in_file(file)
+        Failure::at("", Problem::Garbled { path: path.to_owned() }).in_file(file)
     }
 }
 
@@ -68,17 +67,32 @@ impl Diagnostic for Located {
 
 /// A problem whose file is not known yet.
 #[derive(Debug)]
-pub(super) struct Failure {
-    pub place: Place,
-    pub position: Option<(usize, usize)>,
-    pub problem: Box<Problem>,
-}
+pub(super) struct Failure(Located);
 
 impl Failure {
+    /// What is wrong in itself.
+    pub fn at(place: impl Into<String>, problem: Problem) -> Self {
+        Self(Located { place: place.into(), position: None, problem: Box::new(problem) })
+    }
+
+    /// Whether the text is JSON that the format does not allow.
+    pub fn is_of_content(&self) -> bool {
+        matches!(*self.0.problem, Problem::WrongContent { .. })
+    }
+
     pub fn in_file(self, file: &str) -> JobFileError {
-        let place = if self.place.0.is_empty() { String::new() } else { self.place.to_string() };
-        let problem = Located { place, position: self.position, problem: self.problem };
-        JobFileError { file: file.to_owned(), problem }
+        JobFileError { file: file.to_owned(), problem: self.0 }
+    }
+}
+
+impl From<JsonError> for Failure {
+    fn from(JsonError { place, line, column, problem: message, fault }: JsonError) -> Self {
+        let problem = Box::new(match fault {
+            Fault::Truncated => Problem::Truncated { message },
+            Fault::Syntax => Problem::NotJson { message },
+            Fault::Content => Problem::WrongContent { message },
+        });
+        Self(Located { place, position: Some((line, column)), problem })
     }
 }
 
@@ -100,45 +114,15 @@ pub enum Problem {
         /// What was expected.
         message: String,
     },
-    /// A value of another type.
+    /// JSON that the format does not allow.
     #[error("{message}")]
     #[diagnostic(help(
-        "the file is not a DTLTO job file, or that of an lld whose format this distlto does not know: a newer \
-         distlto may"
+        "the file is damaged or no DTLTO job file, or a newer lld wrote it, whose format this distlto does not know; what \
+         is not understood could change what the jobs mean: install a distlto that knows it"
     ))]
-    WrongType {
+    WrongContent {
         /// What was found and what was expected.
         message: String,
-    },
-    /// A field that the format does not have.
-    #[error("unknown field {name:?} of {of}; known are {}", known.join(", "))]
-    #[diagnostic(help(
-        "a newer lld may have written this file, and a field that is not understood could change what the jobs \
-         mean: install a distlto that knows it"
-    ))]
-    UnknownField {
-        /// The field.
-        name: String,
-        /// What has it.
-        of: &'static str,
-        /// The fields it may have.
-        known: &'static [&'static str],
-    },
-    /// A field that occurs twice.
-    #[error("this field occurs twice")]
-    #[diagnostic(help("each field occurs once; no lld writes this"))]
-    RepeatedField,
-    /// A field that is not there.
-    #[error("{of} has no field {name:?}")]
-    #[diagnostic(help(
-        "the file is not a DTLTO job file, or that of an lld whose format this distlto does not know: a newer \
-         distlto may"
-    ))]
-    MissingField {
-        /// The field.
-        name: &'static str,
-        /// What lacks it.
-        of: &'static str,
     },
     /// A version that is not known.
     #[error("a job file of version {major}.{minor}; known are version 0.0 and the format without a version")]
@@ -157,17 +141,6 @@ pub enum Problem {
     #[error("the compiler's name is empty: the linker was not told which compiler to run")]
     #[diagnostic(help("{COMPILER_HELP}"))]
     EmptyCompiler,
-    /// A NUL character.
-    #[error("{text:?} holds a NUL character")]
-    #[diagnostic(help("neither a path nor a command's argument can hold one; the file is damaged"))]
-    Nul {
-        /// The text.
-        text: String,
-    },
-    /// An empty path.
-    #[error("an empty path")]
-    #[diagnostic(help("every file has a name; the file is damaged"))]
-    EmptyPath,
     /// A job without module and shard.
     #[error("{count} inputs, where a module and its index shard come first")]
     #[diagnostic(help("each job compiles one module with its shard; no lld writes this"))]
@@ -223,13 +196,6 @@ pub enum Problem {
         path: Utf8PathBuf,
         /// What lld links.
         linker_output: Option<Utf8PathBuf>,
-    },
-    /// A number that is no index.
-    #[error("{found} is no index")]
-    #[diagnostic(help("indices are whole numbers that count from 0"))]
-    NotAnIndex {
-        /// The number.
-        found: String,
     },
     /// An index past the end of its list.
     #[error("index {index} of {list}, which has {length} entries")]

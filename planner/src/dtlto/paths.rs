@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use camino::{Utf8Path, Utf8PathBuf};
 use indexmap::IndexSet;
 
+use super::fields::PathText;
 use crate::graph::FileId;
 
 /// A path's place in a [`Paths`].
@@ -24,6 +25,10 @@ impl<'a> Paths<'a> {
             None => self.0.insert_full(path).0,
         };
         u32::try_from(index).expect("a text of over four billion paths does not fit in memory")
+    }
+
+    pub fn ids(&mut self, paths: Vec<PathText<'a>>) -> Vec<PathId> {
+        paths.into_iter().map(|PathText(path)| self.id(path)).collect()
     }
 
     pub fn text(&self, path: PathId) -> &str {

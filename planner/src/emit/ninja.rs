@@ -20,18 +20,18 @@ const LONGEST_COMMAND: usize = 32 * 4096 - 1;
 
 /// What the graph does not say and the file needs.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct NinjaOptions {
     /// The program that runs one backend compilation: `PROG --out O --input M --index S -- COMPILER FLAGS...`.
     pub opt_program: String,
     /// Where Ninja keeps its log; without it in the working directory, where another build's log may lie.
     pub build_directory: Option<Utf8PathBuf>,
     /// How the file itself is made again when the link plan changes.
-    pub manifest: Option<Manifest>,
+    pub manifest: Option<NinjaRemake>,
 }
 
 /// How a `build.ninja` is made again; Ninja does so before it builds anything else.
 #[derive(Debug, Clone)]
-pub struct Manifest {
+pub struct NinjaRemake {
     /// The file itself, as `ninja -f` names it.
     pub path: Utf8PathBuf,
     /// What it is made from.
@@ -65,7 +65,7 @@ pub enum NinjaError {
 }
 
 /// The text of a `build.ninja` that is run in the link's working directory. Equal graphs give equal texts.
-pub fn render(graph: &ActionGraph, options: &Options) -> Result<String, NinjaError> {
+pub fn render(graph: &ActionGraph, options: &NinjaOptions) -> Result<String, NinjaError> {
     let graph = graph.canonical();
     let mut file = File { graph: &graph, text: String::new() };
     file.head(options)?;
@@ -94,7 +94,7 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    fn head(&mut self, options: &Options) -> Result<(), NinjaError> {
+    fn head(&mut self, options: &NinjaOptions) -> Result<(), NinjaError> {
         self.line("# One distributed ThinLTO link. Run it in the link's working directory.");
         self.line("ninja_required_version = 1.5");
         if let Some(directory) = &options.build_directory {
@@ -148,7 +148,7 @@ impl File<'_> {
         self.variable("  ", "content", &quoted.join(" "), &action.label)
     }
 
-    fn opt(&mut self, action: &Action, backend: &Backend, options: &Options) -> Result<(), NinjaError> {
+    fn opt(&mut self, action: &Action, backend: &Backend, options: &NinjaOptions) -> Result<(), NinjaError> {
         let path = |file: FileId| self.graph.path(file).as_str();
         let (out, module, shard) = (path(backend.object), path(backend.module), path(backend.shard));
         let mut files = shell_line(["--out", out, "--input", module, "--index", shard]);
@@ -168,7 +168,7 @@ impl File<'_> {
         if flags.is_empty() { Ok(()) } else { self.variable("  ", "flags", &flags, &action.label) }
     }
 
-    fn manifest(&mut self, manifest: &Manifest) -> Result<(), NinjaError> {
+    fn manifest(&mut self, manifest: &NinjaRemake) -> Result<(), NinjaError> {
         let words: Vec<_> = manifest.command.iter().map(String::as_str).collect();
         let command = escaped(&command_line(&words));
         no_line_break(&command, manifest.path.as_str())?;

@@ -4,6 +4,7 @@
 //! find the place. Knows nothing of the file that the JSON came from; a caller that read one says so.
 
 use camino::Utf8PathBuf;
+use distlto_prepare::json::JsonError;
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -13,12 +14,12 @@ use super::json::VERSION;
 #[derive(Debug, Error, Diagnostic)]
 #[diagnostic(code(distlto::bad_input))]
 pub enum GraphError {
-    /// Not JSON, or JSON of another shape; the message ends in line and column.
+    /// Not JSON, or JSON of another shape; the message says where.
     #[error("not an action graph: {0}")]
     #[diagnostic(help(
         "write the graph again with distlto-plan --json; docs/action-graph.md describes the format"
     ))]
-    Json(#[source] serde_json::Error),
+    Json(#[source] JsonError),
     /// A version that this program does not know.
     #[error("an action graph of version {found}; this program reads version {VERSION}")]
     #[diagnostic(help("write the graph again with the distlto-plan of this release"))]

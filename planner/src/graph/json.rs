@@ -7,10 +7,11 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use camino::Utf8PathBuf;
+use distlto_prepare::json::{self, JsonObject, Unread};
 use serde::{Deserialize, Serialize};
 
 use super::error::GraphError;
-use super::json_strict::{Kind, Strict};
+use super::json_kind::Kind;
 use super::{ActionGraph, FileId, Listed, PrefixId};
 
 /// The version of the format; the reader refuses any other.
@@ -24,7 +25,7 @@ struct Document<'a> {
     files: Vec<String>,
     prefixes: Vec<Vec<String>>,
     #[serde(borrow)]
-    actions: Vec<Strict<ActionObject<'a>>>,
+    actions: Vec<JsonObject<ActionObject<'a>>>,
 }
 
 /// One action.
@@ -40,12 +41,6 @@ struct ActionObject<'a> {
     inputs: Vec<u32>,
     outputs: Vec<u32>,
     cost: u64,
-}
-
-/// What is read of a text that is not of this version.
-#[derive(Deserialize)]
-struct Header {
-    version: u64,
 }
 
 /// Writes the graph's JSON. Equal graphs give equal bytes, in whatever order they were put together.
@@ -81,22 +76,14 @@ pub fn to_bytes(graph: &ActionGraph) -> Vec<u8> {
 
 /// Reads a graph's JSON and checks it. The result is in canonical order whatever the text's order was.
 pub fn read(bytes: &[u8]) -> Result<ActionGraph, GraphError> {
-    let document = match serde_json::from_slice::<Strict<Document<'_>>>(bytes) {
-        Ok(Strict(document)) => document,
-        // A text of another version may have other fields: its version says more than the first of them.
-        Err(error) => {
-            return Err(match serde_json::from_slice::<Strict<Header>>(bytes) {
-                Ok(Strict(Header { version: found })) if found != VERSION => GraphError::Version { found },
-                _ => GraphError::Json(error),
-            });
-        }
-    };
-    if document.version != VERSION {
-        return Err(GraphError::Version { found: document.version });
-    }
+    let read = json::read_version(bytes, VERSION, |document: &Document<'_>| document.version);
+    let document = read.map_err(|unread| match unread {
+        Unread::Version(found) => GraphError::Version { found },
+        Unread::Json(error) => GraphError::Json(error),
+    })?;
     let files = document.files.into_iter().map(Utf8PathBuf::from).collect();
     let ids = |places: Vec<u32>| places.into_iter().map(FileId).collect();
-    let actions = document.actions.into_iter().map(|Strict(record)| Listed {
+    let actions = document.actions.into_iter().map(|JsonObject(record)| Listed {
         kind: record.kind.0,
         label: record.label.into_owned(),
         prefix: record.prefix.map(PrefixId),

@@ -38,7 +38,7 @@ impl Spread {
 
 /// Numbers about a graph; its [`fmt::Display`] is the text of `distlto-plan --summary`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
+pub struct GraphSummary {
     /// How many actions there are of each kind, in the order of [`super::ActionKind::ALL`].
     pub actions: [usize; 4],
     /// Files that some action names.
@@ -60,7 +60,7 @@ pub struct Summary {
     pub makespans: Vec<(usize, u64)>,
 }
 
-impl Summary {
+impl GraphSummary {
     /// The numbers of a graph.
     pub fn of(graph: &ActionGraph) -> Self {
         let graph = graph.canonical();
@@ -143,7 +143,7 @@ pub fn makespan(graph: &ActionGraph, workers: usize) -> u64 {
     }
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for GraphSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [prepare, thin_link, opt, link] = self.actions;
         writeln!(f, "actions        {prepare} prepare, {thin_link} thin link, {opt} opt, {link} link")?;

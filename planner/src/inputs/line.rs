@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use super::{InputError, Inputs};
+use super::{InputError, LinkInputs};
 use crate::link_line::{Argument, LinkOption};
 use crate::linker::elf::options::{may_read, of};
 use crate::search::Search;
@@ -21,13 +21,13 @@ pub struct Named {
 }
 
 /// A part of the line before its file was looked at.
-pub enum Part {
+pub enum LinePart {
     Option(LinkOption),
     Input(Named),
 }
 
 /// Walks the line, keeping the states that decide how an input is taken.
-pub fn name_parts(arguments: &[Argument], inputs: &mut Inputs) -> Vec<Part> {
+pub fn name_parts(arguments: &[Argument], inputs: &mut LinkInputs) -> Vec<LinePart> {
     let search = Search::of(arguments);
     let mut state = LineState::default();
     let mut parts = Vec::with_capacity(arguments.len());
@@ -36,21 +36,21 @@ pub fn name_parts(arguments: &[Argument], inputs: &mut Inputs) -> Vec<Part> {
             Argument::Option(option) => {
                 state.step(option);
                 inputs.files.extend(may_read(option));
-                parts.push(Part::Option(option.clone()));
+                parts.push(LinePart::Option(option.clone()));
             }
             Argument::Input(word) => {
                 let path = path_of(word);
                 let words = vec![lossy(word)];
-                parts.push(Part::Input(state.input(path, words)));
+                parts.push(LinePart::Input(state.input(path, words)));
             }
             Argument::Library(name) => {
                 let found = search.library(name, state.current.only_static);
                 inputs.absent.extend(found.absent);
                 let words = vec![format!("-l{name}")];
                 match found.file {
-                    Some(path) => parts.push(Part::Input(state.input(path, words))),
+                    Some(path) => parts.push(LinePart::Input(state.input(path, words))),
                     // The linker says so in its own words.
-                    None => parts.push(Part::Option(LinkOption {
+                    None => parts.push(LinePart::Option(LinkOption {
                         name: "library".to_owned(),
                         value: None,
                         words,

@@ -10,14 +10,14 @@ use distlto_prepare::manifest::Manifest;
 use distlto_prepare::peek::needs_unpacking;
 
 use super::line::Named;
-use super::{InputError, Native};
+use super::{InputError, NativeInput};
 use crate::module::{self, Module};
 use crate::words::path_of;
 
 /// What one input turned out to be.
 pub enum Looked {
     /// Nothing that a backend compiles.
-    Other(Native),
+    Other(NativeInput),
     /// A bitcode object; `bitcode` is set where it is a part of the file only.
     Module { module: Box<Module>, bitcode: Option<Vec<u8>> },
     /// An archive with bitcode, or with members of one name.
@@ -27,7 +27,7 @@ pub enum Looked {
 /// Looks at one input. FatLTO objects are bitcode only under `--fat-lto-objects`.
 pub fn look(named: &Named, fat_lto: bool) -> Result<Looked, InputError> {
     if named.binary || !named.path.is_file() {
-        return Ok(Looked::Other(Native::Else));
+        return Ok(Looked::Other(NativeInput::Else));
     }
     let path = &named.path;
     let bytes = Input::open(path)?;
@@ -38,7 +38,7 @@ pub fn look(named: &Named, fat_lto: bool) -> Result<Looked, InputError> {
         }
         Kind::FatLto(_) if fat_lto => {
             let Some(bitcode) = kind::bitcode_of(&bytes) else {
-                return Ok(Looked::Other(Native::Object));
+                return Ok(Looked::Other(NativeInput::Object));
             };
             let module = Box::new(module_of(path, bitcode)?);
             Ok(Looked::Module { module, bitcode: Some(bitcode.to_vec()) })
@@ -48,10 +48,10 @@ pub fn look(named: &Named, fat_lto: bool) -> Result<Looked, InputError> {
             Err(InputError::EmptyObject { path: path.clone() })
         }
         Kind::Archive { thin } if needs_unpacking(path, fat_lto)? => Ok(Looked::Archive { thin }),
-        Kind::Archive { .. } => Ok(Looked::Other(Native::Archive)),
-        Kind::Native(_) | Kind::FatLto(_) => Ok(Looked::Other(Native::Object)),
-        Kind::Text => Ok(Looked::Other(Native::Script)),
-        _ => Ok(Looked::Other(Native::Else)),
+        Kind::Archive { .. } => Ok(Looked::Other(NativeInput::Archive)),
+        Kind::Native(_) | Kind::FatLto(_) => Ok(Looked::Other(NativeInput::Object)),
+        Kind::Text => Ok(Looked::Other(NativeInput::Script)),
+        _ => Ok(Looked::Other(NativeInput::Else)),
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::line::Part;
+use super::line::LinePart;
 use super::look::Looked;
 
 /// What a lazy mention of a file can bring.
@@ -34,16 +34,16 @@ pub struct Once {
 
 impl Once {
     /// Of a whole line.
-    pub fn of(parts: &[Part], looked_at: &[Looked]) -> Self {
+    pub fn of(parts: &[LinePart], looked_at: &[Looked]) -> Self {
         let loaded = parts
             .iter()
             .zip(looked_at)
             .enumerate()
             .filter_map(|(at, (part, looked))| match (part, looked) {
-                (Part::Input(named), Looked::Module { .. }) if !named.in_lib => {
+                (LinePart::Input(named), Looked::Module { .. }) if !named.in_lib => {
                     Some((at, named.path.clone()))
                 }
-                (Part::Input(named), Looked::Archive { .. }) if named.whole_archive => {
+                (LinePart::Input(named), Looked::Archive { .. }) if named.whole_archive => {
                     Some((at, named.path.clone()))
                 }
                 _ => None,

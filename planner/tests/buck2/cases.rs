@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use distlto_planner::buck2::darwin::{self, DarwinLink};
-use distlto_planner::buck2::error::PlanError;
+use distlto_planner::buck2::error::Buck2PlanError;
 use distlto_planner::buck2::index_directory::IndexDirectory;
 use serde_json::{Value, json};
 
@@ -105,7 +105,7 @@ fn another_actions_plan_of_an_archive_without_members_stays() {
 }
 
 /// A link of `a.o`, which imports what `imports` says, and of `b.o`.
-fn pair(imports: &[u8]) -> Result<Vec<String>, PlanError> {
+fn pair(imports: &[u8]) -> Result<Vec<String>, Buck2PlanError> {
     write_meta(&[object("a.o", 0), object("b.o", 1)]);
     write_module("a.o", &[]);
     write("index/a.o.imports", imports);
@@ -212,5 +212,5 @@ fn merged_modules_say_what_became_of_them() {
     let without = text.replace("output_premerged_bitcode_file_path", "other");
     let error =
         darwin::read(Path::new("meta.json"), without.as_bytes(), true).expect_err("refused").to_string();
-    assert!(error.contains("record 0: \"output_premerged_bitcode_file_path\" is missing"), "{error}");
+    assert!(error.contains("[0] has no \"output_premerged_bitcode_file_path\""), "{error}");
 }

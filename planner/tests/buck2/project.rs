@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{env, fs};
 
-use distlto_planner::buck2::error::PlanError;
+use distlto_planner::buck2::error::Buck2PlanError;
 use distlto_planner::buck2::gnu::GnuLink;
 use distlto_planner::buck2::index_directory::IndexDirectory;
 use distlto_planner::buck2::meta;
-use distlto_planner::buck2::modules::Modules;
+use distlto_planner::buck2::modules::LinkedModules;
 
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -46,12 +46,12 @@ pub fn write(path: &str, content: impl AsRef<[u8]>) {
 }
 
 /// What the planner does after a thin link; its lists go to `link-plan.json` and `final_list`.
-pub fn finish(meta_file: &str, index: &str, arguments: &[u8]) -> Result<Vec<String>, PlanError> {
+pub fn finish(meta_file: &str, index: &str, arguments: &[u8]) -> Result<Vec<String>, Buck2PlanError> {
     let text = fs::read(meta_file).expect("a meta file");
     let meta = meta::read(Path::new(meta_file), &text)?;
     GnuLink {
         meta: &meta,
-        modules: &Modules::of(&meta),
+        modules: &LinkedModules::of(&meta),
         directory: &IndexDirectory::new(index),
         link_plan: "link-plan.json",
         final_list: "final_list",

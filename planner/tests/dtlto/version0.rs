@@ -98,11 +98,31 @@ fn module_and_shard_come_first_whatever_their_places() {
 fn what_is_wrong_is_said_with_its_place() {
     for (from, to, expected) in [
         (r#"[0, "main"#, r#"[3, "main"#, "jobs[0].inputs[0]: index 3 of common.modules, which has 3 entries"),
-        (r#"[0, "main"#, r#"[-1, "main"#, "jobs[0].inputs[0] @: -1 is no index"),
-        (r#"[0, "main"#, r#"[0.5, "main"#, "jobs[0].inputs[0] @: 0.5 is no index"),
-        (r#"[0, "main"#, r#"[1e99, "main"#, "jobs[0].inputs[0] @: 1e99 is no index"),
-        (r#"[0, "main"#, r#"[99999999999999999999999, "main"#, "is no index"),
-        (r#"[0, "main"#, r#"[[0], "main"#, "jobs[0].inputs[0] @: invalid type: sequence"),
+        (
+            r#"[0, "main"#,
+            r#"[-1, "main"#,
+            "jobs[0].inputs[0] @: expected a path, or the index of a module from 0 on",
+        ),
+        (
+            r#"[0, "main"#,
+            r#"[0.5, "main"#,
+            "jobs[0].inputs[0] @: expected a path, or the index of a module from 0 on",
+        ),
+        (
+            r#"[0, "main"#,
+            r#"[1e99, "main"#,
+            "jobs[0].inputs[0] @: expected a path, or the index of a module from 0 on",
+        ),
+        (
+            r#"[0, "main"#,
+            r#"[99999999999999999999999, "main"#,
+            "jobs[0].inputs[0] @: expected a path, or the index of a module from 0 on",
+        ),
+        (
+            r#"[0, "main"#,
+            r#"[[0], "main"#,
+            "jobs[0].inputs[0] @: expected a path, or the index of a module from 0 on",
+        ),
         (
             r#""inputs", 1]"#,
             r#""inputs", 4]"#,
@@ -113,24 +133,40 @@ fn what_is_wrong_is_said_with_its_place() {
             r#""outputs", 1]"#,
             "common.args[3]: index 1 of jobs[0].outputs, which has 1 entries",
         ),
-        (r#""outputs", 0]"#, r#""outputs", -2]"#, "common.args[3] @: -2 is no index"),
-        (r#""outputs", 0]"#, r#""output", 0]"#, "common.args[3] @: unknown variant `output`"),
-        (r#""outputs", 0]"#, r#""outputs"]"#, "common.args[3] @: invalid length 2"),
-        (r#""outputs", 0]"#, r#""outputs", 0, 0]"#, "common.args[3] @: invalid length 4"),
-        (r#", "a.o"]]"#, r#", "a.o", "b"]]"#, "common.modules[2] @: invalid length 3"),
+        (
+            r#""outputs", 0]"#,
+            r#""outputs", -2]"#,
+            "common.args[3] @: expected a word, or an array of a prefix, ",
+        ),
+        (
+            r#""outputs", 0]"#,
+            r#""output", 0]"#,
+            "common.args[3] @: expected a word, or an array of a prefix, ",
+        ),
+        (r#""outputs", 0]"#, r#""outputs"]"#, "common.args[3] @: expected a word, or an array of a prefix, "),
+        (
+            r#""outputs", 0]"#,
+            r#""outputs", 0, 0]"#,
+            "common.args[3] @: expected a word, or an array of a prefix, ",
+        ),
+        (
+            r#", "a.o"]]"#,
+            r#", "a.o", "b"]]"#,
+            "common.modules[2] @: expected a path, or a pair of module identifier and path",
+        ),
         (
             r#"["liba.a(a.o at 78)", "a.o"]"#,
             r#"["c.o", "a.o"]"#,
             "common.modules[2]: \"c.o\" is also the identifier of common.modules[1]",
         ),
         (r#""minor": 0"#, r#""minor": 1"#, "version: a job file of version 0.1"),
-        (r#""minor": 0"#, r#""patch": 0"#, "version @: unknown field \"patch\""),
+        (r#""minor": 0"#, r#""patch": 0"#, "version.patch @: unknown field `patch`"),
         (r#"{"major": 0, "minor": 0}"#, "0", "version @: invalid type: integer `0`"),
         (r#""/path/to/clang""#, r#""""#, "common.codegen-tool: the compiler's name is empty"),
         (
             r#""codegen-tool": "/path/to/clang","#,
             "",
-            "common (line 9, column 3): common has no field \"codegen-tool\"",
+            "common (line 9, column 3): missing field `codegen-tool`",
         ),
         (
             r#""outputs": ["c.<uid>.native.o"]"#,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use distlto_planner::emit::ninja::{Manifest, Options, render};
+use distlto_planner::emit::ninja::{NinjaOptions, NinjaRemake, render};
 use distlto_planner::graph::{Action, ActionGraph, ActionKind, FileId, Listed};
 use distlto_planner::response;
 use proptest::prelude::*;
@@ -12,8 +12,8 @@ use serde::Deserialize;
 
 use crate::samples;
 
-pub fn options() -> Options {
-    Options { opt_program: "distlto-opt".to_owned(), build_directory: None, manifest: None }
+pub fn options() -> NinjaOptions {
+    NinjaOptions { opt_program: "distlto-opt".to_owned(), build_directory: None, manifest: None }
 }
 
 /// Standard output of Ninja, which must succeed.
@@ -27,10 +27,10 @@ pub fn ninja(directory: &Path, arguments: &[&str]) -> String {
 
 #[test]
 fn a_plan_with_odd_names() {
-    let options = Options {
+    let options = NinjaOptions {
         opt_program: "tools/distlto opt".to_owned(),
         build_directory: Some("out dir/prog.distlto".into()),
-        manifest: Some(Manifest {
+        manifest: Some(NinjaRemake {
             path: "build.ninja".into(),
             source: "out dir/prog.distlto/link-plan.json".into(),
             command: ["distlto-plan", "out dir/prog.distlto", "--ninja", "build.ninja"]

@@ -1,6 +1,6 @@
 //! The summary and the simulated schedules.
 
-use distlto_planner::graph::summary::{Spread, Summary, makespan};
+use distlto_planner::graph::summary::{GraphSummary, Spread, makespan};
 use distlto_planner::graph::{ActionGraph, ActionKind, Listed};
 use proptest::prelude::*;
 
@@ -20,9 +20,9 @@ fn independent(costs: &[u64]) -> ActionGraph {
 #[test]
 fn of_a_plan() {
     let plan = samples::plan().to_graph().expect("sound");
-    insta::assert_snapshot!(Summary::of(&plan).to_string());
-    insta::assert_snapshot!(Summary::of(&samples::lld_jobs()).to_string());
-    insta::assert_snapshot!(Summary::of(&ActionGraph::new()).to_string());
+    insta::assert_snapshot!(GraphSummary::of(&plan).to_string());
+    insta::assert_snapshot!(GraphSummary::of(&samples::lld_jobs()).to_string());
+    insta::assert_snapshot!(GraphSummary::of(&ActionGraph::new()).to_string());
 }
 
 /// Graham's example (Bounds on multiprocessing timing anomalies, 1969): largest first takes 11 where 9 is possible.

@@ -74,11 +74,11 @@ mod tests {
     use distlto_planner::graph::ActionKind;
 
     use super::*;
-    use crate::progress::{Plan, Step};
+    use crate::progress::{Plan, ProgressStep};
     use crate::report::Measured;
 
-    fn step(id: usize, cost: u64) -> Step<'static> {
-        Step { id, kind: ActionKind::Opt, label: "m", cost, lane: 0, command: "" }
+    fn step(id: usize, cost: u64) -> ProgressStep<'static> {
+        ProgressStep { id, kind: ActionKind::Opt, label: "m", cost, lane: 0, command: "" }
     }
 
     fn measured(wall: Duration) -> Measured {

@@ -26,7 +26,7 @@ use std::time::{Duration, SystemTime};
 use miette::Diagnostic;
 use serde_json::{Value, json};
 
-use super::{Memory, Phase, Plan, Progress, Step, put};
+use super::{MemoryUse, Phase, Plan, Progress, ProgressStep, put};
 use crate::report::summary::Summary;
 use crate::report::{Counts, Failure, Measured, Origin};
 
@@ -70,7 +70,7 @@ impl<W: Write> Progress for JsonProgress<W> {
         self.put("plan", json!({ "actions": plan.actions, "cost": plan.cost, "jobs": plan.jobs }));
     }
 
-    fn start(&self, step: Step<'_>) {
+    fn start(&self, step: ProgressStep<'_>) {
         let members = json!({
             "id": step.id, "kind": step.kind.name(), "label": step.label, "lane": step.lane,
             "command": step.command,
@@ -78,7 +78,7 @@ impl<W: Write> Progress for JsonProgress<W> {
         self.put("start", members);
     }
 
-    fn finish(&self, step: Step<'_>, measured: Measured, warnings: &str) {
+    fn finish(&self, step: ProgressStep<'_>, measured: Measured, warnings: &str) {
         let members = json!({
             "id": step.id, "kind": step.kind.name(), "label": step.label, "lane": step.lane,
             "origin": origin(measured.origin),
@@ -88,12 +88,12 @@ impl<W: Write> Progress for JsonProgress<W> {
         self.put("finish", members);
     }
 
-    fn again(&self, step: Step<'_>, cause: &str) {
+    fn again(&self, step: ProgressStep<'_>, cause: &str) {
         let members = json!({ "id": step.id, "kind": step.kind.name(), "label": step.label, "cause": cause });
         self.put("again", members);
     }
 
-    fn fail(&self, step: Step<'_>, failure: &Failure) {
+    fn fail(&self, step: ProgressStep<'_>, failure: &Failure) {
         let members = json!({
             "id": step.id, "kind": step.kind.name(), "label": step.label,
             "lane": step.lane,
@@ -114,7 +114,7 @@ impl<W: Write> Progress for JsonProgress<W> {
         self.put("phase", json!({ "name": phase.name, "wall_ms": wall }));
     }
 
-    fn memory(&self, memory: Memory) {
+    fn memory(&self, memory: MemoryUse) {
         self.put("memory", json!({ "in_use": memory.in_use, "budget": memory.budget }));
     }
 

@@ -151,11 +151,11 @@ fn memory(recorded: &Recorded) -> Option<String> {
 mod tests {
     use super::super::text::width;
     use super::*;
-    use crate::progress::{Memory, Phase, Plan, Step};
+    use crate::progress::{MemoryUse, Phase, Plan, ProgressStep};
     use crate::report::{Measured, Origin};
 
-    fn step(id: usize, label: &str) -> Step<'_> {
-        Step { id, kind: ActionKind::Opt, label, cost: 1_000_000, lane: id, command: "" }
+    fn step(id: usize, label: &str) -> ProgressStep<'_> {
+        ProgressStep { id, kind: ActionKind::Opt, label, cost: 1_000_000, lane: id, command: "" }
     }
 
     fn busy() -> (Recorded, Instant) {
@@ -175,7 +175,7 @@ mod tests {
         }
         recorded.start(step(100, "src/libgit2/pcre2_match\x1b[31m\n.c.o"), begun + wall * 24);
         recorded.start(step(101, "src/b.o"), begun + wall * 25);
-        recorded.memory(Memory { in_use: 400 << 20, budget: Some(3 << 30) }, begun);
+        recorded.memory(MemoryUse { in_use: 400 << 20, budget: Some(3 << 30) }, begun);
         (recorded, begun + wall * 26)
     }
 

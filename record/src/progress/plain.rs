@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use super::{
-    Plan, Progress, Step, again_text, failure_text, put,
+    Plan, Progress, ProgressStep, again_text, failure_text, put,
     text::{human, printable},
     verb,
 };
@@ -37,13 +37,13 @@ impl<W: Write> Progress for PlainProgress<W> {
         self.ended.set(0);
     }
 
-    fn start(&self, step: Step<'_>) {
+    fn start(&self, step: ProgressStep<'_>) {
         if self.verbose {
             self.put(&format!("+ {}\n", step.command));
         }
     }
 
-    fn finish(&self, step: Step<'_>, measured: Measured, warnings: &str) {
+    fn finish(&self, step: ProgressStep<'_>, measured: Measured, warnings: &str) {
         self.ended.set(self.ended.get() + 1);
         let mut text = warnings.to_owned();
         if self.verbose {
@@ -59,12 +59,12 @@ impl<W: Write> Progress for PlainProgress<W> {
         self.put(&text);
     }
 
-    fn fail(&self, _: Step<'_>, failure: &Failure) {
+    fn fail(&self, _: ProgressStep<'_>, failure: &Failure) {
         self.ended.set(self.ended.get() + 1);
         self.put(&failure_text(failure));
     }
 
-    fn again(&self, _: Step<'_>, cause: &str) {
+    fn again(&self, _: ProgressStep<'_>, cause: &str) {
         self.put(&again_text(cause));
     }
 

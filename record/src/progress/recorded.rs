@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 use distlto_planner::graph::ActionId;
 use distlto_prepare::blobs;
 
-use super::{Memory, Phase, Plan, Step};
-use crate::action::{ActionPhases, ActionRecord, CacheAnswer, FailedAction, Fate, Interval, Output, Took};
+use super::{MemoryUse, Phase, Plan, ProgressStep};
+use crate::action::{
+    ActionPhases, ActionRecord, CacheAnswer, FailedAction, Fate, Interval, OutputRecord, Took,
+};
 use crate::report::{Failure, Measured, Origin, Outcome, Phases, Span};
 use crate::run::{MemorySample, PhaseRecord, RunRecord};
 use crate::why::Change;
@@ -107,7 +109,7 @@ impl Recorded {
         for (path, digest) in outputs {
             match known.iter_mut().find(|output| output.path == path) {
                 Some(output) => output.after = Some(digest),
-                None => known.push(Output { path, before: None, after: Some(digest) }),
+                None => known.push(OutputRecord { path, before: None, after: Some(digest) }),
             }
         }
     }
@@ -122,7 +124,7 @@ impl Recorded {
     }
 
     /// An action starts.
-    pub fn start(&mut self, step: Step<'_>, now: Instant) {
+    pub fn start(&mut self, step: ProgressStep<'_>, now: Instant) {
         let at = match self.places.get(&step.id) {
             Some(&at) if self.run.actions[at].start_us.is_none() => at,
             Some(&at) => {
@@ -142,7 +144,7 @@ impl Recorded {
     }
 
     /// An action succeeded; one that turned out to be up to date was never started.
-    pub fn finish(&mut self, step: Step<'_>, measured: Measured, warnings: &str, now: Instant) {
+    pub fn finish(&mut self, step: ProgressStep<'_>, measured: Measured, warnings: &str, now: Instant) {
         let fate = if measured.origin == Origin::UpToDate { Fate::UpToDate } else { Fate::Done };
         if let Some(action) = self.end(step, measured, fate, now) {
             action.warnings = warnings.to_owned();
@@ -158,7 +160,7 @@ impl Recorded {
     }
 
     /// An action failed.
-    pub fn fail(&mut self, step: Step<'_>, failure: &Failure, now: Instant) {
+    pub fn fail(&mut self, step: ProgressStep<'_>, failure: &Failure, now: Instant) {
         if let Some(action) = self.end(step, failure.measured, Fate::Failed, now) {
             action.failure = Some(failed(failure));
         }
@@ -166,14 +168,21 @@ impl Recorded {
     }
 
     /// A cache was asked for the result of an action that runs.
-    pub fn asked(&mut self, step: Step<'_>, key: &[u8; 32]) {
+    pub fn asked(&mut self, step: ProgressStep<'_>, key: &[u8; 32]) {
         if let Some(&at) = self.places.get(&step.id) {
             self.run.actions[at].cache = Some(CacheAnswer { key: blobs::hex(key), hit: false });
         }
     }
 
+    /// Another machine has executed an action.
+    pub fn executed_by(&mut self, step: ProgressStep<'_>, worker: &str) {
+        if let Some(&at) = self.places.get(&step.id) {
+            self.run.actions[at].worker = Some(worker.to_owned());
+        }
+    }
+
     /// An action is to start once more.
-    pub fn again(&mut self, step: Step<'_>, cause: &str, now: Instant) {
+    pub fn again(&mut self, step: ProgressStep<'_>, cause: &str, now: Instant) {
         let end = self.since(now);
         if let Some(at) = self.take(step) {
             let action = &mut self.run.actions[at];
@@ -226,7 +235,7 @@ impl Recorded {
     }
 
     /// The use of memory changed.
-    pub fn memory(&mut self, memory: Memory, now: Instant) {
+    pub fn memory(&mut self, memory: MemoryUse, now: Instant) {
         let at_us = self.since(now);
         self.run.memory.push(MemorySample { at_us, memory });
     }
@@ -244,7 +253,7 @@ impl Recorded {
         at
     }
 
-    fn was_up_to_date(&mut self, step: Step<'_>) {
+    fn was_up_to_date(&mut self, step: ProgressStep<'_>) {
         let at = match self.places.get(&step.id) {
             Some(&at) => at,
             None => self.add(ActionRecord::new(step.id, step.kind, step.label, step.cost)),
@@ -257,7 +266,7 @@ impl Recorded {
 
     fn end(
         &mut self,
-        step: Step<'_>,
+        step: ProgressStep<'_>,
         measured: Measured,
         fate: Fate,
         now: Instant,
@@ -297,7 +306,7 @@ impl Recorded {
     }
 
     /// The place of an action that runs, which it does no more.
-    fn take(&mut self, step: Step<'_>) -> Option<usize> {
+    fn take(&mut self, step: ProgressStep<'_>) -> Option<usize> {
         let place = self.running.iter().position(|&at| self.run.actions[at].id == step.id)?;
         Some(self.running.remove(place))
     }

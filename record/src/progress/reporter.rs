@@ -18,9 +18,11 @@ use distlto_prepare::write::{IoError, write_atomically};
 
 use super::recorded::{Recorded, Shared, lock};
 use super::ticker::Ticker;
-use super::{JsonProgress, Memory, Phase, PlainProgress, Plan, Progress, Step, Style, TerminalProgress};
+use super::{
+    JsonProgress, MemoryUse, Phase, PlainProgress, Plan, Progress, ProgressStep, Style, TerminalProgress,
+};
 use crate::action::ActionRecord;
-use crate::cause::Cause;
+use crate::cause::FailureCause;
 use crate::report::imports;
 use crate::report::summary::Summary;
 use crate::report::{Counts, Failure, Measured, Outcome};
@@ -128,7 +130,7 @@ impl Reporter {
     }
 
     /// The command has ended, with this exit code and for this reason: writes the record into its state directory.
-    pub fn keep(&self, state: &Path, exit_code: u8, failure: Option<Cause>) {
+    pub fn keep(&self, state: &Path, exit_code: u8, failure: Option<FailureCause>) {
         self.conclude("", None, None);
         let mut recorded = lock(&self.recorded);
         let wall_us = recorded.since(Instant::now());
@@ -258,26 +260,30 @@ impl Progress for Reporter {
         self.each(|one| one.plan(plan));
     }
 
-    fn start(&self, step: Step<'_>) {
+    fn start(&self, step: ProgressStep<'_>) {
         lock(&self.recorded).start(step, Instant::now());
         self.each(|one| one.start(step));
     }
 
-    fn finish(&self, step: Step<'_>, measured: Measured, warnings: &str) {
+    fn finish(&self, step: ProgressStep<'_>, measured: Measured, warnings: &str) {
         lock(&self.recorded).finish(step, measured, warnings, Instant::now());
         self.each(|one| one.finish(step, measured, warnings));
     }
 
-    fn fail(&self, step: Step<'_>, failure: &Failure) {
+    fn fail(&self, step: ProgressStep<'_>, failure: &Failure) {
         lock(&self.recorded).fail(step, failure, Instant::now());
         self.each(|one| one.fail(step, failure));
     }
 
-    fn asked(&self, step: Step<'_>, key: &[u8; 32]) {
+    fn asked(&self, step: ProgressStep<'_>, key: &[u8; 32]) {
         lock(&self.recorded).asked(step, key);
     }
 
-    fn again(&self, step: Step<'_>, cause: &str) {
+    fn executed_by(&self, step: ProgressStep<'_>, worker: &str) {
+        lock(&self.recorded).executed_by(step, worker);
+    }
+
+    fn again(&self, step: ProgressStep<'_>, cause: &str) {
         lock(&self.recorded).again(step, cause, Instant::now());
         self.each(|one| one.again(step, cause));
     }
@@ -320,7 +326,7 @@ impl Progress for Reporter {
         }
     }
 
-    fn memory(&self, memory: Memory) {
+    fn memory(&self, memory: MemoryUse) {
         lock(&self.recorded).memory(memory, Instant::now());
         self.each(|one| one.memory(memory));
     }

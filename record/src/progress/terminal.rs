@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::plain::summary_text;
 use super::recorded::{Shared, lock};
-use super::{Phase, Plan, Progress, Step, again_text, failure_text, line, text::human};
+use super::{Phase, Plan, Progress, ProgressStep, again_text, failure_text, line, text::human};
 use crate::report::{Counts, Failure, Measured};
 
 /// How often the line is drawn.
@@ -65,17 +65,17 @@ impl Progress for TerminalProgress {
         self.show();
     }
 
-    fn start(&self, _: Step<'_>) {}
+    fn start(&self, _: ProgressStep<'_>) {}
 
-    fn finish(&self, _: Step<'_>, _: Measured, warnings: &str) {
+    fn finish(&self, _: ProgressStep<'_>, _: Measured, warnings: &str) {
         self.print(warnings);
     }
 
-    fn fail(&self, _: Step<'_>, failure: &Failure) {
+    fn fail(&self, _: ProgressStep<'_>, failure: &Failure) {
         self.print(&failure_text(failure));
     }
 
-    fn again(&self, _: Step<'_>, cause: &str) {
+    fn again(&self, _: ProgressStep<'_>, cause: &str) {
         self.print(&again_text(cause));
     }
 

@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
     use crate::progress::recorded::Recorded;
-    use crate::progress::{Plan, Step};
+    use crate::progress::{Plan, ProgressStep};
 
     #[derive(Clone, Default)]
     struct Out(Arc<Mutex<Vec<u8>>>);
@@ -87,7 +87,7 @@ mod tests {
         thread::sleep(Duration::from_millis(40));
         assert_eq!(out.0.lock().expect("no panic").as_slice(), b"", "nothing runs");
         lock(&recorded).plan(Plan { actions: 2, cost: 2, jobs: 1 }, begun);
-        let step = Step { id: 0, kind: ActionKind::Opt, label: "a.o", cost: 1, lane: 0, command: "" };
+        let step = ProgressStep { id: 0, kind: ActionKind::Opt, label: "a.o", cost: 1, lane: 0, command: "" };
         lock(&recorded).start(step, begun);
         let mut lines = String::new();
         while lines.lines().count() < 3 {

@@ -256,7 +256,7 @@ mod tests {
 
     use super::*;
     use crate::progress::recorded::Recorded;
-    use crate::progress::{Memory, Phase, Plan, Step};
+    use crate::progress::{MemoryUse, Phase, Plan, ProgressStep};
     use crate::report::{Measured, Phases, Span};
 
     struct Clock {
@@ -279,7 +279,7 @@ mod tests {
             times: (u64, u64),
             origin: Origin,
         ) {
-            let step = Step { id, kind, label, cost: 1, lane, command: "" };
+            let step = ProgressStep { id, kind, label, cost: 1, lane, command: "" };
             let (from, to) = times;
             let span = Span { start: self.at(from), end: self.at(to) };
             let measured = Measured {
@@ -310,9 +310,9 @@ mod tests {
         clock.ran(2, ActionKind::Opt, "b.o", 1, (10, 30), Origin::Ran);
         clock.ran(3, ActionKind::Opt, "c.o", 0, (40, 50), Origin::Ran);
         clock.ran(4, ActionKind::Opt, "d.o", 1, (30, 30), Origin::Cache);
-        let memory = Memory { in_use: 5 << 20, budget: Some(8 << 20) };
+        let memory = MemoryUse { in_use: 5 << 20, budget: Some(8 << 20) };
         clock.recorded.memory(memory, clock.at(10));
-        clock.recorded.memory(Memory { in_use: 1 << 20, ..memory }, clock.at(40));
+        clock.recorded.memory(MemoryUse { in_use: 1 << 20, ..memory }, clock.at(40));
         clock.recorded.summary(clock.at(51));
         clock.recorded.phase(phase("final link", clock.at(52), clock.at(57)));
         let now = clock.at(60);

@@ -6,10 +6,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use distlto_prepare::json::{self, JsonError, Unread};
 use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, remove, write_atomically};
 use miette::Diagnostic;
-use serde::Deserialize;
 use thiserror::Error;
 
 use super::{RunRecord, VERSION};
@@ -37,10 +37,10 @@ pub enum ReadError {
         /// The file.
         path: PathBuf,
         /// Its version.
-        found: u32,
+        found: u64,
     },
     /// It is malformed.
-    #[error("{} is no run record: {place}: {source}", path.display())]
+    #[error("{} is no run record: {source}", path.display())]
     #[diagnostic(
         code(distlto::bad_input),
         help(
@@ -50,35 +50,21 @@ pub enum ReadError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Which member of it: `actions[3].why[0].what`.
-        place: String,
-        /// What is wrong there.
-        source: serde_json::Error,
+        /// What is wrong, and where.
+        source: JsonError,
     },
 }
 
 /// Reads a record.
 pub fn read(path: &Path) -> Result<RunRecord, ReadError> {
-    /// What stands in records of every version.
-    #[derive(Deserialize)]
-    struct Versioned {
-        version: u32,
-    }
     let bytes = regular::read(path).map_err(IoError::on("read", path))?;
-    let Versioned { version: found } = parse(path, &bytes)?;
-    if found != VERSION {
-        return Err(ReadError::Version { path: path.to_owned(), found });
-    }
-    parse(path, &bytes)
-}
-
-fn parse<'b, T: Deserialize<'b>>(path: &Path, bytes: &'b [u8]) -> Result<T, ReadError> {
-    let malformed = |place, source| ReadError::Malformed { path: path.to_owned(), place, source };
-    let mut text = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut text)
-        .map_err(|error| malformed(error.path().to_string(), error.into_inner()))?;
-    text.end().map_err(|error| malformed("after the record".to_owned(), error))?;
-    Ok(value)
+    json::read_version(&bytes, VERSION, |record: &RunRecord| record.version.into()).map_err(|unread| {
+        let path = path.to_owned();
+        match unread {
+            Unread::Version(found) => ReadError::Version { path, found },
+            Unread::Json(source) => ReadError::Malformed { path, source },
+        }
+    })
 }
 
 /// Writes a record into a state directory and removes the oldest ones beyond [`KEPT`]. Returns its place.
@@ -219,17 +205,23 @@ mod tests {
             read(&path).expect_err("refused").to_string().replace(&path.display().to_string(), "FILE")
         };
         let good = String::from_utf8(record(0).to_bytes()).expect("text");
-        assert!(refused(b"").starts_with("FILE is no run record: .: EOF"), "{}", refused(b""));
+        assert!(refused(b"").starts_with("FILE is no run record: line 1, column 0: EOF"), "{}", refused(b""));
         assert!(refused(b"{}").contains("missing field `version`"));
         assert_eq!(
             refused(good.replacen("\"version\":1", "\"version\":2", 1).as_bytes()),
             "FILE is a run record of version 2, and this program reads version 1"
         );
         let said = refused(good.replace("\"import\"", "\"impart\"").as_bytes());
-        assert!(said.contains("actions[0].why[0].what: unknown variant `impart`"), "{said}");
+        assert!(
+            said.contains("actions[0].why[0].what (") && said.contains("): unknown variant `impart`"),
+            "{said}"
+        );
         let said = refused(good.replace("\"thin-link\"", "\"thin\"").as_bytes());
-        assert!(said.contains("actions[0].kind: no kind of action: \"thin\""), "{said}");
-        assert!(refused(format!("{good}x").as_bytes()).contains("after the record: trailing characters"));
+        assert!(
+            said.contains("actions[0].kind (") && said.contains("): no kind of action: \"thin\""),
+            "{said}"
+        );
+        assert!(refused(format!("{good}x").as_bytes()).contains("trailing characters"));
         for end in 0..good.len() - 2 {
             refused(&good.as_bytes()[..end]);
         }

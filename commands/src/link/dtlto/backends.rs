@@ -13,7 +13,7 @@ use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::alias::needs_alias;
-use distlto_planner::backend_flags::{BackendFlags, Names};
+use distlto_planner::backend_flags::{BackendFiles, BackendFlags};
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::dtlto::{self, JobFile};
 use distlto_planner::graph::{self, Action, ActionGraph, ActionId, Work};
@@ -26,7 +26,7 @@ use distlto_prepare::write::{IoError, remove};
 use rayon::prelude::*;
 
 use super::failed::Failed;
-use super::kept::{Appender, Kept, Object};
+use super::kept::{Appender, Kept, KeptObject};
 use super::leaves;
 use super::names::{self, Name};
 use super::parts::{Identity, Parts};
@@ -47,7 +47,7 @@ use distlto_record::progress::Reporter;
 use distlto_record::report::Measured;
 
 /// What decides how modules of a link are compiled.
-pub struct Compilation {
+pub struct CompileSettings {
     /// The clang.
     pub compiler: String,
     /// What it is told.
@@ -58,7 +58,7 @@ pub struct Compilation {
 
 /// One module of the link.
 #[derive(Debug)]
-pub struct Module {
+pub struct LinkModule {
     pub name: Name,
     /// Its file, as lld names it.
     pub path: String,
@@ -72,7 +72,7 @@ pub struct Module {
     /// What the key is made of.
     pub parts: Option<Parts>,
     /// Its object, once it is there.
-    pub object: Option<Object>,
+    pub object: Option<KeptObject>,
     /// Whether it was compiled for this link, rather than found.
     pub ran: bool,
 }
@@ -96,13 +96,13 @@ impl Jobs {
 pub struct Ran {
     /// For the linker: 0 when all objects are in their places.
     pub code: u8,
-    pub modules: Vec<Module>,
+    pub modules: Vec<LinkModule>,
 }
 
 /// All that running backends takes.
 pub struct Backends<'a> {
     pub session: &'a Session<'a>,
-    pub compilation: &'a Compilation,
+    pub compilation: &'a CompileSettings,
     /// Stands for the compiler, with the environment that it reads, and its flags.
     pub identity: Identity,
     pub cc1_commands: &'a Cc1Commands,
@@ -134,13 +134,13 @@ impl Backends<'_> {
         Ok(Ran { code, modules })
     }
 
-    fn modules(&self, file: &JobFile, process: Option<u32>) -> Vec<Module> {
+    fn modules(&self, file: &JobFile, process: Option<u32>) -> Vec<LinkModule> {
         let paths = file.jobs.iter().map(|&job| file.module(job));
         let names = names::of(paths, process);
         let common: BTreeSet<&Utf8Path> = file.common_inputs.iter().map(|path| path.as_path()).collect();
         let module = |(name, &job): (Name, &ActionId)| {
             let imports = file.others(job).filter(|path| !common.contains(path));
-            let mut module = Module {
+            let mut module = LinkModule {
                 name,
                 path: file.module(job).to_owned(),
                 shard: file.shard(job).to_owned(),
@@ -159,7 +159,7 @@ impl Backends<'_> {
     }
 
     /// Stands for what decides the object; `None` where that is not all known, so that the backend runs.
-    fn key(&self, module: &Module) -> Option<(Digest, Parts)> {
+    fn key(&self, module: &LinkModule) -> Option<(Digest, Parts)> {
         let flags = &self.compilation.flags;
         let extra: Vec<&str> = flags.inputs.iter().map(|path| path.as_str()).collect();
         let others: Vec<&str> =
@@ -176,12 +176,12 @@ impl Backends<'_> {
     }
 
     /// Puts what is kept into lld's places.
-    fn find_kept(&self, modules: &mut [Module]) -> Result<(), IoError> {
+    fn find_kept(&self, modules: &mut [LinkModule]) -> Result<(), IoError> {
         if self.kept.is_empty() {
             return Ok(());
         }
         let (directory, labels) = (self.session.directory, leaves::labels(modules));
-        let found = |module: &Module| -> Result<Option<Object>, IoError> {
+        let found = |module: &LinkModule| -> Result<Option<KeptObject>, IoError> {
             let key = module.key.as_ref().map(Digest::hex);
             let found = key.and_then(|key| self.kept.find(&key, self.records.digests()));
             let Some(object) = found else { return Ok(None) };
@@ -193,7 +193,7 @@ impl Backends<'_> {
         };
         let objects: Vec<_> = modules.par_iter().with_min_len(16).map(found).collect::<Result<_, _>>()?;
         for (module, object) in modules.iter_mut().zip(objects) {
-            module.cost = object.as_ref().map(Object::cost).unwrap_or_default();
+            module.cost = object.as_ref().map(KeptObject::cost).unwrap_or_default();
             module.object = object.map(|object| self.in_own_place(module, object)).transpose()?;
         }
         Ok(())
@@ -201,7 +201,7 @@ impl Backends<'_> {
 
     /// An object that lies where the module's own belongs. Equal modules have one key, and a member may have got the name
     /// of another; lld has its object by now, whatever becomes of the file that it was found in.
-    fn in_own_place(&self, module: &Module, object: Object) -> Result<Object, IoError> {
+    fn in_own_place(&self, module: &LinkModule, object: KeptObject) -> Result<KeptObject, IoError> {
         let place = ModulePlaces::of(self.session.directory, &module.name.label).object;
         let Some(key) = module.key.as_ref().filter(|_| object.path() != Path::new(&place)) else {
             return Ok(object);
@@ -215,11 +215,11 @@ impl Backends<'_> {
         let dwo = self.compilation.flags.dwo(&module.name.label);
         let files = [place.as_path()].into_iter().chain(dwo.as_deref());
         let parts = module.parts.as_ref();
-        Object::of(key, parts, &module.name.label, module.cost, files, self.records.digests())
+        KeptObject::of(key, parts, &module.name.label, module.cost, files, self.records.digests())
     }
 
     /// An action for each module that has to be compiled; with it the module's place in the list.
-    fn graph(&self, modules: &[Module]) -> (ActionGraph, Vec<usize>) {
+    fn graph(&self, modules: &[LinkModule]) -> (ActionGraph, Vec<usize>) {
         let mut graph = ActionGraph::new();
         let prefix = graph.prefix(self.compilation.flags.shared_words(&self.compilation.compiler));
         let wanted: Vec<usize> =
@@ -229,7 +229,7 @@ impl Backends<'_> {
             let module = &modules[number];
             let object = ModulePlaces::of(self.session.directory, &module.name.label).object;
             let dwo = self.compilation.flags.dwo(&module.name.label);
-            let names = Names {
+            let names = BackendFiles {
                 module: &module.path,
                 shard: module.shard.as_str(),
                 object: &object,
@@ -261,7 +261,7 @@ impl Backends<'_> {
         &self,
         graph: &ActionGraph,
         numbers: &[usize],
-        modules: &[Module],
+        modules: &[LinkModule],
         process: Option<u32>,
     ) -> Result<(u8, Vec<Made>), LinkError> {
         let session = self.session;
@@ -307,14 +307,14 @@ impl Backends<'_> {
 }
 
 /// The number of a module that was compiled, and its object if that may serve again.
-type Made = (usize, Option<Object>);
+type Made = (usize, Option<KeptObject>);
 
 /// Gives lld each object as it is made, and records it.
 struct Keeping<'a> {
     digests: &'a FileDigests,
     reporter: &'a Reporter,
     graph: &'a ActionGraph,
-    modules: &'a [Module],
+    modules: &'a [LinkModule],
     /// The module of each action.
     numbers: &'a [usize],
     kept: RefCell<(Appender, Vec<Made>, Option<IoError>)>,
@@ -335,7 +335,7 @@ impl Keeping<'_> {
         let object = key
             .map(|key| {
                 let parts = module.parts.as_ref();
-                Object::of(key, parts, &module.name.label, module.cost, files(), self.digests)
+                KeptObject::of(key, parts, &module.name.label, module.cost, files(), self.digests)
             })
             .transpose()?;
         if let Some(object) = &object {
@@ -365,7 +365,7 @@ fn give(object: &Path, wanted: &Utf8Path) -> Result<(), IoError> {
     }
 }
 
-fn cost(module: &Module) -> Cost {
+fn cost(module: &LinkModule) -> Cost {
     let from_shard = fs::read(&module.shard).ok().and_then(|bytes| {
         let cost = shard::read(&bytes).ok()?.cost(&module.path).ok()?;
         (cost.total() > 0).then_some(cost)
@@ -382,7 +382,7 @@ pub fn triple(path: &str) -> String {
     bytes.and_then(|bytes| Some(module::read(&bytes).ok()?.triple)).unwrap_or_default()
 }
 
-impl Compilation {
+impl CompileSettings {
     /// Stands for what is compiled how, `note` being what tells the compiler from another one of its name.
     pub fn identity(&self, note: &[u8]) -> Identity {
         Identity::of(note, &self.flags.shared_words(&self.compiler))

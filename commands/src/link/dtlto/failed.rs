@@ -8,13 +8,13 @@ use std::fs;
 use std::path::Path;
 
 use camino::Utf8PathBuf;
-use distlto_planner::backend_flags::Names;
+use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::words::{shell_line, shell_quote};
 use distlto_prepare::names::escape_path;
 use distlto_prepare::write::IoError;
 
-use super::backends::{Compilation, Module, triple};
+use super::backends::{CompileSettings, LinkModule, triple};
 use super::leaves;
 
 /// What the failed backends of a link are repeated with.
@@ -22,9 +22,9 @@ pub struct Failed<'a> {
     /// The state directory.
     pub state: &'a str,
     /// What is told to the compiler.
-    pub compilation: &'a Compilation,
+    pub compilation: &'a CompileSettings,
     /// The modules of the link.
-    pub modules: &'a [Module],
+    pub modules: &'a [LinkModule],
 }
 
 fn directory(state: &str) -> String {
@@ -44,9 +44,9 @@ pub fn sweep(state: &str) -> Result<(), IoError> {
 
 impl Failed<'_> {
     /// Keeps the files of a module's backend; returns a line for a shell that runs it again.
-    pub fn keep(&self, module: &Module) -> Result<String, IoError> {
+    pub fn keep(&self, module: &LinkModule) -> Result<String, IoError> {
         let directory = directory(self.state);
-        let temporaries: Vec<(&Module, String)> = self
+        let temporaries: Vec<(&LinkModule, String)> = self
             .modules
             .iter()
             .filter(|other| other.name.is_temporary)
@@ -65,7 +65,7 @@ impl Failed<'_> {
         let flags = &self.compilation.flags;
         let dwo =
             flags.dwo_directory.is_some().then(|| Utf8PathBuf::from(&places.object).with_extension("dwo"));
-        let names = Names {
+        let names = BackendFiles {
             module: labels.get(module.path.as_str()).copied().unwrap_or(&module.path),
             shard: &places.shard,
             object: &places.object,

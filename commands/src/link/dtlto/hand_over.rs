@@ -31,7 +31,7 @@ pub struct HandOver {
 
 /// A job file that lld waits for.
 #[derive(Debug)]
-pub struct Request {
+pub struct JobFileRequest {
     /// The job file, relative to lld's directory.
     pub job_file: PathBuf,
     stream: UnixStream,
@@ -59,7 +59,7 @@ impl HandOver {
     }
 
     /// The next job file.
-    pub fn accept(&self) -> io::Result<Request> {
+    pub fn accept(&self) -> io::Result<JobFileRequest> {
         let (mut stream, _) = self.listener.accept()?;
         let mut length = [0; 4];
         stream.read_exact(&mut length)?;
@@ -69,7 +69,7 @@ impl HandOver {
         }
         let mut name = vec![0; length];
         stream.read_exact(&mut name)?;
-        Ok(Request { job_file: PathBuf::from(OsString::from_vec(name)), stream })
+        Ok(JobFileRequest { job_file: PathBuf::from(OsString::from_vec(name)), stream })
     }
 }
 
@@ -80,7 +80,7 @@ impl Drop for HandOver {
     }
 }
 
-impl Request {
+impl JobFileRequest {
     /// Has the program that lld waits for end. A linker that is gone is no error.
     pub fn answer(mut self, code: u8) {
         let _ = self.stream.write_all(&[code]);

@@ -26,7 +26,7 @@ const HEADER: &str = "distlto kept objects 2\n";
 
 /// One object that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Object {
+pub struct KeptObject {
     /// What it was compiled from.
     pub key: String,
     /// What people call the module.
@@ -44,7 +44,7 @@ pub struct Object {
 #[derive(Debug)]
 pub struct Kept {
     place: PathBuf,
-    known: HashMap<String, Object>,
+    known: HashMap<String, KeptObject>,
     /// The key of each module's last object, by label.
     last: HashMap<String, String>,
 }
@@ -57,7 +57,7 @@ impl Kept {
         let text = String::from_utf8_lossy(&text);
         let lines = text.strip_prefix(HEADER).unwrap_or_default().lines();
         let (mut known, mut last) = (HashMap::new(), HashMap::new());
-        for object in lines.filter_map(|line| serde_json::from_str::<Object>(line).ok()) {
+        for object in lines.filter_map(|line| serde_json::from_str::<KeptObject>(line).ok()) {
             last.insert(object.label.clone(), object.key.clone());
             known.insert(object.key.clone(), object);
         }
@@ -70,17 +70,17 @@ impl Kept {
     }
 
     /// What is recorded under a key, whatever has become of it.
-    pub fn known(&self, key: &str) -> Option<&Object> {
+    pub fn known(&self, key: &str) -> Option<&KeptObject> {
         self.known.get(key)
     }
 
     /// What is recorded last of a module, whatever has become of it.
-    pub fn last(&self, label: &str) -> Option<&Object> {
+    pub fn last(&self, label: &str) -> Option<&KeptObject> {
         self.known.get(self.last.get(label)?)
     }
 
     /// The object of a key, if it is as it was recorded and names these files of split debug information.
-    pub fn find(&self, key: &str, digests: &FileDigests) -> Option<&Object> {
+    pub fn find(&self, key: &str, digests: &FileDigests) -> Option<&KeptObject> {
         let object = self.known.get(key)?;
         let holds = |(path, digest): &(String, String)| {
             digests.digest(Utf8Path::new(path)).is_ok_and(|found| found.to_string() == *digest)
@@ -102,7 +102,7 @@ impl Kept {
 }
 
 /// Keeps the record of these objects alone, those of the link that has ended well.
-pub fn settle(state: &str, objects: &[Object]) -> Result<(), IoError> {
+pub fn settle(state: &str, objects: &[KeptObject]) -> Result<(), IoError> {
     let lines: Vec<String> = objects.par_iter().with_min_len(64).map(line).collect();
     let text = HEADER.to_owned() + &lines.concat();
     write_if_changed(&place(state), text.as_bytes()).map(drop)
@@ -121,18 +121,18 @@ pub struct Appender {
 
 impl Appender {
     /// One more object, whose files are in place.
-    pub fn add(&mut self, object: &Object) -> Result<(), IoError> {
+    pub fn add(&mut self, object: &KeptObject) -> Result<(), IoError> {
         self.file.write_all(line(object).as_bytes()).map_err(IoError::on("write", &self.place))
     }
 }
 
-fn line(object: &Object) -> String {
+fn line(object: &KeptObject) -> String {
     let mut text = serde_json::to_string(object).expect("strings serialise");
     text.push('\n');
     text
 }
 
-impl Object {
+impl KeptObject {
     /// Of files that are in place.
     pub fn of<'f>(
         key: &Digest,
@@ -177,7 +177,7 @@ mod tests {
         let digests = FileDigests::new(Path::new(""));
         let key = Digest::of(b"key");
         let object =
-            Object::of(&key, None, "a", Cost::default(), [Utf8Path::new(&path)].into_iter(), &digests)
+            KeptObject::of(&key, None, "a", Cost::default(), [Utf8Path::new(&path)].into_iter(), &digests)
                 .expect("there");
         let mut appender = Kept::load(state).appender().expect("opens");
         appender.add(&object).expect("written");

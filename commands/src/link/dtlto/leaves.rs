@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use distlto_planner::backend_flags::Names;
+use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::dependency_file::DependencyFile;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::keep::{self, ModulePlaces};
@@ -23,8 +23,8 @@ use distlto_prepare::write::{IoError, remove};
 use rayon::prelude::*;
 
 use super::Link;
-use super::backends::{Module, Ran};
-use super::kept::{self, Object};
+use super::backends::{LinkModule, Ran};
+use super::kept::{self, KeptObject};
 use super::line::Line;
 use super::sweep;
 use crate::link::file_state::Start;
@@ -48,7 +48,7 @@ pub fn leave(
         records.save()?;
         return Ok(None);
     }
-    let objects: Vec<Object> = ran.modules.iter().filter_map(|module| module.object.clone()).collect();
+    let objects: Vec<KeptObject> = ran.modules.iter().filter_map(|module| module.object.clone()).collect();
     kept::settle(session.directory, &objects)?;
     let read = read_files(line)?;
     let plan = plan(link, line, ran, &read);
@@ -67,7 +67,7 @@ pub fn leave(
 }
 
 /// Keeps the shard that a module is compiled from, with the names that modules have in every link, and what it imports.
-pub fn keep_shard(directory: &str, module: &Module, labels: &HashMap<&str, &str>) -> Result<(), IoError> {
+pub fn keep_shard(directory: &str, module: &LinkModule, labels: &HashMap<&str, &str>) -> Result<(), IoError> {
     let shard = fs::read(&module.shard).map_err(IoError::on("read", &module.shard))?;
     let label = |path: &[u8]| Some(labels.get(std::str::from_utf8(path).ok()?)?.as_bytes().to_vec());
     // One of an unknown form is kept as it is: it is for people to look at.
@@ -77,17 +77,17 @@ pub fn keep_shard(directory: &str, module: &Module, labels: &HashMap<&str, &str>
 }
 
 /// Whether a module's shard is kept, be it that of another link.
-pub fn has_shard(directory: &str, module: &Module) -> bool {
+pub fn has_shard(directory: &str, module: &LinkModule) -> bool {
     Path::new(&ModulePlaces::of(directory, &module.name.label).shard).is_file()
 }
 
 /// The modules' names in every link, by their paths in this one.
-pub fn labels(modules: &[Module]) -> HashMap<&str, &str> {
+pub fn labels(modules: &[LinkModule]) -> HashMap<&str, &str> {
     modules.iter().map(|module| (module.path.as_str(), module.name.label.as_str())).collect()
 }
 
 /// What a module imports from, sorted.
-fn imports(module: &Module, labels: &HashMap<&str, &str>) -> Vec<String> {
+fn imports(module: &LinkModule, labels: &HashMap<&str, &str>) -> Vec<String> {
     let label =
         |path: &String| labels.get(path.as_str()).map_or_else(|| path.clone(), |&label| label.to_owned());
     let found: BTreeSet<String> = module.imports.iter().map(label).collect();
@@ -172,7 +172,7 @@ fn plan(link: &Link<'_>, line: &Line, ran: &Ran, read: &BTreeSet<Utf8PathBuf>) -
 
 fn object_plan(
     link: &Link<'_>,
-    module: &Module,
+    module: &LinkModule,
     labels: &HashMap<&str, &str>,
     archives: &BTreeMap<String, Utf8PathBuf>,
 ) -> ObjectPlan {
@@ -182,7 +182,7 @@ fn object_plan(
     let object =
         module.object.as_ref().map_or(places.object, |object| object.path().to_string_lossy().into_owned());
     let dwo = flags.dwo(label);
-    let names = Names {
+    let names = BackendFiles {
         module: label,
         shard: &places.shard,
         object: &object,
@@ -213,7 +213,7 @@ fn archives(read: &BTreeSet<Utf8PathBuf>) -> BTreeMap<String, Utf8PathBuf> {
 }
 
 /// Removes what no module of this link has left in the directory of objects.
-fn sweep_objects(directory: &str, objects: &[Object]) -> Result<(), IoError> {
+fn sweep_objects(directory: &str, objects: &[KeptObject]) -> Result<(), IoError> {
     let kept: HashSet<PathBuf> = objects.iter().map(|object| object.path().to_owned()).collect();
     sweep_below(&Place::Objects.path(directory), &kept)
 }

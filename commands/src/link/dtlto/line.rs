@@ -11,14 +11,14 @@ use std::time::SystemTime;
 
 use camino::Utf8PathBuf;
 use distlto_planner::alias::needs_alias;
-use distlto_planner::backend_flags::Names;
+use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::dependency_file::DependencyFile;
 use distlto_planner::index::{IndexError, Preview};
 use distlto_planner::inputs::{Bitcode, InputError};
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::link_line::{Argument, LinkOption, last_value, options};
 use distlto_planner::linker::elf::options::{endings, last, of};
-use distlto_planner::module::Summary;
+use distlto_planner::module::SummaryKind;
 use distlto_planner::options::Files;
 use distlto_planner::state::Place;
 use distlto_planner::words::{Word, lossy, path_of};
@@ -27,7 +27,7 @@ use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, move_into_place, remove, write_atomically};
 use rayon::prelude::*;
 
-use super::backends::Compilation;
+use super::backends::CompileSettings;
 use super::hand_over::HandOver;
 use crate::link::file_state::Start;
 use crate::link::final_link::place_beside;
@@ -207,13 +207,13 @@ pub fn start(inputs: &[(PathBuf, Metadata)]) -> Start {
 }
 
 /// A backend as the linker will want it, but for what its thin link says.
-pub fn first_backend(state: &str, compilation: &Compilation, bitcode: &Bitcode) -> Option<Preview> {
-    let of_thin_lto = || bitcode.objects.iter().filter(|(_, module)| module.summary == Summary::ThinLto);
+pub fn first_backend(state: &str, compilation: &CompileSettings, bitcode: &Bitcode) -> Option<Preview> {
+    let of_thin_lto = || bitcode.objects.iter().filter(|(_, module)| module.summary == SummaryKind::ThinLto);
     let (path, module) = of_thin_lto().next()?;
     let path = path.to_str()?;
     let places = ModulePlaces::of(state, path);
     let dwo: Option<Utf8PathBuf> = compilation.flags.dwo(path);
-    let names = Names {
+    let names = BackendFiles {
         module: path,
         shard: &places.shard,
         object: &places.object,

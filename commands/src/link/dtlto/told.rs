@@ -6,16 +6,16 @@ use std::collections::HashMap;
 
 use distlto_planner::graph::ActionKind;
 use distlto_planner::keep::ModulePlaces;
-use distlto_record::action::{ActionRecord, Fate, Instructions, Output};
+use distlto_record::action::{ActionRecord, Fate, Instructions, OutputRecord};
 use distlto_record::why::{Change, What};
 
-use super::backends::{Backends, Module};
-use super::kept::Object;
+use super::backends::{Backends, LinkModule};
+use super::kept::KeptObject;
 
 /// The actions of a link: those of the modules that are compiled, in the order of `wanted`, then those whose objects are
 /// kept.
-pub fn actions(backends: &Backends<'_>, modules: &[Module], wanted: &[usize]) -> Vec<ActionRecord> {
-    let by_path: HashMap<&str, &Module> =
+pub fn actions(backends: &Backends<'_>, modules: &[LinkModule], wanted: &[usize]) -> Vec<ActionRecord> {
+    let by_path: HashMap<&str, &LinkModule> =
         modules.iter().map(|module| (module.path.as_str(), module)).collect();
     let kept = (0..modules.len()).filter(|&number| modules[number].object.is_some());
     let numbers = wanted.iter().copied().chain(kept);
@@ -31,7 +31,7 @@ pub fn actions(backends: &Backends<'_>, modules: &[Module], wanted: &[usize]) ->
     numbers.enumerate().map(action).collect()
 }
 
-fn known(backends: &Backends<'_>, id: usize, module: &Module) -> ActionRecord {
+fn known(backends: &Backends<'_>, id: usize, module: &LinkModule) -> ActionRecord {
     let label = &module.name.label;
     let places = ModulePlaces::of(backends.session.directory, label);
     let mut action = ActionRecord::new(id, ActionKind::Opt, label, module.cost.total());
@@ -47,7 +47,7 @@ fn known(backends: &Backends<'_>, id: usize, module: &Module) -> ActionRecord {
         .map(|path| {
             let before = digest_in(before, &path);
             let after = module.object.as_ref().and_then(|object| digest_in(&object.files, &path));
-            Output { path, before, after }
+            OutputRecord { path, before, after }
         })
         .collect();
     action
@@ -58,7 +58,7 @@ fn digest_in(files: &[(String, String)], path: &str) -> Option<String> {
 }
 
 /// Why a module has to be compiled.
-fn why(backends: &Backends<'_>, module: &Module, by_path: &HashMap<&str, &Module>) -> Vec<Change> {
+fn why(backends: &Backends<'_>, module: &LinkModule, by_path: &HashMap<&str, &LinkModule>) -> Vec<Change> {
     let (Some(key), Some(parts)) = (&module.key, &module.parts) else {
         return vec![Change::of(What::NotKnown)];
     };
@@ -81,7 +81,7 @@ fn why(backends: &Backends<'_>, module: &Module, by_path: &HashMap<&str, &Module
 }
 
 /// Why an object does not serve although it is that of the key: the first of its files that is not as it was left.
-fn lost(object: &Object) -> Vec<Change> {
+fn lost(object: &KeptObject) -> Vec<Change> {
     let missing = object.files.iter().find(|(path, _)| !std::path::Path::new(path).exists());
     let (what, file) = match missing {
         Some(file) => (What::OutputMissing, Some(file)),

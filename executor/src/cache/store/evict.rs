@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use distlto_prepare::blobs::Blobs;
-use distlto_prepare::lock::{self, Locked};
+use distlto_prepare::lock::{Lock, Locked, Patience};
 use distlto_prepare::prune::{GoOn, PruneReport};
 use distlto_prepare::regular::Links;
 use distlto_prepare::write::IoError;
@@ -179,9 +179,11 @@ fn with_room(limits: Limits) -> Limits {
 
 /// Holds a lock as long as it lives; `None` while another process does what one is enough for.
 fn alone(blobs: &Blobs) -> Option<std::fs::File> {
-    let records = lock::open_directory(&blobs.root().join(RECORDS), Links::Follow).ok()?;
+    let place = blobs.root().join(RECORDS);
+    let lock = Lock { guards: "pruning", place: &place, links: Links::Follow, patience: Patience::None };
+    let (records, locked) = lock.hold().ok()?;
     // Without locks two prune at once, which harms nobody.
-    (!matches!(lock::take(&records), Ok(Locked::Taken))).then_some(records)
+    (locked != Locked::Taken).then_some(records)
 }
 
 /// Prunes to the limits and notes what is left, unless `go_on` ended it: then the next one who looks counts.

@@ -7,7 +7,7 @@ use std::path::Path;
 use distlto_prepare::blobs;
 use distlto_prepare::check::{Bad, CheckReport, Verdict};
 use distlto_prepare::error::Error;
-use distlto_prepare::prune::{Holdings, Kept, PruneReport};
+use distlto_prepare::prune::{Holdings, KeptFile, PruneReport};
 use distlto_prepare::write::IoError;
 
 use super::usage::{self, Usage};
@@ -46,7 +46,7 @@ impl Cache {
         Ok(report)
     }
 
-    fn judge(&self, file: &Kept, bytes: &[u8]) -> Verdict {
+    fn judge(&self, file: &KeptFile, bytes: &[u8]) -> Verdict {
         let record = match record::decode(&Key(file.digest), bytes) {
             Ok(record) => record,
             Err(problem) => return Verdict::Bad(problem),

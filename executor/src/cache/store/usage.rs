@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use distlto_prepare::blobs::{self, Blobs};
-use distlto_prepare::lock::{self, Locked};
+use distlto_prepare::lock::{Lock, Locked, Patience};
 use distlto_prepare::regular::Links;
 use distlto_prepare::sealed;
 use serde::{Deserialize, Serialize};
@@ -63,9 +63,11 @@ pub(super) fn read(blobs: &Blobs) -> Result<Option<Usage>, String> {
 
 /// Changes what is noted; gives what is noted then, or `None` if that cannot be done at the moment.
 pub(super) fn update(blobs: &Blobs, change: impl FnOnce(&mut Usage)) -> Option<Usage> {
-    let root = lock::open_directory(blobs.root(), Links::Follow).ok()?;
+    let patience = Patience::AtMost(PATIENCE);
+    let lock = Lock { guards: "counting the use of", place: blobs.root(), links: Links::Follow, patience };
+    let (_root, locked) = lock.hold().ok()?;
     // Without locks something may go uncounted, until all is counted again.
-    if matches!(lock::wait_for(&root, PATIENCE), Ok(Locked::Taken)) {
+    if locked == Locked::Taken {
         return None;
     }
     let begun = Usage { since: now(), ..Usage::default() };

@@ -1,4 +1,4 @@
-//! Values of a meta file that serde has no type for: text that is borrowed where it can be, nested flags, indices.
+//! Values of a meta file that serde has no type for: nested flags, indices.
 //!
 //! Knows nothing of keys.
 
@@ -7,32 +7,6 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
-
-/// Text, borrowed unless it holds escapes.
-#[derive(Debug)]
-pub struct Text<'a>(pub Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextVisitor;
-        impl<'de> Visitor<'de> for TextVisitor {
-            type Value = Cow<'de, str>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string")
-            }
-            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Cow::Borrowed(text))
-            }
-            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Cow::Owned(text.to_owned()))
-            }
-            fn visit_string<E: Error>(self, text: String) -> Result<Self::Value, E> {
-                Ok(Cow::Owned(text))
-            }
-        }
-        deserializer.deserialize_str(TextVisitor).map(Self)
-    }
-}
 
 /// Words, however deep in lists; those in lists without blanks around them, as the stock tools write them.
 #[derive(Debug, Default)]

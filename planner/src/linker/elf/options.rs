@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use super::table::OPTIONS;
 use crate::link_line::{Argument, LinkOption, last_value, options};
-use crate::options::{Files, Opt, Step, Value};
+use crate::options::{Files, LinkStep, Opt, Value};
 
 /// How one word of a link line is to be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shape {
+pub enum WordShape {
     /// Not an option: an input file.
     Input,
     /// An option without a value; a value that cannot stand in a word of its own stays in the name: `name=value`.
@@ -22,9 +22,9 @@ pub enum Shape {
 }
 
 /// Reads one word.
-pub fn shape(word: &[u8]) -> Shape {
+pub fn shape(word: &[u8]) -> WordShape {
     let Some(rest) = word.strip_prefix(b"-").filter(|rest| !rest.is_empty()) else {
-        return Shape::Input;
+        return WordShape::Input;
     };
     let (name, dashes) = match rest.strip_prefix(b"-") {
         Some(name) => (name, 2),
@@ -32,29 +32,29 @@ pub fn shape(word: &[u8]) -> Shape {
     };
     // With `=` the value names an option of its own, so it stays in the name.
     if name == b"plugin-opt" {
-        return Shape::Separate("plugin-opt".to_owned());
+        return WordShape::Separate("plugin-opt".to_owned());
     }
     let (key, value_at) = match name.iter().position(|&byte| byte == b'=') {
         Some(at) => (&name[..at], Some(dashes + at + 1)),
         None => (name, None),
     };
-    let whole = || Shape::Flag(String::from_utf8_lossy(name).into_owned());
+    let whole = || WordShape::Flag(String::from_utf8_lossy(name).into_owned());
     let known = |wanted: &[u8]| {
         OPTIONS.iter().find(move |option| option.name.as_bytes() == wanted && option.takes_dashes(dashes))
     };
     if let Some(option) = known(key) {
         let canonical = option.canonical.to_owned();
         match (option.value, value_at) {
-            (Value::Equals, Some(at)) => return Shape::Joined(canonical, at),
-            (Value::Equals | Value::Next | Value::Short, None) => return Shape::Separate(canonical),
-            (Value::None | Value::Optional, None) => return Shape::Flag(canonical),
+            (Value::Equals, Some(at)) => return WordShape::Joined(canonical, at),
+            (Value::Equals | Value::Next | Value::Short, None) => return WordShape::Separate(canonical),
+            (Value::None | Value::Optional, None) => return WordShape::Flag(canonical),
             (Value::EqualsOnly | Value::Optional, Some(_)) => return whole(),
             // A word that only begins like it.
             _ => {}
         }
     }
     match name.get(..1).and_then(known).filter(|option| option.value == Value::Short) {
-        Some(option) => Shape::Joined(option.canonical.to_owned(), dashes + 1),
+        Some(option) => WordShape::Joined(option.canonical.to_owned(), dashes + 1),
         None => whole(),
     }
 }
@@ -87,8 +87,8 @@ pub fn last<'a>(arguments: &'a [Argument], name: &str) -> Option<&'a LinkOption>
 }
 
 /// The step that an option is for.
-pub fn step(option: &LinkOption) -> Step {
-    of(option).map_or(Step::Every, |known| known.step)
+pub fn step(option: &LinkOption) -> LinkStep {
+    of(option).map_or(LinkStep::Every, |known| known.step)
 }
 
 /// The value of an option, wherever the line's words have it.
@@ -129,7 +129,7 @@ pub fn parts(word: &str) -> impl Iterator<Item = &str> {
 pub fn written(arguments: &[Argument]) -> Vec<PathBuf> {
     let output = last_value(arguments, "output").unwrap_or("a.out");
     let file = |option: &LinkOption| {
-        let known = of(option).filter(|known| known.step != Step::Chosen)?;
+        let known = of(option).filter(|known| known.step != LinkStep::Chosen)?;
         match (known.files, value(option)) {
             (Files::Written | Files::Beside(_), Some("-")) => None,
             (Files::Written | Files::Beside(_), Some(value)) => Some(PathBuf::from(value)),
@@ -155,12 +155,12 @@ mod tests {
 
     #[test]
     fn words_are_read_as_lld_reads_them() {
-        let flag = |name: &str| Shape::Flag(name.to_owned());
-        let joined = |name: &str, at| Shape::Joined(name.to_owned(), at);
-        let separate = |name: &str| Shape::Separate(name.to_owned());
+        let flag = |name: &str| WordShape::Flag(name.to_owned());
+        let joined = |name: &str, at| WordShape::Joined(name.to_owned(), at);
+        let separate = |name: &str| WordShape::Separate(name.to_owned());
         for (word, expected) in [
-            ("a.o", Shape::Input),
-            ("-", Shape::Input),
+            ("a.o", WordShape::Input),
+            ("-", WordShape::Input),
             ("-lfoo", joined("library", 2)),
             ("-l", separate("library")),
             ("--library=foo", joined("library", 10)),

@@ -4,7 +4,7 @@
 //! its `--help` and of this table). Steps, files and effects on code are what `lld/ELF/Driver.cpp` does with the values.
 
 use crate::options::Code::*;
-use crate::options::Linked::*;
+use crate::options::LinkedKind::*;
 use crate::options::{
     Opt, eq, eq2, flag, flag2, maybe, maybe2, next1, next2, one, only, only2, prefix, prefix2, short,
 };

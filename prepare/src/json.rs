@@ -1,0 +1,223 @@
+//! One reader for every JSON text that has to be just what its format says.
+//!
+//! What is refused is told with its place in the document (`actions[3].why[0].what`), line and column, what was found and
+//! what was expected. Only a text that is refused is read a second time, by `serde_path_to_error`, to learn the place.
+//! Knows no format, and nothing of the file that the text came from: the caller names it.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde_json::error::Category;
+
+/// Why a text was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonError {
+    /// Which member: `actions[3].why[0].what`; empty for the document as a whole.
+    pub place: String,
+    /// Counted from 1.
+    pub line: usize,
+    /// Counted from 1, in bytes; 0 before the first one.
+    pub column: usize,
+    /// What was found, and what was expected.
+    pub problem: String,
+    /// Whether the text itself is damaged or is another's.
+    pub fault: Fault,
+}
+
+/// What kind of thing is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The text ends too early.
+    Truncated,
+    /// It is not JSON.
+    Syntax,
+    /// It is JSON that the format does not allow.
+    Content,
+}
+
+impl JsonError {
+    fn new(place: String, error: &serde_json::Error) -> Self {
+        let (line, column) = (error.line(), error.column());
+        let mut problem = error.to_string();
+        if let Some(stem) = problem.strip_suffix(&format!(" at line {line} column {column}")) {
+            problem.truncate(stem.len());
+        }
+        let fault = match error.classify() {
+            Category::Eof => Fault::Truncated,
+            Category::Data => Fault::Content,
+            Category::Io | Category::Syntax => Fault::Syntax,
+        };
+        Self { place, line, column, problem, fault }
+    }
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, line, column, problem, .. } = self;
+        match place.as_str() {
+            "" => write!(f, "line {line}, column {column}: {problem}"),
+            place => write!(f, "{place} (line {line}, column {column}): {problem}"),
+        }
+    }
+}
+
+impl std::error::Error for JsonError {}
+
+/// Reads one document; nothing but blanks may follow it.
+pub fn read<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T, JsonError> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| locate::<T>(bytes).unwrap_or_else(|| JsonError::new(String::new(), &error)))
+}
+
+/// The same error with its place.
+fn locate<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Option<JsonError> {
+    let mut text = serde_json::Deserializer::from_slice(bytes);
+    let error = serde_path_to_error::deserialize::<_, T>(&mut text).err()?;
+    // What ends the path where no key has been read yet is no place.
+    let place = error.path().to_string();
+    let place = if place == "." { "" } else { place.trim_end_matches(".?") };
+    Some(JsonError::new(place.to_owned(), error.inner()))
+}
+
+/// Why a document with a version was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unread {
+    /// It is of a version that this program does not know.
+    Version(u64),
+    /// It is not what its version says.
+    Json(JsonError),
+}
+
+/// Reads an object whose member `version` has to be `known`; `version` takes it from what was read.
+pub fn read_version<'b, T: Deserialize<'b>>(
+    bytes: &'b [u8],
+    known: impl Into<u64>,
+    version: impl FnOnce(&T) -> u64,
+) -> Result<T, Unread> {
+    #[derive(serde::Deserialize)]
+    struct Header {
+        version: u64,
+    }
+    let known = known.into();
+    let found = match read::<JsonObject<T>>(bytes) {
+        Ok(JsonObject(document)) => match version(&document) {
+            found if found == known => return Ok(document),
+            found => found,
+        },
+        // Another version may have other members: it says more than the first of them.
+        Err(error) => match serde_json::from_slice::<JsonObject<Header>>(bytes) {
+            Ok(JsonObject(Header { version })) if version != known => version,
+            _ => return Err(Unread::Json(error)),
+        },
+    };
+    Err(Unread::Version(found))
+}
+
+/// A struct that is read from an object only, where serde's derive also takes an array of its fields.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct JsonObject<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = JsonObject<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<JsonObject<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(JsonObject)
+            }
+        }
+        deserializer.deserialize_map(Members(PhantomData))
+    }
+}
+
+/// Text, borrowed from the document unless it holds escapes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Text<'a>(pub Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Borrowed;
+        impl<'de> Visitor<'de> for Borrowed {
+            type Value = Cow<'de, str>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Cow::Borrowed(text))
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Cow::Owned(text.to_owned()))
+            }
+        }
+        deserializer.deserialize_str(Borrowed).map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Document<'a> {
+        version: u64,
+        #[serde(borrow)]
+        names: Vec<JsonObject<Name<'a>>>,
+    }
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Name<'a> {
+        #[serde(borrow)]
+        name: Text<'a>,
+    }
+
+    #[test]
+    fn what_is_refused_is_told_with_its_place() {
+        for (text, expected) in [
+            ("", "line 1, column 0: EOF while parsing a value"),
+            ("[1, []]", "line 1, column 0: invalid type: sequence, expected an object"),
+            (
+                "{\"version\":1,\"names\":[{\"name\":\"a\"},\n{\"name\":7}]}",
+                "names[1].name (line 2, column 9): invalid type: integer `7`, expected a string",
+            ),
+            (
+                "{\"version\":1,\"names\":[[\"a\"]]}",
+                "names[0] (line 1, column 22): invalid type: sequence, expected an object",
+            ),
+            ("{\"version\":1,\"names\":[{}]}", "names[0] (line 1, column 24): missing field `name`"),
+            (
+                "{\"version\":1,\"more\":[]}",
+                "more (line 1, column 19): unknown field `more`, expected `version` or `names`",
+            ),
+            ("{\"version\":1,\"version\":1}", "line 1, column 22: duplicate field `version`"),
+            ("{\"version\":1,\"names\":[]} x", "line 1, column 26: trailing characters"),
+            ("{\"version\":1,\"names\":[", "names (line 1, column 22): EOF while parsing a list"),
+        ] {
+            match read_version::<Document<'_>>(text.as_bytes(), 1_u64, |document| document.version) {
+                Err(Unread::Json(error)) => assert_eq!(error.to_string(), expected, "{text}"),
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn another_version_says_so_whatever_else_there_is() {
+        for text in ["{\"version\":2,\"names\":[]}", "{\"nodes\":[[1]],\"version\":2}"] {
+            let read = read_version::<Document<'_>>(text.as_bytes(), 1_u64, |document| document.version);
+            assert_eq!(read, Err(Unread::Version(2)), "{text}");
+        }
+    }
+
+    #[test]
+    fn text_is_borrowed_where_it_can_be() {
+        let [Text(plain), Text(escaped)] = read(br#"["a", "\n"]"#).expect("two strings");
+        assert!(matches!(plain, Cow::Borrowed("a")) && matches!(escaped, Cow::Owned(_)));
+    }
+}
