@@ -38,7 +38,13 @@ fn kept() -> TempDir {
     for number in [1, 2] {
         fs::write(path("m.o"), [number; 5000]).expect("writable");
         let outputs = [NewOutput { role: Role::Object, name: "m.o", file: &path("m.o") }];
-        let result = NewResult { module: "m", outputs: &outputs, stderr: b"", measured: Measured::default() };
+        let result = NewResult {
+            module: "m",
+            outputs: &outputs,
+            stderr: b"",
+            measured: Measured::default(),
+            by_engine: false,
+        };
         cache.put(&Key([number; 32]), &result).expect("kept");
     }
     cache.count(true);

@@ -11,6 +11,7 @@ pub mod processor;
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use clap::{ArgGroup, Args};
@@ -29,6 +30,7 @@ use distlto_executor::execute::local::Local;
 use distlto_executor::execute::process::GRACE;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::job::{self, Context, Job};
+use distlto_executor::schedule::Site;
 use distlto_executor::verify::{Backend, Modules, Refused, Role};
 use distlto_record::progress::text::whole_lines;
 use gnu::SplitDwarf;
@@ -244,7 +246,7 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
         digests: &FileDigests::new(Path::new("")),
         cache: None,
     };
-    let attempt = job::run(&job, &context);
+    let attempt = job::run(&job, Site::Here, Duration::ZERO, &context);
     if let Some(executed) = &attempt.executed {
         print!("{}", executed.stdout.text());
         eprint!("{}", whole_lines(&executed.stderr.text()));

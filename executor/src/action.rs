@@ -1,12 +1,15 @@
 //! An action by content: command, environment, inputs by digest, outputs, platform. What is not in it decides nothing.
 //!
 //! Its names are canonical: the same work has the same description in any folder, on any machine and for any linker
-//! process. Its key is a function of it (`cache::reapi`), and it is all that another machine has to know to execute it.
-//! Knows nothing of caches and of who executes it.
+//! process. Its key is the digest of the REAPI Action that it is ([`Description::encode`]), so that a local cache and a
+//! remote one have one key, and it is all that another machine has to know to execute it. Knows nothing of caches and of who
+//! executes it.
 
 use std::borrow::Cow;
 
 use distlto_planner::digests::Digest;
+use distlto_reapi::action::{Action, EncodedAction};
+use distlto_reapi::merkle::{BuiltTree, Tree, TreeError};
 
 use crate::verify::Role;
 
@@ -47,4 +50,46 @@ pub enum Content<'a> {
     File(Cow<'a, str>),
     /// Here.
     Bytes(Vec<u8>),
+}
+
+/// An action in the messages of the Remote Execution API.
+#[derive(Debug, Clone)]
+pub struct Encoded {
+    /// The Action and the Command.
+    pub action: EncodedAction,
+    /// The tree of inputs.
+    pub tree: BuiltTree,
+}
+
+impl Encoded {
+    /// Of the Action: the key.
+    pub fn digest(&self) -> distlto_reapi::Digest {
+        self.action.digest()
+    }
+}
+
+impl Description<'_> {
+    /// Fails if the inputs cannot be in one tree: a file where another one's directory is, one path with two contents, or one
+    /// that leads out of the root.
+    pub fn encode(&self) -> Result<Encoded, TreeError> {
+        let Self { words, environment, inputs, outputs, platform, salt } = self;
+        let mut tree = Tree::new();
+        for Input { name, digest, is_executable, content: _ } in inputs {
+            tree.add_file(name, digest_of(digest), *is_executable)?;
+        }
+        let tree = tree.build();
+        let action = Action {
+            environment: environment.to_vec(),
+            output_paths: outputs.iter().map(|(path, _)| path.clone().into_owned()).collect(),
+            platform: platform.to_vec(),
+            salt: salt.clone(),
+            ..Action::new(words.iter().map(|word| word.clone().into_owned()).collect(), tree.digest())
+        };
+        Ok(Encoded { action: action.encode(), tree })
+    }
+}
+
+/// A digest as the client has it.
+pub fn digest_of(digest: &Digest) -> distlto_reapi::Digest {
+    distlto_reapi::Digest { hash: digest.hash, size: digest.size }
 }

@@ -5,7 +5,7 @@
 pub mod compiler;
 pub mod framed;
 pub mod inputs;
-pub mod reapi;
+pub mod layers;
 mod results;
 pub mod store;
 pub mod words;
@@ -13,8 +13,17 @@ pub mod words;
 use distlto_prepare::write::IoError;
 
 use crate::describe::Described;
-use crate::result::{ActionResult, NewResult};
+use crate::result::NewResult;
 use crate::staging::Output;
+
+/// A result that a cache had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    /// What the command printed on standard error.
+    pub stderr: Vec<u8>,
+    /// Whether it came from another machine, and a nearer cache may keep it.
+    pub is_far: bool,
+}
 
 /// What a job asks before its command runs and tells after.
 ///
@@ -23,7 +32,7 @@ use crate::staging::Output;
 pub trait ResultCache: Sync {
     /// The result of an action, if its outputs have these roles; they are then in these files. What is in the files
     /// otherwise is of no meaning.
-    fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<ActionResult>, IoError>;
+    fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<Hit>, IoError>;
 
     /// Keeps a verified result.
     fn keep(&self, action: &Described<'_>, result: &NewResult<'_>);

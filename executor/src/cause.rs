@@ -66,6 +66,24 @@ pub enum Cause {
         /// Who killed it, as far as the system tells.
         killer: Killer,
     },
+    /// An engine did not execute it.
+    #[error("{label}: {source}")]
+    #[diagnostic(code(distlto::tool), help("{}", remedy_there(source)))]
+    Engine {
+        /// The action.
+        label: String,
+        /// Why.
+        source: Box<distlto_reapi::Error>,
+    },
+    /// It cannot be executed on the engine, and is to run here.
+    #[error("{label}: not executed on the engine: {reason}")]
+    #[diagnostic(code(distlto::tool))]
+    NotThere {
+        /// The action.
+        label: String,
+        /// Why.
+        reason: String,
+    },
     /// A mistake in distlto.
     #[error("{label}: distlto failed inside")]
     #[diagnostic(code(distlto::failed), help("this is a mistake in distlto: please report the text above"))]
@@ -93,6 +111,12 @@ fn of_ours(program: &str) -> String {
     if ours { format!("; {INSTALL}") } else { String::new() }
 }
 
+/// What can be done about an engine.
+fn remedy_there(source: &distlto_reapi::Error) -> String {
+    let help = source.help().map_or_else(String::new, |help| format!("{help}; "));
+    format!("{help}without --remote-fallback=never this machine would have done it")
+}
+
 fn twice(killer: Killer) -> &'static str {
     match killer {
         Killer::System => {
@@ -108,7 +132,7 @@ impl Cause {
     /// As a record keeps it.
     pub fn told(&self) -> FailureCause {
         let kind = match self {
-            Self::Interrupted { .. } => FailureKind::Interrupted,
+            Self::Interrupted { .. } | Self::NotThere { .. } => FailureKind::Interrupted,
             Self::Internal { .. } => FailureKind::Internal,
             _ => FailureKind::Failed,
         };

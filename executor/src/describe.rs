@@ -12,11 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::words::Word;
 
-use crate::action::{Content, Description, Input};
+use crate::action::{Content, Description, Encoded, Input};
 use crate::cache::compiler::Compilers;
 use crate::cache::framed::Framed;
 use crate::cache::inputs::{Inputs, Named};
-use crate::cache::reapi::{self, Encoded};
 use crate::cache::words::{self, Words};
 use crate::execute::cc1::{Names, Template};
 use crate::execute::drivers::Drivers;
@@ -39,7 +38,7 @@ pub struct Described<'a> {
 impl Described<'_> {
     /// What its result is found by: the digest of its REAPI Action, which a remote cache has too.
     pub fn key(&self) -> Key {
-        Key(self.encoded.digest.hash)
+        Key(self.encoded.digest().hash)
     }
 }
 
@@ -107,20 +106,23 @@ pub struct Describer<'a> {
     digests: &'a FileDigests,
     /// An absolute path.
     directory: String,
+    /// What a worker has to be.
+    platform: &'a [(String, String)],
 }
 
 impl<'a> Describer<'a> {
-    /// For jobs that run in `directory`, the current one when `None`. `None` where its name is not UTF-8: no description
+    /// For jobs that run in `directory`, the current one when `None`, on machines of a platform. `None` where its name is not UTF-8: no description
     /// could say it.
     pub fn new(
         toolchains: &'a Toolchains,
         drivers: &'a Drivers<'a>,
         digests: &'a FileDigests,
         directory: Option<&Path>,
+        platform: &'a [(String, String)],
     ) -> Option<Self> {
         let directory = directory.map_or_else(std::env::current_dir, std::path::absolute).ok()?;
         let directory = directory.into_os_string().into_string().ok()?;
-        Some(Self { toolchains, drivers, digests, directory })
+        Some(Self { toolchains, drivers, digests, directory, platform })
     }
 
     /// A job whose inputs have been verified; `None` where not all is known, so that it can run on this machine alone and
@@ -169,10 +171,10 @@ impl<'a> Describer<'a> {
             environment: &self.toolchains.environment,
             inputs: all,
             outputs: outputs.collect(),
-            platform: &[],
+            platform: self.platform,
             salt: salt.finish().hash.to_vec(),
         };
-        let encoded = reapi::encode(&action)?;
+        let encoded = action.encode().map_err(|error| note(error.to_string())).ok()?;
         Some(Described { action, encoded, bound })
     }
 

@@ -1,10 +1,7 @@
 //! One way to execute an action: [`Execute`] gets a [`Request`], and gives what was [`Executed`] or why nothing was.
 //!
-//! [`local::Local`] runs the command on this machine. A remote executor is one file or folder beside it and one pool of the
-//! schedule (`schedule::pools`). It sends what `cache::reapi::encode` makes of [`Request::action`] with the inputs that the
-//! server lacks, waits, puts each output's bytes into its [`file`](Output::file), and ends early with the run's
-//! [`Cancel`](crate::cancel::Cancel); what stops it is the source of a [`Cause::Start`]. A request without an action it hands
-//! to `Local`. Checking, keeping and putting in place is the job's. Knows nothing of caches and schedules.
+//! [`local::Local`] runs the command on this machine, [`remote::Remote`] has an engine run it, or hands it to `Local`, as the
+//! schedule says. Checking, keeping and putting in place is the job's. Knows nothing of caches and schedules.
 
 pub mod capture;
 pub mod cc1;
@@ -14,16 +11,19 @@ pub mod heap;
 pub mod local;
 pub mod process;
 pub mod redirect;
+pub mod remote;
 pub mod response_file;
 pub mod spawn;
 
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use distlto_record::report::{Measured, Span};
 
 use crate::cause::Cause;
 use crate::describe::Described;
 use crate::job::Job;
+use crate::schedule::Site;
 use crate::staging::Output;
 use capture::Captured;
 
@@ -42,6 +42,12 @@ pub struct Request<'a> {
     pub described: Option<&'a Described<'a>>,
     /// Where the outputs are to be.
     pub outputs: &'a [Output<'a>],
+    /// Where it is to run.
+    pub site: Site,
+    /// How long it takes here, by estimate.
+    pub estimate: Duration,
+    /// Whether a result that an engine has kept is of no use.
+    pub anew: bool,
 }
 
 /// What an action did.
@@ -61,4 +67,6 @@ pub struct Executed {
     pub interrupted: bool,
     /// The worker that ran it; `None` for this machine.
     pub worker: Option<String>,
+    /// Whether it ran earlier, and an engine has kept the result.
+    pub kept: bool,
 }

@@ -6,14 +6,14 @@
 use std::fs;
 use std::path::Path;
 use std::process::ExitStatus;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 use distlto_planner::digests::FileDigests;
 use distlto_planner::words::shell_line;
 use distlto_prepare::kind::Native;
 use distlto_prepare::write::IoError;
-use distlto_record::report::{Origin, Phases, Span};
+use distlto_record::report::{Measured, Origin, Phases, Span};
 
 use crate::cache::ResultCache;
 use crate::cancel::Cancel;
@@ -22,6 +22,7 @@ use crate::describe::{Described, Describer};
 use crate::execute::capture::Captured;
 use crate::execute::{Execute, Executed, Request};
 use crate::result::{NewOutput, NewResult};
+use crate::schedule::Site;
 use crate::staging::{Output, Places, Staging};
 use crate::verify::{Backend, Modules, Refusal, Refused, Role, check_result};
 
@@ -78,7 +79,7 @@ pub struct Attempt {
 }
 
 /// Runs one job. Whatever happens, no temporary is left, and an earlier output is intact unless the job succeeded.
-pub fn run(job: &Job<'_>, context: &Context<'_>) -> Attempt {
+pub fn run(job: &Job<'_>, site: Site, estimate: Duration, context: &Context<'_>) -> Attempt {
     let mut told = Attempt {
         executed: None,
         stderr: String::new(),
@@ -87,11 +88,17 @@ pub fn run(job: &Job<'_>, context: &Context<'_>) -> Attempt {
         phases: Phases::default(),
         result: Ok(()),
     };
-    told.result = attempt(job, context, &mut told);
+    told.result = attempt(job, site, estimate, context, &mut told);
     told
 }
 
-fn attempt(job: &Job<'_>, context: &Context<'_>, told: &mut Attempt) -> Result<(), Cause> {
+fn attempt(
+    job: &Job<'_>,
+    site: Site,
+    estimate: Duration,
+    context: &Context<'_>,
+    told: &mut Attempt,
+) -> Result<(), Cause> {
     let io = |source| Cause::Io { label: job.label.to_owned(), source };
     let interrupted = || Cause::Interrupted { label: job.label.to_owned() };
     if context.cancel.is_cancelled() {
@@ -110,27 +117,45 @@ fn attempt(job: &Job<'_>, context: &Context<'_>, told: &mut Attempt) -> Result<(
     let described = described.as_ref();
     told.key = described.map(|described| described.key().0);
     let work = Work { job, context, outputs: &outputs, expected, described };
-    let kept = work.find().map_err(io)?;
+    let found = work.find().map_err(io)?;
     told.phases.lookup = context.cache.map(|_| Span::since(begun));
 
-    if let Some(stderr) = kept {
-        told.origin = Origin::Cache;
-        told.stderr = stderr;
-    } else {
-        let executed = context.execute.execute(&Request { job, described, outputs: &outputs })?;
+    let begun = Instant::now();
+    let result = match found {
+        Found::Kept(stderr) => {
+            told.origin = Origin::Cache;
+            told.stderr = stderr;
+            Ok(begun)
+        }
+        found => {
+            let anew = matches!(found, Found::Useless);
+            execute(&work, Request { job, described, outputs: &outputs, site, estimate, anew }, told)
+        }
+    };
+    let result = result.and_then(|begun| staging.commit().map(|()| begun).map_err(io));
+    told.phases.commit = result.as_ref().ok().map(|&begun| Span::since(begun));
+    result.map(drop)
+}
+
+/// Executes a job whose result is not kept. Returns since when the result was verified.
+fn execute(work: &Work<'_>, mut request: Request<'_>, told: &mut Attempt) -> Result<Instant, Cause> {
+    loop {
+        let executed = work.context.execute.execute(&request)?;
         let executed = told.executed.insert(executed);
         told.phases.command = Some(executed.span);
         if executed.interrupted {
-            return Err(interrupted());
+            return Err(Cause::Interrupted { label: request.job.label.to_owned() });
         }
         told.stderr = executed.stderr.text();
+        told.origin = if executed.kept { Origin::Cache } else { Origin::Ran };
+        let begun = Instant::now();
+        match work.accept(executed) {
+            // What an engine has kept may be somebody else's mistake.
+            Err(_) if executed.kept && !request.anew => work.clear(),
+            result => return result.map(|()| begun),
+        }
+        request.anew = true;
     }
-
-    let begun = Instant::now();
-    let result = told.executed.as_ref().map_or(Ok(()), |executed| work.accept(executed));
-    let result = result.and_then(|()| staging.commit().map_err(io));
-    told.phases.commit = Some(Span::since(begun));
-    result
 }
 
 /// Verifies what a backend compilation reads. Returns what its module is compiled to, where that is known.
@@ -146,6 +171,15 @@ fn inputs<'a>(job: &Job<'a>) -> impl Iterator<Item = &'a Utf8Path> + use<'a> {
     backend
         .flat_map(|backend| [backend.module, backend.shard].into_iter().chain(backend.others.iter().copied()))
         .map(Utf8Path::new)
+}
+
+/// What a cache has.
+enum Found {
+    Nothing,
+    /// A result, and what its command printed.
+    Kept(String),
+    /// A result that does not hold what it should.
+    Useless,
 }
 
 /// A job whose inputs have been verified.
@@ -168,24 +202,32 @@ impl Work<'_> {
         check_result(self.job.label, status, stderr, self.outputs, self.expected)
     }
 
-    /// A kept result, as what its command printed. Its outputs are where the command would have written them, and are as
-    /// good as if it had.
-    fn find(&self) -> Result<Option<String>, IoError> {
-        let Some((cache, described)) = self.cache() else { return Ok(None) };
-        if let Some(kept) = cache.find(described, self.outputs)? {
+    /// A kept result. Its outputs are where the command would have written them, and are as good as if it had.
+    fn find(&self) -> Result<Found, IoError> {
+        let Some((cache, described)) = self.cache() else { return Ok(Found::Nothing) };
+        let kept = cache.find(described, self.outputs)?;
+        if let Some(kept) = &kept {
             let stderr = Captured::from(kept.stderr.as_slice());
             if self.check(ExitStatus::default(), &stderr).is_ok() {
-                return Ok(Some(stderr.text()));
+                self.fill()?;
+                if kept.is_far {
+                    self.keep(&stderr.text(), Measured::default(), true);
+                }
+                return Ok(Found::Kept(stderr.text()));
             }
         }
-        // Else they could pass for what a command wrote that writes nothing.
+        self.clear();
+        Ok(if kept.is_some() { Found::Useless } else { Found::Nothing })
+    }
+
+    /// Removes what could pass for what a command wrote that writes nothing.
+    fn clear(&self) {
         self.outputs.iter().for_each(|output| drop(fs::remove_file(&output.file)));
-        Ok(None)
     }
 
     /// Verifies what the command wrote, and has it kept if there is a cache.
     fn accept(&self, executed: &Executed) -> Result<(), Cause> {
-        let (job, outputs) = (self.job, self.outputs);
+        let job = self.job;
         let io = |source| Cause::Io { label: job.label.to_owned(), source };
         // Comes first: a compiler that saw half of a change says nothing that helps.
         for input in inputs(job) {
@@ -195,20 +237,27 @@ impl Work<'_> {
             }
         }
         self.check(executed.status, &executed.stderr)?;
-        for Output { file, .. } in
-            outputs.iter().filter(|output| output.role == Role::DwoIfAny && !output.file.exists())
-        {
-            fs::write(file, "").map_err(|error| io(IoError::on("write", file)(error)))?;
-        }
-        if let Some((cache, described)) = self.cache() {
-            let output = |&Output { role, name, ref file, .. }| NewOutput { role, name: name.as_str(), file };
-            let outputs: Vec<_> = outputs.iter().map(output).collect();
-            let (stderr, measured) = (executed.stderr.text(), executed.measured);
-            let result =
-                NewResult { module: job.label, outputs: &outputs, stderr: stderr.as_bytes(), measured };
-            cache.keep(described, &result);
+        self.fill().map_err(io)?;
+        self.keep(&executed.stderr.text(), executed.measured, executed.worker.is_some());
+        Ok(())
+    }
+
+    /// Makes the outputs that a compiler may have had nothing to write to.
+    fn fill(&self) -> Result<(), IoError> {
+        let is_lacking = |output: &&Output<'_>| output.role == Role::DwoIfAny && !output.file.exists();
+        for Output { file, .. } in self.outputs.iter().filter(is_lacking) {
+            fs::write(file, "").map_err(IoError::on("write", file))?;
         }
         Ok(())
+    }
+
+    /// Has a verified result kept if there is a cache.
+    fn keep(&self, stderr: &str, measured: Measured, by_engine: bool) {
+        let Some((cache, described)) = self.cache() else { return };
+        let output = |&Output { role, name, ref file, .. }| NewOutput { role, name: name.as_str(), file };
+        let outputs: Vec<_> = self.outputs.iter().map(output).collect();
+        let (module, stderr) = (self.job.label, stderr.as_bytes());
+        cache.keep(described, &NewResult { module, outputs: &outputs, stderr, measured, by_engine });
     }
 }
 

@@ -67,4 +67,6 @@ pub struct NewResult<'a> {
     pub stderr: &'a [u8],
     /// What the run cost.
     pub measured: Measured,
+    /// Whether it came from an engine, which has kept it by itself.
+    pub by_engine: bool,
 }

@@ -1,4 +1,4 @@
-//! Runs the wanted actions of a graph on this machine: a scheduler, workers, and one thread that talks to both.
+//! Runs the wanted actions of a graph: a scheduler, workers, and one thread that talks to both.
 //!
 //! The calling thread holds the schedule and calls the hooks and the progress, so those need no locks and see
 //! events in order. A worker thread takes one action at a time, and starts a process and waits for it (see
@@ -25,10 +25,13 @@ use jobserver::Client;
 use crate::cache::ResultCache;
 use crate::cancel::Cancel;
 use crate::describe::{Describer, Toolchains};
+use crate::execute::Execute;
 use crate::execute::cc1::{self, Cc1Commands};
 use crate::execute::drivers::Drivers;
 use crate::execute::local::Local;
 use crate::execute::process::{GRACE, Spawner};
+use crate::execute::remote::Remote;
+use crate::execute::remote::engine::Engine;
 use crate::job::Context;
 use crate::schedule::estimate::Estimates;
 use crate::schedule::history::History;
@@ -89,6 +92,8 @@ pub struct Options<'a> {
     pub toolchains: Option<&'a Toolchains>,
     /// Where results are looked for before commands run, and kept.
     pub cache: Option<&'a dyn ResultCache>,
+    /// An engine that executes actions too; this machine alone when `None`.
+    pub engine: Option<&'a Engine>,
 }
 
 impl<'a> Options<'a> {
@@ -116,6 +121,7 @@ impl<'a> Options<'a> {
             cc1_commands: None,
             toolchains: None,
             cache: None,
+            engine: None,
         }
     }
 }
@@ -183,6 +189,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         cc1_commands,
         toolchains,
         cache,
+        engine,
     } = options;
     let start = Instant::now();
     let history = History::load(history);
@@ -194,10 +201,14 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     // A server would be loaded for a question, of which a run that finds all its results has no need.
     let asker = toolchains.and_then(|_| spawner.plain()).unwrap_or(spawner);
     let drivers = Drivers { answers, spawner: asker, cancel, grace, directory };
-    let describer = toolchains.and_then(|known| Describer::new(known, &drivers, digests, directory));
+    let platform = engine.map_or(&[][..], Engine::platform);
+    let describer =
+        toolchains.and_then(|known| Describer::new(known, &drivers, digests, directory, platform));
     let backends = wanted.iter().filter(|&&id| graph.action(id).kind() == ActionKind::Opt).count();
     let drivers = (backends >= cc1::MANY || describer.is_some()).then_some(&drivers);
-    let execute = &Local { spawner, cancel, grace, directory, drivers };
+    let local = Local { spawner, cancel, grace, directory, drivers };
+    let remote = engine.map(|engine| Remote { engine, local });
+    let execute: &dyn Execute = remote.as_ref().map_or(&local, |remote| remote);
     let describer = describer.as_ref();
     let context =
         Context { execute, cancel, modules, directory, expected, places, digests, describer, cache };

@@ -24,6 +24,12 @@
 //! runs and the one that is overtaken, so that a large action waits for those only that ran when it was first passed over,
 //! and never for one that overtook it.
 //!
+//! # Here and elsewhere
+//!
+//! An action that an engine can execute runs here if there is room for it here, and else there: distinct actions run in
+//! both places, and the longest begin where they end first, since here nothing is transferred. What an engine turns out not
+//! to execute comes back with [`Schedule::again_here`].
+//!
 //! # When an action fails
 //!
 //! Whatever needs it, directly or through others, is *skipped* and remembers which failure it was: a final link
@@ -45,7 +51,7 @@ pub mod tokens;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use distlto_planner::graph::{ActionGraph, ActionId};
+use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 
 use pools::{Amounts, Pools, Resource};
 
@@ -67,6 +73,15 @@ pub struct Weight {
     pub time: u64,
     /// The most memory that it holds at once, in bytes.
     pub memory: u64,
+}
+
+/// Where an action runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Site {
+    /// On this machine.
+    Here,
+    /// On an engine.
+    Engine,
 }
 
 /// Why no action starts at the moment.
@@ -112,6 +127,8 @@ pub struct Schedule<'g> {
     /// What every wanted action needs at least.
     least: Amounts,
     running: usize,
+    /// Those of them that run on this machine.
+    running_here: usize,
     /// Whether what runs must run alone.
     alone: bool,
     left: u64,
@@ -122,7 +139,12 @@ pub struct Schedule<'g> {
 struct Entry {
     state: State,
     time: u64,
+    /// On this machine.
     needs: Amounts,
+    /// Whether an engine may execute it.
+    is_portable: bool,
+    /// What it has taken, while it runs.
+    taken: Option<(Site, Amounts)>,
     /// The time of the longest chain from here to the end.
     priority: u64,
     alone: bool,
@@ -147,7 +169,8 @@ impl<'g> Schedule<'g> {
         let entry = |id| {
             let Weight { time, memory } = weigh(id);
             let (time, needs) = (time.max(1), Amounts::local(memory));
-            (id, Entry { state: State::Ready, time, needs, priority: 0, alone: false })
+            let (state, is_portable) = (State::Ready, graph.action(id).kind() == ActionKind::Opt);
+            (id, Entry { state, time, needs, is_portable, taken: None, priority: 0, alone: false })
         };
         let mut entries: BTreeMap<_, _> = wanted.iter().map(|&id| entry(id)).collect();
         let wanted: Vec<_> = entries.keys().copied().collect();
@@ -175,6 +198,7 @@ impl<'g> Schedule<'g> {
             pools: Pools::default(),
             least,
             running: 0,
+            running_here: 0,
             alone: false,
             left,
             stopped: false,
@@ -198,26 +222,50 @@ impl<'g> Schedule<'g> {
         if !self.has_ready() {
             return Some(Wait::Nothing);
         }
-        self.pools.lack(&self.least).filter(|_| self.running > 0).map(Wait::For)
+        let lack = self.pools.lack(&self.least).filter(|_| self.running_here > 0)?;
+        self.for_engine().is_none().then_some(Wait::For(lack))
     }
 
-    /// The ready action to start next, which runs from here on; `None` when none may start at the moment.
-    pub fn take(&mut self) -> Option<ActionId> {
+    /// The ready action to start next, which runs from here on, and where; `None` when none may start at the moment.
+    pub fn take(&mut self) -> Option<(ActionId, Site)> {
         if self.waits().is_some() {
             return None;
         }
         let &(_, first) = self.ready.first()?;
-        let id = if self.fits(first) { first } else { self.overtaking(first)? };
+        let (id, site) = if self.fits(first) {
+            (first, Site::Here)
+        } else if let Some(id) = self.for_engine() {
+            (id, Site::Engine)
+        } else {
+            (self.overtaking(first)?, Site::Here)
+        };
         self.dequeue(id);
         if self.reserved.as_ref().is_some_and(|reserved| reserved.action == id) {
             self.reserved = None;
         }
         let entry = self.entries.get_mut(&id)?;
         entry.state = State::Running;
-        self.alone = entry.alone;
-        self.pools.take(&entry.needs);
+        let needs = match site {
+            Site::Here => {
+                self.alone = entry.alone;
+                self.running_here += 1;
+                entry.needs
+            }
+            Site::Engine => Amounts::engine(),
+        };
+        entry.taken = Some((site, needs));
+        self.pools.take(&needs);
         self.running += 1;
-        Some(id)
+        Some((id, site))
+    }
+
+    /// The first ready action for an engine, if that has room.
+    fn for_engine(&self) -> Option<ActionId> {
+        if self.pools.lack(&Amounts::engine()).is_some() {
+            return None;
+        }
+        let is_portable = |&id: &ActionId| self.entries[&id].is_portable && !self.entries[&id].alone;
+        self.ready.iter().map(|&(_, id)| id).find(is_portable)
     }
 
     /// Whether an action is ready that would start if there were room for it.
@@ -225,9 +273,9 @@ impl<'g> Schedule<'g> {
         !self.stopped && !self.ready.is_empty()
     }
 
-    /// How many actions run.
-    pub fn running(&self) -> usize {
-        self.running
+    /// How many actions run on this machine.
+    pub fn running_here(&self) -> usize {
+        self.running_here
     }
 
     /// The estimated memory of all that run, in bytes.
@@ -319,6 +367,19 @@ impl<'g> Schedule<'g> {
         true
     }
 
+    /// A running action could not be executed where it was, and is to run on this machine. False if nothing more starts.
+    pub fn again_here(&mut self, id: ActionId) -> bool {
+        if self.stopped || !self.end(id, State::Ready) {
+            return false;
+        }
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.is_portable = false;
+            self.left = self.left.saturating_add(entry.time);
+        }
+        self.enqueue(id);
+        true
+    }
+
     /// Nothing more starts.
     pub fn stop(&mut self) {
         self.stopped = true;
@@ -337,7 +398,7 @@ impl<'g> Schedule<'g> {
     /// Whether an action may start beside what runs.
     fn fits(&self, id: ActionId) -> bool {
         let entry = &self.entries[&id];
-        self.running == 0 || (!entry.alone && !self.alone && self.pools.lack(&entry.needs).is_none())
+        self.running_here == 0 || (!entry.alone && !self.alone && self.pools.lack(&entry.needs).is_none())
     }
 
     /// The first action that may overtake this one, which does not fit.
@@ -386,8 +447,13 @@ impl<'g> Schedule<'g> {
         };
         entry.state = state;
         self.running -= 1;
-        self.alone = false;
-        self.pools.give_back(&entry.needs);
+        if let Some((site, needs)) = entry.taken.take() {
+            self.pools.give_back(&needs);
+            if site == Site::Here {
+                self.running_here -= 1;
+                self.alone = false;
+            }
+        }
         self.left = self.left.saturating_sub(entry.time);
         if let Some(reserved) = &mut self.reserved {
             reserved.overtaking.remove(&id);

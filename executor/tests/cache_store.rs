@@ -30,7 +30,13 @@ fn put(cache: &Cache, scratch: &Path, number: u8, content: &[u8]) -> ActionResul
         peak_memory: Some(1 << 20),
         ..Default::default()
     };
-    let result = NewResult { module: "m.bc", outputs: &outputs, stderr: b"warning: \xff\n", measured };
+    let result = NewResult {
+        module: "m.bc",
+        outputs: &outputs,
+        stderr: b"warning: \xff\n",
+        measured,
+        by_engine: false,
+    };
     cache.put(&Key([number; 32]), &result).expect("kept")
 }
 
@@ -349,7 +355,13 @@ fn a_cache_that_can_only_be_read_is_used() {
         cache.count(true);
         assert_eq!(cache.troubles(), Vec::<String>::new());
         let outputs = [NewOutput { role: Role::Object, name: "m.o", file: &object }];
-        let result = NewResult { module: "m", outputs: &outputs, stderr: b"", measured: Measured::default() };
+        let result = NewResult {
+            module: "m",
+            outputs: &outputs,
+            stderr: b"",
+            measured: Measured::default(),
+            by_engine: false,
+        };
         for _ in 0..20 {
             assert_eq!(cache.put(&Key([9; 32]), &result), None);
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use distlto_executor::schedule::pools::Resource;
-use distlto_executor::schedule::{Policy, Schedule, State, Wait, Weight};
+use distlto_executor::schedule::{Policy, Schedule, Site, State, Wait, Weight};
 use distlto_planner::graph::{Action, ActionGraph, ActionId, Work};
 use proptest::prelude::*;
 
@@ -42,6 +42,14 @@ fn weighed<'g>(
     schedule
 }
 
+/// What starts next, here.
+fn take(schedule: &mut Schedule<'_>) -> Option<ActionId> {
+    schedule.take().map(|(id, site)| {
+        assert_eq!(site, Site::Here);
+        id
+    })
+}
+
 fn states(schedule: &Schedule<'_>) -> BTreeMap<ActionId, State> {
     schedule.states().collect()
 }
@@ -54,12 +62,12 @@ fn the_costliest_chain_starts_first_not_the_costliest_action() {
     let tail = add(&mut graph, "tail", 200, &[head]);
     let small = add(&mut graph, "small", 1, &[]);
     let mut schedule = plain(&graph, &[big, head, tail, small], Policy::KeepGoing);
-    assert_eq!(schedule.take(), Some(head));
-    assert_eq!(schedule.take(), Some(big));
-    assert_eq!(schedule.take(), Some(small));
-    assert_eq!(schedule.take(), None, "tail waits for head");
+    assert_eq!(take(&mut schedule), Some(head));
+    assert_eq!(take(&mut schedule), Some(big));
+    assert_eq!(take(&mut schedule), Some(small));
+    assert_eq!(take(&mut schedule), None, "tail waits for head");
     schedule.done(head);
-    assert_eq!(schedule.take(), Some(tail));
+    assert_eq!(take(&mut schedule), Some(tail));
 }
 
 #[test]
@@ -69,7 +77,7 @@ fn equal_costs_keep_the_graphs_order() {
     let mut backwards = all.clone();
     backwards.reverse();
     let mut schedule = plain(&graph, &backwards, Policy::KeepGoing);
-    let taken: Vec<_> = std::iter::from_fn(|| schedule.take()).collect();
+    let taken: Vec<_> = std::iter::from_fn(|| take(&mut schedule)).collect();
     assert_eq!(taken, all);
 }
 
@@ -79,7 +87,7 @@ fn nobody_waits_for_an_action_that_is_not_wanted() {
     let shard = add(&mut graph, "shard", 1, &[]);
     let object = add(&mut graph, "object", 1, &[shard]);
     let mut schedule = plain(&graph, &[object], Policy::default());
-    assert_eq!(schedule.take(), Some(object));
+    assert_eq!(take(&mut schedule), Some(object));
 }
 
 #[test]
@@ -93,9 +101,9 @@ fn a_failure_skips_what_needs_it_and_stops_the_rest() {
     let wanted = [a, b, c, link, strip];
 
     let mut schedule = plain(&graph, &wanted, Policy::StopAtFirstFailure);
-    assert_eq!((schedule.take(), schedule.take()), (Some(a), Some(b)));
+    assert_eq!((take(&mut schedule), take(&mut schedule)), (Some(a), Some(b)));
     assert_eq!(schedule.failed(a), [link, strip]);
-    assert_eq!(schedule.take(), None);
+    assert_eq!(take(&mut schedule), None);
     assert!(!schedule.is_finished(), "b still runs");
     schedule.done(b);
     assert!(schedule.is_finished());
@@ -104,9 +112,9 @@ fn a_failure_skips_what_needs_it_and_stops_the_rest() {
     assert_eq!((end[&link], end[&strip]), (State::Skipped(a), State::Skipped(a)));
 
     let mut schedule = plain(&graph, &wanted, Policy::KeepGoing);
-    schedule.take();
+    take(&mut schedule);
     schedule.failed(a);
-    assert_eq!((schedule.take(), schedule.take(), schedule.take()), (Some(b), Some(c), None));
+    assert_eq!((take(&mut schedule), take(&mut schedule), take(&mut schedule)), (Some(b), Some(c), None));
     schedule.done(b);
     schedule.done(c);
     assert_eq!(states(&schedule)[&link], State::Skipped(a));
@@ -120,16 +128,16 @@ fn a_smaller_action_overtakes_only_beside_the_one_that_does_not_fit() {
     let (graph, ids) = sized(&weights);
     let [first, large, middle, small, last] = ids[..] else { unreachable!() };
     let mut schedule = weighed(&graph, &ids, &weights, 10);
-    assert_eq!(schedule.take(), Some(first));
+    assert_eq!(take(&mut schedule), Some(first));
     // 4 are left, 8 are wanted: `middle` does not fit, `small` does beside `large`, then `last` would not.
-    assert_eq!(schedule.take(), Some(small));
-    assert_eq!(schedule.take(), None);
+    assert_eq!(take(&mut schedule), Some(small));
+    assert_eq!(take(&mut schedule), None);
     assert_eq!(schedule.memory_used(), 8);
     schedule.done(first);
-    assert_eq!(schedule.take(), Some(large), "although `middle` would have fitted for longer");
-    assert_eq!(schedule.take(), None);
+    assert_eq!(take(&mut schedule), Some(large), "although `middle` would have fitted for longer");
+    assert_eq!(take(&mut schedule), None);
     schedule.done(large);
-    assert_eq!((schedule.take(), schedule.take()), (Some(middle), Some(last)));
+    assert_eq!((take(&mut schedule), take(&mut schedule)), (Some(middle), Some(last)));
 }
 
 #[test]
@@ -137,13 +145,13 @@ fn an_action_beyond_the_budget_runs_alone() {
     let weights = [(100, 3), (90, 50), (80, 0), (70, 3)];
     let (graph, ids) = sized(&weights);
     let mut schedule = weighed(&graph, &ids, &weights, 10);
-    assert_eq!(schedule.take(), Some(ids[0]));
-    assert_eq!(schedule.take(), None, "not even one that takes nothing overtakes it");
+    assert_eq!(take(&mut schedule), Some(ids[0]));
+    assert_eq!(take(&mut schedule), None, "not even one that takes nothing overtakes it");
     schedule.done(ids[0]);
-    assert_eq!(schedule.take(), Some(ids[1]));
-    assert_eq!(schedule.take(), None);
+    assert_eq!(take(&mut schedule), Some(ids[1]));
+    assert_eq!(take(&mut schedule), None);
     schedule.done(ids[1]);
-    assert_eq!((schedule.take(), schedule.take()), (Some(ids[2]), Some(ids[3])));
+    assert_eq!((take(&mut schedule), take(&mut schedule)), (Some(ids[2]), Some(ids[3])));
 }
 
 #[test]
@@ -154,32 +162,35 @@ fn what_runs_takes_a_slot_and_a_token_each() {
     schedule.limit(Resource::Slots, 3);
     schedule.limit(Resource::Tokens, 1);
     assert_eq!(schedule.waits(), None);
-    assert_eq!((schedule.take(), schedule.take()), (Some(ids[0]), None));
+    assert_eq!((take(&mut schedule), take(&mut schedule)), (Some(ids[0]), None));
     assert_eq!(schedule.waits(), Some(Wait::For(Resource::Tokens)));
     schedule.limit(Resource::Tokens, 9);
-    assert_eq!((schedule.take(), schedule.take(), schedule.take()), (Some(ids[1]), Some(ids[2]), None));
+    assert_eq!(
+        (take(&mut schedule), take(&mut schedule), take(&mut schedule)),
+        (Some(ids[1]), Some(ids[2]), None)
+    );
     assert_eq!(schedule.waits(), Some(Wait::For(Resource::Slots)));
     schedule.limit(Resource::Memory, 11);
     schedule.done(ids[0]);
-    assert_eq!((schedule.waits(), schedule.take()), (Some(Wait::For(Resource::Memory)), None));
+    assert_eq!((schedule.waits(), take(&mut schedule)), (Some(Wait::For(Resource::Memory)), None));
     schedule.done(ids[1]);
-    assert_eq!((schedule.take(), schedule.waits()), (Some(ids[3]), Some(Wait::Nothing)));
+    assert_eq!((take(&mut schedule), schedule.waits()), (Some(ids[3]), Some(Wait::Nothing)));
 }
 
 #[test]
 fn what_was_killed_runs_again_alone_and_first_but_once() {
     let (graph, ids) = sized(&[(100, 1), (90, 1), (80, 1), (70, 1)]);
     let mut schedule = plain(&graph, &ids, Policy::KeepGoing);
-    assert_eq!((schedule.take(), schedule.take()), (Some(ids[0]), Some(ids[1])));
+    assert_eq!((take(&mut schedule), take(&mut schedule)), (Some(ids[0]), Some(ids[1])));
     assert!(schedule.again_alone(ids[1]));
     assert!(!schedule.again_alone(ids[2]), "it does not run");
-    assert_eq!(schedule.take(), None, "0 still runs");
+    assert_eq!(take(&mut schedule), None, "0 still runs");
     schedule.done(ids[0]);
-    assert_eq!(schedule.take(), Some(ids[1]));
-    assert_eq!(schedule.take(), None, "nothing beside it");
+    assert_eq!(take(&mut schedule), Some(ids[1]));
+    assert_eq!(take(&mut schedule), None, "nothing beside it");
     assert!(!schedule.again_alone(ids[1]), "once");
     schedule.failed(ids[1]);
-    assert_eq!((schedule.take(), schedule.take()), (Some(ids[2]), Some(ids[3])));
+    assert_eq!((take(&mut schedule), take(&mut schedule)), (Some(ids[2]), Some(ids[3])));
     schedule.stop();
     assert!(!schedule.again_alone(ids[2]), "nothing more starts");
     schedule.failed(ids[2]);
@@ -193,11 +204,14 @@ fn estimates_that_change_count_for_what_has_not_started() {
     let weights = [(100, 5), (90, 5), (80, 5), (70, 5)];
     let (graph, ids) = sized(&weights);
     let mut schedule = weighed(&graph, &ids, &weights, 10);
-    assert_eq!((schedule.take(), schedule.take(), schedule.take()), (Some(ids[0]), Some(ids[1]), None));
+    assert_eq!(
+        (take(&mut schedule), take(&mut schedule), take(&mut schedule)),
+        (Some(ids[0]), Some(ids[1]), None)
+    );
     schedule.set_memory(|_| 2);
     assert_eq!(schedule.memory_used(), 10);
     schedule.done(ids[0]);
-    assert_eq!((schedule.take(), schedule.take()), (Some(ids[2]), Some(ids[3])));
+    assert_eq!((take(&mut schedule), take(&mut schedule)), (Some(ids[2]), Some(ids[3])));
     assert_eq!(schedule.memory_used(), 9);
 }
 
@@ -240,7 +254,7 @@ proptest! {
         let mut started = BTreeSet::new();
         let mut ends = order.iter();
         loop {
-            while running.len() < workers && let Some(id) = schedule.take() {
+            while running.len() < workers && let Some(id) = take(&mut schedule) {
                 prop_assert!(started.insert(id), "started twice");
                 prop_assert!(wanted.contains(&id));
                 for needed in graph.dependencies(id) {
@@ -248,7 +262,7 @@ proptest! {
                 }
                 running.push(id);
             }
-            prop_assert_eq!(schedule.running(), running.len());
+            prop_assert_eq!(schedule.running_here(), running.len());
             if running.is_empty() {
                 break;
             }
@@ -297,7 +311,7 @@ proptest! {
         while !waiting.is_empty() || !running.is_empty() {
             while running.len() < workers {
                 let first = waiting.first().copied();
-                let taken = schedule.take();
+                let taken = take(&mut schedule);
                 if taken == first {
                     passed = None;
                 } else if let Some(first) = first {

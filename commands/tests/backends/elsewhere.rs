@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use distlto_executor::action::{Content, Input};
 use distlto_executor::cancel::Cancel;
@@ -16,6 +16,7 @@ use distlto_executor::execute::process::GRACE;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::execute::{Execute, Executed, Request};
 use distlto_executor::job::{self, Attempt, Context, Job};
+use distlto_executor::schedule::Site;
 use distlto_executor::verify::{Backend, Modules, Refusal, Role};
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_record::report::{Measured, Span};
@@ -60,6 +61,7 @@ impl Execute for Elsewhere<'_> {
             span: Span::since(begun),
             interrupted: false,
             worker: Some("elsewhere".to_owned()),
+            kept: false,
         })
     }
 }
@@ -72,7 +74,7 @@ fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> Attempt {
     let drivers = Drivers { answers: &answers, spawner: &LocalSpawner, cancel, grace: GRACE, directory };
     let remembered = tempfile::tempdir().unwrap();
     let toolchains = Toolchains::new(remembered.path());
-    let describer = Describer::new(&toolchains, &drivers, &digests, directory).expect("a name in UTF-8");
+    let describer = Describer::new(&toolchains, &drivers, &digests, directory, &[]).expect("a name in UTF-8");
     let index = "-fthinlto-index=a.o.thinlto.bc";
     let job = Job {
         label: "a.o",
@@ -91,7 +93,7 @@ fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> Attempt {
         describer: Some(&describer),
         cache: None,
     };
-    let attempt = job::run(&job, &context);
+    let attempt = job::run(&job, Site::Here, Duration::ZERO, &context);
     assert_eq!(toolchains.troubles(), Vec::<String>::new());
     attempt
 }

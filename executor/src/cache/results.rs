@@ -4,8 +4,8 @@
 
 use distlto_prepare::write::IoError;
 
-use super::ResultCache;
 use super::store::Cache;
+use super::{Hit, ResultCache};
 use crate::describe::Described;
 use crate::result::{ActionResult, Key, NewResult};
 use crate::staging::Output;
@@ -28,10 +28,10 @@ impl Cache {
 }
 
 impl ResultCache for Cache {
-    fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<ActionResult>, IoError> {
+    fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<Hit>, IoError> {
         let found = self.place(&action.key(), outputs)?;
         self.count(found.is_some());
-        Ok(found)
+        Ok(found.map(|result| Hit { stderr: result.stderr, is_far: false }))
     }
 
     fn keep(&self, action: &Described<'_>, result: &NewResult<'_>) {

@@ -17,6 +17,7 @@ use crate::cancel::Cancel;
 use crate::cause::Cause;
 
 /// This machine.
+#[derive(Clone, Copy)]
 pub struct Local<'a> {
     /// Starts commands.
     pub spawner: &'a dyn Spawner,
@@ -32,7 +33,7 @@ pub struct Local<'a> {
 
 impl Execute for Local<'_> {
     fn execute(&self, request: &Request<'_>) -> Result<Executed, Cause> {
-        let Request { job, outputs, described: _ } = request;
+        let Request { job, outputs, .. } = request;
         let words = super::redirect::redirect(job.label, &job.words, outputs)?;
         let words: Vec<_> = words.into_iter().map(String::into_bytes).collect();
         let words = self.without_driver(request, &words).unwrap_or(words);
@@ -54,6 +55,7 @@ impl Execute for Local<'_> {
             span: Span::since(begun),
             interrupted: finished.cancelled,
             worker: None,
+            kept: false,
             stdout: finished.stdout,
             stderr: finished.stderr,
         })

@@ -19,9 +19,12 @@ const TEXTS: &[&str] = &[
     "terminate called after throwing an instance of 'std::bad_alloc'",
 ];
 
-/// Whether the attempt may succeed when nothing else takes memory.
+/// Whether the attempt may succeed when nothing else takes memory of this machine.
 pub(super) fn for_want_of_memory(attempt: &Attempt) -> bool {
     let Err(Cause::Refused(Refused { refusal, .. })) = &attempt.result else { return false };
+    if attempt.executed.as_ref().is_some_and(|executed| executed.worker.is_some()) {
+        return false;
+    }
     let said = || TEXTS.iter().any(|known| attempt.stderr.contains(known));
     match **refusal {
         Refusal::Signal { signal: SIGKILL, .. } | Refusal::Exit { code: SHELL, .. } => true,

@@ -10,14 +10,16 @@ use std::time::{Duration, Instant};
 use distlto_planner::graph::{ActionGraph, ActionId};
 use jobserver::Acquired;
 
-use super::workers::Workers;
+use super::workers::{Task, Workers};
 use super::{Hooks, Need, Options, jobs, killed};
+use crate::cause::Cause;
+use crate::execute::remote::engine::Engine;
 use crate::job::Attempt;
 use crate::schedule::estimate::Estimates;
 use crate::schedule::memory::{self, Limit, Memory, System};
 use crate::schedule::pools::Resource;
 use crate::schedule::tokens::Tokens;
-use crate::schedule::{Schedule, Wait};
+use crate::schedule::{Schedule, Site, Wait};
 use distlto_record::progress::text::whole_lines;
 use distlto_record::progress::{self, ProgressStep};
 use distlto_record::report::{Failure, Measured, Origin, Outcome};
@@ -106,6 +108,10 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
             }
             // Whoever waits for work gets it before anybody is told what has ended and what starts.
             let Started { actions, look_again } = self.start_what_may();
+            if let Some(engine) = self.options.engine {
+                let left = if self.schedule.has_ready() { 0 } else { self.options.jobs };
+                engine.set_idle(left.saturating_sub(self.schedule.running_here()));
+            }
             if let Some((action, attempt)) = ended.take() {
                 self.tell_end(action, attempt);
             }
@@ -146,19 +152,19 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
                 // A token for an action that has no room would be kept from others.
                 match wait {
                     Wait::For(Resource::Tokens) => self.tokens.ask(),
-                    _ => self.tokens.give_back(self.schedule.running()),
+                    _ => self.tokens.give_back(self.schedule.running_here()),
                 }
                 return started;
             }
-            let action = match self.take() {
-                Ok(action) => action,
+            let (action, site) = match self.take() {
+                Ok(taken) => taken,
                 Err(look_again) => {
-                    self.tokens.give_back(self.schedule.running());
+                    self.tokens.give_back(self.schedule.running_here());
                     return Started { look_again, ..started };
                 }
             };
             match if self.hooks.asks() { self.hooks.need(action) } else { Need::Run } {
-                Need::Run => self.give(action, &mut started),
+                Need::Run => self.give(action, site, &mut started),
                 Need::UpToDate => self.was_up_to_date(action),
                 Need::Stop => {
                     self.schedule.stop();
@@ -174,14 +180,18 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
         self.schedule.limit(Resource::Slots, self.options.jobs.max(1) as u64);
         self.schedule.limit(Resource::Tokens, self.tokens.allowed() as u64);
         self.schedule.limit(Resource::Memory, u64::MAX);
+        let engine = self.options.engine.map_or(0, Engine::slots);
+        self.schedule.limit(Resource::Engine, engine as u64);
         self.schedule.waits()
     }
 
     /// The next action that memory lets start, or when to look again: what others free shows without one of ours ending.
-    fn take(&mut self) -> Result<ActionId, Option<Duration>> {
+    fn take(&mut self) -> Result<(ActionId, Site), Option<Duration>> {
         let now = Instant::now();
-        if self.schedule.running() > 0 && self.memory.is_pressed(now) {
-            return Err(Some(memory::LOOK_AGAIN));
+        if self.schedule.running_here() > 0 && self.memory.is_pressed(now) {
+            // What runs elsewhere takes no memory.
+            self.schedule.limit(Resource::Slots, 0);
+            return self.schedule.take().ok_or(Some(memory::LOOK_AGAIN));
         }
         let budget = self.memory.budget(now, self.schedule.memory_used());
         self.schedule.limit(Resource::Memory, budget.unwrap_or(u64::MAX));
@@ -190,11 +200,12 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
     }
 
     /// Has a worker run an action.
-    fn give(&mut self, action: ActionId, started: &mut Started) {
+    fn give(&mut self, action: ActionId, site: Site, started: &mut Started) {
         let worker = self.workers.take();
         // An action that this thread runs itself has no worker's number.
         self.lanes.insert(action, worker.unwrap_or(self.workers.all.len()));
-        self.workers.give(worker, action);
+        let estimate = Duration::from_micros(self.schedule.cost(action));
+        self.workers.give(worker, Task { action, site, estimate });
         started.actions.push(action);
     }
 
@@ -207,6 +218,9 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
 
     /// Takes in how an action ended, as far as others wait for it. `None` when it is to run once more.
     fn settle(&mut self, action: ActionId, mut attempt: Attempt) -> Option<Attempt> {
+        if matches!(attempt.result, Err(Cause::NotThere { .. })) && self.schedule.again_here(action) {
+            return None;
+        }
         if let Some(worker) = attempt.executed.as_ref().and_then(|executed| executed.worker.as_deref()) {
             self.options.progress.executed_by(self.step(action, ""), worker);
         }
@@ -239,10 +253,12 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
         if let Some(key) = &attempt.key {
             self.options.progress.asked(self.step(action, ""), key);
         }
+        let was_elsewhere = attempt.executed.as_ref().is_some_and(|executed| executed.worker.is_some());
         let stderr = attempt.stderr;
         let outcome = match attempt.result {
             Ok(()) => {
-                if measured.origin == Origin::Ran && self.estimates.measured(action, measured) {
+                let ran_here = measured.origin == Origin::Ran && !was_elsewhere;
+                if ran_here && self.estimates.measured(action, measured) {
                     let estimates = &self.estimates;
                     self.schedule.set_memory(|id| estimates.weight(id).memory);
                 }

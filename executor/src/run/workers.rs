@@ -5,6 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::Duration;
 
 use distlto_planner::graph::{ActionGraph, ActionId};
 
@@ -12,7 +13,18 @@ use super::runner::Event;
 use super::{Provide, jobs};
 use crate::cause::Cause;
 use crate::job::{self, Attempt, Context};
+use crate::schedule::Site;
 use distlto_record::report::{Origin, Phases};
+
+/// What a worker is to do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Task {
+    pub(super) action: ActionId,
+    /// Where it is to run.
+    pub(super) site: Site,
+    /// How long it takes here, by estimate.
+    pub(super) estimate: Duration,
+}
 
 /// Threads that run actions; started when they are first needed.
 pub(super) struct Workers<'scope, 'env> {
@@ -22,7 +34,7 @@ pub(super) struct Workers<'scope, 'env> {
     provide: Option<&'scope Provide<'env>>,
     sender: Sender<Event>,
     pub(super) idle: Vec<usize>,
-    pub(super) all: Vec<(Sender<ActionId>, ScopedJoinHandle<'scope, ()>)>,
+    pub(super) all: Vec<(Sender<Task>, ScopedJoinHandle<'scope, ()>)>,
 }
 
 /// What running an action takes.
@@ -50,12 +62,12 @@ impl<'scope, 'env> Workers<'scope, 'env> {
     }
 
     /// Has a worker that was taken run an action.
-    pub(super) fn give(&mut self, worker: Option<usize>, action: ActionId) {
+    pub(super) fn give(&mut self, worker: Option<usize>, task: Task) {
         match worker {
             // A worker ends only when this structure is dropped, so it takes what it is sent.
-            Some(worker) => drop(self.all[worker].0.send(action)),
+            Some(worker) => drop(self.all[worker].0.send(task)),
             // At the system's limit of threads, one action at a time is better than none.
-            None => drop(self.sender.send(self.work().ended(None, action))),
+            None => drop(self.sender.send(self.work().ended(None, task))),
         }
     }
 
@@ -69,9 +81,9 @@ impl<'scope, 'env> Workers<'scope, 'env> {
         let worker = self.all.len();
         let (work, sender) = (self.work(), self.sender.clone());
         let run = move || {
-            for action in take {
+            for task in take {
                 // The receiver lives until every action has ended.
-                let _ = sender.send(work.ended(Some(worker), action));
+                let _ = sender.send(work.ended(Some(worker), task));
             }
         };
         let handle = thread::Builder::new().spawn_scoped(self.scope, run).ok()?;
@@ -93,19 +105,20 @@ impl<'scope, 'env> Workers<'scope, 'env> {
 
 impl Work<'_, '_> {
     /// Runs an action to its end.
-    fn ended(self, worker: Option<usize>, action: ActionId) -> Event {
-        let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(action)));
+    fn ended(self, worker: Option<usize>, task: Task) -> Event {
+        let action = task.action;
+        let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(task)));
         let internal = |label| Cause::Internal { label };
         let attempt = Box::new(attempt.unwrap_or_else(|_| self.failed(action, internal)));
         Event::Ended { worker, action, attempt }
     }
 
-    fn attempt(self, action: ActionId) -> Attempt {
+    fn attempt(self, Task { action, site, estimate }: Task) -> Attempt {
         if let Some(Err(source)) = self.provide.map(|provide| provide(action)) {
             return self.failed(action, |label| Cause::Io { label, source });
         }
         let others = jobs::others_of(self.graph, action);
-        job::run(&jobs::job_of(self.graph, action, &others), self.context)
+        job::run(&jobs::job_of(self.graph, action, &others), site, estimate, self.context)
     }
 
     /// A panic or a full disk ends an action, not the run, whose other objects are good.

@@ -1,7 +1,6 @@
-//! What actions take while they run, and how much of it there is: slots, tokens of the build, memory.
+//! What actions take while they run, and how much of it there is: slots, tokens of the build, memory, slots of an engine.
 //!
-//! Each [`Resource`] is a pool; one more, such as the slots of a remote executor, is one more variant with its limit and
-//! with what an action needs of it. The rules of the schedule are the same for all. Pure: limits come from the caller.
+//! Each [`Resource`] is a pool; one more is one more variant with its limit and with what an action needs of it. The rules of the schedule are the same for all. Pure: limits come from the caller.
 
 use std::ops::{Index, IndexMut};
 
@@ -17,9 +16,11 @@ pub enum Resource {
     Tokens,
     /// Memory of this machine, in bytes.
     Memory,
+    /// Places to run on an engine, one for each action that runs there.
+    Engine,
 }
 
-const ALL: [Resource; 3] = [Resource::Slots, Resource::Tokens, Resource::Memory];
+const ALL: [Resource; 4] = [Resource::Slots, Resource::Tokens, Resource::Memory, Resource::Engine];
 
 /// So much of each resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,13 @@ impl Amounts {
         needs[Resource::Slots] = 1;
         needs[Resource::Tokens] = 1;
         needs[Resource::Memory] = memory.min(MOST);
+        needs
+    }
+
+    /// What an action needs that runs on an engine.
+    pub fn engine() -> Self {
+        let mut needs = Self::all(0);
+        needs[Resource::Engine] = 1;
         needs
     }
 
@@ -70,9 +78,11 @@ pub struct Pools {
 }
 
 impl Default for Pools {
-    /// Without limits.
+    /// Without limits, and without an engine.
     fn default() -> Self {
-        Self { limits: Amounts::all(u64::MAX), used: Amounts::all(0) }
+        let mut limits = Amounts::all(u64::MAX);
+        limits[Resource::Engine] = 0;
+        Self { limits, used: Amounts::all(0) }
     }
 }
 

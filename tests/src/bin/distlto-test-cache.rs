@@ -78,7 +78,13 @@ fn look_up(cache: &Cache, number: u64, out: &Path) -> Result<bool, Box<dyn Error
         outputs.push(NewOutput { role: Role::File, name: "m", file: place });
     }
     let module = number.to_string();
-    let result = NewResult { module: &module, outputs: &outputs, stderr: b"", measured: Measured::default() };
+    let result = NewResult {
+        module: &module,
+        outputs: &outputs,
+        stderr: b"",
+        measured: Measured::default(),
+        by_engine: false,
+    };
     cache.put(&key, &result);
     Ok(false)
 }

@@ -1,0 +1,160 @@
+//! Executes actions on an engine of the Remote Execution API, and on this machine what the schedule wants here.
+//!
+//! What an engine turns out not to execute comes back as [`Cause::NotThere`], and runs here. Blobs that an engine lost are
+//! uploaded again. At the end of a run, when slots of this machine are idle, an action that is late there is raced here, and
+//! the first result counts. Knows nothing of schedules, and nothing of what a result has to be.
+
+pub mod engine;
+mod keep;
+mod pace;
+pub mod setup;
+mod transfer;
+
+use std::path::Path;
+use std::pin::pin;
+use std::thread;
+use std::time::Duration;
+
+use distlto_reapi::Client;
+use tokio::sync::oneshot;
+
+use self::engine::Engine;
+use super::local::Local;
+use super::{Execute, Executed, Request};
+use crate::cancel::Cancel;
+use crate::cause::Cause;
+use crate::describe::Described;
+use crate::schedule::Site;
+
+/// How often an action is looked at that is under way.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// An engine, and this machine.
+pub struct Remote<'a> {
+    /// The engine.
+    pub engine: &'a Engine,
+    /// This machine.
+    pub local: Local<'a>,
+}
+
+impl Execute for Remote<'_> {
+    fn execute(&self, request: &Request<'_>) -> Result<Executed, Cause> {
+        if request.site == Site::Here {
+            return self.local.execute(request);
+        }
+        let not_there =
+            |reason: &str| Cause::NotThere { label: request.job.label.to_owned(), reason: reason.to_owned() };
+        let described = request.described.ok_or_else(|| not_there("not all that it depends on is known"))?;
+        if let Some(reason) = &described.bound {
+            self.engine.note(format!("{} runs on this machine: {reason}", request.job.label));
+            return Err(not_there(reason));
+        }
+        let Some(client) = self.engine.execution() else { return Err(not_there("the engine is gone")) };
+        self.race(request, &Action { client, described, request, directory: self.local.directory })
+    }
+}
+
+/// An action under way on an engine.
+struct Action<'a> {
+    client: &'a Client,
+    described: &'a Described<'a>,
+    request: &'a Request<'a>,
+    directory: Option<&'a Path>,
+}
+
+/// The same on this machine, begun when it was late.
+struct Rival {
+    ended: oneshot::Receiver<Result<Executed, Cause>>,
+    cancel: Cancel,
+}
+
+impl Rival {
+    /// Ends it: what it would write is there.
+    async fn end(self) {
+        self.cancel.cancel(None);
+        self.cancel.cancel(None);
+        // Nobody waits for what it did.
+        let _ = self.ended.await;
+    }
+}
+
+impl Remote<'_> {
+    /// Has the engine execute an action, and this machine too if that is late and there is room.
+    fn race(&self, request: &Request<'_>, action: &Action<'_>) -> Result<Executed, Cause> {
+        let engine = self.engine;
+        let flight = engine.pace.begin(request.estimate);
+        let io = |source| Cause::Io { label: request.job.label.to_owned(), source };
+        let interrupted = || Cause::Interrupted { label: request.job.label.to_owned() };
+        thread::scope(|scope| {
+            engine.runtime.block_on(async {
+                let mut there = pin!(engine.execute(action, &flight));
+                let mut rival: Option<Rival> = None;
+                let mut look = tokio::time::interval(LOOK);
+                loop {
+                    let here = async {
+                        match &mut rival {
+                            Some(rival) => (&mut rival.ended).await,
+                            None => std::future::pending().await,
+                        }
+                    };
+                    tokio::select! {
+                        done = &mut there => {
+                            return match (done, rival) {
+                                // This machine has begun, and ends what it has begun.
+                                (Err(error), Some(rival)) => {
+                                    let judged = engine.judge(request, error);
+                                    rival.ended.await.unwrap_or(Err(judged))
+                                }
+                                (Err(error), None) => Err(engine.judge(request, error)),
+                                (Ok(executed), rival) => {
+                                    if let Some(rival) = rival {
+                                        rival.end().await;
+                                    }
+                                    transfer::put_in_place(request.outputs).map_err(io)?;
+                                    Ok(executed)
+                                }
+                            };
+                        }
+                        ended = here => {
+                            rival = None;
+                            // What fails here may not fail there.
+                            if let Ok(Ok(executed)) = ended && executed.status.success() {
+                                return Ok(executed);
+                            }
+                        }
+                        _ = look.tick() => {
+                            if self.local.cancel.is_cancelled() {
+                                if let Some(rival) = rival {
+                                    rival.end().await;
+                                }
+                                return Err(interrupted());
+                            }
+                            if rival.is_none() && engine.pace.may_race(&flight) {
+                                rival = self.rival(scope, request);
+                            }
+                        }
+                    }
+                }
+            })
+        })
+    }
+
+    /// Begins an action here too.
+    fn rival<'scope>(
+        &'scope self,
+        scope: &'scope thread::Scope<'scope, '_>,
+        request: &'scope Request<'_>,
+    ) -> Option<Rival> {
+        let cancel = Cancel::new().ok()?;
+        let (told, ended) = oneshot::channel();
+        let own = cancel.clone();
+        let run = move || {
+            let local = Local { cancel: &own, ..self.local };
+            // Whoever waited may have its result from the engine.
+            let _ = told.send(local.execute(request));
+            self.engine.pace.ended_here();
+        };
+        thread::Builder::new().spawn_scoped(scope, run).ok()?;
+        Some(Rival { ended, cancel })
+    }
+}

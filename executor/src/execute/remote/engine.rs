@@ -1,0 +1,283 @@
+//! An engine as a command uses it: connections, what it is good for, and whether it is gone.
+//!
+//! One engine serves all runs of a command. When it is gone for good that is said once, and from then on nothing is sent
+//! there. Knows nothing of schedules.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use distlto_reapi::execute::ExecuteOptions;
+use distlto_reapi::statistics::Snapshot;
+use distlto_reapi::{Client, Error, proto};
+use distlto_record::report::{Measured, Span};
+use miette::Diagnostic;
+use tokio::runtime::Runtime;
+
+use super::keep::Keeping;
+use super::pace::{InFlight, Pace, Step, UnderWay};
+use super::setup::{CacheMode, Setup};
+use super::{Action, transfer};
+use crate::cancel::Cancel;
+use crate::cause::Cause;
+use crate::execute::{Executed, Request};
+
+/// How often blobs that an engine lost are uploaded again for one action.
+const REPAIRS: usize = 5;
+/// After so many actions that stayed in a queue for too long, and none that ran, the engine counts as gone.
+const QUEUED_IN_VAIN: usize = 3;
+/// Threads for connections. What waits for an action is a thread of its own.
+const THREADS: usize = 2;
+
+/// An engine, or what there is of one: a cache alone.
+#[derive(Debug)]
+pub struct Engine {
+    pub(super) runtime: Runtime,
+    pub(super) pace: Pace,
+    pub(super) keeping: Keeping,
+    pub(super) cancel: Cancel,
+    execution: Option<Client>,
+    cache: Option<(Client, CacheMode)>,
+    setup: Setup,
+    /// Why the engine is not used any more.
+    gone: Mutex<Option<String>>,
+    notes: Mutex<BTreeSet<String>>,
+    ran: AtomicUsize,
+    queued_in_vain: AtomicUsize,
+}
+
+/// An engine cannot be used.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+pub enum EngineError {
+    /// The server said so, or none did.
+    #[error("{0}")]
+    #[diagnostic(code(distlto::tool), help("{}", .0.help().map_or_else(String::new, |help| help.to_string())))]
+    Server(#[from] Error),
+    /// No threads can be started.
+    #[error("cannot start threads for connections: {0}")]
+    #[diagnostic(code(distlto::io), help("raise the limit of threads"))]
+    Threads(#[from] io::Error),
+}
+
+impl Engine {
+    /// Connects to an engine, for runs that `cancel` ends.
+    pub fn connect(setup: Setup, cancel: &Cancel) -> Result<Self, EngineError> {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(THREADS).thread_name("engine").enable_all().build()?;
+        let (execution, cache) = runtime.block_on(async {
+            let execution = match setup.execution.clone() {
+                Some(options) => Some(executing(Client::connect(options).await?)?),
+                None => None,
+            };
+            let cache = match (setup.cache.clone(), &execution) {
+                (Some((options, mode)), _) => Some((Client::connect(options).await?, mode)),
+                // What it executes, it keeps by itself.
+                (None, Some(client)) => Some((client.clone(), CacheMode::ReadOnly)),
+                (None, None) => None,
+            };
+            Ok::<_, Error>((execution, cache))
+        })?;
+        let engine = Self {
+            runtime,
+            pace: Pace::default(),
+            keeping: Keeping::default(),
+            cancel: cancel.clone(),
+            execution,
+            cache,
+            setup,
+            gone: Mutex::default(),
+            notes: Mutex::default(),
+            ran: AtomicUsize::new(0),
+            queued_in_vain: AtomicUsize::new(0),
+        };
+        if let Some((client, CacheMode::ReadWrite)) = &engine.cache
+            && !client.capabilities().action_cache_updates
+        {
+            let server = client.options().endpoint.shown();
+            engine.note(format!("{server} does not let this client write its action cache; it is only read"));
+        }
+        Ok(engine)
+    }
+
+    /// How many actions may run there at once; none once it is gone.
+    pub fn slots(&self) -> usize {
+        if self.execution().is_some() { self.setup.slots } else { 0 }
+    }
+
+    /// What its workers have to be.
+    pub fn platform(&self) -> &[(String, String)] {
+        &self.setup.platform
+    }
+
+    /// So many slots of this machine have nothing to do.
+    pub fn set_idle(&self, slots: usize) {
+        self.pace.set_idle(slots);
+    }
+
+    /// How far actions are that are under way.
+    pub fn under_way(&self) -> UnderWay {
+        self.pace.under_way()
+    }
+
+    /// What was sent and received: by server.
+    pub fn statistics(&self) -> Vec<(String, Snapshot)> {
+        let clients = self.execution.iter().chain(self.cache.as_ref().map(|(client, _)| client));
+        let mut found: Vec<(String, Snapshot)> = Vec::new();
+        for client in clients {
+            let server = client.options().endpoint.shown().to_string();
+            if found.iter().all(|(known, _)| *known != server) {
+                found.push((server, client.statistics().snapshot()));
+            }
+        }
+        found
+    }
+
+    /// What went wrong since this was asked last, each thing in a sentence.
+    pub fn troubles(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.notes)).into_iter().collect()
+    }
+
+    /// Waits until everything is kept that is to be kept, or the run is cancelled.
+    pub fn finish(&self) {
+        self.runtime.block_on(self.keeping.finish(&self.cancel));
+    }
+
+    pub(super) fn note(&self, text: String) {
+        lock(&self.notes).insert(text);
+    }
+
+    /// Who executes actions, unless the engine is gone.
+    pub(super) fn execution(&self) -> Option<&Client> {
+        self.execution.as_ref().filter(|_| lock(&self.gone).is_none())
+    }
+
+    /// Whose action cache is used, unless the engine is gone.
+    pub(super) fn cache(&self) -> Option<(&Client, CacheMode)> {
+        let cache = self.cache.as_ref().filter(|_| lock(&self.gone).is_none())?;
+        Some((&cache.0, cache.1))
+    }
+
+    /// The engine is not used any more.
+    pub(super) fn give_up(&self, error: &Error) {
+        let mut gone = lock(&self.gone);
+        if gone.is_none() {
+            let what = if self.setup.falls_back { "; this machine does the rest" } else { "" };
+            let help = error.help().map_or_else(String::new, |help| format!(" ({help})"));
+            self.note(format!("the engine is not used any more: {error}{help}{what}"));
+            *gone = Some(error.to_string());
+        }
+    }
+
+    /// Executes an action. Its outputs are beside their files then.
+    pub(super) async fn execute(
+        &self,
+        action: &Action<'_>,
+        flight: &InFlight<'_>,
+    ) -> Result<Executed, Error> {
+        let Action { client, described, request, directory } = *action;
+        let key = described.encoded.digest();
+        let blobs = transfer::blobs(described, directory);
+        let begun = Instant::now();
+        let mut options = ExecuteOptions {
+            skip_cache_lookup: request.anew,
+            queue_deadline: self.setup.queue_time,
+            run_deadline: self.setup.run_time,
+            ..ExecuteOptions::default()
+        };
+        for repairs in 0.. {
+            flight.reach(Step::Uploading);
+            let mut fetching = false;
+            let tried = async {
+                client.upload(blobs.iter().cloned()).await?;
+                let executed = client.execute(key, &options, |stage| flight.reach(stage.into())).await?;
+                fetching = true;
+                flight.reach(Step::Downloading);
+                transfer::fetch(client, &executed.result, described, request.outputs).await?;
+                let stdout = client.stdout(&executed.result).await?;
+                let stderr = client.stderr(&executed.result).await?;
+                Ok((executed, stdout, stderr))
+            };
+            match tried.await {
+                Ok((executed, stdout, stderr)) => {
+                    flight.done();
+                    self.ran.fetch_add(1, Relaxed);
+                    let metadata = executed.result.execution_metadata.clone().unwrap_or_default();
+                    let span = Span::since(begun);
+                    return Ok(Executed {
+                        // As a shell says it, which stands before the command.
+                        status: ExitStatus::from_raw((executed.result.exit_code & 0xff) << 8),
+                        stdout: (&*stdout).into(),
+                        stderr: (&*stderr).into(),
+                        measured: Measured {
+                            wall: ran(&metadata).unwrap_or(span.end - span.start),
+                            ..Measured::default()
+                        },
+                        span,
+                        interrupted: false,
+                        worker: Some(metadata.worker)
+                            .filter(|name| !name.is_empty())
+                            .or_else(|| Some(client.options().endpoint.shown().to_string())),
+                        kept: executed.cached,
+                    });
+                }
+                Err(Error::Lost { digests, .. }) if repairs < REPAIRS => {
+                    // What is known to be there is known wrongly, of this action at least.
+                    client.forget(blobs.iter().map(|blob| blob.digest()).chain(digests));
+                    // The kept result names what is gone.
+                    options.skip_cache_lookup |= fetching;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::Shutdown)
+    }
+
+    /// What becomes of an action that the engine did not execute.
+    pub(super) fn judge(&self, request: &Request<'_>, error: Error) -> Cause {
+        let label = || request.job.label.to_owned();
+        match &error {
+            Error::Deadline { queued: true, .. } => {
+                let vain = self.queued_in_vain.fetch_add(1, Relaxed) + 1;
+                if vain >= QUEUED_IN_VAIN && self.ran.load(Relaxed) == 0 {
+                    self.give_up(&error);
+                }
+            }
+            Error::Deadline { .. } | Error::TimedOut { .. } | Error::Changed { .. } | Error::Io { .. } => {}
+            Error::Lost { .. } | Error::Corrupt { .. } => {}
+            _ => self.give_up(&error),
+        }
+        if !self.setup.falls_back {
+            return Cause::Engine { label: label(), source: Box::new(error) };
+        }
+        self.note(format!("{} runs on this machine: {error}", label()));
+        Cause::NotThere { label: label(), reason: error.to_string() }
+    }
+}
+
+/// A client of a server that executes actions.
+fn executing(client: Client) -> Result<Client, Error> {
+    if client.capabilities().execution {
+        return Ok(client);
+    }
+    let endpoint = client.options().endpoint.shown().clone();
+    Err(Error::Unsupported {
+        endpoint,
+        what: "it executes no actions; it may serve as a remote cache".to_owned(),
+    })
+}
+
+/// How long the command ran, as the worker says.
+fn ran(metadata: &proto::ExecutedActionMetadata) -> Option<Duration> {
+    let (start, end) = (metadata.execution_start_timestamp?, metadata.execution_completed_timestamp?);
+    let nanoseconds = i64::from(end.nanos) - i64::from(start.nanos);
+    let ran = end.seconds.checked_sub(start.seconds)?.checked_mul(1_000_000_000)?.checked_add(nanoseconds)?;
+    u64::try_from(ran).ok().filter(|ran| *ran > 0).map(Duration::from_nanos)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

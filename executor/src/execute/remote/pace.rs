@@ -1,0 +1,173 @@
+//! How long actions take on an engine against the estimate for this machine, and which are late.
+//!
+//! Measured in this run: queueing, transfers and the command together. Knows nothing of what is executed.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use distlto_reapi::execute::Stage;
+
+/// What is taken for granted of an action's way there and back before one has come back.
+const UNKNOWN: Duration = Duration::from_secs(1);
+/// What is late by less is not late.
+const SLACK: Duration = Duration::from_millis(200);
+
+/// The pace of an engine, and the idle slots of this machine.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// Of actions that came back: how many, microseconds that they took, and were estimated to take here.
+    done: AtomicU64,
+    took: AtomicU64,
+    estimated: AtomicU64,
+    /// Slots of this machine for which nothing is left to start, and how many of them race.
+    idle: AtomicUsize,
+    racing: AtomicUsize,
+    /// Actions by stage: queued, running, and those whose blobs are on their way there and back.
+    stages: [AtomicUsize; 4],
+}
+
+/// How far actions are that are under way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UnderWay {
+    /// Inputs are uploaded.
+    pub uploading: usize,
+    /// They wait for a worker.
+    pub queued: usize,
+    /// A worker has them.
+    pub running: usize,
+    /// Outputs are downloaded.
+    pub downloading: usize,
+}
+
+/// How far one action is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Uploading,
+    Queued,
+    Running,
+    Downloading,
+}
+
+impl From<Stage> for Step {
+    fn from(stage: Stage) -> Self {
+        match stage {
+            Stage::Queued => Self::Queued,
+            Stage::Executing => Self::Running,
+            Stage::Completed => Self::Downloading,
+        }
+    }
+}
+
+/// An action under way.
+#[derive(Debug)]
+pub(super) struct InFlight<'a> {
+    pace: &'a Pace,
+    begun: Instant,
+    estimate: Duration,
+    step: AtomicUsize,
+}
+
+impl Pace {
+    /// An action sets out that would take so long here.
+    pub(super) fn begin(&self, estimate: Duration) -> InFlight<'_> {
+        self.stages[Step::Uploading as usize].fetch_add(1, Relaxed);
+        let step = AtomicUsize::new(Step::Uploading as usize);
+        InFlight { pace: self, begun: Instant::now(), estimate, step }
+    }
+
+    /// So many slots of this machine have nothing to do.
+    pub(super) fn set_idle(&self, slots: usize) {
+        self.idle.store(slots, Relaxed);
+    }
+
+    /// Whether to begin an action here too, which takes one of the idle slots then.
+    pub(super) fn may_race(&self, flight: &InFlight<'_>) -> bool {
+        let idle = self.idle.load(Relaxed);
+        let take = |racing| (racing < idle).then_some(racing + 1);
+        self.is_late(flight) && self.racing.fetch_update(Relaxed, Relaxed, take).is_ok()
+    }
+
+    /// What raced here has ended.
+    pub(super) fn ended_here(&self) {
+        self.racing.fetch_sub(1, Relaxed);
+    }
+
+    pub(super) fn under_way(&self) -> UnderWay {
+        let [uploading, queued, running, downloading] = [0, 1, 2, 3].map(|at| self.stages[at].load(Relaxed));
+        UnderWay { uploading, queued, running, downloading }
+    }
+
+    fn is_late(&self, flight: &InFlight<'_>) -> bool {
+        let elapsed = flight.begun.elapsed();
+        let step = flight.step.load(Relaxed);
+        if step == Step::Downloading as usize {
+            return false;
+        }
+        // One that nobody has begun ends here as soon as it could end there.
+        let waits = step == Step::Queued as usize && elapsed > flight.estimate + SLACK;
+        waits || elapsed > self.expected(flight.estimate).mul_f64(1.5) + SLACK
+    }
+
+    /// How long an action takes there.
+    fn expected(&self, estimate: Duration) -> Duration {
+        let [done, took, estimated] =
+            [&self.done, &self.took, &self.estimated].map(|count| count.load(Relaxed));
+        if done == 0 {
+            return estimate + UNKNOWN;
+        }
+        let mean = Duration::from_micros(took / done);
+        let by_estimate = estimate.as_secs_f64() * took as f64 / estimated.max(1) as f64;
+        mean.max(Duration::try_from_secs_f64(by_estimate).unwrap_or(Duration::MAX))
+    }
+}
+
+impl InFlight<'_> {
+    pub(super) fn reach(&self, step: Step) {
+        let before = self.step.swap(step as usize, Relaxed);
+        self.pace.stages[before].fetch_sub(1, Relaxed);
+        self.pace.stages[step as usize].fetch_add(1, Relaxed);
+    }
+
+    /// It came back.
+    pub(super) fn done(&self) {
+        let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX >> 20);
+        self.pace.done.fetch_add(1, Relaxed);
+        self.pace.took.fetch_add(micros(self.begun.elapsed()), Relaxed);
+        self.pace.estimated.fetch_add(micros(self.estimate), Relaxed);
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.pace.stages[self.step.load(Relaxed)].fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_idle_slots_race_and_only_what_is_late() {
+        let pace = Pace::default();
+        let mut late = pace.begin(Duration::ZERO);
+        late.begun = late.begun.checked_sub(Duration::from_secs(5)).expect("up for long");
+        assert!(!pace.may_race(&late), "no slot is idle");
+        pace.set_idle(1);
+        assert!(pace.may_race(&late) && !pace.may_race(&late), "there is one slot");
+        pace.ended_here();
+        let early = pace.begin(Duration::from_secs(3600));
+        assert!(!pace.may_race(&early) && pace.may_race(&late));
+    }
+
+    #[test]
+    fn stages_are_counted() {
+        let pace = Pace::default();
+        let one = pace.begin(Duration::ZERO);
+        let other = pace.begin(Duration::ZERO);
+        one.reach(Step::Running);
+        assert_eq!(pace.under_way(), UnderWay { uploading: 1, running: 1, ..UnderWay::default() });
+        drop((one, other));
+        assert_eq!(pace.under_way(), UnderWay::default());
+    }
+}

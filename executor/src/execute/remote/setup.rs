@@ -1,0 +1,35 @@
+//! What it takes to use an engine: where it is, what for, and what its workers have to be.
+//!
+//! Knows nothing of where that is configured.
+
+use std::time::Duration;
+
+use distlto_reapi::Options;
+
+/// How an engine is used.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The server that executes actions, if one does.
+    pub execution: Option<Options>,
+    /// The server whose action cache has results, and what may be done there. Without it, that of `execution` is read.
+    pub cache: Option<(Options, CacheMode)>,
+    /// How many actions run there at once.
+    pub slots: usize,
+    /// What a worker has to be.
+    pub platform: Vec<(String, String)>,
+    /// How long an action may be queued.
+    pub queue_time: Duration,
+    /// How long it may run; for ever if `None`.
+    pub run_time: Option<Duration>,
+    /// Whether this machine does what the engine does not.
+    pub falls_back: bool,
+}
+
+/// What may be done with an action cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheMode {
+    /// Results are taken from it.
+    ReadOnly,
+    /// Results are kept in it, too.
+    ReadWrite,
+}
