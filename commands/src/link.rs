@@ -146,20 +146,11 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     }
     let known = held.as_ref().and_then(|held| line_cache::load(held.directory(), &key));
     let is_known = known.is_some();
-    let resolved = match known {
-        Some(link) => Resolved::Link(link),
+    let link = match known {
+        Some(link) => link,
         None => {
             let spawner = options.run.asker(&spawner);
-            link_command::resolve(&given, &ToolRunner { spawner, cancel, directory: None })?
-        }
-    };
-    let link = match resolved {
-        Resolved::Link(link) => link,
-        Resolved::Other { linker, words } => {
-            return match (linker, index::bitcode_among(&words)) {
-                (Some(linker), Some(input)) => Err(ToolError::NotLld { linker, input }.into()),
-                _ => Err(replace_process(command)),
-            };
+            resolve(&given, &ToolRunner { spawner, cancel, directory: None })?
         }
     };
     let output = link.line.output();
@@ -187,6 +178,28 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     session.tell_link(output);
     let ended = session.link();
     session.keep(&ended);
+    end(ended, held, command, cancel)
+}
+
+/// What a command turned out to be. One that is no link by lld takes this process's place, unless it has bitcode among its
+/// inputs.
+fn resolve(given: &GivenCommand<'_>, runner: &ToolRunner<'_>) -> Result<LinkCommand, LinkError> {
+    match link_command::resolve(given, runner)? {
+        Resolved::Link(link) => Ok(link),
+        Resolved::Other { linker, words } => Err(match (linker, index::bitcode_among(&words)) {
+            (Some(linker), Some(input)) => ToolError::NotLld { linker, input }.into(),
+            _ => replace_process(given.words),
+        }),
+    }
+}
+
+/// The exit code of a link that has ended in this way, and what becomes of its state.
+fn end(
+    ended: Result<End, LinkError>,
+    held: state::LinkState,
+    command: &[Word],
+    cancel: &Cancel,
+) -> Result<u8, LinkError> {
     match ended {
         Ok(End::Code(code)) => Ok(code),
         Ok(End::Needless(code)) => {
