@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::Args;
 use distlto_planner::graph::json;
 use distlto_planner::index::{self, Planned};
-use distlto_planner::link_command::{self, Resolved};
+use distlto_planner::link_command::{self, GivenCommand, Resolved};
 use distlto_planner::plan_files;
 use distlto_planner::runner::ToolError;
 use distlto_planner::state::Place;
@@ -65,7 +65,7 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
     if let Some(request) = args.buck2.request(args.index.as_deref()) {
         return buck2_index::run(&request, &command, &runner, cancel);
     }
-    let link = match link_command::resolve(&command, &runner)? {
+    let link = match link_command::resolve(&GivenCommand::new(&command), &runner)? {
         Resolved::Link(link) => link,
         Resolved::Other { linker, words } => {
             return match (linker, index::bitcode_among(&words)) {
@@ -74,8 +74,8 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
             };
         }
     };
-    let output = index::output_of(&link.words)?;
-    let directory = args.index.clone().unwrap_or_else(|| state::directory(&output, args.state.as_deref()));
+    let output = link.line.output();
+    let directory = args.index.clone().unwrap_or_else(|| state::directory(output, args.state.as_deref()));
     let held = state::LinkState::open(&directory)?;
     let store = args.store.as_deref().map(Store::open).transpose()?;
     let planned = index::plan(index::Request {

@@ -17,8 +17,7 @@ use thiserror::Error;
 use distlto_planner::dtlto::{self, JobFile, JobFileError, cost, dropped, identifier, write};
 use distlto_planner::graph::json;
 use distlto_planner::invocation::{ProgramKind, program};
-use distlto_planner::link_command::{self, LinkCommandError, Resolved};
-use distlto_planner::link_line::LinkLineError;
+use distlto_planner::link_command::{self, GivenCommand, LinkCommandError, Resolved};
 use distlto_planner::runner::Runner;
 use distlto_planner::words::{Word, lossy, shell_line, word_of};
 
@@ -80,10 +79,6 @@ pub enum JobsError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Front(#[from] LinkCommandError),
-    /// A link line that cannot be read.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    LinkLine(#[from] LinkLineError),
     /// Another command.
     #[error("the command does not link with ld.lld")]
     #[diagnostic(
@@ -182,10 +177,10 @@ fn notes(file: &JobFile) -> Vec<String> {
 
 /// One line for each thing that is left out.
 pub fn check_line(command: &[Word], runner: &dyn Runner) -> Result<String, JobsError> {
-    let Resolved::Link(link) = link_command::resolve(command, runner)? else {
+    let Resolved::Link(link) = link_command::resolve(&GivenCommand::new(command), runner)? else {
         return Err(JobsError::NotALink);
     };
-    let found = dropped::of_words(&link.words)?;
+    let found = dropped::of_link_line(link.line.arguments());
     let direct = program(&lossy(&command[0]), command.get(1).map(Vec::as_slice)) == ProgramKind::Lld;
     let mut text = String::new();
     for dropped in &found {

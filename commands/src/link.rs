@@ -28,10 +28,9 @@ use std::time::Duration;
 
 use distlto_planner::compile_jobs::CompileError;
 use distlto_planner::index::{self, IndexError};
-use distlto_planner::link_command::{self, LinkCommand, LinkCommandError, Resolved};
-use distlto_planner::link_line::LinkLineError;
+use distlto_planner::link_command::{self, GivenCommand, LinkCommand, LinkCommandError, Resolved};
 use distlto_planner::link_plan::LinkPlan;
-use distlto_planner::response::{self, ResponseError};
+use distlto_planner::response::ResponseError;
 use distlto_planner::runner::{ToolError, ToolOutput};
 use distlto_planner::thin_link::ThinLinkError;
 use distlto_planner::words::{Word, lossy, path_of};
@@ -75,9 +74,6 @@ pub enum LinkError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Response(#[from] ResponseError),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Line(#[from] LinkLineError),
     #[error(transparent)]
     #[diagnostic(transparent)]
     Front(#[from] LinkCommandError),
@@ -136,9 +132,10 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     let spawner = options.run.spawner();
     let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
     let reporter = options.run.reporter(Profile::COMMAND)?;
-    let expanded = response::expand(command.to_vec())?;
-    let key = state::key(&expanded, options);
-    let output = state::guess_output(&expanded);
+    let given = GivenCommand::new(command);
+    let expanded = given.expanded()?;
+    let key = state::key(expanded, options);
+    let output = state::guess_output(expanded);
     let guess = output.as_deref().map(|output| state::directory(output, options.state.as_deref()));
     let mut held =
         guess.as_deref().filter(|guess| Path::new(guess).is_dir()).map(state::LinkState::open).transpose()?;
@@ -149,27 +146,18 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     }
     let known = held.as_ref().and_then(|held| line_cache::load(held.directory(), &key));
     let is_known = known.is_some();
-    let resolved = match known {
-        Some(link) => Resolved::Link(link),
+    let link = match known {
+        Some(link) => link,
         None => {
             let spawner = options.run.asker(&spawner);
-            link_command::resolve(command, &ToolRunner { spawner, cancel, directory: None })?
+            resolve(&given, &ToolRunner { spawner, cancel, directory: None })?
         }
     };
-    let link = match resolved {
-        Resolved::Link(link) => link,
-        Resolved::Other { linker, words } => {
-            return match (linker, index::bitcode_among(&words)) {
-                (Some(linker), Some(input)) => Err(ToolError::NotLld { linker, input }.into()),
-                _ => Err(replace_process(command)),
-            };
-        }
-    };
-    let output = index::output_of(&link.words)?;
-    if state::is_special(Path::new(&output)) {
+    let output = link.line.output();
+    if state::is_special(Path::new(output)) {
         return Err(replace_process(command));
     }
-    let directory = state::directory(&output, options.state.as_deref());
+    let directory = state::directory(output, options.state.as_deref());
     let held = match held.take_if(|held| held.directory() == directory) {
         Some(held) => held,
         None => state::LinkState::open(&directory)?,
@@ -187,9 +175,31 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         after_crash: held.is_after_crash(),
         takes_distributor: link.takes_distributor.map_or_else(OnceLock::new, OnceLock::from),
     };
-    session.tell_link(&output);
+    session.tell_link(output);
     let ended = session.link();
     session.keep(&ended);
+    end(ended, held, command, cancel)
+}
+
+/// What a command turned out to be. One that is no link by lld takes this process's place, unless it has bitcode among its
+/// inputs.
+fn resolve(given: &GivenCommand<'_>, runner: &ToolRunner<'_>) -> Result<LinkCommand, LinkError> {
+    match link_command::resolve(given, runner)? {
+        Resolved::Link(link) => Ok(link),
+        Resolved::Other { linker, words } => Err(match (linker, index::bitcode_among(&words)) {
+            (Some(linker), Some(input)) => ToolError::NotLld { linker, input }.into(),
+            _ => replace_process(given.words),
+        }),
+    }
+}
+
+/// The exit code of a link that has ended in this way, and what becomes of its state.
+fn end(
+    ended: Result<End, LinkError>,
+    held: state::LinkState,
+    command: &[Word],
+    cancel: &Cancel,
+) -> Result<u8, LinkError> {
     match ended {
         Ok(End::Code(code)) => Ok(code),
         Ok(End::Needless(code)) => {

@@ -3,12 +3,15 @@
 //! The driver names a temporary object for each; here each gets a stable name, so that its module id is the same in
 //! every run. Knows nothing of what the compilations do.
 
+use std::borrow::Cow;
+
 use distlto_prepare::names::escape_path;
 use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::link_command::LinkCommand;
+use crate::link_line::LinkLine;
 use crate::runner::{Runner, ToolError, ToolOutput};
 use crate::state::Place;
 use crate::words::{Word, lossy};
@@ -35,12 +38,15 @@ pub enum CompileError {
     },
 }
 
-/// Runs the compilations of a link command; returns the link's words with the objects in place of the driver's
+/// Runs the compilations of a link command; returns the link's line with the objects in place of the driver's
 /// temporary files.
-pub fn run(link: &LinkCommand, state: &str, runner: &dyn Runner) -> Result<Vec<Word>, CompileError> {
-    let mut words = link.words.clone();
+pub fn run<'l>(
+    link: &'l LinkCommand,
+    state: &str,
+    runner: &dyn Runner,
+) -> Result<Cow<'l, LinkLine>, CompileError> {
     if link.compilations.is_empty() {
-        return Ok(words);
+        return Ok(Cow::Borrowed(&link.line));
     }
     let directory = Place::Compiled.of(state);
     std::fs::create_dir_all(&directory).map_err(IoError::on("create directory", &directory))?;
@@ -65,8 +71,7 @@ pub fn run(link: &LinkCommand, state: &str, runner: &dyn Runner) -> Result<Vec<W
             return Err(CompileError::Failed { program, output: Box::new(output) });
         }
     }
-    words.iter_mut().for_each(rename);
-    Ok(words)
+    Ok(Cow::Owned(link.line.clone().with_inputs(rename)))
 }
 
 fn output_of(command: &[Word]) -> Option<Word> {

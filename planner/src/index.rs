@@ -16,7 +16,7 @@ use crate::compile_jobs::{self, CompileError};
 use crate::exclude_libs;
 use crate::inputs::{self, InputError, InputPlaces, LinkInputs};
 use crate::link_command::{LinkCommand, LinkCommandError, clang_beside};
-use crate::link_line::{Argument, LinkLineError, last_value, options, parse};
+use crate::link_line::{Argument, options};
 use crate::link_plan::LinkPlan;
 use crate::linker::elf::options::{last, step, value};
 use crate::loaded::LoadedFiles;
@@ -38,10 +38,6 @@ pub enum IndexError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Front(#[from] LinkCommandError),
-    /// The link line could not be read.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Line(#[from] LinkLineError),
     /// Sources on a driver's line could not be compiled.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -158,12 +154,6 @@ pub struct PlannedLink {
     pub order_differs: bool,
 }
 
-/// The output that a link line names; the linker's own default where it names none.
-pub fn output_of(words: &[Word]) -> Result<String, LinkLineError> {
-    let arguments = parse(words.to_vec())?;
-    Ok(last_value(&arguments, "output").unwrap_or("a.out").to_owned())
-}
-
 /// A link whose sources are compiled, whose inputs are known and whose archives are unpacked.
 #[derive(Debug)]
 pub struct Prepared {
@@ -182,7 +172,7 @@ pub struct Prepared {
 /// Prepares a link: everything up to the thin link. `None` when the command is to be run as it is.
 pub fn prepare(request: &Request<'_>) -> Result<Option<Prepared>, IndexError> {
     let compiled = compile_jobs::run(request.link, request.state, request.runner)?;
-    let arguments = parse(compiled)?;
+    let arguments = compiled.into_owned().into_arguments();
     if writes_itself(&arguments) {
         return Ok(None);
     }

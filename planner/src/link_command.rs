@@ -3,6 +3,7 @@
 //! A driver is asked with `-###` what it would run, so what it adds by itself is known and not guessed.
 //! Knows nothing of what the link line's inputs are.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::clang::driver::find;
 use crate::driver::{self, DriverJobs};
 use crate::invocation::{ProgramKind, program};
+use crate::link_line::{LinkLine, LinkLineError};
 use crate::options::LinkStep;
 use crate::response::{self, ResponseError};
 use crate::runner::{Runner, ToolError};
@@ -35,8 +37,8 @@ pub enum Resolved {
 pub struct LinkCommand {
     /// The linker and the words that select its flavour.
     pub linker: Vec<Word>,
-    /// The link line after that, response files expanded.
-    pub words: Vec<Word>,
+    /// The link line after that.
+    pub line: LinkLine,
     /// Compilations that the driver does first, for source files on its command line.
     pub compilations: Vec<Vec<Word>>,
     /// The clang to compile with, where the command names or implies one.
@@ -67,10 +69,38 @@ pub enum LinkCommandError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Response(#[from] ResponseError),
+    /// The link line.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Line(#[from] LinkLineError),
     /// A tool.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Tool(#[from] ToolError),
+}
+
+/// A command as a user wraps it.
+#[derive(Debug)]
+pub struct GivenCommand<'a> {
+    /// Its words, at least one.
+    pub words: &'a [Word],
+    expanded: OnceCell<Vec<Word>>,
+}
+
+impl<'a> GivenCommand<'a> {
+    /// `words` is not empty.
+    pub fn new(words: &'a [Word]) -> Self {
+        Self { words, expanded: OnceCell::new() }
+    }
+
+    /// The words with response files expanded, which are read once.
+    pub fn expanded(&self) -> Result<&[Word], ResponseError> {
+        if let Some(expanded) = self.expanded.get() {
+            return Ok(expanded);
+        }
+        let expanded = response::expand(self.words.to_vec())?;
+        Ok(self.expanded.get_or_init(|| expanded))
+    }
 }
 
 impl LinkCommand {
@@ -84,16 +114,17 @@ impl LinkCommand {
     }
 }
 
-/// Finds out what a command is. `command` is not empty.
-pub fn resolve(command: &[Word], runner: &dyn Runner) -> Result<Resolved, LinkCommandError> {
-    let name = lossy(&command[0]);
-    match program(&name, command.get(1).map(Vec::as_slice)) {
+/// Finds out what a command is.
+pub fn resolve(command: &GivenCommand<'_>, runner: &dyn Runner) -> Result<Resolved, LinkCommandError> {
+    let name = lossy(&command.words[0]);
+    match program(&name, command.words.get(1).map(Vec::as_slice)) {
         ProgramKind::Lld => {
-            let fixed = if command.get(1).is_some_and(|word| word == b"-flavor") { 3 } else { 1 };
-            let (linker, words) = command.split_at(fixed.min(command.len()));
+            let words = command.expanded()?;
+            let fixed = if words.get(1).is_some_and(|word| word == b"-flavor") { 3 } else { 1 };
+            let (linker, words) = words.split_at(fixed.min(words.len()));
             Ok(Resolved::Link(LinkCommand {
                 linker: linker.to_vec(),
-                words: response::expand(words.to_vec())?,
+                line: LinkLine::read(words.to_vec())?,
                 compilations: Vec::new(),
                 compiler: None,
                 takes_distributor: None,
@@ -101,10 +132,10 @@ pub fn resolve(command: &[Word], runner: &dyn Runner) -> Result<Resolved, LinkCo
             }))
         }
         ProgramKind::OtherLinker => {
-            let words = response::expand(command[1..].to_vec())?;
+            let words = command.expanded()?[1..].to_vec();
             Ok(Resolved::Other { linker: Some(name), words })
         }
-        kind @ (ProgramKind::Clang | ProgramKind::OtherDriver) => ask_driver(command, kind, runner),
+        kind @ (ProgramKind::Clang | ProgramKind::OtherDriver) => ask_driver(command.words, kind, runner),
     }
 }
 
@@ -145,7 +176,7 @@ fn ask_driver(
             let expanded = response::expand_noting(words)?;
             Ok(Resolved::Link(LinkCommand {
                 linker: vec![linker],
-                words: expanded.words,
+                line: LinkLine::read(expanded.words)?,
                 compilations: jobs.before_link().to_vec(),
                 compiler: compiler_of(command, kind, &jobs),
                 takes_distributor: None,

@@ -53,6 +53,52 @@ pub struct LinkOption {
     pub words: Vec<String>,
 }
 
+/// A link line that was read: the words after the linker's own name, response files expanded, and what they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkLine {
+    words: Vec<Word>,
+    arguments: Vec<Argument>,
+}
+
+impl LinkLine {
+    /// Reads the words; response files are expanded already.
+    pub fn read(words: Vec<Word>) -> Result<Self, LinkLineError> {
+        let arguments = parse(words.iter().cloned())?;
+        Ok(Self { words, arguments })
+    }
+
+    /// The words as the linker gets them.
+    pub fn words(&self) -> &[Word] {
+        &self.words
+    }
+
+    /// What they are.
+    pub fn arguments(&self) -> &[Argument] {
+        &self.arguments
+    }
+
+    /// What the words are, for good.
+    pub fn into_arguments(self) -> Vec<Argument> {
+        self.arguments
+    }
+
+    /// The output that it names; the linker's own default where it names none.
+    pub fn output(&self) -> &str {
+        last_value(&self.arguments, "output").unwrap_or("a.out")
+    }
+
+    /// The line with other input files.
+    pub fn with_inputs(mut self, rename: impl Fn(&mut Word)) -> Self {
+        self.words.iter_mut().for_each(&rename);
+        for argument in &mut self.arguments {
+            if let Argument::Input(file) = argument {
+                rename(file);
+            }
+        }
+        self
+    }
+}
+
 /// Reads the words of a link line after the linker's own name; response files are expanded already.
 pub fn parse(words: impl IntoIterator<Item = Word>) -> Result<Vec<Argument>, LinkLineError> {
     let mut arguments = Vec::new();

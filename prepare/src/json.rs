@@ -78,7 +78,10 @@ fn locate<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Option<JsonError> {
     let error = serde_path_to_error::deserialize::<_, T>(&mut text).err()?;
     // What ends the path where no key has been read yet is no place.
     let place = error.path().to_string();
-    let place = if place == "." { "" } else { place.trim_end_matches(".?") };
+    let place = match place.trim_end_matches(".?") {
+        "." | "?" => "",
+        place => place,
+    };
     Some(JsonError::new(place.to_owned(), error.inner()))
 }
 
@@ -198,6 +201,7 @@ mod tests {
             ),
             ("{\"version\":1,\"version\":1}", "line 1, column 22: duplicate field `version`"),
             ("{\"version\":1,\"names\":[]} x", "line 1, column 26: trailing characters"),
+            ("{\"version\":1", "line 1, column 12: EOF while parsing an object"),
             ("{\"version\":1,\"names\":[", "names (line 1, column 22): EOF while parsing a list"),
         ] {
             match read_version::<Document<'_>>(text.as_bytes(), 1_u64, |document| document.version) {

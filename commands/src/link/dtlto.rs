@@ -70,10 +70,10 @@ pub(super) fn run(session: &Session<'_>) -> Result<End, LinkError> {
         Looked::Found(bitcode) => Some(bitcode),
         Looked::End(end) => return Ok(end),
     };
-    let words = compile_jobs::run(session.link, session.directory, session.runner)
+    let line = compile_jobs::run(session.link, session.directory, session.runner)
         .map_err(index::IndexError::from)?;
-    let arguments = link_line::parse(words.clone())?;
-    let compilation = compilation(session, &arguments)?;
+    let (arguments, words) = (line.arguments(), line.words());
+    let compilation = compilation(session, arguments)?;
     if let Some(option) = compilation.flags.not_done.iter().find(|option| !option.contains("save-temps")) {
         if session.options.run.verbose && !session.options.run.json {
             eprintln!(
@@ -84,7 +84,7 @@ pub(super) fn run(session: &Session<'_>) -> Result<End, LinkError> {
     }
     session.options.run.prewarm(session.spawner, OsStr::new(&compilation.compiler), 1);
     sweep::before(session)?;
-    let link = Link { session, arguments: &arguments, words: &words, compilation: &compilation };
+    let link = Link { session, arguments, words, compilation: &compilation };
     link.run(bitcode.as_ref())
 }
 
@@ -98,11 +98,11 @@ enum Looked {
 }
 
 fn look(session: &Session<'_>) -> Result<Looked, LinkError> {
-    let arguments = link_line::parse(session.link.words.clone())?;
-    if index::writes_itself(&arguments) {
+    let arguments = session.link.line.arguments();
+    if index::writes_itself(arguments) {
         return Ok(Looked::End(End::Done(super::End::AsItIs)));
     }
-    if let Some(odd) = line::odd_name(&arguments) {
+    if let Some(odd) = line::odd_name(arguments) {
         return Ok(Looked::End(End::TwoStep(cannot_spell(&odd))));
     }
     if session.is_known {
@@ -115,7 +115,7 @@ fn look(session: &Session<'_>) -> Result<Looked, LinkError> {
     // The linker is asked while the inputs are looked at.
     let (takes, bitcode) = thread::scope(|scope| {
         let takes = scope.spawn(|| session.takes_distributor());
-        let bitcode = Bitcode::among(&arguments).map_err(index::IndexError::from);
+        let bitcode = Bitcode::among(arguments).map_err(index::IndexError::from);
         (takes.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), bitcode)
     });
     if !takes? {

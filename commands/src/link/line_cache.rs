@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use distlto_planner::link_command::{DriverReads, LinkCommand};
+use distlto_planner::link_line::LinkLine;
 use distlto_planner::search_path::program_file;
 use distlto_planner::state::Place;
 use distlto_planner::words::{Word, lossy, path_of};
@@ -48,9 +49,10 @@ pub fn load(directory: &str, key: &LinkKey) -> Option<LinkCommand> {
         && record.environment.is_none_or(|environment| environment == variables::environment().to_string())
         && record.depends_on.iter().all(FileState::holds)
         && record.absent.iter().all(|path| !path.exists());
+    let line = LinkLine::read(record.words).ok()?;
     holds.then_some(LinkCommand {
         linker: record.linker,
-        words: record.words,
+        line,
         compilations: Vec::new(),
         compiler: record.compiler,
         takes_distributor: record.takes_distributor,
@@ -73,7 +75,7 @@ pub fn save(
         version: VERSION,
         key: key.to_string(),
         linker: link.linker.clone(),
-        words: link.words.clone(),
+        words: link.line.words().to_vec(),
         compiler: link.compiler.clone(),
         takes_distributor,
         driver: link.driver.clone(),
@@ -99,11 +101,12 @@ fn depends_on(link: &LinkCommand) -> (Vec<FileState>, Vec<PathBuf>) {
     let programs = link.linker.first().into_iter().chain(&link.compiler).chain(&link.driver.program);
     let programs = programs.filter_map(program);
     // A new GCC or a new multi-architecture directory shows in the directory above the one that was chosen.
-    let above =
-        link.words.iter().filter_map(|word| word.strip_prefix(b"-L")).map(path_of).filter_map(|path| {
+    let above = link.line.words().iter().filter_map(|word| word.strip_prefix(b"-L")).map(path_of).filter_map(
+        |path| {
             let real = path.canonicalize().ok()?;
             real.parent().filter(|parent| *parent != Path::new("/")).map(Path::to_owned)
-        });
+        },
+    );
     let driver = link.driver.files.iter().chain(&link.driver.searched).cloned();
     let mut paths: Vec<PathBuf> = programs.chain(above).chain(driver).collect();
     paths.sort_unstable();

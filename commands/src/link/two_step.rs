@@ -9,7 +9,7 @@ use std::path::Path;
 
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_planner::index::{self, Planned, PlannedLink};
-use distlto_planner::link_line::{self, Argument};
+use distlto_planner::link_line::Argument;
 use distlto_planner::pending::Pending;
 use distlto_planner::runner::Runner;
 use distlto_planner::words::lossy;
@@ -37,8 +37,8 @@ impl Session<'_> {
         if let Some(compiler) = &self.link.compiler {
             self.options.run.prewarm(self.spawner, OsStr::new(&lossy(compiler)), 1);
         }
-        let arguments = link_line::parse(self.link.words.clone())?;
-        let reads = two_step_reads::before(self.directory, self.link, &arguments);
+        let arguments = self.link.line.arguments();
+        let reads = two_step_reads::before(self.directory, self.link, arguments);
         let start = reads.start();
         let store = self.options.store.as_deref().map(Store::open).transpose()?;
         let phases = Phases::new(self.reporter, self.runner);
@@ -65,14 +65,14 @@ impl Session<'_> {
         }
         let records = Records::open(Path::new(self.directory))?;
         self.tell_compiler();
-        let result = self.compile_and_link(&planned, &pending, &cc1_commands, &graph, &arguments, &records);
+        let result = self.compile_and_link(&planned, &pending, &cc1_commands, &graph, arguments, &records);
         self.reporter.conclude(planned.plan.output.as_str(), Some(&graph), None);
         let (code, linked) = result?;
         if code == 0 {
             let takes_distributor = self.takes_distributor.get().copied();
             line_cache::save(self.directory, self.key, self.link, takes_distributor)?;
             let (reads, outputs) =
-                two_step_reads::after(reads, self.directory, &planned.plan, self.link, &arguments);
+                two_step_reads::after(reads, self.directory, &planned.plan, self.link, arguments);
             if !linked {
                 unchanged::touch_all(&outputs)?;
             }

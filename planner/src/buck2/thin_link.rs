@@ -14,7 +14,7 @@ use super::full_index::{IndexReader, is_known_to, scratch, without};
 use super::index_directory::{IndexDirectory, clean};
 use super::places::{LinePlaces, linker_words};
 use super::trace::Trace;
-use crate::link_command::{LinkCommandError, Resolved, resolve};
+use crate::link_command::{GivenCommand, LinkCommandError, Resolved, resolve};
 use crate::response;
 use crate::runner::{Runner, ToolError, ToolOutput};
 use crate::words::{Word, lossy, path_of};
@@ -156,8 +156,8 @@ fn argument_file(command: &[Word]) -> Result<Option<Vec<u8>>, Buck2PlanError> {
 
 /// `None` where the command does not say what linker it would run: it is run as it stands.
 fn ask(command: &[Word], runner: &dyn Runner) -> Result<Option<Linker>, Buck2PlanError> {
-    let (linker, line) = match resolve(command, runner) {
-        Ok(Resolved::Link(link)) => (link.linker, link.words),
+    let (linker, line) = match resolve(&GivenCommand::new(command), runner) {
+        Ok(Resolved::Link(link)) => (link.linker, link.line.words().to_vec()),
         Ok(Resolved::Other { linker: Some(linker), words }) => (vec![linker.into_bytes()], words),
         Ok(Resolved::Other { linker: None, .. })
         | Err(LinkCommandError::Tool(ToolError::NoCommands { .. })) => {
@@ -165,6 +165,7 @@ fn ask(command: &[Word], runner: &dyn Runner) -> Result<Option<Linker>, Buck2Pla
         }
         Err(LinkCommandError::Tool(error)) => return Err(error.into()),
         Err(LinkCommandError::Response(error)) => return Err(error.into()),
+        Err(LinkCommandError::Line(error)) => return Err(error.into()),
     };
     let has_full_index = is_known_to(&linker, runner)?;
     Ok(Some(Linker { line, has_full_index }))

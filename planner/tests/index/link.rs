@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use distlto_planner::index::{self, IndexError, Planned, Request};
-use distlto_planner::link_command::{self, Resolved};
+use distlto_planner::link_command::{self, GivenCommand, Resolved};
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::{Word, lossy, path_of, word_of};
@@ -108,7 +108,7 @@ pub fn command_of<W: AsRef<OsStr>>(output: &str, inputs: &[W]) -> Vec<Word> {
 
 /// Plans a link.
 pub fn plan_of(command: &[Word], state: &str, compiler: Option<&str>) -> Result<LinkPlan, IndexError> {
-    let Resolved::Link(link) = link_command::resolve(command, &Processes)? else {
+    let Resolved::Link(link) = link_command::resolve(&GivenCommand::new(command), &Processes)? else {
         panic!("{CLANG} links with ld.lld");
     };
     let planned = index::plan(Request {
@@ -180,12 +180,13 @@ impl Linked {
 
     /// The final link's words without those that the driver adds, with `§` for the state directory.
     pub fn words(&self) -> String {
-        let Ok(Resolved::Link(empty)) = link_command::resolve(&command_of("prog", &["-lnone"]), &Processes)
+        let Ok(Resolved::Link(empty)) =
+            link_command::resolve(&GivenCommand::new(&command_of("prog", &["-lnone"])), &Processes)
         else {
             panic!("{CLANG} links with ld.lld");
         };
         let mut added: Vec<String> =
-            [empty.linker, empty.words].concat().iter().map(|word| lossy(word)).collect();
+            [&empty.linker, empty.line.words()].concat().iter().map(|word| lossy(word)).collect();
         added.retain(|word| word != "-lnone");
         let state = format!("{}.distlto/", self.plan.output);
         // Where the driver's -lgcc was found; lld does without it here.

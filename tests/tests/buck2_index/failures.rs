@@ -74,10 +74,10 @@ fn what_the_driver_keeps_from_the_linker_is_refused() -> Result<()> {
 fn bad_meta_files_are_refused_before_the_link() -> Result<()> {
     let rule = small("bad-meta")?;
     for (text, says) in [
-        (&b"[{\"pre_flags\": ["[..], "meta.json is no JSON: EOF"),
+        (&b"[{\"pre_flags\": ["[..], "meta.json is no JSON: [0].pre_flags (line 1, column 16): EOF"),
         (
             b"[{\"pre_flags\": [], \"post_flags\": [], \"linkables\": [{\"type\": \"rlib\"}]}]",
-            "entry 0, linkable 0",
+            "[0].linkables[0] (line 1, column ",
         ),
         (b"[\"\xff\"]", "meta.json is not UTF-8 at byte 2"),
     ] {

@@ -7,7 +7,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use distlto_planner::dtlto::identifier;
-use distlto_planner::index;
 use distlto_planner::state::Place;
 use distlto_planner::words::path_of;
 use distlto_prepare::regular;
@@ -22,7 +21,7 @@ use distlto_planner::dtlto::temporaries;
 /// Removes what the linker of a killed run has left.
 pub fn before(session: &Session<'_>) -> Result<(), LinkError> {
     let note = Place::Linker.path(session.directory);
-    let output = PathBuf::from(index::output_of(&session.link.words)?);
+    let output = PathBuf::from(session.link.line.output());
     remove(&staged(&output))?;
     failed::sweep(session.directory)?;
     let killed = regular::read_if_there(&note)?.unwrap_or_default();
