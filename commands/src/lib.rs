@@ -11,6 +11,7 @@ pub mod link;
 pub mod module_links;
 pub mod opt;
 pub mod plan;
+pub mod remote;
 pub mod run;
 pub mod run_args;
 pub mod tool;

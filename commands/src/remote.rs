@@ -1,0 +1,7 @@
+//! Where backends may run but here: options, configuration files, and what is made of them for the executor.
+//!
+//! Knows nothing of how an action is sent.
+
+pub mod config;
+pub mod trust;
+pub mod values;

@@ -1,0 +1,362 @@
+//! The two configuration files, `distlto.toml` of a checkout and the user's own: what they may hold, read strictly.
+//!
+//! An unknown key is an error with its place, as is everything else that is wrong; no error shows what a header holds.
+//! Knows nothing of which file counts more, and of whom to trust.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::Metadata;
+use std::io::{self, Read};
+use std::num::NonZeroU16;
+use std::path::{Path, PathBuf};
+
+use distlto_prepare::regular;
+use distlto_prepare::write::IoError;
+use miette::Diagnostic;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use thiserror::Error;
+
+use super::values::{CacheMode, Compress, Fallback, Place, Time, ToolchainPlace, endpoint, is_header_name};
+
+/// No configuration is longer, in bytes. What is may be anything.
+const LONGEST: u64 = 1 << 20;
+
+/// Why the configuration cannot be used.
+#[derive(Debug, Error, Diagnostic)]
+pub enum ConfigError {
+    /// A file cannot be read.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+    /// A file that is not what it has to be.
+    #[error("{}:{line}:{column}: {what}", path.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("docs/remote.md lists the keys of this file; --no-remote does without it")
+    )]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The character in the line, from 1.
+        column: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// A file that is no configuration at all.
+    #[error("{} is not read: {what}", path.display())]
+    #[diagnostic(code(distlto::bad_input), help("remove it or mend it; --no-remote does without it"))]
+    Unfit {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// Credentials that would go nowhere.
+    #[error("{}: [remote] has {keys}, which go to the servers that this file names, and it names none", path.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help(
+            "name the server by url or cache in [remote], or put them into [credentials.\"HOST:PORT\"] of your own configuration"
+        )
+    )]
+    Nowhere {
+        /// The file.
+        path: PathBuf,
+        /// What it has.
+        keys: String,
+    },
+    /// The user's configuration can be changed by others.
+    #[error("{} is not used: {why}, who could name programs in it for you to run", path.display())]
+    #[diagnostic(code(distlto::bad_input), help("make it yours: chown and chmod go-w, or remove it"))]
+    Unsafe {
+        /// The file.
+        path: PathBuf,
+        /// Who can.
+        why: &'static str,
+    },
+    /// A checkout wants what only the user may want.
+    #[error("{}: [remote] sets {keys}, which a checkout may do only if you trust it", path.display())]
+    #[diagnostic(code(distlto::bad_input), help("{help}"))]
+    Untrusted {
+        /// The file.
+        path: PathBuf,
+        /// What it sets.
+        keys: String,
+        /// What to do.
+        help: String,
+    },
+    /// An option or variable has a wrong value.
+    #[error("{option}: {why}")]
+    #[diagnostic(code(distlto::usage), help("see docs/remote.md"))]
+    Option {
+        /// The option or variable.
+        option: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// `distlto.toml` of a checkout.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CheckoutFile {
+    /// The table `[remote]`.
+    pub remote: Remote,
+}
+
+/// The user's own configuration.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UserFile {
+    /// The table `[remote]`.
+    pub remote: Remote,
+    /// Folders whose `distlto.toml` may do what this file may.
+    pub trusted: Vec<PathBuf>,
+    /// What is for one server, whoever names it.
+    pub credentials: BTreeMap<Server, Access>,
+}
+
+/// The table `[remote]`. Each key is that of an option, `--remote-KEY`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Remote {
+    /// `--remote`.
+    pub url: Option<Place>,
+    /// A server for results alone.
+    pub cache: Option<Place>,
+    /// Who fills it.
+    pub cache_mode: Option<CacheMode>,
+    /// The instance name.
+    pub instance: Option<String>,
+    /// Jobs at once.
+    pub jobs: Option<NonZeroU16>,
+    /// What a worker has to be.
+    pub platform: BTreeMap<String, String>,
+    /// Where workers have the compiler from.
+    pub toolchain: Option<ToolchainPlace>,
+    /// What to do without the server.
+    pub fallback: Option<Fallback>,
+    /// Time in the queue.
+    pub queue_time: Option<Time>,
+    /// Time on a worker.
+    pub run_time: Option<Time>,
+    /// Time of retries.
+    pub retry_time: Option<Time>,
+    /// Whether blobs are compressed.
+    pub compression: Option<Compress>,
+    /// A program that knows headers.
+    pub credential_helper: Option<PathBuf>,
+    /// Headers of every call.
+    pub headers: Headers,
+    /// Certificates.
+    pub tls: TlsFiles,
+}
+
+/// What proves who calls, and who is trusted to answer.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Access {
+    /// A program that knows headers.
+    pub credential_helper: Option<PathBuf>,
+    /// Headers of every call.
+    pub headers: Headers,
+    /// Certificates.
+    pub tls: TlsFiles,
+}
+
+/// Files in PEM.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TlsFiles {
+    /// Certificates of those who are trusted.
+    pub ca: Option<PathBuf>,
+    /// The client's certificate.
+    pub cert: Option<PathBuf>,
+    /// Its key.
+    pub key: Option<PathBuf>,
+}
+
+/// Headers by name. The values are secret.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Headers(pub Vec<(String, String)>);
+
+impl fmt::Debug for Headers {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+impl<'de> Deserialize<'de> for Headers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // What serde says of a wrong type quotes the value.
+        let wrong =
+            || D::Error::custom("headers are strings by name, such as authorization = \"Bearer ...\"");
+        let toml::Value::Table(table) = toml::Value::deserialize(deserializer)? else { return Err(wrong()) };
+        let header = |(name, value): (String, toml::Value)| match value {
+            toml::Value::String(value) if is_header_name(&name) => Ok((name.to_ascii_lowercase(), value)),
+            _ => Err(wrong()),
+        };
+        table.into_iter().map(header).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// A server of `[credentials]`, as HTTP names it.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Server(pub String);
+
+impl TryFrom<String> for Server {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        // Without a scheme it is one with TLS: nothing is sent for all to read but to who wants that.
+        let has_scheme = text.contains("://") || text.starts_with("unix:");
+        let url = if has_scheme { text } else { format!("grpcs://{text}") };
+        endpoint(&url).map(|endpoint| Self(endpoint.uri().to_owned()))
+    }
+}
+
+impl Remote {
+    /// What it says of credentials.
+    pub fn access(&self) -> Access {
+        let Self { credential_helper, headers, tls, .. } = self;
+        Access { credential_helper: credential_helper.clone(), headers: headers.clone(), tls: tls.clone() }
+    }
+
+    /// The servers that it names.
+    pub fn places(&self) -> impl Iterator<Item = &Place> {
+        self.url.iter().chain(&self.cache)
+    }
+}
+
+impl Access {
+    /// The keys that it has.
+    pub fn keys(&self) -> Vec<&'static str> {
+        let Self { credential_helper, headers, tls: TlsFiles { ca, cert, key } } = self;
+        let keys = [
+            ("credential-helper", credential_helper.is_some()),
+            ("headers", !headers.0.is_empty()),
+            ("tls.ca", ca.is_some()),
+            ("tls.cert", cert.is_some()),
+            ("tls.key", key.is_some()),
+        ];
+        keys.into_iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key).collect()
+    }
+
+    /// Names files from where the configuration lies. A program without a slash is looked up as a shell does.
+    pub fn resolve(mut self, file: &Path) -> Self {
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let TlsFiles { ca, cert, key } = &mut self.tls;
+        let is_path = |program: &&mut PathBuf| program.components().count() > 1;
+        let program = self.credential_helper.as_mut().filter(is_path);
+        for path in [ca, cert, key].into_iter().flatten().chain(program) {
+            *path = folder.join(&*path);
+        }
+        self
+    }
+}
+
+/// Reads a file; also what the system knows of it.
+pub fn read<T: DeserializeOwned>(path: &Path) -> Result<(T, Metadata), ConfigError> {
+    let io = |source: io::Error| IoError::on("read", path)(source);
+    let (file, found) = regular::open(path).map_err(io)?;
+    let mut bytes = Vec::new();
+    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 > LONGEST {
+        let what = format!("it has more than {LONGEST} bytes, as no configuration has");
+        return Err(ConfigError::Unfit { path: path.to_owned(), what });
+    }
+    Ok((parse(path, &bytes)?, found))
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, ConfigError> {
+    let malformed = |at: usize, what: String| {
+        let before = String::from_utf8_lossy(&bytes[..at.min(bytes.len())]);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        ConfigError::Malformed { path: path.to_owned(), line, column, what }
+    };
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| malformed(error.valid_up_to(), "it is not UTF-8".to_owned()))?;
+    // The error's own rendering shows the line, which may hold what is secret.
+    toml::from_str(text).map_err(|error| {
+        let message = error.message().replace('\n', "; ");
+        malformed(error.span().map_or(0, |span| span.start), message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        match parse::<UserFile>(Path::new("config.toml"), text.as_bytes()) {
+            Ok(file) => panic!("{text:?} is taken for {file:?}"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_has_a_place_and_no_secret() {
+        for (text, place, words) in [
+            ("[remote]\n url = 5", "2:8", "expected a string"),
+            ("[remote]\nurl = \"grpc://a:secret@b\"", "2:7", "it names a user"),
+            ("[remote]\nfetch = 1", "2:1", "unknown field `fetch`, expected one of `url`, `cache`"),
+            ("[remotes]", "1:2", "unknown field `remotes`"),
+            ("[remote]\ncache-mode = \"rw\"", "2:14", "`read-write` or `read-only`"),
+            ("[remote]\njobs = 0", "2:8", "nonzero"),
+            ("[remote]\nqueue-time = \"10\"", "2:14", "`10` is no time"),
+            ("[remote]\nqueue-time = 10", "2:14", "expected a string"),
+            ("[remote.headers]\nx = 5432167", "1:1", "strings by name"),
+            ("[remote]\nheaders = \"x: secret\"", "2:11", "strings by name"),
+            ("[remote.headers]\nauthorization = Bearer secret", "2:17", ""),
+            ("[remote.tls]\nca = 1", "2:6", "expected"),
+            ("[credentials.\"a b\"]\n", "1:14", "not a URL"),
+            ("[credentials.a]\nfoo = 1", "2:1", "unknown field `foo`"),
+            ("[remote]\n\u{fc} = 1\n[remote]", "2:1", ""),
+        ] {
+            let error = refused(text);
+            assert!(error.starts_with(&format!("config.toml:{place}: ")), "{text:?}: {error}");
+            assert!(error.contains(words), "{text:?}: {error}");
+            assert!(!error.contains("secret") && !error.contains("5432167"), "{text:?}: {error}");
+            assert!(!error.contains('\n'), "{error}");
+        }
+        let error = parse::<CheckoutFile>(Path::new("distlto.toml"), b"trusted = []").expect_err("not there");
+        assert!(error.to_string().contains("unknown field `trusted`, expected `remote`"), "{error}");
+        let error = parse::<UserFile>(Path::new("c"), b"[remote]\nurl = \"\xff").expect_err("not UTF-8");
+        assert_eq!(error.to_string(), "c:2:8: it is not UTF-8");
+    }
+
+    #[test]
+    fn odd_files_are_refused_or_empty() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("distlto.toml");
+        std::fs::write(&path, "").expect("written");
+        assert!(read::<CheckoutFile>(&path).is_ok_and(|(file, _)| file.remote.places().count() == 0));
+        std::fs::write(&path, "#".repeat(LONGEST as usize + 1)).expect("written");
+        let said = |path: &Path| read::<CheckoutFile>(path).map(drop).expect_err("odd").to_string();
+        assert!(said(&path).contains("more than 1048576 bytes"), "{}", said(&path));
+        assert!(said(folder.path()).contains("a directory"), "{}", said(folder.path()));
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).expect("made");
+        assert!(said(&pipe).contains("a named pipe"), "{}", said(&pipe));
+    }
+
+    #[test]
+    fn headers_are_in_no_debug_output() {
+        let file: UserFile = parse(
+            Path::new("c"),
+            b"[remote.headers]\nX-Key = \"secret\"\n[credentials.h.headers]\nb = \"secret\"",
+        )
+        .expect("well-formed");
+        assert_eq!(file.remote.headers.0, [("x-key".to_owned(), "secret".to_owned())]);
+        let shown = format!("{file:?}");
+        assert!(
+            shown.contains("x-key") && shown.contains("https://h:443") && !shown.contains("secret"),
+            "{shown}"
+        );
+    }
+}
