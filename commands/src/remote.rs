@@ -2,6 +2,8 @@
 //!
 //! Knows nothing of how an action is sent.
 
+pub mod args;
 pub mod config;
+pub mod settings;
 pub mod trust;
 pub mod values;

@@ -23,6 +23,8 @@ use distlto_executor::schedule::Policy;
 use distlto_executor::schedule::memory::Limit;
 use distlto_record::progress::{Profile, Progress, Reporter, Style};
 
+use crate::remote::args::RemoteArgs;
+
 /// How actions are run and what is told of them.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RunArgs {
@@ -87,6 +89,9 @@ pub struct RunArgs {
     /// Also if the run fails or is interrupted. A line for each job at a time, with the thin link and the final link above.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    /// Where actions may run but here.
+    #[command(flatten)]
+    pub remote: RemoteArgs,
 }
 
 /// A cache of results, and what it remembers of compilers.
@@ -156,6 +161,8 @@ impl RunArgs {
             quiet: _,
             json: _,
             trace: _,
+            // Said by `RemoteArgs::settings`.
+            remote: _,
         } = self;
         if let Some(jobs) = jobs.map(usize::from).or(implied) {
             options.jobs = jobs.max(1);

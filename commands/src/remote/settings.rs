@@ -1,0 +1,304 @@
+//! What there is to use: options and environment first, then the checkout's file, the user's, defaults.
+//!
+//! Credentials go to servers that somebody names who may: the user to any, a file to those that it names, `[credentials]` to
+//! one each. A server that an untrusted checkout alone names gets none. One function of options and surroundings, which
+//! reads files and does nothing else.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use distlto_reapi as reapi;
+use distlto_reapi::options::{CredentialHelper, Endpoint, Tls, Tool};
+
+use super::args::RemoteArgs;
+use super::config::{Access, ConfigError, Headers, Remote, TlsFiles};
+use super::trust::{Files, HEADERS, Surroundings};
+use super::values::{CacheMode, Fallback, Place, Properties, ToolchainPlace, UrlText, parse_headers};
+
+const QUEUE_TIME: Duration = Duration::from_secs(600);
+
+/// Which servers are used, and how.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// A server for results, and whether they are put there.
+    pub cache: Option<(reapi::Options, CacheMode)>,
+    /// A server that executes.
+    pub execute: Option<reapi::Options>,
+    /// What a worker has to be, sorted.
+    pub platform: Vec<(String, String)>,
+    /// How many actions are at the server at once.
+    pub jobs: Option<usize>,
+    /// Where workers have the compiler from.
+    pub toolchain: ToolchainPlace,
+    /// What becomes of actions when the server is gone.
+    pub fallback: Fallback,
+    /// How long an action may wait for a worker.
+    pub queue_time: Duration,
+    /// How long it may run on one.
+    pub run_time: Option<Duration>,
+    /// What the user is to be warned of, a sentence each.
+    pub notices: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            cache: None,
+            execute: None,
+            platform: Vec::new(),
+            jobs: None,
+            toolchain: ToolchainPlace::default(),
+            fallback: Fallback::default(),
+            queue_time: QUEUE_TIME,
+            run_time: None,
+            notices: Vec::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// Whether there is any server.
+    pub fn is_remote(&self) -> bool {
+        self.cache.is_some() || self.execute.is_some()
+    }
+
+    /// Whether the cache is that of the server that executes, so that one client does for both.
+    pub fn is_one_server(&self) -> bool {
+        let cache = self.cache.as_ref().map(|(cache, _)| &cache.endpoint);
+        cache.is_some() && cache == self.execute.as_ref().map(|execute| &execute.endpoint)
+    }
+}
+
+/// What there is to use.
+pub fn settings(args: &RemoteArgs, around: &Surroundings) -> Result<Settings, ConfigError> {
+    let mut files = Files::read(around)?;
+    let named = Named {
+        url: place("--remote, DISTLTO_REMOTE", args.remote.as_ref())?,
+        cache: place("--remote-cache, DISTLTO_REMOTE_CACHE", args.remote_cache.as_ref())?,
+    };
+    let caller = caller(args, around)?;
+    let notices = std::mem::take(&mut files.notices);
+    let sources = Sources { args, named, caller, files: &files, around };
+    sources.check()?;
+    sources.settings(notices)
+}
+
+/// The servers that options and variables name.
+struct Named {
+    url: Option<Place>,
+    cache: Option<Place>,
+}
+
+impl Named {
+    fn names(&self, endpoint: &Endpoint) -> bool {
+        names(self.url.iter().chain(&self.cache), endpoint)
+    }
+}
+
+fn names<'a>(mut places: impl Iterator<Item = &'a Place>, endpoint: &Endpoint) -> bool {
+    places.any(|place| matches!(place, Place::At(named) if named == endpoint))
+}
+
+fn place(option: &'static str, text: Option<&UrlText>) -> Result<Option<Place>, ConfigError> {
+    let place = text.cloned().map(Place::try_from).transpose();
+    place.map_err(|why| ConfigError::Option { option, why })
+}
+
+/// What options and variables say of credentials.
+fn caller(args: &RemoteArgs, around: &Surroundings) -> Result<Access, ConfigError> {
+    let wrong = |why| ConfigError::Option { option: HEADERS, why };
+    let headers = match &around.headers {
+        None => Vec::new(),
+        Some(text) => {
+            let text = text.to_str().ok_or_else(|| wrong("it is not UTF-8".to_owned()))?;
+            parse_headers(text).map_err(wrong)?
+        }
+    };
+    let (ca, cert) = (args.remote_tls_ca.clone(), args.remote_tls_cert.clone());
+    let tls = TlsFiles { ca, cert, key: args.remote_tls_key.clone() };
+    Ok(Access { credential_helper: args.remote_credential_helper.clone(), headers: Headers(headers), tls })
+}
+
+/// All that is said.
+struct Sources<'a> {
+    args: &'a RemoteArgs,
+    named: Named,
+    caller: Access,
+    files: &'a Files,
+    around: &'a Surroundings,
+}
+
+impl<'a> Sources<'a> {
+    /// Files in the order in which they count.
+    fn files(&self) -> impl Iterator<Item = (&'a Path, &'a Remote)> + use<'a> {
+        let checkout = self.files.checkout.iter().map(|found| (&*found.path, &found.file));
+        checkout.chain(self.files.user.iter().map(|found| (&*found.path, &found.file.remote)))
+    }
+
+    /// What counts most.
+    fn first<T: Clone>(&self, own: Option<T>, of: impl Fn(&Remote) -> Option<T>) -> Option<T> {
+        own.or_else(|| self.files().find_map(|(_, remote)| of(remote)))
+    }
+
+    /// That credentials of files go somewhere, and that keys have certificates.
+    fn check(&self) -> Result<(), ConfigError> {
+        for (path, remote) in self.files() {
+            let keys = remote.access().keys();
+            if !keys.is_empty() && !remote.places().any(|place| matches!(place, Place::At(_))) {
+                return Err(ConfigError::Nowhere { path: path.to_owned(), keys: keys.join(", ") });
+            }
+        }
+        Ok(())
+    }
+
+    fn settings(&self, mut notices: Vec<String>) -> Result<Settings, ConfigError> {
+        let at = |place| match place {
+            Some(Place::At(endpoint)) => Some(endpoint),
+            _ => None,
+        };
+        let url = at(self.first(self.named.url.clone(), |remote| remote.url.clone()));
+        let cache = match self.first(self.named.cache.clone(), |remote| remote.cache.clone()) {
+            None => url.clone(),
+            place => at(place),
+        };
+        let execute = url.map(|endpoint| self.options(endpoint, &mut notices)).transpose()?;
+        let mode = self.first(self.args.remote_cache_mode, |remote| remote.cache_mode).unwrap_or_default();
+        let same = execute.as_ref().filter(|execute| cache.as_ref() == Some(&execute.endpoint));
+        let cache = match (same, cache) {
+            (Some(execute), _) => Some(execute.clone()),
+            (None, Some(endpoint)) => Some(self.options(endpoint, &mut notices)?),
+            (None, None) => None,
+        };
+        let time = |own, of: fn(&Remote) -> Option<super::values::Time>| {
+            self.first(own, |remote| of(remote).map(|time| time.0))
+        };
+        let jobs = self.first(self.args.remote_jobs, |remote| remote.jobs);
+        Ok(Settings {
+            cache: cache.map(|options| (options, mode)),
+            execute,
+            platform: self.platform(),
+            jobs: jobs.map(|jobs| jobs.get().into()),
+            toolchain: self.first(self.args.remote_toolchain, |remote| remote.toolchain).unwrap_or_default(),
+            fallback: self.first(self.args.remote_fallback, |remote| remote.fallback).unwrap_or_default(),
+            queue_time: time(self.args.remote_queue_time, |remote| remote.queue_time).unwrap_or(QUEUE_TIME),
+            run_time: time(self.args.remote_run_time, |remote| remote.run_time),
+            notices,
+        })
+    }
+
+    /// Properties by name, each from the source that counts most.
+    fn platform(&self) -> Vec<(String, String)> {
+        let mut platform = BTreeMap::new();
+        let own = self.args.remote_platform.iter().rev().flat_map(|Properties(pairs)| pairs.iter().rev());
+        let own = own.map(|(name, value)| (name, value));
+        for (name, value) in own.chain(self.files().flat_map(|(_, remote)| &remote.platform)) {
+            platform.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        platform.into_iter().collect()
+    }
+
+    /// How a server is talked to.
+    fn options(&self, endpoint: Endpoint, notices: &mut Vec<String>) -> Result<reapi::Options, ConfigError> {
+        let option = "--remote";
+        let mut options = reapi::Options::new(endpoint.uri())
+            .map_err(|error| ConfigError::Option { option, why: error.to_string() })?;
+        let access = self.access(&endpoint, notices);
+        let tls = access.tls;
+        options.endpoint = endpoint;
+        options.instance = self
+            .first(self.args.remote_instance.clone(), |remote| remote.instance.clone())
+            .unwrap_or_default();
+        let retry = self.first(self.args.remote_retry_time, |remote| remote.retry_time.map(|time| time.0));
+        options.retry_time = retry.unwrap_or(options.retry_time);
+        let compression = self.first(self.args.remote_compression, |remote| remote.compression);
+        options.compression = compression.unwrap_or_default().into();
+        options.headers.0 = access.headers.0;
+        options.credential_helper = access.credential_helper.map(CredentialHelper::new);
+        options.tls = Tls { authorities: tls.ca, identity: identity(tls.cert, tls.key)?, server_name: None };
+        let (name, version) = ("distlto".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+        options.tool = Tool { name, version, invocation: String::new() };
+        let is_secret = !options.headers.0.is_empty() || options.credential_helper.is_some();
+        if is_secret && !options.endpoint.has_tls() && !options.endpoint.is_local() {
+            notices.push(format!(
+                "headers go to {} without encryption: use grpcs:// if the server has TLS",
+                options.endpoint
+            ));
+        }
+        Ok(options)
+    }
+
+    /// The credentials for a server, of each kind those that count most.
+    fn access(&self, endpoint: &Endpoint, notices: &mut Vec<String>) -> Access {
+        let Files { checkout, is_trusted, user, .. } = self.files;
+        let names_it = |remote: &Remote| names(remote.places(), endpoint);
+        let by_user = user.as_ref().filter(|user| names_it(&user.file.remote));
+        let by_checkout = checkout.as_ref().filter(|found| *is_trusted && names_it(&found.file));
+        let is_stranger = !self.named.names(endpoint) && by_user.is_none() && by_checkout.is_none();
+
+        let mut access = Access::default();
+        if is_stranger {
+            // Whom the user trusts to answer is no secret.
+            access.tls.ca.clone_from(&self.caller.tls.ca);
+        } else {
+            add(&mut access, self.caller.clone());
+        }
+        if let Some(found) = by_checkout {
+            add(&mut access, found.file.access().resolve(&found.path));
+        }
+        let of_server = user.iter().flat_map(|user| user.file.credentials.iter().map(move |own| (user, own)));
+        let mut of_server = of_server.filter(|(_, (server, _))| server.0 == endpoint.uri()).peekable();
+        let has_own = of_server.peek().is_some();
+        for (user, (_, own)) in of_server {
+            add(&mut access, own.clone().resolve(&user.path));
+        }
+        if let Some(user) = by_user {
+            add(&mut access, user.file.remote.access().resolve(&user.path));
+        }
+        if let Some(found) = checkout.as_ref().filter(|_| is_stranger && !has_own && self.has_secrets()) {
+            let declared = Files::declare(&found.path, self.around.user_file.as_deref());
+            notices.push(format!(
+                "{endpoint} is named by {} alone and gets none of your credentials: {declared}; \
+                 [credentials.\"{endpoint}\"] gives it its own",
+                found.path.display(),
+            ));
+        }
+        access
+    }
+
+    /// Whether there is anything that a server could be denied.
+    fn has_secrets(&self) -> bool {
+        let is_secret = |access: &Access| access.keys().iter().any(|key| *key != "tls.ca");
+        let user = self.files.user.as_ref();
+        is_secret(&self.caller) || user.is_some_and(|user| is_secret(&user.file.remote.access()))
+    }
+}
+
+/// Adds what is not there yet.
+fn add(access: &mut Access, other: Access) {
+    let known = |headers: &Headers, name: &str| headers.0.iter().any(|(known, _)| known == name);
+    let new: Vec<_> = other.headers.0.into_iter().filter(|(name, _)| !known(&access.headers, name)).collect();
+    access.headers.0.extend(new);
+    access.credential_helper = access.credential_helper.take().or(other.credential_helper);
+    access.tls.ca = access.tls.ca.take().or(other.tls.ca);
+    // A certificate goes with its own key.
+    if access.tls.cert.is_none() && access.tls.key.is_none() {
+        (access.tls.cert, access.tls.key) = (other.tls.cert, other.tls.key);
+    }
+}
+
+/// A certificate and its key, which may be in one file.
+fn identity(cert: Option<PathBuf>, key: Option<PathBuf>) -> Result<Option<(PathBuf, PathBuf)>, ConfigError> {
+    match (cert, key) {
+        (Some(cert), Some(key)) => Ok(Some((cert, key))),
+        (Some(cert), None) => Ok(Some((cert.clone(), cert))),
+        (None, None) => Ok(None),
+        (None, Some(_)) => {
+            let (option, why) = ("--remote-tls-key", "there is a key, and no certificate with it".to_owned());
+            Err(ConfigError::Option { option, why })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
