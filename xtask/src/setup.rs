@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, bail, ensure};
 
+use crate::engine;
 use crate::shell::{cargo, find, output, quietly, run, shown};
 
 /// The LLVM that everything is tested with.
@@ -26,10 +27,18 @@ pub fn setup(versions: &[u32]) -> Result<()> {
     if !missing.is_empty() {
         install(&missing)?;
     }
+    engine::casd::install()?;
     let manifest = ["--locked", "--manifest-path", "tests/third-party/Cargo.toml"];
     quietly(cargo().args(["fetch", "--quiet"]).args(manifest))?;
     eprintln!("setup: everything is there");
     Ok(())
+}
+
+/// Installs the packages of those programs that are not there.
+pub fn provide(programs: &[(&str, &str)]) -> Result<()> {
+    let missing = programs.iter().filter(|(_, program)| find(program).is_none());
+    let missing: Vec<String> = missing.map(|&(package, _)| package.to_owned()).collect();
+    if missing.is_empty() { Ok(()) } else { install(&missing) }
 }
 
 /// The Debian packages that are still wanted.
@@ -78,6 +87,7 @@ fn lacks_runtime(version: u32) -> bool {
     version >= 16 && !installed()
 }
 
+/// Installs packages.
 fn install(packages: &[String]) -> Result<()> {
     let root = output(Command::new("id").arg("-u"))?.trim() == "0";
     let sudo = || {
