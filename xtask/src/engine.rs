@@ -3,6 +3,7 @@
 //! Everything lies below `target/engines`: `downloads` as it came, what was unpacked of it by engine, and the state of
 //! those that run. Removing that folder removes all of it, once `down` has stopped what runs.
 
+pub mod buildgrid;
 pub mod casd;
 mod processes;
 mod python;
@@ -22,6 +23,8 @@ use crate::shell::{remove, target};
 pub enum Name {
     /// buildbox-casd: cache and execution in one process.
     Casd,
+    /// BuildGrid with PostgreSQL and two workers.
+    Buildgrid,
 }
 
 /// What is done.
@@ -67,6 +70,7 @@ pub fn engine(name: Name, what: &What) -> Result<()> {
 fn install(name: Name) -> Result<()> {
     match name {
         Name::Casd => casd::install().map(|_| ()),
+        Name::Buildgrid => buildgrid::install().map(|_| ()),
     }
 }
 
@@ -78,6 +82,7 @@ fn up(name: Name, state: &Path, port: Option<u16>, life: Life) -> Result<String>
     let mut processes = Processes::new(state, life);
     let started = match name {
         Name::Casd => casd::start(&mut processes, state, port),
+        Name::Buildgrid => buildgrid::start(&mut processes, state, port),
     };
     if let Err(error) = started {
         let _ = down(state);
@@ -104,6 +109,7 @@ fn running(name: Name, suffix: &str) -> PathBuf {
 fn word(name: Name) -> &'static str {
     match name {
         Name::Casd => "casd",
+        Name::Buildgrid => "buildgrid",
     }
 }
 

@@ -88,7 +88,7 @@ fn lacks_runtime(version: u32) -> bool {
 }
 
 /// Installs packages.
-fn install(packages: &[String]) -> Result<()> {
+pub fn install(packages: &[String]) -> Result<()> {
     let root = output(Command::new("id").arg("-u"))?.trim() == "0";
     let sudo = || {
         let asked =

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::engine::folder;
 use crate::setup;
-use crate::shell::{quietly, root, run};
+use crate::shell::{find, quietly, root, run};
 
 /// What the wheels are for, whatever Python runs pip.
 const WHEELS: [&str; 5] = [
@@ -35,6 +35,23 @@ pub fn download(engine: &str) -> Result<PathBuf> {
     let wheels = fs::read_dir(&to)?.flatten().map(|entry| entry.path());
     let mut wheels = wheels.filter(|path| path.extension().is_some_and(|extension| extension == "whl"));
     wheels.next().with_context(|| format!("pip put no wheel into {}", to.display()))
+}
+
+/// Makes an environment with what an engine needs.
+pub fn environment(engine: &str, to: &Path) -> Result<()> {
+    // The wheels are those of Debian 12's Python.
+    setup::provide(&[("python3", "python3.11")])?;
+    let Some(python) = find("python3.11") else {
+        bail!("python3.11 is missing, for which the wheels of {engine} are; Debian 12 has it as python3");
+    };
+    let mut made = Command::new(&python);
+    if quietly(made.args(["-m", "venv", "--clear"]).arg(to)).is_err() {
+        setup::install(&["python3-venv".to_owned()])?;
+        run(Command::new(python).args(["-m", "venv", "--clear"]).arg(to))?;
+    }
+    let mut pip = Command::new(to.join("bin/pip"));
+    pip.args(["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes"]);
+    run(pip.arg("--requirement").arg(requirements(engine)))
 }
 
 /// Unpacks a wheel, which is a zip file.
