@@ -51,6 +51,7 @@ fn missing(versions: &[u32]) -> Vec<String> {
         ("build-essential".to_owned(), "g++"),
     ]
     .into_iter()
+    .chain(engine::casd::NEEDS.map(|(package, program)| (package.to_owned(), program)))
     .map(|(package, program)| (package, program.to_owned()))
     .collect::<Vec<_>>();
     let mut versions = versions.to_owned();

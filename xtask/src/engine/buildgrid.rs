@@ -1,7 +1,7 @@
 //! BuildGrid in an environment of its own, with PostgreSQL and two workers of Debian's buildbox.
 //!
 //! Two workers of two slots each share this machine's processors: what is tried with them is scheduling and the loss of
-//! a worker, not speed. Each worker is in a state of its own and can be killed by its number in `processes`.
+//! a worker, not speed. A worker is lost by killing its number in `target/engines/run/buildgrid/processes`.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Permissions};

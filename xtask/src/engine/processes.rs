@@ -1,7 +1,7 @@
 //! The processes of an engine: started with their output in files, waited for until they listen, and stopped.
 //!
-//! What runs is written beside the state, each with the time of its start, so that another process that has the same
-//! number later is left alone.
+//! The file `processes` beside the state lists what runs: number, time of its start, so that another process that has
+//! the same number later is left alone, and name.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -66,7 +66,7 @@ impl Processes {
         let child = started.spawn().with_context(|| format!("cannot start {name}"))?;
         let began = began(child.id()).unwrap_or_default();
         let mut list = OpenOptions::new().create(true).append(true).open(self.list())?;
-        writeln!(list, "{} {began}", child.id())?;
+        writeln!(list, "{} {began} {name}", child.id())?;
         self.children.push((name.to_owned(), child));
         Ok(())
     }
@@ -139,10 +139,10 @@ impl Processes {
 
     fn alive(&self) -> Vec<Pid> {
         let list = fs::read_to_string(self.list()).unwrap_or_default();
-        let listed = list.lines().filter_map(|line| line.split_once(' '));
-        let alive = listed.filter_map(|(id, time)| {
-            let id: u32 = id.parse().ok()?;
-            (began(id)? == time).then(|| Pid::from_raw(id.cast_signed())).flatten()
+        let alive = list.lines().filter_map(|line| {
+            let mut words = line.split(' ');
+            let id: u32 = words.next()?.parse().ok()?;
+            (began(id)? == words.next()?).then(|| Pid::from_raw(id.cast_signed())).flatten()
         });
         alive.collect()
     }

@@ -26,7 +26,6 @@ fn requirements(engine: &str) -> PathBuf {
 
 /// Downloads the one wheel of an engine, and gives its place.
 pub fn download(engine: &str) -> Result<PathBuf> {
-    setup::provide(&[("python3-pip", "pip3")])?;
     let to = folder().join("downloads").join(engine);
     let mut pip = Command::new("pip3");
     pip.args(["download", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes"]);
