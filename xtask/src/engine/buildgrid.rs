@@ -91,9 +91,9 @@ pub fn start(processes: &mut Processes, state: &Path, port: u16) -> Result<()> {
     }
     let template = fs::read_to_string(root().join("xtask/engines/buildgrid.yml"))?;
     let state_text = state.to_str().context("the path of the repository is no text")?;
-    let configuration = template.replace("PORT", &port.to_string()).replace("DATABASE", &database);
+    let configuration = template.replace("@PORT@", &port.to_string()).replace("@DATABASE@", &database);
     let file = state.join("buildgrid.yml");
-    fs::write(&file, configuration.replace("STATE", state_text))?;
+    fs::write(&file, configuration.replace("@STATE@", state_text))?;
     fs::create_dir(state.join("blobs"))?;
     let path = [("PATH", OsStr::new("/usr/bin:/bin"))];
     let server: [&OsStr; 4] = [bgd.as_os_str(), "server".as_ref(), "start".as_ref(), file.as_os_str()];
