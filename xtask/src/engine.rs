@@ -57,6 +57,7 @@ pub fn engine(name: Name, what: &What) -> Result<()> {
         What::Down => down(&running(name, "")),
         What::Run => {
             install(name)?;
+            sweep(name)?;
             let state = running(name, &format!("-{}", std::process::id()));
             let url = up(name, &state, None, Life::Ours)?;
             println!("{url}");
@@ -89,6 +90,19 @@ fn up(name: Name, state: &Path, port: Option<u16>, life: Life) -> Result<String>
         return Err(error);
     }
     Ok(format!("http://127.0.0.1:{port}"))
+}
+
+/// Removes what is left of those that were started for a process that was killed.
+fn sweep(name: Name) -> Result<()> {
+    let states = std::fs::read_dir(folder().join("run")).into_iter().flatten().flatten();
+    for state in states.map(|entry| entry.path()) {
+        let file = state.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some(id) = file.strip_prefix(&format!("{}-", word(name))) else { continue };
+        if !Path::new("/proc").join(id).exists() {
+            down(&state)?;
+        }
+    }
+    Ok(())
 }
 
 fn down(state: &Path) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Each switch, seen by raw stubs, which retry nothing.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bazel_remote_apis::build::bazel::remote::execution::v2::{
     GetCapabilitiesRequest, UpdateActionResultRequest, WaitExecutionRequest,
@@ -228,6 +228,23 @@ fn a_cache_may_be_alone_read_only_and_closed() -> Tested {
         assert_eq!(code(ask(header)), Some(Code::Unauthenticated));
     }
     ask(Some("secret"))?;
+    Ok(())
+}
+
+#[test]
+fn calls_and_messages_are_late() -> Tested {
+    let late = Duration::from_millis(60);
+    let (server, client) = server(|faults| faults.latency = late)?;
+    let start = Instant::now();
+    client.missing(&[])?;
+    assert!(start.elapsed() >= late);
+    let blob = vec![0; 3 << 16];
+    client.upload(std::slice::from_ref(&blob))?;
+    server.change(|faults| (faults.latency, faults.message_delay) = (Duration::ZERO, late));
+    let start = Instant::now();
+    // Three messages of 64 KiB.
+    client.download(&digest_of(&blob))?;
+    assert!(start.elapsed() >= 3 * late);
     Ok(())
 }
 
