@@ -1,6 +1,6 @@
 //! Each switch, seen by raw stubs, which retry nothing.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bazel_remote_apis::build::bazel::remote::execution::v2::{
     GetCapabilitiesRequest, UpdateActionResultRequest, WaitExecutionRequest,
@@ -54,6 +54,17 @@ fn calls_are_refused_in_bursts() -> Tested {
     assert_eq!(code(client.upload(&[])), None);
     let counts = server.counts();
     assert_eq!((counts.of("FindMissingBlobs"), counts.of("BatchUpdateBlobs"), counts.refused), (4, 2, 3));
+    Ok(())
+}
+
+#[test]
+fn streams_are_refused_before_they_are_calls() -> Tested {
+    let (server, client) = server(|faults| faults.refuse_streams = 1)?;
+    let refused = client.missing(&[]).err().ok_or("it was answered")?;
+    // What tonic makes of REFUSED_STREAM.
+    assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
+    assert_eq!(server.counts().of("FindMissingBlobs"), 0);
+    client.missing(&[])?;
     Ok(())
 }
 
@@ -136,7 +147,7 @@ fn downloads_are_wrong_or_short() -> Tested {
     assert_eq!(client.download(&digest)?.len(), 100_000);
     for how in [Break::Status, Break::Connection] {
         server.change(|faults| faults.cut_reads = cut(how));
-        assert!(client.download(&digest).is_err(), "{how:?}");
+        assert!(Plain::new(&server.url())?.download(&digest).is_err(), "{how:?}");
         assert_eq!(client.download(&digest)?, blob);
     }
     Ok(())
@@ -155,9 +166,10 @@ fn executions_are_cut_and_waited_for() -> Tested {
         server.change(|faults| {
             (faults.hold, faults.cut_executions) = (true, Some(Cut { streams: 1, after: 1, how }));
         });
-        let mut stream = client.begin(&action)?;
-        let queued = client.next(&mut stream)?.ok_or("no message")?;
-        let end = client.next(&mut stream);
+        let broken = Plain::new(&server.url())?;
+        let mut stream = broken.begin(&action)?;
+        let queued = broken.next(&mut stream)?.ok_or("no message")?;
+        let end = broken.next(&mut stream);
         assert!(if how == Break::End { matches!(end, Ok(None)) } else { end.is_err() }, "{how:?}: {end:?}");
         server.change(|faults| faults.wait_not_found = 1);
         assert_eq!(code(wait(&queued.name)), Some(Code::NotFound));
@@ -216,6 +228,23 @@ fn a_cache_may_be_alone_read_only_and_closed() -> Tested {
         assert_eq!(code(ask(header)), Some(Code::Unauthenticated));
     }
     ask(Some("secret"))?;
+    Ok(())
+}
+
+#[test]
+fn calls_and_messages_are_late() -> Tested {
+    let late = Duration::from_millis(60);
+    let (server, client) = server(|faults| faults.latency = late)?;
+    let start = Instant::now();
+    client.missing(&[])?;
+    assert!(start.elapsed() >= late);
+    let blob = vec![0; 3 << 16];
+    client.upload(std::slice::from_ref(&blob))?;
+    server.change(|faults| (faults.latency, faults.message_delay) = (Duration::ZERO, late));
+    let start = Instant::now();
+    // Three messages of 64 KiB.
+    client.download(&digest_of(&blob))?;
+    assert!(start.elapsed() >= 3 * late);
     Ok(())
 }
 
