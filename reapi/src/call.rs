@@ -22,7 +22,7 @@ use crate::error::{Error, Failed};
 use crate::method::Method;
 use crate::options::Options;
 use crate::proto;
-use crate::retry::{Retry, Verdict, verdict};
+use crate::retry::{Retry, Verdict, untrusted, verdict};
 use crate::statistics::Statistics;
 
 /// Of messages that are received. A result that lists ten thousands of outputs passes gRPC's usual 4 MiB.
@@ -209,6 +209,7 @@ impl Calls {
             elapsed,
         });
         match (verdict(status), status.code()) {
+            _ if untrusted(status) => Error::Untrusted { failed },
             (Verdict::Transport, _) | (_, Code::Unavailable) => Error::Unreachable { failed },
             (_, Code::Unauthenticated | Code::PermissionDenied) => Error::Denied { failed },
             _ => Error::Failed { failed },

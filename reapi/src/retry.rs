@@ -58,7 +58,7 @@ fn reset(message: &str) -> bool {
 }
 
 /// Whether TLS failed, which no second try mends.
-fn untrusted(status: &Status) -> bool {
+pub fn untrusted(status: &Status) -> bool {
     let mut source = status.source();
     while let Some(error) = source {
         let text = error.to_string();

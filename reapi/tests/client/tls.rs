@@ -79,8 +79,10 @@ fn a_stranger_is_refused_at_once() -> Tested {
         "example.org",
         "CertificateRequired",
     ]) {
-        let (Error::Unreachable { failed } | Error::Failed { failed }) = error else { panic!("{error:?}") };
-        assert!(failed.tries == 1 && failed.message.contains(expected), "{error:?}");
+        let Error::Untrusted { failed } = error else { panic!("{error:?}") };
+        assert!(failed.message.contains(expected), "{error:?}");
+        // A client's certificate is refused when the client has begun to talk: it may first see a broken connection.
+        assert!(failed.tries == 1 || expected == "CertificateRequired", "{error:?}");
     }
     Ok(())
 }
