@@ -100,8 +100,8 @@ pub enum Error {
         endpoint: Arc<str>,
         /// The call.
         method: Method,
-        /// The blobs, where the server says which; else any input of the action may be missing, or the action was refused
-        /// for another reason that the message tells.
+        /// The blobs, where the server says which. Else any blob of the action may be missing, or the action was refused
+        /// for another reason, which only the message tells: one more try, with everything uploaded, tells the two apart.
         digests: Vec<Digest>,
         /// What the server said.
         message: String,

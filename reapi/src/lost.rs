@@ -39,7 +39,8 @@ pub fn judge(calls: &Calls, method: Method, action: Digest, ended: Ended) -> Res
             Some(digests) => Err(lost(digests)),
             None => Ok(status),
         },
-        Code::NotFound => Err(lost(vec![action])),
+        // The Action, mostly; buildbox-casd says the same of a Command.
+        Code::NotFound => Err(lost(Vec::new())),
         // The server tried more than once before it ended the operation.
         Code::Internal if operation => Err(lost(Vec::new())),
         Code::DeadlineExceeded if operation => {

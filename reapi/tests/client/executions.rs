@@ -161,8 +161,6 @@ fn the_time_in_a_queue_has_a_deadline() -> Tested {
         matches!(error, Error::Deadline { queued: true, limit: passed, .. } if passed == limit),
         "{error:?}"
     );
-    // The server may see the first message after the deadline, and hear of the end before the beginning.
-    assert!(server.counts().of("CancelOperation") <= 1);
     Ok(())
 }
 

@@ -33,8 +33,7 @@ fn an_input_that_vanished_is_told_in_each_way() -> Tested {
         let error = failed(execute(&client, &prepared));
         let expected = match how {
             Missing::Details => vec![prepared.input.digest()],
-            Missing::Precondition | Missing::Internal => vec![],
-            Missing::NotFound => vec![prepared.encoded.digest()],
+            Missing::Precondition | Missing::Internal | Missing::NotFound => vec![],
         };
         assert_eq!(lost(&error), Some(&expected[..]), "{how:?} {as_error}: {error:?}");
         client.forget(prepared.blobs.iter().map(Blob::digest));
