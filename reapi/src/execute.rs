@@ -164,7 +164,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
                     self.reach(Stage::Queued);
                     Status::aborted("the server forgot the operation")
                 }
-                ended => lost::judge(self.calls, method, self.action, ended)?,
+                ended => lost::judge(self.calls, &attempt, method, self.action, ended)?,
             };
             let recovered = self.calls.recover(method, &mut retry, &attempt, failure.into());
             let recovered = match self.due() {

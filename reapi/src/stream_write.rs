@@ -82,8 +82,6 @@ where
 
 /// A name for an upload that nobody else has.
 fn resource(calls: &Calls, blob: &Blob, compress: bool) -> String {
-    let instance = &calls.options.instance;
-    let slash = if instance.is_empty() { "" } else { "/" };
     let kind = if compress { "compressed-blobs/zstd" } else { "blobs" };
     // A UUID of version 4 in form.
     let (high, low) = (random_bits(), random_bits());
@@ -95,7 +93,7 @@ fn resource(calls: &Calls, blob: &Blob, compress: bool) -> String {
         low >> 48 & 0x3fff | 0x8000,
         low & 0xffff_ffff_ffff
     );
-    format!("{instance}{slash}uploads/{uuid}/{kind}/{}", blob.digest())
+    calls.resource(&format!("uploads/{uuid}/{kind}/{}", blob.digest()))
 }
 
 /// How much of an upload the server has; `None` for all of it. One that cannot tell has nothing.

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::find::Find;
 use crate::merge::Merge;
 use crate::stream_write;
-use crate::update::{Update, fits};
+use crate::update::Update;
 
 type Ended = watch::Receiver<Option<Result<(), Error>>>;
 type Ending = watch::Sender<Option<Result<(), Error>>>;
@@ -129,7 +129,7 @@ impl Uploads {
             match missing.await.unwrap_or(Err(Error::Shutdown)) {
                 Ok(false) => self.end(blob.digest(), &ending, Ok(())),
                 Err(error) => self.end(blob.digest(), &ending, Err(error)),
-                Ok(true) if fits(&self.capabilities, blob.digest().size) => small.push((blob, ending)),
+                Ok(true) if self.capabilities.batches(blob.digest().size) => small.push((blob, ending)),
                 Ok(true) => drop(tokio::spawn(self.clone().large(blob, ending))),
             }
         }
