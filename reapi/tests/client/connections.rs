@@ -6,7 +6,7 @@ use distlto_reapi::blob::Blob;
 use distlto_reapi::execute::ExecuteOptions;
 use distlto_reapi::method::Method;
 use distlto_reapi::{Client, Digest, Error};
-use distlto_reapi_server::{Options, Refusal, Server};
+use distlto_reapi_server::{Break, Cut, Options, Refusal, Server};
 use tonic::Code;
 
 use crate::help::{Tested, client, content, failed, options, output, prepare, runtime, server, until, wait};
@@ -72,6 +72,37 @@ fn a_connection_may_end_gracefully_at_any_time() -> Tested {
         assert!(client.statistics().snapshot().channels > 1);
         assert_eq!(server.counts().all_executed(), 12);
     }
+    Ok(())
+}
+
+#[test]
+fn everything_may_break_at_once() -> Tested {
+    let server = server(|faults| {
+        let code = [Code::Unavailable, Code::ResourceExhausted, Code::Aborted];
+        // Every second call or so, for a while.
+        let refusal =
+            |after| Refusal { code: code[after as usize % 3], method: String::new(), calls: 1, after };
+        faults.refuse = (1..40).map(refusal).collect();
+        faults.goaway_after = Some(7);
+        faults.wrong_bytes = 2;
+        faults.wait_not_found = 2;
+        let cut = |after, how| Some(Cut { streams: 12, after, how });
+        faults.cut_reads = cut(1 << 20, Break::Connection);
+        faults.cut_writes = cut(1 << 20, Break::Connection);
+        faults.cut_executions = cut(1, Break::Connection);
+    });
+    let client = client(&server, |_| ());
+    let tasks: Vec<_> = (0..10)
+        .map(|salt| {
+            let client = client.clone();
+            runtime().spawn(async move { everything(&client, salt).await })
+        })
+        .collect();
+    for task in tasks {
+        wait(task)??;
+    }
+    let counts = server.counts();
+    assert!(counts.refused >= 20 && client.statistics().snapshot().retries > counts.refused, "{counts:?}");
     Ok(())
 }
 

@@ -1,12 +1,14 @@
 //! Uploads: each blob once, split as the server wants, gone on with where they were cut.
 
+use std::time::Duration;
+
 use distlto_reapi::blob::Blob;
 use distlto_reapi::method::Method;
 use distlto_reapi::options::Compression;
 use distlto_reapi::{Digest, Error};
 use distlto_reapi_server::{Break, CommittedSize, Cut};
 
-use crate::help::{Tested, client, content, failed, runtime, server, wait};
+use crate::help::{Tested, client, content, failed, runtime, server, until, wait};
 
 #[test]
 fn each_blob_goes_up_once_whoever_lists_it() -> Tested {
@@ -129,6 +131,22 @@ fn what_changed_is_not_uploaded() -> Tested {
             client.forget([expected]);
         }
     }
+    Ok(())
+}
+
+#[test]
+fn another_ones_bad_file_is_not_ones_own() -> Tested {
+    let server = server(|faults| faults.latency = Duration::from_millis(200));
+    let client = client(&server, |_| ());
+    let folder = tempfile::tempdir()?;
+    let blob = Blob::new(content(1, 1000));
+    // The bad one is asked for first, and read when the good one already waits for it.
+    let (other, bad) = (client.clone(), Blob::file(blob.digest(), folder.path().join("nowhere")));
+    let task = runtime().spawn(async move { other.upload([bad]).await });
+    until("the question", || client.statistics().snapshot().calls.contains_key(&Method::FindMissingBlobs));
+    wait(client.upload([blob.clone()]))?;
+    assert!(matches!(failed(wait(task)?), Error::Io { .. }));
+    assert_eq!(wait(client.missing([blob.digest()]))?, []);
     Ok(())
 }
 
