@@ -22,6 +22,11 @@ use crate::update::Update;
 type Ended = watch::Receiver<Option<Result<(), Error>>>;
 type Ending = watch::Sender<Option<Result<(), Error>>>;
 
+/// Blobs that this caller sends.
+type Own = Vec<(Blob, Ending)>;
+/// Blobs that somebody else sends.
+type Shared = Vec<(Blob, Ended)>;
+
 /// What is known of a blob.
 enum Known {
     /// The server has it.
@@ -111,7 +116,7 @@ impl Uploads {
     }
 
     /// The blobs that nobody sends yet, and those that somebody does.
-    fn claim(&self, blobs: Vec<Blob>) -> (Vec<(Blob, Ending)>, Vec<(Blob, Ended)>) {
+    fn claim(&self, blobs: Vec<Blob>) -> (Own, Shared) {
         let mut known = self.known();
         let (mut own, mut shared) = (Vec::new(), Vec::new());
         for blob in blobs {
@@ -131,7 +136,7 @@ impl Uploads {
         (own, shared)
     }
 
-    async fn send(self: Arc<Self>, own: Vec<(Blob, Ending)>) {
+    async fn send(self: Arc<Self>, own: Own) {
         let missing = self.finds.ask(own.iter().map(|(blob, _)| blob.digest()).collect());
         let mut small = Vec::new();
         for ((blob, ending), missing) in own.into_iter().zip(missing) {
