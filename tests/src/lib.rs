@@ -8,6 +8,7 @@ pub mod campaign;
 pub mod case;
 pub mod check;
 pub mod distlto;
+pub mod engine;
 pub mod folder;
 pub mod plugin;
 pub mod program;

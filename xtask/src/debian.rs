@@ -1,13 +1,14 @@
-//! Upstream sources of Debian's source packages, fetched by apt-get into a directory of one's own.
+//! What Debian has besides this system's packages: sources, and packages of other releases with all that they need.
 //!
-//! A system seldom lists its mirrors' sources. apt is asked where its packages come from, and given lists of its own of
-//! the sources there, so nothing of the system changes and no rights are needed.
+//! A system seldom lists either. apt is asked where its packages come from, and given lists of its own of what else is
+//! there, which it checks by the archive's signatures; so nothing of the system changes and no rights are needed.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
 
 use crate::shell::{output, quietly, remove};
 
@@ -57,28 +58,94 @@ pub fn unpack(package: &SourcePackage, dir: &Path, to: &Path) -> Result<()> {
 }
 
 fn fetch(package: &SourcePackage, dir: &Path) -> Result<()> {
-    let private = tempfile::tempdir()?;
-    let (sources, lists) = (private.path().join("sources.list"), private.path().join("lists"));
-    fs::create_dir_all(lists.join("partial"))?;
-    let mirrors = output(Command::new("apt-get").args([
-        "indextargets",
-        "--format",
-        "deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)",
-        "Created-By: Packages",
-        "Origin: Debian",
-    ]))?;
-    fs::write(&sources, mirrors)?;
-    let apt = |words: &[&str]| {
+    let apt = Apt::new(&mirrors("deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)")?)?;
+    apt.run(dir, &["update"])?;
+    let wanted = format!("{}={}", package.name, package.version);
+    apt.run(dir, &["source", "--only-source", "--download-only", "--tar-only", &wanted])
+}
+
+/// A package of another release with all that it needs, so that it can run by that release's own loader.
+pub struct Closure {
+    /// The package.
+    pub package: &'static str,
+    /// The release.
+    pub release: &'static str,
+}
+
+/// Unpacks a closure to `to`. A release that is not stable keeps no version for long, so what it has at this moment is
+/// taken, by the digests of its signed lists, and kept in `dir`.
+pub fn unpack_closure(closure: &Closure, dir: &Path, to: &Path) -> Result<()> {
+    let archives = || -> Result<Vec<PathBuf>> {
+        let found = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+        Ok(found.filter(|path| path.extension().is_some_and(|extension| extension == "deb")).collect())
+    };
+    if archives()?.is_empty() {
+        fetch_closure(closure, dir).with_context(|| {
+            let Closure { package, release } = closure;
+            format!(
+                "cannot fetch {package} of Debian {release} with apt-get; put its archive, and those of all that it \
+                 needs, into {}",
+                dir.display()
+            )
+        })?;
+    }
+    fs::create_dir_all(to)?;
+    for archive in archives()? {
+        quietly(Command::new("dpkg-deb").arg("--extract").arg(archive).arg(to))?;
+    }
+    Ok(())
+}
+
+fn fetch_closure(closure: &Closure, dir: &Path) -> Result<()> {
+    let source = |uri: &str| format!("deb {uri} {} main\n", closure.release);
+    // The first mirror has the releases themselves; others have what is added to one.
+    let mirrors = mirrors("$(REPO_URI)")?;
+    let first = mirrors.lines().find(|uri| !uri.trim_end_matches('/').ends_with("-security"));
+    let apt = Apt::new(&source(first.context("apt knows no mirror of Debian")?))?;
+    let partial = dir.with_extension("partial");
+    remove(&partial)?;
+    fs::create_dir_all(partial.join("partial"))?;
+    apt.run(&partial, &["update"])?;
+    // Nothing counts as installed: the closure ends at the loader.
+    let status = apt.private.path().join("status");
+    fs::write(&status, "")?;
+    let place = |key: &str, path: &Path| format!("{key}={}", path.display());
+    let (status, archives) = (place("Dir::State::status", &status), place("Dir::Cache::Archives", &partial));
+    let install = ["install", "--yes", "--no-install-recommends", "--download-only", closure.package];
+    apt.run(&partial, &[&["-o", &status, "-o", &archives], install.as_slice()].concat())?;
+    remove(dir)?;
+    Ok(fs::rename(partial, dir)?)
+}
+
+/// Where apt has this system's packages from, each in a form of apt's.
+fn mirrors(form: &str) -> Result<String> {
+    let of = ["Created-By: Packages", "Origin: Debian"];
+    output(Command::new("apt-get").args(["indextargets", "--format", form]).args(of))
+}
+
+/// apt with lists of its own.
+struct Apt {
+    private: TempDir,
+}
+
+impl Apt {
+    fn new(sources: &str) -> Result<Self> {
+        let private = tempfile::tempdir()?;
+        fs::create_dir_all(private.path().join("lists/partial"))?;
+        fs::write(private.path().join("sources.list"), sources)?;
+        Ok(Self { private })
+    }
+
+    /// Runs apt-get in `dir`.
+    fn run(&self, dir: &Path, words: &[&str]) -> Result<()> {
+        let private = self.private.path();
         let mut command = Command::new("apt-get");
         command.arg("-qq").args(["-o", "Dir::Etc::sourceparts=/dev/null"]).current_dir(dir);
-        command.arg("-o").arg(format!("Dir::Etc::sourcelist={}", sources.display()));
-        command.arg("-o").arg(format!("Dir::State::Lists={}", lists.display()));
-        command.args(["-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache="]).args(words);
+        command.arg("-o").arg(format!("Dir::Etc::sourcelist={}", private.join("sources.list").display()));
+        command.arg("-o").arg(format!("Dir::State::Lists={}", private.join("lists").display()));
+        command.args(["-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache="]);
         // A directory of the user's own may be closed to apt's user.
-        command.args(["-o", "APT::Sandbox::User=root"]);
+        command.args(["-o", "APT::Sandbox::User=root"]).args(words).stdout(Stdio::null());
         quietly(&mut command)
-    };
-    apt(&["update"])?;
-    let wanted = format!("{}={}", package.name, package.version);
-    apt(&["source", "--only-source", "--download-only", "--tar-only", &wanted])
+    }
 }

@@ -1,4 +1,4 @@
-//! Automation of this repository: `cargo xtask setup|install|test|demo|bench|campaign|compare|tidy`.
+//! Automation of this repository: `cargo xtask setup|install|test|engine|demo|bench|campaign|compare|tidy`.
 //!
 //! Holds the command line; each command is a module of its own. Nothing a user of distlto needs is in here.
 
@@ -9,6 +9,7 @@ mod compare;
 mod debian;
 mod demo;
 mod distribute;
+mod engine;
 mod install;
 mod project;
 mod projects;
@@ -62,6 +63,14 @@ enum Command {
         buck2: bool,
         /// Only cases whose name holds this text.
         filter: Option<String>,
+    },
+    /// Installs, starts and stops engines of the Remote Execution API, on loopback, to try distlto with.
+    Engine {
+        /// Which.
+        #[arg(value_enum)]
+        name: engine::Name,
+        #[command(subcommand)]
+        what: engine::What,
     },
     /// Builds a real program by distributed ThinLTO, runs it, edits it, and shows what ran again.
     Demo,
@@ -174,6 +183,7 @@ fn main() -> ExitCode {
         Command::Install { prefix, debug } => install::install(&prefix, debug).map(|()| true),
         Command::Test { buck2: true, release, .. } => buck2::test(release).map(|()| true),
         Command::Test { llvm, release, filter, .. } => test::test(llvm, release, filter.as_deref()),
+        Command::Engine { name, what } => engine::engine(name, &what).map(|()| true),
         Command::Demo => demo::demo().map(|()| true),
         Command::Compare { jobs } => {
             let jobs = jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));

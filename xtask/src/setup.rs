@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, bail, ensure};
 
+use crate::engine;
 use crate::shell::{cargo, find, output, quietly, run, shown};
 
 /// The LLVM that everything is tested with.
@@ -26,10 +27,18 @@ pub fn setup(versions: &[u32]) -> Result<()> {
     if !missing.is_empty() {
         install(&missing)?;
     }
+    engine::casd::install()?;
     let manifest = ["--locked", "--manifest-path", "tests/third-party/Cargo.toml"];
     quietly(cargo().args(["fetch", "--quiet"]).args(manifest))?;
     eprintln!("setup: everything is there");
     Ok(())
+}
+
+/// Installs the packages of those programs that are not there.
+pub fn provide(programs: &[(&str, &str)]) -> Result<()> {
+    let missing = programs.iter().filter(|(_, program)| find(program).is_none());
+    let missing: Vec<String> = missing.map(|&(package, _)| package.to_owned()).collect();
+    if missing.is_empty() { Ok(()) } else { install(&missing) }
 }
 
 /// The Debian packages that are still wanted.
@@ -42,6 +51,7 @@ fn missing(versions: &[u32]) -> Vec<String> {
         ("build-essential".to_owned(), "g++"),
     ]
     .into_iter()
+    .chain(engine::casd::NEEDS.map(|(package, program)| (package.to_owned(), program)))
     .map(|(package, program)| (package, program.to_owned()))
     .collect::<Vec<_>>();
     let mut versions = versions.to_owned();
@@ -78,7 +88,8 @@ fn lacks_runtime(version: u32) -> bool {
     version >= 16 && !installed()
 }
 
-fn install(packages: &[String]) -> Result<()> {
+/// Installs packages.
+pub fn install(packages: &[String]) -> Result<()> {
     let root = output(Command::new("id").arg("-u"))?.trim() == "0";
     let sudo = || {
         let asked =

@@ -3,7 +3,6 @@
 //! tonic's own server tells nothing of streams and connections, so HTTP/2 is served by hyper here, each connection with
 //! the services as they are configured at that moment.
 
-use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,6 +23,7 @@ use tonic::Request;
 use tonic::body::Body;
 use tonic::codegen::http;
 
+use crate::faults::take;
 use crate::gate;
 use crate::state::State;
 
@@ -100,9 +100,15 @@ async fn serve(state: Arc<State>, stream: impl AsyncRead + AsyncWrite + Unpin, l
     let called = line.clone();
     let service = service_fn(move |mut request: http::Request<Incoming>| {
         called.begin(state.faults().goaway_after);
+        let refused = take(&mut state.faults().refuse_streams);
         request.extensions_mut().insert(called.clone());
         let (state, routes) = (state.clone(), routes.clone());
-        async move { Ok::<http::Response<Body>, Infallible>(gate::call(&state, routes, request).await) }
+        async move {
+            if refused {
+                return Err(h2::Error::from(h2::Reason::REFUSED_STREAM));
+            }
+            Ok::<http::Response<Body>, h2::Error>(gate::call(&state, routes, request).await)
+        }
     });
     let mut builder = http2::Builder::new(TokioExecutor::new());
     let connection = builder.timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service);

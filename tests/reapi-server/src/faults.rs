@@ -15,6 +15,9 @@ pub struct Faults {
     /// Ends each connection gracefully, by GOAWAY, once it has begun this many streams.
     #[arg(long, value_name = "STREAMS")]
     pub goaway_after: Option<u32>,
+    /// Refuses this many streams by HTTP/2's REFUSED_STREAM, before any call of theirs.
+    #[arg(long, value_name = "N", value_parser = times, default_value = "0")]
+    pub refuse_streams: u32,
     /// Refuses calls: CODE:METHOD:CALLS[:AFTER], METHOD as `Execute` or `*`; once more for each time that it is given.
     #[arg(long, value_name = "REFUSAL")]
     pub refuse: Vec<Refusal>,

@@ -3,6 +3,9 @@
 use std::process::Command;
 use std::time::Duration;
 
+use bazel_remote_apis::google::longrunning::{
+    CancelOperationRequest, GetOperationRequest, operations_client::OperationsClient,
+};
 use distlto_reapi_server::plain::{Plain, Wanted};
 use distlto_reapi_server::{Faults, Options, Server, Worker};
 use tonic::Code;
@@ -142,6 +145,29 @@ fn what_a_lost_worker_ran_is_run_by_another() -> Tested {
         assert_eq!(result.execution_metadata.ok_or("no metadata")?.worker, "quick");
     }
     assert_eq!(server.counts().all_executed(), 2);
+    Ok(())
+}
+
+#[test]
+fn an_operation_is_asked_about_and_cancelled() -> Tested {
+    let (server, client) = server(Options::default())?;
+    let mut stub = OperationsClient::new(client.channel.clone());
+    for held in [true, false] {
+        server.change(|faults| faults.hold = held);
+        let action = client.describe(&shell(&["sleep", "1000"]))?;
+        let mut stream = client.begin(&action)?;
+        let name = client.next(&mut stream)?.ok_or("no message")?.name;
+        if !held {
+            // The worker has it.
+            assert!(client.next(&mut stream)?.is_some_and(|operation| !operation.done));
+        }
+        let found = client.wait(stub.get_operation(GetOperationRequest { name: name.clone() }))?.into_inner();
+        assert_eq!((found.name.as_str(), found.done), (name.as_str(), false));
+        client.wait(stub.cancel_operation(CancelOperationRequest { name }))?;
+        let status = client.end(stream)?.status.ok_or("no status")?;
+        assert_eq!(Code::from_i32(status.code), Code::Cancelled);
+    }
+    assert_eq!(server.counts().all_executed(), 0);
     Ok(())
 }
 

@@ -58,6 +58,17 @@ fn calls_are_refused_in_bursts() -> Tested {
 }
 
 #[test]
+fn streams_are_refused_before_they_are_calls() -> Tested {
+    let (server, client) = server(|faults| faults.refuse_streams = 1)?;
+    let refused = client.missing(&[]).err().ok_or("it was answered")?;
+    // What tonic makes of REFUSED_STREAM.
+    assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
+    assert_eq!(server.counts().of("FindMissingBlobs"), 0);
+    client.missing(&[])?;
+    Ok(())
+}
+
+#[test]
 fn a_connection_ends_by_goaway_and_its_calls_end_well() -> Tested {
     let (server, client) = server(|faults| faults.goaway_after = Some(3))?;
     // The stream of an action is among those of the connection, and goes on after the GOAWAY that follows.
@@ -136,7 +147,7 @@ fn downloads_are_wrong_or_short() -> Tested {
     assert_eq!(client.download(&digest)?.len(), 100_000);
     for how in [Break::Status, Break::Connection] {
         server.change(|faults| faults.cut_reads = cut(how));
-        assert!(client.download(&digest).is_err(), "{how:?}");
+        assert!(Plain::new(&server.url())?.download(&digest).is_err(), "{how:?}");
         assert_eq!(client.download(&digest)?, blob);
     }
     Ok(())
@@ -155,9 +166,10 @@ fn executions_are_cut_and_waited_for() -> Tested {
         server.change(|faults| {
             (faults.hold, faults.cut_executions) = (true, Some(Cut { streams: 1, after: 1, how }));
         });
-        let mut stream = client.begin(&action)?;
-        let queued = client.next(&mut stream)?.ok_or("no message")?;
-        let end = client.next(&mut stream);
+        let broken = Plain::new(&server.url())?;
+        let mut stream = broken.begin(&action)?;
+        let queued = broken.next(&mut stream)?.ok_or("no message")?;
+        let end = broken.next(&mut stream);
         assert!(if how == Break::End { matches!(end, Ok(None)) } else { end.is_err() }, "{how:?}: {end:?}");
         server.change(|faults| faults.wait_not_found = 1);
         assert_eq!(code(wait(&queued.name)), Some(Code::NotFound));

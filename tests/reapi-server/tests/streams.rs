@@ -47,6 +47,8 @@ fn an_upload_that_was_cut_goes_on_where_it_broke() -> Tested {
     for how in [Break::Status, Break::Connection] {
         server.change(|faults| faults.cut_writes = Some(Cut { streams: 1, after: 150_000, how }));
         assert!(write(&client, &name, &bytes, 0).is_err(), "{how:?}");
+        // A client that does not use the connection that was cut.
+        let client = Plain::new(&server.url())?;
         let query = QueryWriteStatusRequest { resource_name: name.clone() };
         let mut stub = ByteStreamClient::new(client.channel.clone());
         let status = client.wait(stub.query_write_status(query.clone()))?.into_inner();

@@ -1,0 +1,119 @@
+//! `cargo xtask engine`: real engines of the Remote Execution API on loopback, for tests and for trying distlto.
+//!
+//! Everything lies below `target/engines`: `downloads` as it came, what was unpacked of it by engine, and the state of
+//! those that run. Removing that folder removes all of it, once `down` has stopped what runs.
+
+pub mod buildgrid;
+pub mod casd;
+mod processes;
+mod python;
+
+use std::io::{Write, stdin, stdout};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::{Subcommand, ValueEnum};
+
+use crate::engine::processes::{Life, Processes};
+use crate::shell::{remove, target};
+
+/// The engines.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Name {
+    /// buildbox-casd: cache and execution in one process.
+    Casd,
+    /// BuildGrid with PostgreSQL and two workers.
+    Buildgrid,
+}
+
+/// What is done.
+#[derive(Subcommand)]
+pub enum What {
+    /// Starts it, after installing it, and prints its URL as the last line.
+    Up {
+        /// Where it listens; a free port where absent.
+        #[arg(long)]
+        port: Option<u16>,
+    },
+    /// Stops it and removes its state.
+    Down,
+    /// Starts another one, prints its URL, and stops it when standard input ends: for a test process.
+    Run,
+}
+
+/// Does it.
+pub fn engine(name: Name, what: &What) -> Result<()> {
+    match what {
+        What::Up { port } => {
+            install(name)?;
+            let state = running(name, "");
+            if Processes::of(&state).any_alive() {
+                bail!("{} runs; stop it with `cargo xtask engine {} down`", word(name), word(name));
+            }
+            println!("{}", up(name, &state, *port, Life::Long)?);
+            Ok(())
+        }
+        What::Down => down(&running(name, "")),
+        What::Run => {
+            install(name)?;
+            let state = running(name, &format!("-{}", std::process::id()));
+            let url = up(name, &state, None, Life::Ours)?;
+            println!("{url}");
+            stdout().flush()?;
+            std::io::copy(&mut stdin().lock(), &mut std::io::sink())?;
+            down(&state)
+        }
+    }
+}
+
+fn install(name: Name) -> Result<()> {
+    match name {
+        Name::Casd => casd::install().map(|_| ()),
+        Name::Buildgrid => buildgrid::install().map(|_| ()),
+    }
+}
+
+/// Starts an engine that is installed, or leaves nothing of it.
+fn up(name: Name, state: &Path, port: Option<u16>, life: Life) -> Result<String> {
+    down(state)?;
+    std::fs::create_dir_all(state)?;
+    let port = port.map_or_else(free_port, Ok)?;
+    let mut processes = Processes::new(state, life);
+    let started = match name {
+        Name::Casd => casd::start(&mut processes, state, port),
+        Name::Buildgrid => buildgrid::start(&mut processes, state, port),
+    };
+    if let Err(error) = started {
+        let _ = down(state);
+        return Err(error);
+    }
+    Ok(format!("http://127.0.0.1:{port}"))
+}
+
+fn down(state: &Path) -> Result<()> {
+    Processes::of(state).stop()?;
+    remove(state)
+}
+
+/// Where engines lie.
+fn folder() -> PathBuf {
+    target().join("engines")
+}
+
+/// Where one that runs has its state. Absolute: some programs look for it from other folders.
+fn running(name: Name, suffix: &str) -> PathBuf {
+    folder().join("run").join(format!("{}{suffix}", word(name)))
+}
+
+fn word(name: Name) -> &'static str {
+    match name {
+        Name::Casd => "casd",
+        Name::Buildgrid => "buildgrid",
+    }
+}
+
+/// A port that nobody listens on at this moment.
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
