@@ -76,6 +76,17 @@ fn a_connection_may_end_gracefully_at_any_time() -> Tested {
 }
 
 #[test]
+fn streams_may_be_refused() -> Tested {
+    let server = server(|faults| faults.refuse_streams = 5);
+    let client = client(&server, |_| ());
+    wait(everything(&client, 1))?;
+    let known = client.statistics().snapshot();
+    // Each one is left for another connection.
+    assert_eq!((known.retries, known.channels), (5, 6));
+    Ok(())
+}
+
+#[test]
 fn everything_may_break_at_once() -> Tested {
     let server = server(|faults| {
         let code = [Code::Unavailable, Code::ResourceExhausted, Code::Aborted];
