@@ -22,11 +22,14 @@ use crate::error::{Error, Failed};
 use crate::method::Method;
 use crate::options::Options;
 use crate::proto;
-use crate::retry::{Retry, Verdict, verdict};
+use crate::retry::{Retry, Verdict, untrusted, verdict};
 use crate::statistics::Statistics;
 
 /// Of messages that are received. A result that lists ten thousands of outputs passes gRPC's usual 4 MiB.
 pub const MESSAGE_LIMIT: usize = 256 << 20;
+
+/// Shorter values of headers would be found in any message.
+const SHORTEST_SECRET: usize = 4;
 
 /// What all calls to a server share.
 pub struct Calls {
@@ -103,6 +106,12 @@ impl Calls {
     /// The server, for messages.
     pub fn endpoint(&self) -> Arc<str> {
         self.options.endpoint.shown().clone()
+    }
+
+    /// The name of a stream's blob: the instance comes first, where it has a name.
+    pub fn resource(&self, rest: &str) -> String {
+        let instance = &self.options.instance;
+        if instance.is_empty() { rest.to_owned() } else { format!("{instance}/{rest}") }
     }
 
     /// The tries of a call of the usual patience.
@@ -192,27 +201,30 @@ impl Calls {
     /// The error of a call that ended with `status`.
     pub fn failed(&self, method: Method, retry: &Retry, attempt: &Attempt, status: &Status) -> Error {
         let (tries, elapsed) = retry.spent();
-        let mut message = match std::error::Error::source(status) {
-            Some(source) => chain(source),
-            None => status.message().to_owned(),
-        };
-        // A server may repeat what it was sent.
-        for value in self.secrets(attempt.given.as_ref()).filter(|value| !value.is_empty()) {
-            message = message.replace(value, "***");
-        }
         let failed = Box::new(Failed {
             endpoint: self.endpoint(),
             method,
             code: status.code(),
-            message,
+            message: self.said(attempt, status),
             tries,
             elapsed,
         });
         match (verdict(status), status.code()) {
+            _ if untrusted(status) => Error::Untrusted { failed },
             (Verdict::Transport, _) | (_, Code::Unavailable) => Error::Unreachable { failed },
             (_, Code::Unauthenticated | Code::PermissionDenied) => Error::Denied { failed },
             _ => Error::Failed { failed },
         }
+    }
+
+    /// What a status says, without secrets: a server may repeat what it was sent.
+    pub fn said(&self, attempt: &Attempt, status: &Status) -> String {
+        let said = match std::error::Error::source(status) {
+            Some(source) => chain(source),
+            None => status.message().to_owned(),
+        };
+        let secrets = self.secrets(attempt.given.as_ref()).filter(|value| value.len() >= SHORTEST_SECRET);
+        secrets.fold(said, |said, value| said.replace(value, "***"))
     }
 
     fn secrets<'a>(&'a self, given: Option<&'a Given>) -> impl Iterator<Item = &'a str> {
@@ -279,4 +291,21 @@ fn append(headers: &mut MetadataMap, name: &str, value: &str) -> Result<(), Erro
         headers.append(key, value);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_server_repeats_is_no_secret_told() -> Result<(), Error> {
+        let mut options = Options::new("grpc://example.org")?;
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        options.headers.0 = vec![header("authorization", "Bearer t0ken"), header("x-retries", "1")];
+        let calls = Calls::new(options)?;
+        let attempt = calls.attempt(Method::Execute).await?;
+        let status = Status::internal("Bearer t0ken, or t0ken: 1 is wrong");
+        assert_eq!(calls.said(&attempt, &status), "***, or ***: 1 is wrong");
+        Ok(())
+    }
 }

@@ -13,6 +13,8 @@ use crate::proto::{compressor, digest_function};
 const MESSAGE: usize = 4 << 20;
 /// For what is around a message's blobs.
 const SLACK: usize = 4 << 10;
+/// What a blob needs in a message beside its bytes: its digest, a status and the heads of the fields.
+const AROUND: usize = 120;
 /// Smaller blobs are not worth a compressor.
 const TINY: u64 = 4 << 10;
 
@@ -41,7 +43,17 @@ pub type Version = (i32, i32, i32);
 const SHA256: i32 = digest_function::Value::Sha256 as i32;
 const ZSTD: i32 = compressor::Value::Zstd as i32;
 
+/// How much of a batch a blob of `size` bytes takes.
+pub fn weight(size: u64) -> usize {
+    usize::try_from(size).unwrap_or(usize::MAX).saturating_add(AROUND)
+}
+
 impl Capabilities {
+    /// Whether a blob of `size` bytes goes in a batch.
+    pub fn batches(&self, size: u64) -> bool {
+        weight(size) <= self.batch
+    }
+
     /// Reads the server's answer; an error if the client cannot work with it.
     pub fn from_message(message: &proto::ServerCapabilities, endpoint: &Arc<str>) -> Result<Self, Error> {
         let lacks = |what: String| Err(Error::Unsupported { endpoint: endpoint.clone(), what });

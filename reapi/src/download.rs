@@ -16,7 +16,7 @@ use crate::capabilities::Capabilities;
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::merge::Merge;
-use crate::read::{Reads, fits};
+use crate::read::Reads;
 use crate::stream_read::{Sink, read};
 
 /// Downloads of a client.
@@ -93,7 +93,7 @@ impl Downloads {
         if digest == Digest::of(b"") {
             return Ok(Some(Bytes::new()));
         }
-        if !fits(&self.capabilities, digest.size) {
+        if !self.capabilities.batches(digest.size) {
             return Ok(None);
         }
         let answer = self.reads.ask(vec![digest]).pop().ok_or(Error::Shutdown)?;

@@ -54,6 +54,18 @@ pub enum Error {
         /// The last attempt.
         failed: Box<Failed>,
     },
+    /// One side does not trust the other one's certificate.
+    #[error("{failed}")]
+    #[diagnostic(
+        code(reapi::untrusted),
+        help(
+            "name the file of the authority that signed the server's certificate, and the client certificate that it wants"
+        )
+    )]
+    Untrusted {
+        /// The last attempt.
+        failed: Box<Failed>,
+    },
     /// The server wants other credentials, or does not permit the call.
     #[error("{failed}")]
     #[diagnostic(
@@ -88,8 +100,8 @@ pub enum Error {
         endpoint: Arc<str>,
         /// The call.
         method: Method,
-        /// The blobs, where the server says which; else any input of the action may be missing, or the action was refused
-        /// for another reason that the message tells.
+        /// The blobs, where the server says which. Else any blob of the action may be missing, or the action was refused
+        /// for another reason, which only the message tells: one more try, with everything uploaded, tells the two apart.
         digests: Vec<Digest>,
         /// What the server said.
         message: String,
@@ -194,9 +206,10 @@ impl Error {
     /// The status of a call that failed, if that is what it is.
     pub fn code(&self) -> Option<Code> {
         match self {
-            Self::Unreachable { failed } | Self::Denied { failed } | Self::Failed { failed } => {
-                Some(failed.code)
-            }
+            Self::Unreachable { failed }
+            | Self::Untrusted { failed }
+            | Self::Denied { failed }
+            | Self::Failed { failed } => Some(failed.code),
             _ => None,
         }
     }

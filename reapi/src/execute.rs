@@ -5,7 +5,6 @@
 //! in `lost`.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bazel_remote_apis::google::longrunning::{CancelOperationRequest, Operation, operation};
@@ -141,9 +140,9 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
         let mut retry = self.calls.retry();
         loop {
             let method = self.method();
-            let attempt = Arc::new(self.calls.attempt(method).await?);
+            let mut attempt = self.calls.attempt(method).await?;
             self.heard = false;
-            let ended = self.follow(&attempt).await;
+            let ended = self.follow(&mut attempt).await;
             if self.heard {
                 retry.progress();
             }
@@ -164,7 +163,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
                     self.reach(Stage::Queued);
                     Status::aborted("the server forgot the operation")
                 }
-                ended => lost::judge(self.calls, method, self.action, ended)?,
+                ended => lost::judge(self.calls, &attempt, method, self.action, ended)?,
             };
             let recovered = self.calls.recover(method, &mut retry, &attempt, failure.into());
             let recovered = match self.due() {
@@ -195,8 +194,8 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
         Ok(Some(Executed { result, cached: false, message: String::new() }))
     }
 
-    /// Reads streams of operations until one says that the action is done.
-    async fn follow(&mut self, attempt: &Attempt) -> Result<Executed, Stop> {
+    /// Reads streams of operations until one says that the action is done. `attempt` is that of the last stream.
+    async fn follow(&mut self, attempt: &mut Attempt) -> Result<Executed, Stop> {
         let patience = self.calls.options.stream_patience;
         let opened = self.open(attempt);
         let opened = match self.due() {
@@ -205,8 +204,6 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
         };
         let Ok(opened) = opened else { return Err(self.late().await.into()) };
         let mut stream = opened?;
-        // Keeps a place on the connection of a stream that replaces the first one.
-        let mut _place = None;
         loop {
             let silence = Instant::now() + patience;
             let due = self.due();
@@ -223,9 +220,8 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
                 }
                 Err(_) if self.operation.is_some() => {
                     // The silent one may be the last of its kind, for whose end a server would cancel the action.
-                    let attempt = self.calls.attempt(Method::WaitExecution).await?;
-                    stream = self.calls.within(self.open(&attempt)).await?;
-                    _place = Some(attempt);
+                    *attempt = self.calls.attempt(Method::WaitExecution).await?;
+                    stream = self.calls.within(self.open(attempt)).await?;
                 }
                 Err(_) => {}
             }

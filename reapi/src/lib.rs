@@ -5,6 +5,31 @@
 //! where the server lacks it, merges requests of many tasks, checks every download by its digest, survives servers and
 //! networks that fail for a while, and tells a caller by type what it cannot mend itself ([`Error`]). Knows nothing of what
 //! is built.
+//!
+//! ```no_run
+//! use distlto_reapi::{Client, Error, Options, action::Action, blob::Blob, execute::ExecuteOptions, merkle::Tree};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect(Options::new("grpc://127.0.0.1:8980")?).await?;
+//! let input = Blob::new("content");
+//! let mut tree = Tree::new();
+//! tree.add_file("folder/in", input.digest(), false)?;
+//! let tree = tree.build();
+//! let mut action = Action::new(vec!["/bin/cp".into(), "folder/in".into(), "out".into()], tree.digest());
+//! action.output_paths = vec!["out".into()];
+//! let encoded = action.encode();
+//! let mut blobs = tree.blobs();
+//! blobs.extend([input, encoded.action.clone(), encoded.command.clone()]);
+//! client.upload(blobs.iter().cloned()).await?;
+//! match client.execute(encoded.digest(), &ExecuteOptions::default(), |_stage| ()).await {
+//!     Ok(executed) => println!("exit code {}", executed.result.exit_code),
+//!     // The server lost something: once more, with everything uploaded again.
+//!     Err(Error::Lost { .. }) => client.forget(blobs.iter().map(Blob::digest)),
+//!     Err(error) => return Err(error.into()),
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod action;
 pub mod blob;

@@ -6,7 +6,7 @@
 use bazel_remote_apis::google::rpc;
 use tonic::{Code, Status};
 
-use crate::call::Calls;
+use crate::call::{Attempt, Calls};
 use crate::details;
 use crate::digest::Digest;
 use crate::error::Error;
@@ -26,12 +26,18 @@ pub fn operation(status: rpc::Status) -> Ended {
 }
 
 /// The error that the end of an execution stands for, or a status that is handled as that of any call.
-pub fn judge(calls: &Calls, method: Method, action: Digest, ended: Ended) -> Result<Status, Error> {
+pub fn judge(
+    calls: &Calls,
+    attempt: &Attempt,
+    method: Method,
+    action: Digest,
+    ended: Ended,
+) -> Result<Status, Error> {
     let (status, operation) = match ended {
         Ended::Call(status) => (status, false),
         Ended::Operation(status) => (status, true),
     };
-    let message = status.message().to_owned();
+    let message = calls.said(attempt, &status);
     let lost =
         |digests| Error::Lost { endpoint: calls.endpoint(), method, digests, message: message.clone() };
     match status.code() {
@@ -39,7 +45,8 @@ pub fn judge(calls: &Calls, method: Method, action: Digest, ended: Ended) -> Res
             Some(digests) => Err(lost(digests)),
             None => Ok(status),
         },
-        Code::NotFound => Err(lost(vec![action])),
+        // The Action, mostly; buildbox-casd says the same of a Command.
+        Code::NotFound => Err(lost(Vec::new())),
         // The server tried more than once before it ended the operation.
         Code::Internal if operation => Err(lost(Vec::new())),
         Code::DeadlineExceeded if operation => {

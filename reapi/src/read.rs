@@ -7,7 +7,7 @@ use prost::bytes::Bytes;
 use tonic::Code;
 
 use crate::call::{Attempt, Calls, Failure, stub};
-use crate::capabilities::{Capabilities, compresses};
+use crate::capabilities::{Capabilities, compresses, weight};
 use crate::details;
 use crate::digest::Digest;
 use crate::error::Error;
@@ -18,17 +18,10 @@ use crate::proto::batch_read_blobs_response::Response;
 use crate::retry::{Retry, Verdict, verdict};
 use crate::zstd_pieces;
 
-/// What a blob needs in a message beside its bytes: its digest, a status and the heads of the fields.
-const AROUND: usize = 120;
 const CALLS: usize = 8;
 
 const METHOD: Method = Method::BatchReadBlobs;
 const ZSTD: i32 = proto::compressor::Value::Zstd as i32;
-
-/// Whether a blob of `size` bytes comes in a batch.
-pub fn fits(capabilities: &Capabilities, size: u64) -> bool {
-    usize::try_from(size).is_ok_and(|size| size.saturating_add(AROUND) <= capabilities.batch)
-}
 
 /// Downloads blobs.
 pub struct Reads {
@@ -99,7 +92,7 @@ impl Reads {
                     endpoint: self.calls.endpoint(),
                     method: METHOD,
                     digests: vec![digest],
-                    message: status.message().to_owned(),
+                    message: self.calls.said(attempt, &status),
                 }),
                 (_, Verdict::Final | Verdict::Unauthenticated) => {
                     Err(self.calls.failed(METHOD, &Retry::new(Default::default()), attempt, &status))
@@ -141,7 +134,7 @@ impl Batch for Reads {
     type Answer = Result<Bytes, Error>;
 
     fn weight(&self, digest: &Digest) -> usize {
-        usize::try_from(digest.size).unwrap_or(usize::MAX).saturating_add(AROUND)
+        weight(digest.size)
     }
 
     async fn send(&self, digests: Vec<Digest>) -> Vec<Result<Bytes, Error>> {

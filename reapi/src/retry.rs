@@ -44,7 +44,8 @@ pub fn verdict(status: &Status) -> Verdict {
         Code::Unavailable | Code::ResourceExhausted | Code::Aborted | Code::DeadlineExceeded => Verdict::Busy,
         // A proxy that lost the server resets the stream.
         Code::Internal | Code::Unknown if reset(status.message()) => Verdict::Transport,
-        Code::Internal => Verdict::Internal,
+        // Servers in Python say UNKNOWN of what they did not catch.
+        Code::Internal | Code::Unknown => Verdict::Internal,
         Code::Unauthenticated => Verdict::Unauthenticated,
         _ => Verdict::Final,
     }
@@ -57,7 +58,7 @@ fn reset(message: &str) -> bool {
 }
 
 /// Whether TLS failed, which no second try mends.
-fn untrusted(status: &Status) -> bool {
+pub fn untrusted(status: &Status) -> bool {
     let mut source = status.source();
     while let Some(error) = source {
         let text = error.to_string();

@@ -20,6 +20,7 @@ use crate::digest::Hasher;
 use crate::error::Error;
 use crate::method::Method;
 use crate::retry::random_bits;
+use crate::statistics::Statistics;
 use crate::update::{changed, unreadable};
 use crate::zstd_pieces::Shrink;
 
@@ -82,8 +83,6 @@ where
 
 /// A name for an upload that nobody else has.
 fn resource(calls: &Calls, blob: &Blob, compress: bool) -> String {
-    let instance = &calls.options.instance;
-    let slash = if instance.is_empty() { "" } else { "/" };
     let kind = if compress { "compressed-blobs/zstd" } else { "blobs" };
     // A UUID of version 4 in form.
     let (high, low) = (random_bits(), random_bits());
@@ -95,7 +94,7 @@ fn resource(calls: &Calls, blob: &Blob, compress: bool) -> String {
         low >> 48 & 0x3fff | 0x8000,
         low & 0xffff_ffff_ffff
     );
-    format!("{instance}{slash}uploads/{uuid}/{kind}/{}", blob.digest())
+    calls.resource(&format!("uploads/{uuid}/{kind}/{}", blob.digest()))
 }
 
 /// How much of an upload the server has; `None` for all of it. One that cannot tell has nothing.
@@ -127,6 +126,7 @@ async fn stream(
         blob: blob.clone(),
         sender,
         taken: taken.clone(),
+        statistics: calls.statistics.clone(),
         resource: resource.to_owned(),
         offset: i64::try_from(offset).unwrap_or(i64::MAX),
     };
@@ -157,7 +157,6 @@ async fn stream(
         }
     };
     let sent = taken.load(Relaxed);
-    calls.statistics.sent(usize::try_from(sent).unwrap_or(usize::MAX));
     let size = i64::try_from(blob.digest().size).unwrap_or(i64::MAX);
     match answer.committed_size {
         committed if committed == size || committed == -1 => Ok(End::Complete),
@@ -171,6 +170,7 @@ struct Source {
     blob: Blob,
     sender: Sender,
     taken: Arc<AtomicU64>,
+    statistics: Arc<Statistics>,
     resource: String,
     offset: i64,
 }
@@ -231,7 +231,7 @@ impl Source {
 
     /// Whether the other side still listens.
     fn message(&mut self, data: Vec<u8>, last: bool) -> bool {
-        let length = data.len() as u64;
+        let length = data.len();
         let request = WriteRequest {
             // Only the first one needs it.
             resource_name: std::mem::take(&mut self.resource),
@@ -239,10 +239,11 @@ impl Source {
             finish_write: last,
             data,
         };
-        self.offset = self.offset.saturating_add_unsigned(length);
+        self.offset = self.offset.saturating_add_unsigned(length as u64);
         let taken = self.sender.blocking_send(request).is_ok();
         if taken {
-            self.taken.fetch_add(length, Relaxed);
+            self.taken.fetch_add(length as u64, Relaxed);
+            self.statistics.sent(length);
         }
         taken
     }

@@ -8,7 +8,7 @@ use tonic::Code;
 
 use crate::blob::{Blob, Source};
 use crate::call::{Attempt, Calls, Failure, stub};
-use crate::capabilities::{Capabilities, compresses};
+use crate::capabilities::{Capabilities, compresses, weight};
 use crate::details;
 use crate::digest::Digest;
 use crate::error::Error;
@@ -19,14 +19,7 @@ use crate::proto::batch_update_blobs_request::Request;
 use crate::retry::{Verdict, verdict};
 use crate::zstd_pieces;
 
-/// What a blob needs in a message beside its bytes: its digest and the heads of the fields.
-const AROUND: usize = 120;
 const CALLS: usize = 4;
-
-/// Whether a blob of `size` bytes goes in a batch.
-pub fn fits(capabilities: &Capabilities, size: u64) -> bool {
-    usize::try_from(size).is_ok_and(|size| size.saturating_add(AROUND) <= capabilities.batch)
-}
 
 /// Uploads blobs that the server lacks.
 pub struct Update {
@@ -118,7 +111,7 @@ impl Batch for Update {
     type Answer = Result<(), Error>;
 
     fn weight(&self, blob: &Blob) -> usize {
-        usize::try_from(blob.digest().size).unwrap_or(usize::MAX).saturating_add(AROUND)
+        weight(blob.digest().size)
     }
 
     async fn send(&self, blobs: Vec<Blob>) -> Vec<Result<(), Error>> {

@@ -17,10 +17,15 @@ use crate::error::Error;
 use crate::find::Find;
 use crate::merge::Merge;
 use crate::stream_write;
-use crate::update::{Update, fits};
+use crate::update::Update;
 
 type Ended = watch::Receiver<Option<Result<(), Error>>>;
 type Ending = watch::Sender<Option<Result<(), Error>>>;
+
+/// Blobs that this caller sends.
+type Own = Vec<(Blob, Ending)>;
+/// Blobs that somebody else sends.
+type Shared = Vec<(Blob, Ended)>;
 
 /// What is known of a blob.
 enum Known {
@@ -88,48 +93,57 @@ impl Uploads {
     }
 
     /// Sees to it that the server has all of `blobs`.
-    pub async fn upload(self: &Arc<Self>, blobs: Vec<Blob>) -> Result<(), Error> {
-        let (own, mut ends) = self.claim(blobs);
-        if !own.is_empty() {
-            tokio::spawn(self.clone().send(own));
-        }
-        for end in &mut ends {
-            let end = end.wait_for(Option::is_some).await.map_err(|_| Error::Shutdown)?;
-            end.clone().unwrap_or(Err(Error::Shutdown))?;
+    pub async fn upload(self: &Arc<Self>, mut blobs: Vec<Blob>) -> Result<(), Error> {
+        while !blobs.is_empty() {
+            let (own, shared) = self.claim(blobs);
+            let mut ends: Vec<_> = own.iter().map(|(_, ending)| ending.subscribe()).collect();
+            if !own.is_empty() {
+                tokio::spawn(self.clone().send(own));
+            }
+            blobs = Vec::new();
+            for (blob, mut end) in shared {
+                match ended(&mut end).await {
+                    // Another one's file is not this one's.
+                    Err(Error::Changed { .. } | Error::Io { .. }) => blobs.push(blob),
+                    end => end?,
+                }
+            }
+            for end in &mut ends {
+                ended(end).await?;
+            }
         }
         Ok(())
     }
 
-    /// The blobs that nobody sends yet, and all that are to be waited for.
-    fn claim(&self, blobs: Vec<Blob>) -> (Vec<(Blob, Ending)>, Vec<Ended>) {
+    /// The blobs that nobody sends yet, and those that somebody does.
+    fn claim(&self, blobs: Vec<Blob>) -> (Own, Shared) {
         let mut known = self.known();
-        let (mut own, mut ends) = (Vec::new(), Vec::new());
+        let (mut own, mut shared) = (Vec::new(), Vec::new());
         for blob in blobs {
             match known.get(&blob.digest()) {
                 Some(Known::Present) => continue,
                 // One whose task is gone and left no result is nobody's.
                 Some(Known::Sending(end)) if end.has_changed().is_ok() || end.borrow().is_some() => {
-                    ends.push(end.clone());
+                    shared.push((blob, end.clone()));
                     continue;
                 }
                 _ => {}
             }
             let (ending, end) = watch::channel(None);
-            known.insert(blob.digest(), Known::Sending(end.clone()));
-            ends.push(end);
+            known.insert(blob.digest(), Known::Sending(end));
             own.push((blob, ending));
         }
-        (own, ends)
+        (own, shared)
     }
 
-    async fn send(self: Arc<Self>, own: Vec<(Blob, Ending)>) {
+    async fn send(self: Arc<Self>, own: Own) {
         let missing = self.finds.ask(own.iter().map(|(blob, _)| blob.digest()).collect());
         let mut small = Vec::new();
         for ((blob, ending), missing) in own.into_iter().zip(missing) {
             match missing.await.unwrap_or(Err(Error::Shutdown)) {
                 Ok(false) => self.end(blob.digest(), &ending, Ok(())),
                 Err(error) => self.end(blob.digest(), &ending, Err(error)),
-                Ok(true) if fits(&self.capabilities, blob.digest().size) => small.push((blob, ending)),
+                Ok(true) if self.capabilities.batches(blob.digest().size) => small.push((blob, ending)),
                 Ok(true) => drop(tokio::spawn(self.clone().large(blob, ending))),
             }
         }
@@ -163,4 +177,9 @@ impl Uploads {
         }
         ending.send_replace(Some(result));
     }
+}
+
+async fn ended(end: &mut Ended) -> Result<(), Error> {
+    let end = end.wait_for(Option::is_some).await.map_err(|_| Error::Shutdown)?;
+    end.clone().unwrap_or(Err(Error::Shutdown))
 }
