@@ -90,6 +90,10 @@ pub struct DistributeArgs {
 /// Why jobs were not run.
 #[derive(Debug, Error, Diagnostic)]
 pub enum DistributeError {
+    /// The engine cannot be used.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Remote(#[from] crate::remote::connect::RemoteError),
     /// The job file cannot be opened.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -193,7 +197,7 @@ impl Session<'_> {
         };
         let directory = placed.as_ref().map_or_else(|| self.base.to_owned(), PlacedModules::directory);
         let places = self.own.places(placed.is_some().then_some(self.base));
-        let assembly = Assembly::new(&self.args.run, self.spawner, self.cancel);
+        let assembly = Assembly::new(&self.args.run, self.spawner, self.cancel)?;
         let kept = self.args.run.cache.as_deref().filter(|_| assembly.has_cache());
         let history = kept.map(link::state::history);
         let mut options = assembly.options(&reporter, history.as_deref(), None);

@@ -73,6 +73,9 @@ pub struct LinkOptions {
 pub enum LinkError {
     #[error(transparent)]
     #[diagnostic(transparent)]
+    Remote(#[from] crate::remote::connect::RemoteError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
     Response(#[from] ResponseError),
     #[error(transparent)]
     #[diagnostic(transparent)]

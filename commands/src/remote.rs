@@ -4,6 +4,7 @@
 
 pub mod args;
 pub mod config;
+pub mod connect;
 pub mod settings;
 pub mod trust;
 pub mod values;

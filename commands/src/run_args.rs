@@ -11,12 +11,15 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::IoError;
 
+use distlto_executor::cache::ResultCache;
+use distlto_executor::cache::layers::Layers;
 use distlto_executor::cache::store::limits::{parse_age, parse_size};
 use distlto_executor::cache::store::{Cache, Limits};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::describe::Toolchains;
 use distlto_executor::execute::forkserver::{self, ForkServer};
 use distlto_executor::execute::process::Spawner;
+use distlto_executor::execute::remote::engine::Engine;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run;
 use distlto_executor::schedule::Policy;
@@ -24,6 +27,7 @@ use distlto_executor::schedule::memory::Limit;
 use distlto_record::progress::{Profile, Progress, Reporter, Style};
 
 use crate::remote::args::RemoteArgs;
+use crate::remote::connect::RemoteError;
 
 /// How actions are run and what is told of them.
 #[derive(Debug, Clone, Default, Args)]
@@ -94,30 +98,33 @@ pub struct RunArgs {
     pub remote: RemoteArgs,
 }
 
-/// A cache of results, and what it remembers of compilers.
-#[derive(Debug)]
-pub struct OpenCache {
-    store: Cache,
-    toolchains: Toolchains,
-}
-
 /// What a run holds for as long as it lasts, by the options of its command.
 pub struct Assembly<'a> {
     args: &'a RunArgs,
     spawner: &'a ForkServer<LocalSpawner>,
     cancel: &'a Cancel,
-    cache: Option<OpenCache>,
+    /// A cache on disk before that of an engine.
+    cache: Layers<Cache, Engine>,
+    toolchains: Option<Toolchains>,
 }
 
 impl<'a> Assembly<'a> {
-    /// Opens what the options ask for.
-    pub fn new(args: &'a RunArgs, spawner: &'a ForkServer<LocalSpawner>, cancel: &'a Cancel) -> Self {
-        Self { args, spawner, cancel, cache: args.open_cache(cancel) }
+    /// Opens what the options ask for, and connects to it.
+    pub fn new(
+        args: &'a RunArgs,
+        spawner: &'a ForkServer<LocalSpawner>,
+        cancel: &'a Cancel,
+    ) -> Result<Self, RemoteError> {
+        let cache = Layers { near: args.open_cache(cancel), far: args.remote.connect(cancel)? };
+        let directory = cache.near.as_ref().map(|near| near.directory().to_owned());
+        let directory = directory.or_else(|| cache.far.as_ref().and_then(|_| user_cache()));
+        let toolchains = directory.as_deref().map(Toolchains::new);
+        Ok(Self { args, spawner, cancel, cache, toolchains })
     }
 
-    /// Whether there is a cache.
+    /// Whether there is a cache on disk.
     pub fn has_cache(&self) -> bool {
-        self.cache.is_some()
+        self.cache.near.is_some()
     }
 
     /// How to run. `history` is where the command keeps what actions took, `implied` a number of jobs that something else asks
@@ -130,19 +137,24 @@ impl<'a> Assembly<'a> {
     ) -> run::Options<'a> {
         let mut options = run::Options::new(self.spawner, self.cancel, progress);
         options.history = history;
-        self.args.apply(&mut options, implied, self.cache.as_ref());
+        self.args.apply(&mut options, implied);
+        options.toolchains = self.toolchains.as_ref();
+        options.cache = self.toolchains.as_ref().map(|_| &self.cache as &dyn ResultCache);
+        options.engine = self.cache.far.as_ref();
         options
     }
 }
 
+/// Where a user's programs keep what can be made again, for what is remembered of compilers without `--cache`.
+fn user_cache() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let directory = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
+    Some(directory.unwrap_or_else(std::env::temp_dir).join("distlto"))
+}
+
 impl RunArgs {
     /// Says how to run. `implied` is a number of jobs that something else asks for, such as the link line.
-    fn apply<'a>(
-        &'a self,
-        options: &mut run::Options<'a>,
-        implied: Option<usize>,
-        cache: Option<&'a OpenCache>,
-    ) {
+    fn apply<'a>(&'a self, options: &mut run::Options<'a>, implied: Option<usize>) {
         // Each is named, so that a new one cannot be forgotten.
         let Self {
             jobs,
@@ -161,7 +173,7 @@ impl RunArgs {
             quiet: _,
             json: _,
             trace: _,
-            // Said by `RemoteArgs::settings`.
+            // Said by `RemoteArgs::connect`.
             remote: _,
         } = self;
         if let Some(jobs) = jobs.map(usize::from).or(implied) {
@@ -175,21 +187,15 @@ impl RunArgs {
         }
         options.ignores_hashes = *no_verify_hashes;
         options.policy = if *keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
-        if let Some(OpenCache { store, toolchains }) = cache {
-            options.cache = Some(store);
-            options.toolchains = Some(toolchains);
-        }
     }
 
     /// Opens the cache that is asked for, for a run that `cancel` ends. One that cannot be used costs time only, and is
     /// warned of.
-    fn open_cache(&self, cancel: &Cancel) -> Option<OpenCache> {
+    fn open_cache(&self, cancel: &Cancel) -> Option<Cache> {
         let directory = self.cache_directory()?;
         let limits = Limits { size: self.cache_size.or(Limits::default().size), age: self.cache_age };
         match Cache::open(directory, limits) {
-            Ok(store) => {
-                Some(OpenCache { store: store.until(cancel), toolchains: Toolchains::new(directory) })
-            }
+            Ok(store) => Some(store.until(cancel)),
             Err(error) => {
                 warn(format_args!("the cache {} is not used: {error}", directory.display()));
                 None

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use distlto_commands::remote::args::RemoteArgs;
 use distlto_commands::run_args::RunArgs;
 use miette::Diagnostic;
 use thiserror::Error;
@@ -64,8 +65,10 @@ impl PluginOptions {
 
     /// What they say of the run, in the words of every command. The number of jobs is the link line's.
     pub fn run_args(&self) -> RunArgs {
+        // A call names no engine, and an engine's threads cannot be left behind in the linker.
+        let remote = RemoteArgs { no_remote: true, ..RemoteArgs::default() };
         // What there is to tell, the linker is told.
-        RunArgs { keep_going: self.keep_going, quiet: true, ..RunArgs::default() }
+        RunArgs { keep_going: self.keep_going, quiet: true, remote, ..RunArgs::default() }
     }
 
     fn set(&mut self, option: &str) -> Result<(), &'static str> {

@@ -38,6 +38,9 @@ pub enum PerformError {
     Option(#[from] OptionError),
     #[error(transparent)]
     #[diagnostic(transparent)]
+    Remote(#[from] distlto_commands::remote::connect::RemoteError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
     Compiler(#[from] CompilerError),
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -156,7 +159,7 @@ impl Session<'_> {
         if wanted.len() > 1 {
             args.prewarm(&spawner, OsStr::new(compiler), wanted.len());
         }
-        let assembly = Assembly::new(&args, &spawner, &cancel);
+        let assembly = Assembly::new(&args, &spawner, &cancel)?;
         let directory = self.directory();
         let places = self.own.places(|path| self.as_seen(path));
         let repeat = |id| self.repeat(graph, id);

@@ -166,7 +166,7 @@ impl Session<'_> {
             self.options.run.prewarm(self.spawner, OsStr::new(compiler), wanted.len());
         }
         let jobserver = jobserver_from_env();
-        let assembly = Assembly::new(&self.options.run, self.spawner, self.cancel);
+        let assembly = Assembly::new(&self.options.run, self.spawner, self.cancel)?;
         let history = state::history(self.directory);
         let mut run_options = assembly.options(self.reporter, Some(&history), planned.jobs);
         run_options.jobserver = jobserver.as_ref();

@@ -11,6 +11,10 @@ use crate::link::LinkError;
 /// Why a graph is not run, or not to its end.
 #[derive(Debug, Error, Diagnostic)]
 pub enum RunError {
+    /// The engine cannot be used.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Remote(#[from] crate::remote::connect::RemoteError),
     /// The graph cannot be read, or makes no sense.
     #[error(transparent)]
     #[diagnostic(transparent)]

@@ -9,28 +9,36 @@ use crate::describe::Described;
 use crate::result::NewResult;
 use crate::staging::Output;
 
-/// A near cache before a far one.
-pub struct Layers<'a> {
+/// A near cache before a far one, as far as there are any.
+#[derive(Debug)]
+pub struct Layers<Near, Far> {
     /// Asked first.
-    pub near: &'a dyn ResultCache,
+    pub near: Option<Near>,
     /// Asked where the near one has nothing.
-    pub far: &'a dyn ResultCache,
+    pub far: Option<Far>,
 }
 
-impl ResultCache for Layers<'_> {
+impl<Near: ResultCache, Far: ResultCache> ResultCache for Layers<Near, Far> {
     fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<Hit>, IoError> {
-        if let Some(found) = self.near.find(action, outputs)? {
+        if let Some(near) = &self.near
+            && let Some(found) = near.find(action, outputs)?
+        {
             return Ok(Some(found));
         }
-        self.far.find(action, outputs)
+        self.far.as_ref().map_or(Ok(None), |far| far.find(action, outputs))
     }
 
     fn keep(&self, action: &Described<'_>, result: &NewResult<'_>) {
-        self.near.keep(action, result);
-        self.far.keep(action, result);
+        if let Some(near) = &self.near {
+            near.keep(action, result);
+        }
+        if let Some(far) = &self.far {
+            far.keep(action, result);
+        }
     }
 
     fn troubles(&self) -> Vec<String> {
-        self.near.troubles().into_iter().chain(self.far.troubles()).collect()
+        let near = self.near.iter().flat_map(ResultCache::troubles);
+        near.chain(self.far.iter().flat_map(ResultCache::troubles)).collect()
     }
 }

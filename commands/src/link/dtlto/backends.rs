@@ -274,7 +274,7 @@ impl Backends<'_> {
             args.prewarm(session.spawner, OsStr::new(&self.compilation.compiler), numbers.len());
         }
         let jobserver = jobserver_from_env();
-        let assembly = Assembly::new(args, session.spawner, session.cancel);
+        let assembly = Assembly::new(args, session.spawner, session.cancel)?;
         let history = state::history(session.directory);
         let mut options = assembly.options(session.reporter, Some(&history), self.compilation.jobs);
         if let (Limit::Bytes(bytes), Some(held)) = (options.memory, process.and_then(linker::resident)) {

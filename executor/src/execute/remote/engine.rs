@@ -141,11 +141,6 @@ impl Engine {
         std::mem::take(&mut *lock(&self.notes)).into_iter().collect()
     }
 
-    /// Waits until everything is kept that is to be kept, or the run is cancelled.
-    pub fn finish(&self) {
-        self.runtime.block_on(self.keeping.finish(&self.cancel));
-    }
-
     pub(super) fn note(&self, text: String) {
         lock(&self.notes).insert(text);
     }
@@ -255,6 +250,13 @@ impl Engine {
         }
         self.note(format!("{} runs on this machine: {error}", label()));
         Cause::NotThere { label: label(), reason: error.to_string() }
+    }
+}
+
+impl Drop for Engine {
+    /// Waits until everything is kept that is to be kept, or the run is cancelled.
+    fn drop(&mut self) {
+        self.runtime.block_on(self.keeping.finish(&self.cancel));
     }
 }
 

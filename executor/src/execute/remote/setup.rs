@@ -21,6 +21,8 @@ pub struct Setup {
     pub queue_time: Duration,
     /// How long it may run; for ever if `None`.
     pub run_time: Option<Duration>,
+    /// Whether workers get the compiler as an input; else they have it.
+    pub uploads_toolchain: bool,
     /// Whether this machine does what the engine does not.
     pub falls_back: bool,
 }

@@ -1,0 +1,70 @@
+//! Settings as what the executor takes, and a connection to whom they name.
+//!
+//! A server that cannot be reached is an error only where this machine is not to do the work.
+
+use distlto_executor::cancel::Cancel;
+use distlto_executor::execute::remote::engine::{Engine, EngineError};
+use distlto_executor::execute::remote::setup::{self, Setup};
+use distlto_prepare::warning::warn;
+use miette::Diagnostic;
+use thiserror::Error;
+
+use super::args::RemoteArgs;
+use super::config::ConfigError;
+use super::settings::Settings;
+use super::values::{CacheMode, Fallback, ToolchainPlace};
+
+/// How many actions are at an engine at once, unless said otherwise.
+const SLOTS: usize = 64;
+
+/// No engine can be used.
+#[derive(Debug, Error, Diagnostic)]
+pub enum RemoteError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Config(#[from] ConfigError),
+    /// The server is.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl RemoteArgs {
+    /// Connects to the engine that there is to use, if there is one, for runs that `cancel` ends.
+    pub fn connect(&self, cancel: &Cancel) -> Result<Option<Engine>, RemoteError> {
+        let settings = self.settings()?;
+        settings.notices.iter().for_each(|notice| warn(notice));
+        if !settings.is_remote() {
+            return Ok(None);
+        }
+        let falls_back = settings.fallback == Fallback::Local;
+        match Engine::connect(setup(settings), cancel) {
+            Ok(engine) => Ok(Some(engine)),
+            Err(error) if falls_back => {
+                warn(format_args!("no engine is used: {error}; this machine does all of it"));
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn setup(settings: Settings) -> Setup {
+    let Settings { cache, execute, platform, jobs, toolchain, fallback, queue_time, run_time, notices: _ } =
+        settings;
+    let mode = |mode| match mode {
+        CacheMode::ReadWrite => setup::CacheMode::ReadWrite,
+        CacheMode::ReadOnly => setup::CacheMode::ReadOnly,
+    };
+    Setup {
+        execution: execute,
+        cache: cache.map(|(options, given)| (options, mode(given))),
+        slots: jobs.unwrap_or(SLOTS),
+        platform,
+        queue_time,
+        run_time,
+        falls_back: fallback == Fallback::Local,
+        uploads_toolchain: toolchain == ToolchainPlace::Upload,
+    }
+}
