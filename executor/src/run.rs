@@ -226,6 +226,9 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         cancelled: cancel.is_cancelled().then(|| cancel.exit_code()),
     };
     progress.outcomes(&report.outcomes);
+    if let Some(engine) = engine {
+        progress.engines(&engine.engines());
+    }
     // Before the lines below, which a terminal's line would be drawn over.
     progress.summary(report.counts(), report.wall);
     tell_troubles(progress, &estimates, cache, toolchains);

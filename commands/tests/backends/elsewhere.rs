@@ -19,6 +19,7 @@ use distlto_executor::job::{self, Attempt, Context, Job};
 use distlto_executor::schedule::Site;
 use distlto_executor::verify::{Backend, Modules, Refusal, Role};
 use distlto_planner::digests::{Digest, FileDigests};
+use distlto_record::action::EngineTimes;
 use distlto_record::report::{Measured, Span};
 
 use crate::common::Link;
@@ -61,6 +62,7 @@ impl Execute for Elsewhere<'_> {
             span: Span::since(begun),
             interrupted: false,
             worker: Some("elsewhere".to_owned()),
+            times: EngineTimes::default(),
             kept: false,
         })
     }
