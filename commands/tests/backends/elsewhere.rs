@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use distlto_executor::action::{Content, Input};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::cause::Cause;
-use distlto_executor::describe::{Describer, Toolchains};
+use distlto_executor::describe::{Describer, Platform, Toolchains};
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::execute::drivers::Drivers;
 use distlto_executor::execute::local::Local;
@@ -76,7 +76,8 @@ fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> Attempt {
     let drivers = Drivers { answers: &answers, spawner: &LocalSpawner, cancel, grace: GRACE, directory };
     let remembered = tempfile::tempdir().unwrap();
     let toolchains = Toolchains::new(remembered.path());
-    let describer = Describer::new(&toolchains, &drivers, &digests, directory, &[]).expect("a name in UTF-8");
+    let describer = Describer::new(&toolchains, &drivers, &digests, directory, Platform::default())
+        .expect("a name in UTF-8");
     let index = "-fthinlto-index=a.o.thinlto.bc";
     let job = Job {
         label: "a.o",

@@ -26,6 +26,7 @@ use super::setup::{CacheMode, Setup};
 use super::{Action, transfer};
 use crate::cancel::Cancel;
 use crate::cause::Cause;
+use crate::describe::Platform;
 use crate::execute::{Executed, Request};
 
 /// How often blobs that an engine lost are uploaded again for one action.
@@ -114,9 +115,9 @@ impl Engine {
         if self.execution().is_some() { self.setup.slots } else { 0 }
     }
 
-    /// What its workers have to be.
-    pub fn platform(&self) -> &[(String, String)] {
-        &self.setup.platform
+    /// What its workers have to be, and lack.
+    pub fn platform(&self) -> Platform<'_> {
+        Platform { properties: &self.setup.platform, lacks_compiler: self.setup.uploads_toolchain }
     }
 
     /// So many slots of this machine have nothing to do.
