@@ -34,6 +34,7 @@ use tempfile::TempDir;
 use super::report::Report;
 use super::{CheckError, run_time};
 use crate::remote::settings::Settings;
+use crate::remote::values::ToolchainPlace;
 use crate::tool::ToolRunner;
 
 const SOURCE: &str = "int distlto_check(int x) { return x * x + 1; }\n";
@@ -105,6 +106,9 @@ impl Sample {
         };
         if let Err(error) = client.upload(prepared.blobs.clone()).await {
             return report.failed("the inputs of a backend cannot be uploaded", &error);
+        }
+        if settings.toolchain == ToolchainPlace::Upload {
+            report.note("this check uploads no compiler: the one of the worker is used");
         }
         let options = ExecuteOptions {
             // What a worker did earlier says nothing of workers.
@@ -252,12 +256,13 @@ fn prepare(described: &Described<'_>, place: &Path) -> Prepared {
     });
     blobs.extend(inputs);
     let words = &described.action.words;
-    let is_path = |word: &&std::borrow::Cow<'_, str>| word.contains("clang");
+    // The shell comes first.
+    let mut programs = words.iter().skip(1).filter(|word| word.starts_with('/'));
     Prepared {
         blobs,
         action: encoded.digest(),
         output: described.action.outputs.first().map_or_else(String::new, |(name, _)| name.to_string()),
-        compiler: words.iter().find(is_path).map_or_else(String::new, ToString::to_string),
+        compiler: programs.next().map_or_else(String::new, ToString::to_string),
     }
 }
 

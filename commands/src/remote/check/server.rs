@@ -34,7 +34,12 @@ pub async fn check(client: &Client, executes: bool, mode: Option<CacheMode>, rep
     let is_stored = storage(client, report).await;
     let may_write = client.capabilities().action_cache_updates;
     match mode {
-        _ if may_write && is_written(mode) && is_stored => action_cache(client, report).await,
+        _ if may_write && is_written(mode) => {
+            // Else there is nothing to name in a result.
+            if is_stored {
+                action_cache(client, report).await;
+            }
+        }
         _ if may_write => report.good("you may write its action cache, and do not, as is configured"),
         Some(CacheMode::ReadWrite) if !executes => report.wrong(
             "you may not write its action cache: use --remote-cache-mode read-only, or ask who runs the server",
