@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use clap::Args;
 use distlto_executor::cancel::Cancel;
+use distlto_executor::describe::Platform;
 use distlto_planner::runner::ToolError;
 use distlto_prepare::exit;
 use distlto_prepare::warning::warn;
@@ -24,7 +25,7 @@ use self::report::Report;
 use super::args::RemoteArgs;
 use super::config::ConfigError;
 use super::settings::Settings;
-use super::values::{CacheMode, UrlText};
+use super::values::{CacheMode, ToolchainPlace, UrlText};
 
 /// Whoever checks does not want to wait as long as a link may.
 const QUEUE_TIME: Duration = Duration::from_secs(20);
@@ -139,7 +140,11 @@ async fn check(
         let mode = settings.cache.as_ref().filter(|_| settings.is_one_server()).map(|(_, mode)| *mode);
         server::check(&client, true, mode, report).await;
         if client.capabilities().execution {
-            let sample = backend::Sample::make(args.compiler.as_deref(), &settings.platform, cancel)?;
+            let platform = Platform {
+                properties: &settings.platform,
+                lacks_compiler: settings.toolchain == ToolchainPlace::Upload,
+            };
+            let sample = backend::Sample::make(args.compiler.as_deref(), platform, cancel)?;
             sample.check(&client, settings, report).await;
         }
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use camino::Utf8Path;
 use distlto_executor::action::{Content, digest_of};
 use distlto_executor::cancel::Cancel;
-use distlto_executor::describe::{Described, Describer, Toolchains};
+use distlto_executor::describe::{Described, Describer, Platform, Toolchains};
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::execute::drivers::Drivers;
 use distlto_executor::execute::local::Local;
@@ -34,7 +34,6 @@ use tempfile::TempDir;
 use super::report::Report;
 use super::{CheckError, run_time};
 use crate::remote::settings::Settings;
-use crate::remote::values::ToolchainPlace;
 use crate::tool::ToolRunner;
 
 const SOURCE: &str = "int distlto_check(int x) { return x * x + 1; }\n";
@@ -69,11 +68,7 @@ struct Prepared {
 
 impl Sample {
     /// Compiles it here.
-    pub fn make(
-        compiler: Option<&str>,
-        platform: &[(String, String)],
-        cancel: &Cancel,
-    ) -> Result<Self, CheckError> {
+    pub fn make(compiler: Option<&str>, platform: Platform<'_>, cancel: &Cancel) -> Result<Self, CheckError> {
         let compiler = compiler_of(compiler)?;
         let folder =
             tempfile::tempdir().map_err(IoError::on("create a directory in", std::env::temp_dir()))?;
@@ -106,9 +101,6 @@ impl Sample {
         };
         if let Err(error) = client.upload(prepared.blobs.clone()).await {
             return report.failed("the inputs of a backend cannot be uploaded", &error);
-        }
-        if settings.toolchain == ToolchainPlace::Upload {
-            report.note("this check uploads no compiler: the one of the worker is used");
         }
         let options = ExecuteOptions {
             // What a worker did earlier says nothing of workers.
@@ -211,7 +203,7 @@ fn run(
 fn compile(
     job: &Job<'_>,
     place: &Path,
-    platform: &[(String, String)],
+    platform: Platform<'_>,
     cancel: &Cancel,
 ) -> Result<Result<Prepared, String>, CheckError> {
     let directory = Some(place);
