@@ -19,6 +19,7 @@ use distlto_planner::backend_flags::link_flags::LinkFlagError;
 use distlto_planner::digests::FileDigests;
 use distlto_planner::response::ResponseError;
 use distlto_prepare::kind::Native;
+use distlto_prepare::warning::warn;
 use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
@@ -26,15 +27,24 @@ use thiserror::Error;
 use compiler::CompilerWordsError;
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::cause::Cause;
+use distlto_executor::describe::{Describer, Toolchains};
+use distlto_executor::execute::cc1::Cc1Commands;
+use distlto_executor::execute::drivers::Drivers;
 use distlto_executor::execute::local::Local;
 use distlto_executor::execute::process::GRACE;
+use distlto_executor::execute::remote::Remote;
+use distlto_executor::execute::remote::engine::Engine;
 use distlto_executor::execute::spawn::LocalSpawner;
-use distlto_executor::job::{self, Context, Job};
+use distlto_executor::job::{self, Attempt, Context, Job};
 use distlto_executor::schedule::Site;
 use distlto_executor::verify::{Backend, Modules, Refused, Role};
 use distlto_record::progress::text::whole_lines;
 use gnu::SplitDwarf;
 use processor::ProcessorConflict;
+
+use crate::remote::args::RemoteArgs;
+use crate::remote::connect::RemoteError;
+use crate::run_args::user_cache;
 
 const FORMS: &str = "\
 The command lines of Buck2's opt tools are taken as they are:
@@ -116,6 +126,9 @@ pub struct OptArgs {
     /// Generate code for optimised bitcode, and do not optimise it again; released clangs cannot
     #[arg(long, hide_short_help = true, requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub codegen_only: bool,
+    /// Where the compilation may run but here.
+    #[command(flatten)]
+    pub remote: RemoteArgs,
     /// The compiler and arguments for it; with --compiler, more arguments
     ///
     /// Of `WRAPPER --cc=COMPILER ARGUMENTS`, the compiler is run without the wrapper and the wrapper's own arguments.
@@ -134,6 +147,10 @@ pub enum OptError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Io(#[from] IoError),
+    /// The engine cannot be used.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Remote(#[from] RemoteError),
     /// A file of arguments.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -234,19 +251,7 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
         eprintln!("+ {}", job.command_line(None));
         plan.notes.iter().for_each(|option| eprintln!("note: {option} is not done by a distributed link"));
     }
-    let local = Local { spawner: &LocalSpawner, cancel, grace: GRACE, directory: None, drivers: None };
-    let context = Context {
-        execute: &local,
-        cancel,
-        modules: &Modules::new(None),
-        directory: None,
-        expected: plan.expected,
-        describer: None,
-        places: None,
-        digests: &FileDigests::new(Path::new("")),
-        cache: None,
-    };
-    let attempt = job::run(&job, Site::Here, Duration::ZERO, &context);
+    let attempt = compile(&job, plan.expected, args.remote.connect(cancel)?.as_ref(), cancel);
     if let Some(executed) = &attempt.executed {
         print!("{}", executed.stdout.text());
         eprint!("{}", whole_lines(&executed.stderr.text()));
@@ -261,6 +266,42 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
             Ok(code)
         }
     }
+}
+
+/// Compiles on an engine if there is one, or else here.
+fn compile(job: &Job<'_>, expected: Option<Native>, engine: Option<&Engine>, cancel: &Cancel) -> Attempt {
+    let (modules, digests) = (Modules::new(None), FileDigests::new(Path::new("")));
+    let local = Local { spawner: &LocalSpawner, cancel, grace: GRACE, directory: None, drivers: None };
+    let here = Context {
+        execute: &local,
+        cancel,
+        modules: &modules,
+        directory: None,
+        expected,
+        describer: None,
+        places: None,
+        digests: &digests,
+        cache: None,
+    };
+    let Some(engine) = engine else { return job::run(job, Site::Here, Duration::ZERO, &here) };
+    let answers = Cc1Commands::default();
+    let drivers =
+        Drivers { answers: &answers, spawner: &LocalSpawner, cancel, grace: GRACE, directory: None };
+    let toolchains = Toolchains::new(&user_cache());
+    let describer = Describer::new(&toolchains, &drivers, &digests, None, engine.platform());
+    let there = Context {
+        execute: &Remote { engine, local },
+        describer: describer.as_ref(),
+        cache: Some(engine),
+        ..here
+    };
+    let site = if engine.slots() > 0 { Site::Engine } else { Site::Here };
+    let mut attempt = job::run(job, site, Duration::ZERO, &there);
+    if let Err(Cause::NotThere { .. }) = attempt.result {
+        attempt = job::run(job, Site::Here, Duration::ZERO, &there);
+    }
+    engine.troubles().into_iter().chain(toolchains.troubles()).for_each(|trouble| warn(&trouble));
+    attempt
 }
 
 impl From<Refused> for OptError {

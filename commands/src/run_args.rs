@@ -117,7 +117,7 @@ impl<'a> Assembly<'a> {
     ) -> Result<Self, RemoteError> {
         let cache = Layers { near: args.open_cache(cancel), far: args.remote.connect(cancel)? };
         let directory = cache.near.as_ref().map(|near| near.directory().to_owned());
-        let directory = directory.or_else(|| cache.far.as_ref().and_then(|_| user_cache()));
+        let directory = directory.or_else(|| cache.far.as_ref().map(|_| user_cache()));
         let toolchains = directory.as_deref().map(Toolchains::new);
         Ok(Self { args, spawner, cancel, cache, toolchains })
     }
@@ -146,10 +146,10 @@ impl<'a> Assembly<'a> {
 }
 
 /// Where a user's programs keep what can be made again, for what is remembered of compilers without `--cache`.
-fn user_cache() -> Option<PathBuf> {
+pub(crate) fn user_cache() -> PathBuf {
     let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let directory = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-    Some(directory.unwrap_or_else(std::env::temp_dir).join("distlto"))
+    directory.unwrap_or_else(std::env::temp_dir).join("distlto")
 }
 
 impl RunArgs {
