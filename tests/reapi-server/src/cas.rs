@@ -241,6 +241,9 @@ pub fn cached(state: &State, action: &Digest) -> Result<Option<ActionResult>, St
             file.digest = Some(other.clone());
         }
     }
+    if take(&mut faults.bare_results) {
+        result.output_files.clear();
+    }
     Ok(Some(result))
 }
 

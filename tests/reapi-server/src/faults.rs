@@ -81,6 +81,9 @@ pub struct Faults {
     /// What those outputs hold.
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub poison: String,
+    /// Gives results of the action cache without any output, this many times.
+    #[arg(long, value_name = "N", value_parser = times, default_value = "0")]
+    pub bare_results: u32,
     /// A cache alone: no execution.
     #[arg(long)]
     pub no_execution: bool,

@@ -1,0 +1,103 @@
+//! Who may do what: caches that are only read, platforms, credentials, two links at once, servers that are only a cache.
+
+use std::fs;
+
+use anyhow::{Result, ensure};
+use distlto_reapi_server::{Authority, Certificates, Faults, Options, Server};
+use distlto_tests::run::capture;
+
+use crate::program::{Checkout, MODULES, Running, refused, warnings};
+
+#[test]
+fn a_platform_that_nobody_has_is_not_waited_for() -> Result<()> {
+    let server = Server::start(Options::default(), Faults::default())?;
+    let options = ["--remote-platform=OSFamily=none", "--remote-queue-time=1s"];
+    let said = Checkout::new()?.linked(&server, &options)?;
+    ensure!(server.counts().all_executed() == 0 && warnings(&said).len() <= 1, "{said}");
+    let checkout = Checkout::new()?;
+    let never = [&options[..], &["--remote-fallback=never"]].concat();
+    let (code, said) = refused(checkout.remote_link(&server.url(), &never)?, &checkout)?;
+    ensure!(code == 7 && said.contains("queued") && said.contains("platform"), "{code}: {said}");
+    Ok(())
+}
+
+#[test]
+fn a_cache_alone_is_filled_and_read() -> Result<()> {
+    let server = Server::start(Options::default(), Faults { no_execution: true, ..Faults::default() })?;
+    let url = server.url();
+    let link = |mode: &str| -> Result<String> {
+        let checkout = Checkout::new()?;
+        Running::start(checkout.link(&["--remote-cache", &url, "--remote-cache-mode", mode])?)?
+            .right(&checkout)
+    };
+    let said = link("read-only")?;
+    ensure!(warnings(&said).is_empty() && server.counts().blobs_uploaded == 0, "{said}");
+    link("read-write")?;
+    let filled = server.counts();
+    ensure!(filled.of("UpdateActionResult") == MODULES && filled.cache_hits == 0, "{filled:#?}");
+    link("read-only")?;
+    link("read-write")?;
+    let read = server.counts();
+    ensure!(read.cache_hits == 2 * MODULES && read.blobs_uploaded == filled.blobs_uploaded, "{read:#?}");
+
+    // It executes nothing, which is told.
+    let said = Checkout::new()?.linked(&server, &[])?;
+    ensure!(warnings(&said).len() == 1 && said.contains("executes no actions"), "{said}");
+    Ok(())
+}
+
+/// Whether the server says so before, or when it is asked to keep something.
+#[test]
+fn an_action_cache_that_may_not_be_written_is_read() -> Result<()> {
+    let denied = "PERMISSION_DENIED:UpdateActionResult:always".parse().expect("a refusal");
+    for faults in [
+        Faults { read_only_cache: true, ..Faults::default() },
+        Faults { refuse: vec![denied], ..Faults::default() },
+    ] {
+        let server = Server::start(Options::default(), faults)?;
+        let said = Checkout::new()?.linked(&server, &[])?;
+        ensure!(warnings(&said).len() == 1 && server.counts().all_executed() > 0, "{said}");
+        ensure!(said.contains("action cache"), "{said}");
+    }
+    Ok(())
+}
+
+#[test]
+fn two_links_at_once() -> Result<()> {
+    let server = Server::start(Options::default(), Faults::default())?;
+    let checkouts = [Checkout::new()?, Checkout::new()?];
+    let start = |checkout: &Checkout| Running::start(checkout.remote_link(&server.url(), &[])?);
+    let links = checkouts.iter().map(start).collect::<Result<Vec<_>>>()?;
+    for (link, checkout) in links.into_iter().zip(&checkouts) {
+        let said = link.right(checkout)?;
+        ensure!(warnings(&said).is_empty(), "{said}");
+    }
+    Ok(())
+}
+
+#[test]
+fn certificates_and_credentials() -> Result<()> {
+    let authority = Authority::new()?;
+    let (certificate, key) = authority.sign(&["127.0.0.1"])?;
+    let certificates = Some(Certificates { certificate, key, client_roots: Some(authority.root()) });
+    let options = Options { certificates, ..Options::default() };
+    let wanted = Some("authorization: Bearer s3cr3t".to_owned());
+    let server = Server::start(options, Faults { authenticate: wanted, ..Faults::default() })?;
+    let checkout = Checkout::new()?;
+    let (certificate, key) = authority.sign(&["client"])?;
+    fs::write(checkout.path.join("root.pem"), authority.root())?;
+    fs::write(checkout.path.join("client.pem"), format!("{certificate}{key}"))?;
+    let tls = ["--remote-tls-ca=root.pem", "--remote-tls-cert=client.pem", "--remote-fallback=never"];
+    let (code, said) = refused(checkout.remote_link(&server.url(), &tls)?, &checkout)?;
+    ensure!(code == 7 && said.contains("UNAUTHENTICATED"), "{code}: {said}");
+    let (code, said) = refused(checkout.remote_link(&server.url(), &tls[2..])?, &checkout)?;
+    ensure!(code == 7 && said.contains("certificate"), "{code}: {said}");
+    let mut link = checkout.remote_link(&server.url(), &[&tls[..], &["-v"]].concat())?;
+    link.env("DISTLTO_REMOTE_HEADERS", "authorization: Bearer s3cr3t");
+    let output = capture(&mut link)?;
+    checkout.check()?;
+    let said = [output.stdout, output.stderr].concat();
+    ensure!(!String::from_utf8_lossy(&said).contains("s3cr3t"), "a secret is told");
+    ensure!(server.counts().all_executed() > 0);
+    Ok(())
+}

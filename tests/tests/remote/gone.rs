@@ -1,0 +1,113 @@
+//! A server that is not there, goes away, comes back, or is silent.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use distlto_reapi_server::{Faults, Options, Server};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::program::{Checkout, Running, refused, warnings};
+use crate::until;
+
+/// A server with the link's actions in its queue, of which it begins none before it is told to.
+fn queued(options: &[&str]) -> Result<(Server, Checkout, Running)> {
+    let server = Server::start(Options::default(), Faults { hold: true, ..Faults::default() })?;
+    let checkout = Checkout::new()?;
+    let mut link = Running::start(checkout.remote_link(&server.url(), options)?)?;
+    until(|| Ok(server.counts().of("Execute") > 4 || link.has_ended()?))?;
+    Ok((server, checkout, link))
+}
+
+#[test]
+fn a_server_that_comes_back_goes_on() -> Result<()> {
+    for with_contents in [true, false] {
+        let (mut server, checkout, link) = queued(&[])?;
+        if with_contents {
+            server.resume()?
+        } else {
+            server.resume_empty()?
+        }
+        server.change(|faults| faults.hold = false);
+        let said = link.right(&checkout)?;
+        ensure!(warnings(&said).is_empty(), "{said}");
+        ensure!(server.counts().all_executed() > 0, "{said}");
+    }
+    Ok(())
+}
+
+/// A network that is cut for five seconds is what people have, so that time is what this waits for.
+#[test]
+fn a_network_that_is_cut_for_a_while_is_waited_for() -> Result<()> {
+    let (server, checkout, link) = queued(&[])?;
+    server.change(|faults| faults.freeze = true);
+    std::thread::sleep(Duration::from_secs(5));
+    server.change(|faults| {
+        faults.freeze = false;
+        faults.hold = false;
+    });
+    let said = link.right(&checkout)?;
+    ensure!(warnings(&said).is_empty(), "{said}");
+    Ok(())
+}
+
+#[test]
+fn a_server_that_is_gone_for_good_is_told_once() -> Result<()> {
+    let (mut server, checkout, link) = queued(&["--remote-retry-time=1s"])?;
+    server.stop();
+    let said = link.right(&checkout)?;
+    ensure!(warnings(&said).len() == 1 && said.contains("this machine does the rest"), "{said}");
+
+    let (mut server, checkout, link) = queued(&["--remote-retry-time=1s", "--remote-fallback=never"])?;
+    server.stop();
+    let ended = link.end()?;
+    ensure!(ended.output.status.code() == Some(7) && ended.said().contains("error: "), "{}", ended.told());
+    checkout.check_temporaries()
+}
+
+#[test]
+fn a_server_that_never_was_is_told_soon() -> Result<()> {
+    let mut server = Server::start(Options::default(), Faults::default())?;
+    let url = server.url();
+    server.stop();
+    let checkout = Checkout::new()?;
+    let said = Running::start(checkout.remote_link(&url, &[])?)?.right(&checkout)?;
+    ensure!(warnings(&said).len() == 1 && said.contains("this machine does all of it"), "{said}");
+    let checkout = Checkout::new()?;
+    let (code, said) = refused(checkout.remote_link(&url, &["--remote-fallback=never"])?, &checkout)?;
+    ensure!(code == 7 && said.matches("error: ").count() == 1, "exit code {code}: {said}");
+    Ok(())
+}
+
+/// Whatever a link waits for of a server, a signal ends it; what the server does is not waited for.
+#[test]
+fn a_signal_ends_a_link_that_waits() -> Result<()> {
+    for (freeze, never) in [(false, false), (true, true)] {
+        let fallback = if never { "--remote-fallback=never" } else { "--remote-fallback=local" };
+        let (server, checkout, mut link) = queued(&[fallback])?;
+        server.change(|faults| faults.freeze = freeze);
+        end_by_signal(&mut link)?;
+        let ended = link.end()?;
+        ensure!(ended.output.status.code() == Some(130), "{}", ended.told());
+        ensure!(!checkout.path.join("program").exists());
+        checkout.check_temporaries()?;
+    }
+    // One that does not even answer the first call.
+    let server = Server::start(Options::default(), Faults { freeze: true, ..Faults::default() })?;
+    let checkout = Checkout::new()?;
+    let mut link = Running::start(checkout.remote_link(&server.url(), &[])?)?;
+    until(|| Ok(server.counts().connections > 0 || link.has_ended()?))?;
+    end_by_signal(&mut link)?;
+    let ended = link.end()?;
+    ensure!(ended.output.status.code() == Some(130), "{}", ended.told());
+    Ok(())
+}
+
+fn end_by_signal(link: &mut Running) -> Result<()> {
+    let pid = i32::try_from(link.id()).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("a process has a number"), Signal::INT)?;
+    let begun = std::time::Instant::now();
+    until(|| Ok(link.has_ended()?))?;
+    // Far above what it takes, and far below what any call waits for.
+    ensure!(begun.elapsed() < Duration::from_secs(15), "it took {:?} to end", begun.elapsed());
+    Ok(())
+}
