@@ -10,6 +10,7 @@ use distlto_commands::jobs::JobsArgs;
 use distlto_commands::link::LinkOptions;
 use distlto_commands::opt::OptArgs;
 use distlto_commands::plan::PlanArgs;
+use distlto_commands::remote::simulate::SimulateArgs;
 use distlto_commands::run::RunCommandArgs;
 use distlto_commands::run_args::RunArgs;
 use distlto_planner::state::VARIABLE;
@@ -41,6 +42,7 @@ pub enum CliCommand {
     Opt(OptArgs),
     Distribute(DistributeArgs),
     Cache(CacheArgs),
+    Remote(RemoteCommandArgs),
     Copy(distlto_prepare::copy::Args),
     #[command(name = "archive-mapper", alias = "archive_mapper")]
     ArchiveMapper(distlto_prepare::archive_mapper::Args),
@@ -50,6 +52,21 @@ pub enum CliCommand {
     Man(ManualArgs),
     #[command(hide = true)]
     Completions(CompletionsArgs),
+}
+
+/// Look after servers of the Remote Execution API
+#[derive(Debug, Args)]
+#[command(after_help = exit::help())]
+pub struct RemoteCommandArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: RemoteCommand,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub enum RemoteCommand {
+    Simulate(SimulateArgs),
 }
 
 /// Perform a whole ThinLTO link: thin link, backends in parallel, final link

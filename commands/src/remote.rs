@@ -6,5 +6,6 @@ pub mod args;
 pub mod config;
 pub mod connect;
 pub mod settings;
+pub mod simulate;
 pub mod trust;
 pub mod values;
