@@ -10,6 +10,7 @@ use distlto_commands::jobs::JobsArgs;
 use distlto_commands::link::LinkOptions;
 use distlto_commands::opt::OptArgs;
 use distlto_commands::plan::PlanArgs;
+use distlto_commands::remote::check::CheckArgs;
 use distlto_commands::remote::simulate::SimulateArgs;
 use distlto_commands::run::RunCommandArgs;
 use distlto_commands::run_args::RunArgs;
@@ -54,7 +55,7 @@ pub enum CliCommand {
     Completions(CompletionsArgs),
 }
 
-/// Look after servers of the Remote Execution API
+/// Look after servers of the Remote Execution API, and say what workers would give
 #[derive(Debug, Args)]
 #[command(after_help = exit::help())]
 pub struct RemoteCommandArgs {
@@ -66,6 +67,7 @@ pub struct RemoteCommandArgs {
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub enum RemoteCommand {
+    Check(CheckArgs),
     Simulate(SimulateArgs),
 }
 

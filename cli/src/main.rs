@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use distlto_commands::jobs;
 use distlto_commands::link::LinkError;
-use distlto_commands::remote::simulate;
+use distlto_commands::remote::{check, simulate};
 use distlto_commands::tool::ToolRunner;
 use distlto_commands::{distribute, index, link, opt, run};
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
@@ -45,9 +45,10 @@ fn main() -> ExitCode {
         CliCommand::Opt(args) => exit::run(|| opt::run(&args)),
         CliCommand::Distribute(args) => watching(|cancel| exit::run(|| distribute::run(&args, cancel))),
         CliCommand::Cache(args) => exit::run(|| cache::run(&args)),
-        CliCommand::Remote(args) => match args.command {
-            RemoteCommand::Simulate(args) => exit::run(|| simulate::run(&args)),
-        },
+        CliCommand::Remote(args) => watching(|cancel| match &args.command {
+            RemoteCommand::Check(args) => exit::run(|| check::run(args, cancel)),
+            RemoteCommand::Simulate(args) => exit::run(|| simulate::run(args)),
+        }),
         CliCommand::Copy(args) => exit::run(|| distlto_prepare::copy::run(&args)),
         CliCommand::ArchiveMapper(args) => exit::run(|| distlto_prepare::archive_mapper::run(&args)),
         CliCommand::CompilerStatsMerger(args) => exit::run(|| distlto_prepare::stats::run(&args)),

@@ -9,6 +9,7 @@ use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold};
 use distlto_commands::distribute;
+use distlto_commands::remote::trust;
 use distlto_planner::state;
 use distlto_prepare::exit;
 use distlto_prepare::write::{IoError, write_if_changed};
@@ -30,6 +31,11 @@ const VARIABLES: &[(&str, &str)] = &[
         "DISTLTO_FORKSERVER",
         "off does what --no-warm does, also where no option can be given; a path is the library to preload, in place \
          of the libdistlto_forkserver.so beside the program",
+    ),
+    (
+        trust::HEADERS,
+        "Headers of every call to a server of --remote or --remote-cache, in lines of NAME: VALUE; secret, so that no \
+         option has them",
     ),
     (
         state::VARIABLE,

@@ -3,6 +3,7 @@
 //! Knows nothing of how an action is sent.
 
 pub mod args;
+pub mod check;
 pub mod config;
 pub mod connect;
 pub mod settings;

@@ -4,6 +4,8 @@
 //! A job of which any of that cannot be found out has no description, and once it is told why. Knows nothing of who
 //! executes a job, and where its result is kept.
 
+mod uploaded;
+
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -11,6 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::words::Word;
+
+use uploaded::Uploaded;
 
 use crate::action::{Content, Description, Encoded, Input};
 use crate::cache::compiler::Compilers;
@@ -67,6 +71,8 @@ struct Known {
 struct Toolchain {
     compiler: Digest,
     words: Words,
+    /// The compiler as inputs, if workers have none.
+    uploaded: Option<Uploaded>,
 }
 
 impl Toolchains {
@@ -106,19 +112,27 @@ pub struct Describer<'a> {
     digests: &'a FileDigests,
     /// An absolute path.
     directory: String,
+    platform: Platform<'a>,
+}
+
+/// What executes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Platform<'a> {
     /// What a worker has to be.
-    platform: &'a [(String, String)],
+    pub properties: &'a [(String, String)],
+    /// Whether it gets the compiler with each action.
+    pub lacks_compiler: bool,
 }
 
 impl<'a> Describer<'a> {
-    /// For jobs that run in `directory`, the current one when `None`, on machines of a platform. `None` where its name is not UTF-8: no description
+    /// For jobs that run in `directory`, the current one when `None`, on such machines. `None` where its name is not UTF-8: no description
     /// could say it.
     pub fn new(
         toolchains: &'a Toolchains,
         drivers: &'a Drivers<'a>,
         digests: &'a FileDigests,
         directory: Option<&Path>,
-        platform: &'a [(String, String)],
+        platform: Platform<'a>,
     ) -> Option<Self> {
         let directory = directory.map_or_else(std::env::current_dir, std::path::absolute).ok()?;
         let directory = directory.into_os_string().into_string().ok()?;
@@ -164,14 +178,19 @@ impl<'a> Describer<'a> {
         }
         let others: Vec<&str> = job.outputs.iter().skip(1).map(|(path, _)| path.as_str()).collect();
         let outputs = job.outputs.iter().enumerate().map(|(at, (_, role))| (words::output(at), *role));
-        let command =
-            toolchain.words.put_in(&module, &others).into_iter().map(|word| word.into_owned().into());
+        let mut command = toolchain.words.put_in(&module, &others);
+        if let Some(uploaded) = &toolchain.uploaded {
+            // The first word is the compiler.
+            command.splice(..1, uploaded.words.iter().map(|word| word.as_str().into()));
+            all.extend(uploaded.inputs.iter().cloned());
+        }
+        let command = command.into_iter().map(|word| word.into_owned().into());
         let action = Description {
             words: FAILS_WITHOUT_OUTPUT.iter().map(|&word| word.into()).chain(command).collect(),
             environment: &self.toolchains.environment,
             inputs: all,
             outputs: outputs.collect(),
-            platform: self.platform,
+            platform: self.platform.properties,
             salt: salt.finish().hash.to_vec(),
         };
         let encoded = action.encode().map_err(|error| note(error.to_string())).ok()?;
@@ -218,9 +237,13 @@ impl<'a> Describer<'a> {
         let words = Words::of(template, directory, self.digests)?;
         let compilers = &self.toolchains.compilers;
         let compiler = compilers.identity(&job.words, &template.compiler, directory)?;
+        let uploaded = self
+            .platform
+            .lacks_compiler
+            .then(|| Uploaded::of(&template.compiler, |file| compilers.digest(file)));
         // What is not remembered is found out again.
         let _ = compilers.save();
-        Ok(Toolchain { compiler, words })
+        Ok(Toolchain { compiler, words, uploaded: uploaded.transpose()? })
     }
 }
 

@@ -18,6 +18,7 @@ pub mod spawn;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use distlto_record::action::EngineTimes;
 use distlto_record::report::{Measured, Span};
 
 use crate::cause::Cause;
@@ -67,6 +68,8 @@ pub struct Executed {
     pub interrupted: bool,
     /// The worker that ran it; `None` for this machine.
     pub worker: Option<String>,
+    /// How long its way there and back took.
+    pub times: EngineTimes,
     /// Whether it ran earlier, and an engine has kept the result.
     pub kept: bool,
 }

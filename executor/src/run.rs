@@ -24,7 +24,7 @@ use jobserver::Client;
 
 use crate::cache::ResultCache;
 use crate::cancel::Cancel;
-use crate::describe::{Describer, Toolchains};
+use crate::describe::{Describer, Platform, Toolchains};
 use crate::execute::Execute;
 use crate::execute::cc1::{self, Cc1Commands};
 use crate::execute::drivers::Drivers;
@@ -201,7 +201,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     // A server would be loaded for a question, of which a run that finds all its results has no need.
     let asker = toolchains.and_then(|_| spawner.plain()).unwrap_or(spawner);
     let drivers = Drivers { answers, spawner: asker, cancel, grace, directory };
-    let platform = engine.map_or(&[][..], Engine::platform);
+    let platform = engine.map_or(Platform::default(), Engine::platform);
     let describer =
         toolchains.and_then(|known| Describer::new(known, &drivers, digests, directory, platform));
     let backends = wanted.iter().filter(|&&id| graph.action(id).kind() == ActionKind::Opt).count();
@@ -226,6 +226,9 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         cancelled: cancel.is_cancelled().then(|| cancel.exit_code()),
     };
     progress.outcomes(&report.outcomes);
+    if let Some(engine) = engine {
+        progress.engines(&engine.engines());
+    }
     // Before the lines below, which a terminal's line would be drawn over.
     progress.summary(report.counts(), report.wall);
     tell_troubles(progress, &estimates, cache, toolchains);

@@ -46,6 +46,9 @@ pub struct ActionRecord {
     /// What executed it elsewhere, as the executor calls it; absent for this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
+    /// How long its way there and back took; absent for this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineTimes>,
     /// When its start was told, which may be a little after it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_us: Option<u64>,
@@ -129,6 +132,19 @@ pub struct Took {
     pub origin: Origin,
 }
 
+/// How long an action on an engine was at what, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct EngineTimes {
+    /// Its inputs were uploaded.
+    pub uploading_us: u64,
+    /// It waited for a worker.
+    pub queued_us: u64,
+    /// A worker had it.
+    pub running_us: u64,
+    /// Its outputs were downloaded.
+    pub downloading_us: u64,
+}
+
 /// When an action did what, on its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ActionPhases {
@@ -206,6 +222,7 @@ impl ActionRecord {
             command: String::new(),
             lane: None,
             worker: None,
+            engine: None,
             start_us: None,
             end_us: None,
             phases: ActionPhases::default(),

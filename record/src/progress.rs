@@ -24,8 +24,10 @@ pub use plain::PlainProgress;
 pub use reporter::{Profile, Reporter};
 pub use terminal::TerminalProgress;
 
+use crate::action::EngineTimes;
 use crate::report::summary::Summary;
 use crate::report::{Counts, Failure, Measured, Outcome};
+use crate::run::EngineUse;
 
 /// Listens to a run.
 pub trait Progress {
@@ -39,8 +41,14 @@ pub trait Progress {
     fn fail(&self, step: ProgressStep<'_>, failure: &Failure);
     /// A cache of results was asked for that of an action that is about to be told of, under this key.
     fn asked(&self, _step: ProgressStep<'_>, _key: &[u8; 32]) {}
-    /// Another machine has executed an action that is about to be told of: this worker.
-    fn executed_by(&self, _step: ProgressStep<'_>, _worker: &str) {}
+    /// An engine has executed an action that is about to be told of: this worker, and how long it was at what.
+    fn executed_by(&self, _step: ProgressStep<'_>, _worker: &str, _times: EngineTimes) {}
+    /// An action that started on an engine is to start once more, here.
+    fn came_back(&self, _step: ProgressStep<'_>, _cause: &str) {}
+    /// How far actions on engines are changed.
+    fn under_way(&self, _under_way: UnderWay) {}
+    /// What was sent to engines so far. Comes before [`Progress::summary`].
+    fn engines(&self, _engines: &[EngineUse]) {}
     /// An action that started was killed, as `cause` says, and is to start once more, alone.
     fn again(&self, _step: ProgressStep<'_>, _cause: &str) {}
     /// What became of every wanted action, those too that never started. Comes before [`Progress::summary`].
@@ -56,6 +64,19 @@ pub trait Progress {
     fn memory(&self, _memory: MemoryUse) {}
     /// The command has ended, of whose runs all are counted together. Takes the place of [`Progress::summary`].
     fn conclude(&self, _counts: Counts, _summary: &Summary) {}
+}
+
+/// How far actions on engines are: how many are at what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UnderWay {
+    /// Inputs are uploaded.
+    pub uploading: usize,
+    /// They wait for a worker.
+    pub queued: usize,
+    /// A worker has them.
+    pub running: usize,
+    /// Outputs are downloaded.
+    pub downloading: usize,
 }
 
 /// A part of a link that is no action of the run: its names are `thin link`, `prepare`, `plan`, `final link` and the like.

@@ -8,6 +8,8 @@ mod file;
 
 pub use file::{FOLDER, KEPT, ReadError, list, read, write};
 
+use std::collections::BTreeMap;
+
 use distlto_planner::graph::ActionKind;
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +74,9 @@ pub struct RunRecord {
     /// Parts of the command beside the actions, such as the thin link, in the order in which they began.
     #[serde(default)]
     pub phases: Vec<PhaseRecord>,
+    /// What was sent to engines and received from them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub engines: Vec<EngineUse>,
     /// How the estimated use of memory changed.
     #[serde(default)]
     pub memory: Vec<MemorySample>,
@@ -111,6 +116,38 @@ pub struct PhaseRecord {
     /// When it ended; absent if the command ended first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_us: Option<u64>,
+}
+
+/// What was sent to an engine and received from it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct EngineUse {
+    /// The server, without credentials.
+    pub server: String,
+    /// Bytes of blobs that were uploaded.
+    pub bytes_up: u64,
+    /// The same as they were sent: compressed ones count as they were sent, repeated ones each time.
+    pub wire_up: u64,
+    /// Blobs that were uploaded.
+    pub blobs_up: u64,
+    /// Bytes of blobs that were downloaded.
+    pub bytes_down: u64,
+    /// The same as they were received.
+    pub wire_down: u64,
+    /// Blobs that were downloaded.
+    pub blobs_down: u64,
+    /// Calls that were made again.
+    pub retries: u64,
+    /// Connections that were begun.
+    pub connections: u64,
+    /// Round trips by method, each attempt counted.
+    pub calls: BTreeMap<String, u64>,
+}
+
+impl EngineUse {
+    /// Round trips of every kind.
+    pub fn round_trips(&self) -> u64 {
+        self.calls.values().sum()
+    }
 }
 
 /// The memory of the running actions at one moment, by estimate.

@@ -17,11 +17,12 @@ use super::values::{CacheMode, Compress, Fallback, Properties, ToolchainPlace, U
 /// Where actions may run but here. What is not given is looked for in configuration files (docs/remote.md).
 #[derive(Debug, Clone, Default, Args)]
 pub struct RemoteArgs {
-    /// Run backends on this server of the Remote Execution API, such as grpcs://HOST:PORT
+    /// Run backends on this remote-execution server
     ///
-    /// grpc:// is without TLS, grpcs:// with it, unix:PATH a socket. The server's storage and action cache are used too. This
-    /// and what follows may stand in distlto.toml and in the user's own configuration; see docs/remote.md. An empty value is
-    /// no server, whatever files say. `distlto remote check` says whether a server can be used.
+    /// Any that speaks the Remote Execution API v2, by grpc://HOST:PORT, grpcs://HOST:PORT with TLS or unix:PATH. Its storage
+    /// and its action cache are used too. This and what follows may stand in distlto.toml and in the user's own
+    /// configuration; see docs/remote.md. An empty value is no server, whatever files say. `distlto remote check` says
+    /// whether a server can be used.
     #[arg(long, value_name = "URL", env = "DISTLTO_REMOTE", hide_env_values = true)]
     pub remote: Option<UrlText>,
     /// Take results from this server's action cache, and put them there [default: the server of --remote]
@@ -43,7 +44,7 @@ pub struct RemoteArgs {
     /// The instance name at the server [default: the one without a name]
     #[arg(long, value_name = "NAME", env = "DISTLTO_REMOTE_INSTANCE", hide_short_help = true)]
     pub remote_instance: Option<String>,
-    /// Run at most N jobs at once on the server
+    /// Run at most N jobs at once on the server [default: 64]
     #[arg(long, value_name = "N", env = "DISTLTO_REMOTE_JOBS", hide_short_help = true)]
     pub remote_jobs: Option<NonZeroU16>,
     /// What a worker has to be, such as OSFamily=linux; repeatable

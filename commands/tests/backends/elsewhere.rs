@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use distlto_executor::action::{Content, Input};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::cause::Cause;
-use distlto_executor::describe::{Describer, Toolchains};
+use distlto_executor::describe::{Describer, Platform, Toolchains};
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::execute::drivers::Drivers;
 use distlto_executor::execute::local::Local;
@@ -19,6 +19,7 @@ use distlto_executor::job::{self, Attempt, Context, Job};
 use distlto_executor::schedule::Site;
 use distlto_executor::verify::{Backend, Modules, Refusal, Role};
 use distlto_planner::digests::{Digest, FileDigests};
+use distlto_record::action::EngineTimes;
 use distlto_record::report::{Measured, Span};
 
 use crate::common::Link;
@@ -61,6 +62,7 @@ impl Execute for Elsewhere<'_> {
             span: Span::since(begun),
             interrupted: false,
             worker: Some("elsewhere".to_owned()),
+            times: EngineTimes::default(),
             kept: false,
         })
     }
@@ -74,7 +76,8 @@ fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> Attempt {
     let drivers = Drivers { answers: &answers, spawner: &LocalSpawner, cancel, grace: GRACE, directory };
     let remembered = tempfile::tempdir().unwrap();
     let toolchains = Toolchains::new(remembered.path());
-    let describer = Describer::new(&toolchains, &drivers, &digests, directory, &[]).expect("a name in UTF-8");
+    let describer = Describer::new(&toolchains, &drivers, &digests, directory, Platform::default())
+        .expect("a name in UTF-8");
     let index = "-fthinlto-index=a.o.thinlto.bc";
     let job = Job {
         label: "a.o",

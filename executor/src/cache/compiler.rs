@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::search_path::program_file;
 use distlto_prepare::blobs;
@@ -56,6 +56,13 @@ impl Compilers {
     /// Remembers the digests for later runs.
     pub fn save(&self) -> Result<(), IoError> {
         self.digests.save(&self.remembered)
+    }
+
+    /// Of one file of a compiler.
+    pub fn digest(&self, file: &Path) -> Result<Digest, String> {
+        let path =
+            Utf8Path::from_path(file).ok_or_else(|| format!("{}: the path is not UTF-8", file.display()))?;
+        self.digests.digest(path).map_err(|error| error.to_string())
     }
 
     /// Stands for a compiler. `words` are those of the driver's command, of which all before the first option are

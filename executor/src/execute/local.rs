@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use distlto_planner::words::Word;
+use distlto_record::action::EngineTimes;
 use distlto_record::report::Span;
 
 use super::cc1::Names;
@@ -55,6 +56,7 @@ impl Execute for Local<'_> {
             span: Span::since(begun),
             interrupted: finished.cancelled,
             worker: None,
+            times: EngineTimes::default(),
             kept: false,
             stdout: finished.stdout,
             stderr: finished.stderr,

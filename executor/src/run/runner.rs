@@ -35,6 +35,9 @@ pub(super) enum Event {
     Token(io::Result<Acquired>),
 }
 
+/// How often it is told how far actions on an engine are.
+const LOOK_THERE: Duration = Duration::from_millis(250);
+
 /// The thread that schedules.
 pub(super) struct Runner<'scope, 'env, 'g> {
     graph: &'g ActionGraph,
@@ -124,6 +127,14 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
             if self.schedule.is_finished() {
                 return;
             }
+            if let Some(engine) = self.options.engine {
+                self.options.progress.under_way(engine.under_way());
+            }
+            let look_again = match self.options.engine {
+                // How far things are there shows without one of them ending.
+                Some(_) => Some(look_again.map_or(LOOK_THERE, |after| after.min(LOOK_THERE))),
+                None => look_again,
+            };
             let event = match look_again {
                 Some(after) => events.recv_timeout(after),
                 None => events.recv().map_err(RecvTimeoutError::from),
@@ -218,11 +229,16 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
 
     /// Takes in how an action ended, as far as others wait for it. `None` when it is to run once more.
     fn settle(&mut self, action: ActionId, mut attempt: Attempt) -> Option<Attempt> {
-        if matches!(attempt.result, Err(Cause::NotThere { .. })) && self.schedule.again_here(action) {
+        if let Err(cause @ Cause::NotThere { .. }) = &attempt.result
+            && self.schedule.again_here(action)
+        {
+            self.options.progress.came_back(self.step(action, ""), &cause.to_string());
             return None;
         }
-        if let Some(worker) = attempt.executed.as_ref().and_then(|executed| executed.worker.as_deref()) {
-            self.options.progress.executed_by(self.step(action, ""), worker);
+        if let Some(executed) = &attempt.executed
+            && let Some(worker) = &executed.worker
+        {
+            self.options.progress.executed_by(self.step(action, ""), worker, executed.times);
         }
         if killed::for_want_of_memory(&attempt) {
             let killer = self.memory.killed(self.schedule.memory_used());

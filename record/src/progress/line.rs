@@ -8,7 +8,7 @@ use distlto_planner::graph::ActionKind;
 
 use super::recorded::Recorded;
 use super::text::{about, fitted, human, printable, size, width};
-use super::{eta, verb};
+use super::{UnderWay, eta, verb};
 use crate::action::ActionRecord;
 
 /// The least columns that a name is shown in.
@@ -56,6 +56,7 @@ pub fn of_terminal(recorded: &Recorded, now: Instant, columns: usize) -> String 
         }
     };
     add(hits, 0);
+    add(engine(recorded), 0);
     let wanted = longest.as_ref().map_or(0, |(before, _, time)| width(before) + NAME + width(time) + 4);
     add(memory, wanted);
     if let Some((before, name, time)) = longest {
@@ -83,6 +84,9 @@ pub fn of_log(recorded: &Recorded, now: Instant) -> Option<String> {
     if let Some(left) = eta::left(recorded, now) {
         text.push_str(&format!(", about {} left", about(left)));
     }
+    if let Some(engine) = engine(recorded) {
+        text.push_str(&format!("; {engine}"));
+    }
     if let Some(action) = longest(recorded) {
         let since = human(eta::ran_for(recorded, action, now));
         text.push_str(&format!(
@@ -92,6 +96,18 @@ pub fn of_log(recorded: &Recorded, now: Instant) -> Option<String> {
         ));
     }
     Some(text)
+}
+
+/// What is under way on engines: `engine 2 up 5 queued 8 running 1 down`.
+fn engine(recorded: &Recorded) -> Option<String> {
+    let UnderWay { uploading, queued, running, downloading } = recorded.under_way;
+    let counts = [(uploading, "up"), (queued, "queued"), (running, "running"), (downloading, "down")];
+    let parts: Vec<_> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    (!parts.is_empty()).then(|| format!("engine {}", parts.join(" ")))
 }
 
 /// The action that has run longest.

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use distlto_planner::graph::ActionId;
 use distlto_prepare::blobs;
 
-use super::{MemoryUse, Phase, Plan, ProgressStep};
+use super::{MemoryUse, Phase, Plan, ProgressStep, UnderWay};
 use crate::action::{
-    ActionPhases, ActionRecord, CacheAnswer, FailedAction, Fate, Interval, OutputRecord, Took,
+    ActionPhases, ActionRecord, CacheAnswer, EngineTimes, FailedAction, Fate, Interval, OutputRecord, Took,
 };
 use crate::report::{Failure, Measured, Origin, Outcome, Phases, Span};
 use crate::run::{MemorySample, PhaseRecord, RunRecord};
@@ -34,6 +34,8 @@ pub struct Recorded {
     pub ended: bool,
     /// The places among the record's actions of those that run.
     pub running: Vec<usize>,
+    /// How far actions on engines are.
+    pub under_way: UnderWay,
     /// Of the run.
     pub tally: Tally,
     /// Which pass over a graph it is.
@@ -70,6 +72,7 @@ impl Recorded {
             plan: None,
             ended: false,
             running: Vec::new(),
+            under_way: UnderWay::default(),
             tally: Tally::default(),
             round: 0,
             places: HashMap::new(),
@@ -174,10 +177,12 @@ impl Recorded {
         }
     }
 
-    /// Another machine has executed an action.
-    pub fn executed_by(&mut self, step: ProgressStep<'_>, worker: &str) {
+    /// An engine has executed an action.
+    pub fn executed_by(&mut self, step: ProgressStep<'_>, worker: &str, times: EngineTimes) {
         if let Some(&at) = self.places.get(&step.id) {
-            self.run.actions[at].worker = Some(worker.to_owned());
+            let action = &mut self.run.actions[at];
+            action.worker = Some(worker.to_owned());
+            action.engine = Some(times);
         }
     }
 

@@ -20,13 +20,15 @@ use super::recorded::{Recorded, Shared, lock};
 use super::ticker::Ticker;
 use super::{
     JsonProgress, MemoryUse, Phase, PlainProgress, Plan, Progress, ProgressStep, Style, TerminalProgress,
+    UnderWay,
 };
 use crate::action::ActionRecord;
+use crate::action::EngineTimes;
 use crate::cause::FailureCause;
 use crate::report::imports;
 use crate::report::summary::Summary;
 use crate::report::{Counts, Failure, Measured, Outcome};
-use crate::run::{self, GraphFile, RunRecord};
+use crate::run::{self, EngineUse, GraphFile, RunRecord};
 use crate::trace;
 use crate::why::Change;
 
@@ -279,8 +281,20 @@ impl Progress for Reporter {
         lock(&self.recorded).asked(step, key);
     }
 
-    fn executed_by(&self, step: ProgressStep<'_>, worker: &str) {
-        lock(&self.recorded).executed_by(step, worker);
+    fn executed_by(&self, step: ProgressStep<'_>, worker: &str, times: EngineTimes) {
+        lock(&self.recorded).executed_by(step, worker, times);
+    }
+
+    fn came_back(&self, step: ProgressStep<'_>, cause: &str) {
+        lock(&self.recorded).again(step, cause, Instant::now());
+    }
+
+    fn under_way(&self, under_way: UnderWay) {
+        lock(&self.recorded).under_way = under_way;
+    }
+
+    fn engines(&self, engines: &[EngineUse]) {
+        lock(&self.recorded).run.engines = engines.to_vec();
     }
 
     fn again(&self, step: ProgressStep<'_>, cause: &str) {

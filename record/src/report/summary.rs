@@ -4,17 +4,20 @@
 //! possible time of the backends on so many workers is the larger of the longest backend and of all of them shared evenly;
 //! no order is faster.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use distlto_planner::graph::ActionKind;
 
 use super::Origin;
-use crate::action::{ActionRecord, Fate, Interval};
+use crate::action::{ActionRecord, EngineTimes, Fate, Interval};
 use crate::progress::text::{human, printable, size};
 use crate::run::RunRecord;
 
 /// How many of the most expensive backends are told.
 pub const EXPENSIVE: usize = 5;
+/// How many workers are told.
+const WORKERS: usize = 10;
 
 /// The numbers.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +32,10 @@ pub struct Summary {
     pub up_to_date: usize,
     /// Actions that failed.
     pub failed: usize,
+    /// Backends that engines ran, or had run.
+    pub on_engine: usize,
+    /// What was sent to engines, and how long backends were at what there, all together.
+    pub engines: Option<EngineSummary>,
     /// How many workers there were.
     pub jobs: usize,
     /// From the first backend's beginning to the last one's end.
@@ -50,6 +57,76 @@ pub struct Summary {
     pub memory_budget: Option<u64>,
     /// The backends that took longest, longest first.
     pub expensive: Vec<Expensive>,
+}
+
+/// What engines did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EngineSummary {
+    /// Who executed, and how many backends.
+    pub workers: BTreeMap<String, usize>,
+    /// How long backends were at what there, all together.
+    pub times: EngineTimes,
+    /// Bytes that were sent.
+    pub sent: u64,
+    /// Bytes that were received.
+    pub received: u64,
+    /// Calls, each attempt counted.
+    pub round_trips: u64,
+    /// Calls that were made again.
+    pub retries: u64,
+}
+
+impl EngineSummary {
+    fn of(record: &RunRecord) -> Option<Self> {
+        let mut all = Self::default();
+        for action in record.backends().filter(|action| action.result == Fate::Done) {
+            let (Some(worker), Some(times)) = (&action.worker, action.engine) else { continue };
+            *all.workers.entry(worker.clone()).or_default() += 1;
+            all.times.uploading_us += times.uploading_us;
+            all.times.queued_us += times.queued_us;
+            all.times.running_us += times.running_us;
+            all.times.downloading_us += times.downloading_us;
+        }
+        for engine in &record.engines {
+            all.sent += engine.wire_up;
+            all.received += engine.wire_down;
+            all.round_trips += engine.round_trips();
+            all.retries += engine.retries;
+        }
+        (!record.engines.is_empty()).then_some(all)
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let micros = |us| human(Duration::from_micros(us));
+        let retries =
+            if self.retries > 0 { format!(", {} of them again", self.retries) } else { String::new() };
+        let mut lines = vec![format!(
+            "  engine: {} sent, {} received, {} round trips{retries}",
+            amount(self.sent),
+            amount(self.received),
+            self.round_trips
+        )];
+        if !self.workers.is_empty() {
+            let EngineTimes { uploading_us, queued_us, running_us, downloading_us } = self.times;
+            lines.push(format!(
+                "    all backends there: {} of uploads, {} queued, {} on workers, {} of downloads",
+                micros(uploading_us),
+                micros(queued_us),
+                micros(running_us),
+                micros(downloading_us)
+            ));
+        }
+        let shown = self.workers.iter().take(WORKERS);
+        lines.extend(shown.map(|(worker, count)| format!("    {count:>8}  {}", printable(worker))));
+        let more = self.workers.len().saturating_sub(WORKERS);
+        lines.extend((more > 0).then(|| format!("    {more} workers more")));
+        lines
+    }
+}
+
+/// As [`size`], and smaller ones: `340 KiB`.
+fn amount(bytes: u64) -> String {
+    if bytes < 10 << 20 { format!("{} KiB", bytes.div_ceil(1 << 10)) } else { size(bytes) }
 }
 
 /// A backend that took long.
@@ -93,7 +170,12 @@ impl Summary {
             (work.as_secs_f64() / jobs as f64).max(longest.map_or(0.0, |one| time(one).as_secs_f64()));
         let budgets = record.memory.iter().filter_map(|sample| sample.memory.budget);
         let cpu = record.backends().filter_map(|action| action.took.cpu_us);
+        let on_engine =
+            record.backends().filter(|action| action.worker.is_some() && action.result == Fate::Done);
+        let on_engine = on_engine.count();
         Self {
+            on_engine,
+            engines: EngineSummary::of(record),
             wall: Duration::from_micros(now),
             ran: done(Origin::Ran),
             cached: done(Origin::Cache),
@@ -104,7 +186,9 @@ impl Summary {
             work,
             cpu: cpu.map(Duration::from_micros).sum(),
             // Rounding must not make more of it than everything.
-            efficiency: (!makespan.is_zero()).then(|| (bound / makespan.as_secs_f64()).min(1.0)),
+            // Of workers elsewhere it is not known how many there were.
+            efficiency: (!makespan.is_zero() && on_engine == 0)
+                .then(|| (bound / makespan.as_secs_f64()).min(1.0)),
             critical_path: critical_path(record, longest, now),
             peak_memory: peak_memory(record.backends()),
             memory_in_use: record.memory.iter().map(|sample| sample.memory.in_use).max(),
@@ -122,6 +206,14 @@ impl Summary {
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
         if backends == 0 {
             return format!("{what}no backend{failed} in {}", human(self.wall));
+        }
+        if self.on_engine > 0 {
+            return format!(
+                "{what}{backends} backend{plural}{hits}{failed} in {}, {} of them on the engine, {} of processor time here",
+                human(self.makespan),
+                self.on_engine,
+                human(self.cpu),
+            );
         }
         let busy = self.work.as_secs_f64() / self.makespan.as_secs_f64().max(1e-3);
         let jobs = self.jobs.min(backends).max(1);
@@ -165,6 +257,7 @@ impl Summary {
         if !memory.is_empty() {
             lines.push(format!("  memory: {}", memory.join(", ")));
         }
+        lines.extend(self.engines.iter().flat_map(EngineSummary::lines));
         if self.expensive.len() > 1 {
             lines.push("  most expensive:".to_owned());
             lines.extend(self.expensive.iter().map(Expensive::line));

@@ -384,3 +384,25 @@ fn each_option_is_a_variable_and_a_key_too() {
     }
     assert!(keys > 10, "{keys}");
 }
+
+#[test]
+fn the_guide_has_each_option_with_its_key() {
+    let page = include_str!("../../../../docs/remote.md");
+    let mut command = RemoteArgs::augment_args(Command::new("test"));
+    command.build();
+    for arg in command.get_arguments().filter(|arg| !["no_remote", "help"].contains(&arg.get_id().as_str())) {
+        let long = arg.get_long().expect("a name");
+        let key = match long.strip_prefix("remote-") {
+            None => "url".to_owned(),
+            Some("platform") => "platform.NAME".to_owned(),
+            Some(key) => key.replacen("tls-", "tls.", 1),
+        };
+        let value = &arg.get_value_names().expect("a value")[0];
+        let row = format!("\n| `{key}` | `--{long} {value}` | ");
+        assert!(page.contains(&row), "docs/remote.md lacks the row {row}");
+        for value in arg.get_possible_values() {
+            assert!(page.contains(&format!("`{}`", value.get_name())), "--{long} {}", value.get_name());
+        }
+    }
+    assert!(page.contains(HEADERS));
+}

@@ -14,16 +14,19 @@ use std::time::{Duration, Instant};
 use distlto_reapi::execute::ExecuteOptions;
 use distlto_reapi::statistics::Snapshot;
 use distlto_reapi::{Client, Error, proto};
+use distlto_record::progress::UnderWay;
 use distlto_record::report::{Measured, Span};
+use distlto_record::run::EngineUse;
 use miette::Diagnostic;
 use tokio::runtime::Runtime;
 
 use super::keep::Keeping;
-use super::pace::{InFlight, Pace, Step, UnderWay};
+use super::pace::{InFlight, Pace, Step};
 use super::setup::{CacheMode, Setup};
 use super::{Action, transfer};
 use crate::cancel::Cancel;
 use crate::cause::Cause;
+use crate::describe::Platform;
 use crate::execute::{Executed, Request};
 
 /// How often blobs that an engine lost are uploaded again for one action.
@@ -74,6 +77,10 @@ impl Engine {
                 None => None,
             };
             let cache = match (setup.cache.clone(), &execution) {
+                // One client does for both.
+                (Some((options, mode)), Some(client)) if options.endpoint == client.options().endpoint => {
+                    Some((client.clone(), mode))
+                }
                 (Some((options, mode)), _) => Some((Client::connect(options).await?, mode)),
                 // What it executes, it keeps by itself.
                 (None, Some(client)) => Some((client.clone(), CacheMode::ReadOnly)),
@@ -108,9 +115,9 @@ impl Engine {
         if self.execution().is_some() { self.setup.slots } else { 0 }
     }
 
-    /// What its workers have to be.
-    pub fn platform(&self) -> &[(String, String)] {
-        &self.setup.platform
+    /// What its workers have to be, and lack.
+    pub fn platform(&self) -> Platform<'_> {
+        Platform { properties: &self.setup.platform, lacks_compiler: self.setup.uploads_toolchain }
     }
 
     /// So many slots of this machine have nothing to do.
@@ -123,14 +130,14 @@ impl Engine {
         self.pace.under_way()
     }
 
-    /// What was sent and received: by server.
-    pub fn statistics(&self) -> Vec<(String, Snapshot)> {
+    /// What was sent and received, by server.
+    pub fn engines(&self) -> Vec<EngineUse> {
         let clients = self.execution.iter().chain(self.cache.as_ref().map(|(client, _)| client));
-        let mut found: Vec<(String, Snapshot)> = Vec::new();
+        let mut found: Vec<EngineUse> = Vec::new();
         for client in clients {
             let server = client.options().endpoint.shown().to_string();
-            if found.iter().all(|(known, _)| *known != server) {
-                found.push((server, client.statistics().snapshot()));
+            if found.iter().all(|known| known.server != server) {
+                found.push(used(server, &client.statistics().snapshot()));
             }
         }
         found
@@ -198,7 +205,7 @@ impl Engine {
             };
             match tried.await {
                 Ok((executed, stdout, stderr)) => {
-                    flight.done();
+                    let times = flight.done();
                     self.ran.fetch_add(1, Relaxed);
                     let metadata = executed.result.execution_metadata.clone().unwrap_or_default();
                     let span = Span::since(begun);
@@ -216,6 +223,7 @@ impl Engine {
                         worker: Some(metadata.worker)
                             .filter(|name| !name.is_empty())
                             .or_else(|| Some(client.options().endpoint.shown().to_string())),
+                        times,
                         kept: executed.cached,
                     });
                 }
@@ -270,6 +278,21 @@ fn executing(client: Client) -> Result<Client, Error> {
         endpoint,
         what: "it executes no actions; it may serve as a remote cache".to_owned(),
     })
+}
+
+fn used(server: String, snapshot: &Snapshot) -> EngineUse {
+    EngineUse {
+        server,
+        bytes_up: snapshot.bytes_up,
+        wire_up: snapshot.wire_up,
+        blobs_up: snapshot.blobs_up,
+        bytes_down: snapshot.bytes_down,
+        wire_down: snapshot.wire_down,
+        blobs_down: snapshot.blobs_down,
+        retries: snapshot.retries,
+        connections: snapshot.channels,
+        calls: snapshot.calls.iter().map(|(method, count)| (method.to_string(), *count)).collect(),
+    }
 }
 
 /// How long the command ran, as the worker says.

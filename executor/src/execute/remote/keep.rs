@@ -122,7 +122,7 @@ impl ResultCache for Engine {
         }
         let message = proto::ActionResult {
             output_files: files,
-            stderr_raw: result.stderr.to_vec().into(),
+            stderr_raw: result.stderr.to_vec(),
             ..Default::default()
         };
         let (client, key) = (client.clone(), action.encoded.digest());

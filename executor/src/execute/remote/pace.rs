@@ -3,9 +3,12 @@
 //! Measured in this run: queueing, transfers and the command together. Knows nothing of what is executed.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use distlto_reapi::execute::Stage;
+use distlto_record::action::EngineTimes;
+use distlto_record::progress::UnderWay;
 
 /// What is taken for granted of an action's way there and back before one has come back.
 const UNKNOWN: Duration = Duration::from_secs(1);
@@ -24,19 +27,6 @@ pub(super) struct Pace {
     racing: AtomicUsize,
     /// Actions by stage: queued, running, and those whose blobs are on their way there and back.
     stages: [AtomicUsize; 4],
-}
-
-/// How far actions are that are under way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct UnderWay {
-    /// Inputs are uploaded.
-    pub uploading: usize,
-    /// They wait for a worker.
-    pub queued: usize,
-    /// A worker has them.
-    pub running: usize,
-    /// Outputs are downloaded.
-    pub downloading: usize,
 }
 
 /// How far one action is.
@@ -65,14 +55,18 @@ pub(super) struct InFlight<'a> {
     begun: Instant,
     estimate: Duration,
     step: AtomicUsize,
+    /// When it reached that.
+    since: Mutex<Instant>,
+    /// How long it was at each step before.
+    spent: [AtomicU64; 4],
 }
 
 impl Pace {
     /// An action sets out that would take so long here.
     pub(super) fn begin(&self, estimate: Duration) -> InFlight<'_> {
         self.stages[Step::Uploading as usize].fetch_add(1, Relaxed);
-        let step = AtomicUsize::new(Step::Uploading as usize);
-        InFlight { pace: self, begun: Instant::now(), estimate, step }
+        let (step, now) = (AtomicUsize::new(Step::Uploading as usize), Instant::now());
+        InFlight { pace: self, begun: now, estimate, step, since: Mutex::new(now), spent: Default::default() }
     }
 
     /// So many slots of this machine have nothing to do.
@@ -124,17 +118,28 @@ impl Pace {
 impl InFlight<'_> {
     pub(super) fn reach(&self, step: Step) {
         let before = self.step.swap(step as usize, Relaxed);
+        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        self.spent[before].fetch_add(micros(since.elapsed()), Relaxed);
+        *since = Instant::now();
         self.pace.stages[before].fetch_sub(1, Relaxed);
         self.pace.stages[step as usize].fetch_add(1, Relaxed);
     }
 
-    /// It came back.
-    pub(super) fn done(&self) {
-        let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX >> 20);
+    /// It came back. Returns how long it was at what.
+    pub(super) fn done(&self) -> EngineTimes {
+        self.reach(Step::Downloading);
         self.pace.done.fetch_add(1, Relaxed);
         self.pace.took.fetch_add(micros(self.begun.elapsed()), Relaxed);
         self.pace.estimated.fetch_add(micros(self.estimate), Relaxed);
+        let [uploading_us, queued_us, running_us, downloading_us] =
+            [0, 1, 2, 3].map(|at| self.spent[at].load(Relaxed));
+        EngineTimes { uploading_us, queued_us, running_us, downloading_us }
     }
+}
+
+/// Of what takes less than a thousand years.
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX >> 20)
 }
 
 impl Drop for InFlight<'_> {

@@ -1,0 +1,166 @@
+//! `distlto remote check`: asks a server what it can do, tries that, and says in sentences what is wrong.
+//!
+//! A blob goes up and down, a result is kept and found, and a tiny backend is compiled here and there. Nothing is retried
+//! for longer than a run would. Knows nothing of schedules: what is wrong is to be told, not survived.
+
+mod backend;
+mod report;
+mod server;
+
+use std::io;
+use std::time::Duration;
+
+use clap::Args;
+use distlto_executor::cancel::Cancel;
+use distlto_executor::describe::Platform;
+use distlto_planner::runner::ToolError;
+use distlto_prepare::exit;
+use distlto_prepare::warning::warn;
+use distlto_prepare::write::IoError;
+use distlto_reapi::{self as reapi, Client};
+use miette::Diagnostic;
+use thiserror::Error;
+
+use self::report::Report;
+use super::args::RemoteArgs;
+use super::config::ConfigError;
+use super::settings::Settings;
+use super::values::{CacheMode, ToolchainPlace, UrlText};
+
+/// Whoever checks does not want to wait as long as a link may.
+const QUEUE_TIME: Duration = Duration::from_secs(20);
+const RUN_TIME: Duration = Duration::from_secs(60);
+/// How often it is seen that the check is interrupted.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Ask a server of the Remote Execution API what it can do, and say what is wrong
+///
+/// Blobs are uploaded and downloaded, and a backend compilation of some lines is run there and here: the objects have to be
+/// equal. The exit code is 0 if everything can be used as it is configured, 1 if anything that is told is WRONG or the server
+/// cannot be reached. What is a note is good to know. A job may wait for a worker for 20 seconds, unless
+/// --remote-queue-time says otherwise.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = exit::help())]
+pub struct CheckArgs {
+    /// The server, such as grpcs://HOST:PORT [default: what is configured]
+    #[arg(value_name = "URL")]
+    pub url: Option<UrlText>,
+    /// Compile with this clang [default: the one beside ld.lld, or clang]
+    #[arg(long, value_name = "CLANG")]
+    pub compiler: Option<String>,
+    /// How it is talked to.
+    #[command(flatten)]
+    pub remote: RemoteArgs,
+}
+
+/// Why nothing could be checked.
+#[derive(Debug, Error, Diagnostic)]
+pub enum CheckError {
+    /// The configuration.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Config(#[from] ConfigError),
+    /// No server is named anywhere.
+    #[error("there is no server to check")]
+    #[diagnostic(
+        code(distlto::usage),
+        help("name it: distlto remote check grpcs://HOST:PORT, or configure one (docs/remote.md)")
+    )]
+    Nothing,
+    /// The server cannot be reached, or cannot be used at all.
+    #[error("{0}")]
+    #[diagnostic(
+        code(distlto::failed),
+        help("{}", .0.help().map_or_else(String::new, |help| help.to_string()))
+    )]
+    Server(#[from] reapi::Error),
+    /// A compiler or linker of this machine.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Tool(#[from] ToolError),
+    /// A compiler or linker of this machine failed.
+    #[error("{what} fails on this machine: {why}")]
+    #[diagnostic(code(distlto::tool), help("name a clang that has an lld with --compiler"))]
+    Here {
+        /// What was done.
+        what: &'static str,
+        /// What was said.
+        why: String,
+    },
+    /// A file.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+    /// Threads or sockets of this machine.
+    #[error("connections cannot be served: {0}")]
+    #[diagnostic(code(distlto::io), help("raise the limits of this process"))]
+    Runtime(io::Error),
+    /// It was told to end.
+    #[error("interrupted")]
+    #[diagnostic(code(distlto::interrupted))]
+    Interrupted,
+}
+
+/// Checks what is configured, or one server.
+pub fn run(args: &CheckArgs, cancel: &Cancel) -> Result<u8, CheckError> {
+    let mut remote = args.remote.clone();
+    if args.url.is_some() {
+        (remote.remote, remote.remote_cache) = (args.url.clone(), args.url.clone());
+    }
+    remote.remote_queue_time.get_or_insert(QUEUE_TIME);
+    let settings = remote.settings()?;
+    settings.notices.iter().for_each(warn);
+    if !settings.is_remote() {
+        return Err(CheckError::Nothing);
+    }
+    let mut report = Report::default();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    runtime.map_err(CheckError::Runtime)?.block_on(async {
+        let interrupted = async {
+            while !cancel.is_cancelled() {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::select! {
+            checked = check(args, &settings, cancel, &mut report) => checked,
+            () = interrupted => Err(CheckError::Interrupted),
+        }
+    })?;
+    Ok(report.finish())
+}
+
+async fn check(
+    args: &CheckArgs,
+    settings: &Settings,
+    cancel: &Cancel,
+    report: &mut Report,
+) -> Result<(), CheckError> {
+    if let Some(execute) = &settings.execute {
+        let client = Client::connect(execute.clone()).await?;
+        let mode = settings.cache.as_ref().filter(|_| settings.is_one_server()).map(|(_, mode)| *mode);
+        server::check(&client, true, mode, report).await;
+        if client.capabilities().execution {
+            let platform = Platform {
+                properties: &settings.platform,
+                lacks_compiler: settings.toolchain == ToolchainPlace::Upload,
+            };
+            let sample = backend::Sample::make(args.compiler.as_deref(), platform, cancel)?;
+            sample.check(&client, settings, report).await;
+        }
+    }
+    if let Some((cache, mode)) = settings.cache.as_ref().filter(|_| !settings.is_one_server()) {
+        let client = Client::connect(cache.clone()).await?;
+        server::check(&client, false, Some(*mode), report).await;
+    }
+    Ok(())
+}
+
+/// How long an action may run that takes no time.
+fn run_time(settings: &Settings) -> Duration {
+    settings.run_time.unwrap_or(RUN_TIME)
+}
+
+/// Whether results are to be put into the cache.
+fn is_written(mode: Option<CacheMode>) -> bool {
+    mode == Some(CacheMode::ReadWrite)
+}

@@ -1,0 +1,358 @@
+//! A backend compilation of some lines, here and on a worker, and what it says of the worker that they differ.
+//!
+//! It is a real one: bitcode and shard by clang and lld, the command that a link has. The server is told not to look it up.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use camino::Utf8Path;
+use distlto_executor::action::{Content, digest_of};
+use distlto_executor::cancel::Cancel;
+use distlto_executor::describe::{Described, Describer, Platform, Toolchains};
+use distlto_executor::execute::cc1::Cc1Commands;
+use distlto_executor::execute::drivers::Drivers;
+use distlto_executor::execute::local::Local;
+use distlto_executor::execute::process::GRACE;
+use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::job::{self, Context, Job};
+use distlto_executor::schedule::Site;
+use distlto_executor::verify::{Backend, Modules, Role};
+use distlto_planner::digests::FileDigests;
+use distlto_planner::link_command::clang_beside;
+use distlto_planner::runner::{Runner, ToolError};
+use distlto_planner::search_path::program_file;
+use distlto_planner::words::{Word, lossy};
+use distlto_prepare::write::IoError;
+use distlto_reapi::blob::Blob;
+use distlto_reapi::execute::{ExecuteOptions, Executed};
+use distlto_reapi::{Client, Digest, Error, proto};
+use object::{Object, ObjectSection};
+use tempfile::TempDir;
+
+use super::report::Report;
+use super::{CheckError, run_time};
+use crate::remote::settings::Settings;
+use crate::tool::ToolRunner;
+
+const SOURCE: &str = "int distlto_check(int x) { return x * x + 1; }\n";
+const MODULE: &str = "check.o";
+const SHARD: &str = "check.o.thinlto.bc";
+const OBJECT: &str = "check.native.o";
+
+/// A clock that is off by so much is told of.
+const OFF: Duration = Duration::from_secs(5);
+
+/// What a shell answers where there is no such program, or none that can run.
+const NO_PROGRAM: [i32; 2] = [126, 127];
+
+/// A backend compilation that was done here.
+pub struct Sample {
+    /// Holds the inputs until they are sent.
+    _folder: TempDir,
+    /// The object of this machine.
+    object: Vec<u8>,
+    /// What there is to execute, or why no other machine can.
+    action: Result<Prepared, String>,
+}
+
+struct Prepared {
+    blobs: Vec<Blob>,
+    action: Digest,
+    /// What the command calls its object.
+    output: String,
+    /// The program that is run.
+    compiler: String,
+}
+
+impl Sample {
+    /// Compiles it here.
+    pub fn make(compiler: Option<&str>, platform: Platform<'_>, cancel: &Cancel) -> Result<Self, CheckError> {
+        let compiler = compiler_of(compiler)?;
+        let folder =
+            tempfile::tempdir().map_err(IoError::on("create a directory in", std::env::temp_dir()))?;
+        let place = folder.path();
+        let source = place.join("check.c");
+        fs::write(&source, SOURCE).map_err(IoError::on("write", &source))?;
+        let run = |what, words: &[&str]| run(what, &compiler, words, place, cancel);
+        run("compiling to bitcode", &["-O2", "-fPIC", "-flto=thin", "-c", "check.c", "-o", MODULE])?;
+        let link =
+            ["-fuse-ld=lld", "-flto=thin", "-shared", "-nostdlib", "-Wl,--plugin-opt=thinlto-index-only"];
+        run("a thin link by lld", &[&link[..], &[MODULE, "-o", "check.so"]].concat())?;
+        let index = format!("-fthinlto-index={SHARD}");
+        let words = vec![&*compiler, "-O2", "-fPIC", "-c", "-x", "ir", MODULE, &index, "-o", OBJECT];
+        let outputs = vec![(Utf8Path::new(OBJECT), Role::Object)];
+        let backend = Some(Backend { module: MODULE, shard: SHARD, others: &[] });
+        let job = Job { label: MODULE, words, backend, outputs };
+        let action = compile(&job, place, platform, cancel)?;
+        let object = place.join(OBJECT);
+        let object = fs::read(&object).map_err(IoError::on("read", &object))?;
+        Ok(Self { _folder: folder, object, action })
+    }
+
+    /// Has it compiled on a worker, and says what came of it.
+    pub async fn check(&self, client: &Client, settings: &Settings, report: &mut Report) {
+        let prepared = match &self.action {
+            Ok(prepared) => prepared,
+            Err(why) => {
+                return report.wrong(&format!("this compiler's jobs run on this machine only: {why}"));
+            }
+        };
+        if let Err(error) = client.upload(prepared.blobs.clone()).await {
+            return report.failed("the inputs of a backend cannot be uploaded", &error);
+        }
+        let options = ExecuteOptions {
+            // What a worker did earlier says nothing of workers.
+            skip_cache_lookup: true,
+            queue_deadline: settings.queue_time,
+            run_deadline: Some(run_time(settings)),
+            ..ExecuteOptions::default()
+        };
+        let (begun, began) = (Instant::now(), SystemTime::now());
+        match client.execute(prepared.action, &options, |_| {}).await {
+            Err(error) => refused(&error, &settings.platform, report),
+            Ok(executed) => {
+                let took = begun.elapsed();
+                clocks(&executed.result, began, report);
+                self.compare(client, &executed, prepared, took, report).await;
+            }
+        }
+    }
+
+    /// Compares what a worker made with what was made here.
+    async fn compare(
+        &self,
+        client: &Client,
+        executed: &Executed,
+        prepared: &Prepared,
+        took: Duration,
+        report: &mut Report,
+    ) {
+        let result = &executed.result;
+        let worker = worker(result);
+        if result.exit_code != 0 {
+            failed(result.exit_code, &worker, prepared, report);
+            for said in [client.stderr(result).await, client.stdout(result).await] {
+                report.quote(&said.map_or_else(|error| error.to_string(), |said| lossy(&said)));
+            }
+            return;
+        }
+        let written = result.output_files.iter().find(|file| file.path == prepared.output);
+        let Some(digest) = written.and_then(|file| Digest::from_message(file.digest.as_ref()?)) else {
+            return report.wrong(&format!(
+                "{worker} succeeds and gives no object: the server does not take output_paths, or loses outputs"
+            ));
+        };
+        let object = match client.download(digest).await {
+            Ok(object) => object,
+            Err(error) => {
+                return report.failed(&format!("the object of {worker} does not come back"), &error);
+            }
+        };
+        if *object == *self.object {
+            report.good(&format!(
+                "{worker} compiled a backend in {:.3} s, all in all, to the same {} bytes as this machine",
+                took.as_secs_f64(),
+                object.len()
+            ));
+            return kept(client, prepared, report).await;
+        }
+        let compilers = (named(&self.object), named(&object));
+        report.wrong(&format!(
+            "{worker} makes another object ({} bytes) than this machine ({} bytes): {}",
+            object.len(),
+            self.object.len(),
+            match &compilers {
+                (here, there) if here != there =>
+                    format!("its compiler is \"{}\", the one of this machine \"{}\"", list(there), list(here)),
+                _ => format!("{} is another one there, though it calls itself the same", prepared.compiler),
+            }
+        ));
+    }
+}
+
+/// The clang that is asked for, or as for a link by `ld.lld`.
+fn compiler_of(asked: Option<&str>) -> Result<String, ToolError> {
+    let linker = Word::from(*b"ld.lld");
+    let beside = || clang_beside(&linker).as_deref().map(lossy);
+    let named = || program_file(Path::new("clang")).map(|_| "clang".to_owned());
+    let found = asked.map(str::to_owned).or_else(beside).or_else(named);
+    found.ok_or_else(|| ToolError::NoCompiler { linker: lossy(&linker) })
+}
+
+fn run(
+    what: &'static str,
+    compiler: &str,
+    words: &[&str],
+    place: &Path,
+    cancel: &Cancel,
+) -> Result<(), CheckError> {
+    let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: Some(place) };
+    let words: Vec<Word> = [compiler].iter().chain(words).map(|word| word.as_bytes().to_vec()).collect();
+    let ended = runner.run(&words).map_err(|error| format!("{compiler}: {error}"));
+    let failed = |why| CheckError::Here { what, why };
+    let ended = ended.map_err(failed)?;
+    if cancel.is_cancelled() {
+        return Err(CheckError::Interrupted);
+    }
+    if ended.status.success() { Ok(()) } else { Err(failed(lossy(&ended.stderr))) }
+}
+
+/// Compiles the backend here, and describes it for a worker.
+fn compile(
+    job: &Job<'_>,
+    place: &Path,
+    platform: Platform<'_>,
+    cancel: &Cancel,
+) -> Result<Result<Prepared, String>, CheckError> {
+    let directory = Some(place);
+    let spawner = &LocalSpawner;
+    let (answers, digests, modules) =
+        (Cc1Commands::default(), FileDigests::new(place), Modules::new(directory));
+    let drivers = Drivers { answers: &answers, spawner, cancel, grace: GRACE, directory };
+    let toolchains = Toolchains::new(&place.join("compilers"));
+    let describer = Describer::new(&toolchains, &drivers, &digests, directory, platform);
+    let execute = &Local { spawner, cancel, grace: GRACE, directory, drivers: Some(&drivers) };
+    let describer = describer.as_ref();
+    let context = Context {
+        execute,
+        cancel,
+        modules: &modules,
+        directory,
+        expected: None,
+        places: None,
+        digests: &digests,
+        describer,
+        cache: None,
+    };
+    let attempt = job::run(job, Site::Here, Duration::ZERO, &context);
+    let why = |cause: &dyn std::error::Error| format!("{cause}\n{}", attempt.stderr);
+    let failed = |why| CheckError::Here { what: "a backend compilation", why };
+    attempt.result.as_ref().map_err(|cause| failed(why(cause)))?;
+    let described = describer.and_then(|describer| describer.describe(job));
+    Ok(match described {
+        Some(Described { bound: Some(why), .. }) => Err(why),
+        Some(described) => Ok(prepare(&described, place)),
+        None => Err(toolchains.troubles().join("; ")),
+    })
+}
+
+fn prepare(described: &Described<'_>, place: &Path) -> Prepared {
+    let encoded = &described.encoded;
+    let mut blobs = vec![encoded.action.action.clone(), encoded.action.command.clone()];
+    blobs.extend(encoded.tree.blobs());
+    let inputs = described.action.inputs.iter().map(|input| match &input.content {
+        Content::Bytes(bytes) => Blob::named(digest_of(&input.digest), bytes.clone()),
+        Content::File(file) => Blob::file(digest_of(&input.digest), place.join(&**file)),
+    });
+    blobs.extend(inputs);
+    let words = &described.action.words;
+    // The shell comes first.
+    let mut programs = words.iter().skip(1).filter(|word| word.starts_with('/'));
+    Prepared {
+        blobs,
+        action: encoded.digest(),
+        output: described.action.outputs.first().map_or_else(String::new, |(name, _)| name.to_string()),
+        compiler: programs.next().map_or_else(String::new, ToString::to_string),
+    }
+}
+
+/// What a server that ran nothing says, and what to do.
+fn refused(error: &Error, platform: &[(String, String)], report: &mut Report) {
+    let pairs = platform.iter().map(|(name, value)| format!("{name}={value}"));
+    let platform = match platform {
+        [] => "no platform is asked for (--remote-platform), where many servers want one".to_owned(),
+        _ => format!("asked for is a worker with {}", pairs.collect::<Vec<_>>().join(" and ")),
+    };
+    match error {
+        Error::Deadline { queued: true, limit, .. } => report.wrong(&format!(
+            "no worker took a backend within {} s: either none has the platform, or all are busy; {platform}",
+            limit.as_secs()
+        )),
+        Error::Deadline { limit, .. } => report.wrong(&format!(
+            "a worker took a backend of some lines and was not done after {} s: look into its log",
+            limit.as_secs()
+        )),
+        Error::Lost { message, .. } => {
+            report.wrong(&format!("the server refuses the action, or has lost its inputs; {platform}"));
+            report.quote(message);
+        }
+        Error::Denied { .. } => report.failed("you may not have actions executed", error),
+        error => report.failed(&format!("a backend was not executed ({platform})"), error),
+    }
+}
+
+/// What it means that a command failed on a worker.
+fn failed(code: i32, worker: &str, prepared: &Prepared, report: &mut Report) {
+    let compiler = &prepared.compiler;
+    report.wrong(&if NO_PROGRAM.contains(&code) {
+        format!(
+            "{worker} has no compiler {compiler}, or no /bin/sh (exit code {code}): put it into the image of the \
+             workers, or ask for workers that have it (--remote-platform); it says:"
+        )
+    } else {
+        format!("the compiler fails on {worker}, and not here (exit code {code}); it says:")
+    });
+}
+
+fn worker(result: &proto::ActionResult) -> String {
+    let name = result.execution_metadata.as_ref().map_or("", |metadata| &metadata.worker);
+    if name.is_empty() { "a worker".to_owned() } else { format!("worker {name}") }
+}
+
+/// Whether the server has the result for the next one who asks.
+async fn kept(client: &Client, prepared: &Prepared, report: &mut Report) {
+    match client.action_result(prepared.action, &[]).await {
+        Ok(Some(_)) => report.good("the worker's result is in the action cache"),
+        Ok(None) => {
+            report.note("the worker's result is not in the action cache: every link compiles all again")
+        }
+        Err(error) => report.failed("the action cache does not answer", &error),
+    }
+}
+
+/// Says whether clocks differ. What expires would do so at the wrong time.
+fn clocks(result: &proto::ActionResult, began: SystemTime, report: &mut Report) {
+    let metadata = result.execution_metadata.clone().unwrap_or_default();
+    let told = [
+        ("the server", metadata.queued_timestamp.map(|time| (time.seconds, time.nanos))),
+        ("the worker", metadata.worker_completed_timestamp.map(|time| (time.seconds, time.nanos))),
+    ];
+    let told = told.into_iter().filter_map(|(who, time)| Some((who, time.filter(|time| time.0 > 0)?)));
+    let ended = SystemTime::now();
+    let mut agreeing = BTreeSet::new();
+    for (who, (seconds, nanos)) in told {
+        let since = Duration::new(seconds.unsigned_abs(), u32::try_from(nanos).unwrap_or(0));
+        let Some(time) = UNIX_EPOCH.checked_add(since) else { continue };
+        let ahead = time.duration_since(ended).unwrap_or_default();
+        let behind = began.duration_since(time).unwrap_or_default();
+        if ahead.max(behind) < OFF {
+            agreeing.insert(who);
+        } else {
+            let (by, way) = if ahead > behind { (ahead, "ahead of") } else { (behind, "behind") };
+            report.note(&format!(
+                "the clock of {who} is {} s {way} this machine's: what expires does so at the wrong time",
+                by.as_secs()
+            ));
+        }
+    }
+    if !agreeing.is_empty() {
+        let who = agreeing.into_iter().collect::<Vec<_>>().join(" and ");
+        report.good(&format!("{who} and this machine agree on what time it is"));
+    }
+}
+
+/// Who made an object, by its own account.
+fn named(object: &[u8]) -> BTreeSet<String> {
+    let comment = object::File::parse(object).ok().and_then(|file| {
+        let section = file.section_by_name(".comment")?;
+        section.data().ok().map(lossy)
+    });
+    let comment = comment.unwrap_or_default();
+    comment.split('\0').filter(|text| !text.is_empty()).map(str::to_owned).collect()
+}
+
+fn list(names: &BTreeSet<String>) -> String {
+    names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
