@@ -11,6 +11,7 @@ use distlto_commands::link::LinkOptions;
 use distlto_commands::opt::OptArgs;
 use distlto_commands::plan::PlanArgs;
 use distlto_commands::remote::check::CheckArgs;
+use distlto_commands::remote::simulate::SimulateArgs;
 use distlto_commands::run::RunCommandArgs;
 use distlto_commands::run_args::RunArgs;
 use distlto_planner::state::VARIABLE;
@@ -54,7 +55,7 @@ pub enum CliCommand {
     Completions(CompletionsArgs),
 }
 
-/// Look after servers of the Remote Execution API
+/// Look after servers of the Remote Execution API, and say what workers would give
 #[derive(Debug, Args)]
 #[command(after_help = exit::help())]
 pub struct RemoteCommandArgs {
@@ -67,6 +68,7 @@ pub struct RemoteCommandArgs {
 #[derive(Debug, Subcommand)]
 pub enum RemoteCommand {
     Check(CheckArgs),
+    Simulate(SimulateArgs),
 }
 
 /// Perform a whole ThinLTO link: thin link, backends in parallel, final link

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use distlto_commands::jobs;
 use distlto_commands::link::LinkError;
-use distlto_commands::remote::check;
+use distlto_commands::remote::{check, simulate};
 use distlto_commands::tool::ToolRunner;
 use distlto_commands::{distribute, index, link, opt, run};
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         CliCommand::Cache(args) => exit::run(|| cache::run(&args)),
         CliCommand::Remote(args) => watching(|cancel| match &args.command {
             RemoteCommand::Check(args) => exit::run(|| check::run(args, cancel)),
+            RemoteCommand::Simulate(args) => exit::run(|| simulate::run(args)),
         }),
         CliCommand::Copy(args) => exit::run(|| distlto_prepare::copy::run(&args)),
         CliCommand::ArchiveMapper(args) => exit::run(|| distlto_prepare::archive_mapper::run(&args)),

@@ -7,5 +7,6 @@ pub mod check;
 pub mod config;
 pub mod connect;
 pub mod settings;
+pub mod simulate;
 pub mod trust;
 pub mod values;

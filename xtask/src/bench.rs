@@ -7,6 +7,7 @@ pub mod floor;
 pub mod link;
 mod measure;
 pub mod program;
+pub mod remote;
 mod tree;
 
 use std::fs;

@@ -56,15 +56,37 @@ pub fn engine(name: Name, what: &What) -> Result<()> {
         }
         What::Down => down(&running(name, "")),
         What::Run => {
-            install(name)?;
-            sweep(name)?;
-            let state = running(name, &format!("-{}", std::process::id()));
-            let url = up(name, &state, None, Life::Ours)?;
-            println!("{url}");
+            let own = Own::start(name)?;
+            println!("{}", own.url);
             stdout().flush()?;
             std::io::copy(&mut stdin().lock(), &mut std::io::sink())?;
-            down(&state)
+            down(&own.state)
         }
+    }
+}
+
+/// An engine that ends with this value, and with this process at the latest.
+pub struct Own {
+    state: PathBuf,
+    /// Where it listens.
+    pub url: String,
+}
+
+impl Own {
+    /// Starts one, after installing it.
+    pub fn start(name: Name) -> Result<Self> {
+        install(name)?;
+        sweep(name)?;
+        let state = running(name, &format!("-{}", std::process::id()));
+        let url = up(name, &state, None, Life::Ours)?;
+        Ok(Self { state, url })
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        // What is left is swept by the next one.
+        let _ = down(&self.state);
     }
 }
 

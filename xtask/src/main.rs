@@ -157,6 +157,25 @@ enum Bench {
         #[arg(long, short)]
         jobs: Option<usize>,
     },
+    /// Links with an engine of the Remote Execution API: what goes over the network, what the client takes, all from a cache,
+    /// slots of both kinds together, and the simulation against a real run.
+    Remote {
+        /// The program.
+        #[arg(long, value_enum, default_value = "libgit2")]
+        program: bench::link::Name,
+        /// What is measured.
+        #[arg(long = "part", value_delimiter = ',', value_enum, default_values = ["walls", "transfers", "slots", "cached"])]
+        parts: Vec<bench::remote::Part>,
+        /// How often everything is measured; the least is shown.
+        #[arg(long, default_value_t = 3)]
+        runs: usize,
+        /// Modules of the program whose results are all cached.
+        #[arg(long, default_value_t = 10_000)]
+        modules: usize,
+        /// Jobs at a time on this machine; the number of processors where absent.
+        #[arg(long, short)]
+        jobs: Option<usize>,
+    },
     /// The tools for Buck2: the planner on large trees, unpacking, and one backend compilation.
     Buck2 {
         /// The directory of the stock Python tools (prelude/cxx/dist_lto/tools of Buck2), to measure them too.
@@ -201,6 +220,11 @@ fn main() -> ExitCode {
         }
         Command::Bench { what: Bench::Executor { runs, jobs } } => {
             bench::executor::executor(runs, jobs).map(|()| true)
+        }
+        Command::Bench { what: Bench::Remote { program, parts, runs, modules, jobs } } => {
+            let jobs = jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
+            bench::remote::remote(&bench::remote::Request { program, parts, runs, modules, jobs })
+                .map(|()| true)
         }
         Command::Pretend { made, words } => bench::dtlto::pretend(&made, &words),
         Command::Floor { of: Floor::Planner { objects, imports } } => {

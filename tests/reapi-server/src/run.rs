@@ -113,8 +113,9 @@ async fn execute(job: &Job, root: &Path, beside: &Path, delay: Duration) -> Resu
         };
     let _group = Group(child.id().and_then(|id| Pid::from_raw(id as i32)));
     let run = async {
+        let ended = child.wait().await;
         tokio::time::sleep(delay).await;
-        child.wait().await
+        ended
     };
     match tokio::time::timeout(timeout, run).await {
         // A signal as a shell tells it.

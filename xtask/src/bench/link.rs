@@ -3,7 +3,7 @@
 //! Compiling is not measured. The ways take turns within each run, so that a busy machine weighs on all of them, and every
 //! edit is one that no cache has seen. A program is measured only if it is lld's byte for byte and its tests pass.
 
-mod subject;
+pub mod subject;
 mod ways;
 
 use std::fs;

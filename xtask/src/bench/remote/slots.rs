@@ -1,0 +1,87 @@
+//! Slots of this machine and of an engine together: the makespan against its bound, a slow worker, and the simulation.
+//!
+//! Workers spend most of an action waiting, so that client and workers do not take the processors from each other, and what
+//! is seen is the schedule.
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::ran::Link;
+use super::server::Server;
+use super::{Bench, tell};
+use crate::bench::measure::measure;
+use crate::shell;
+
+/// Milliseconds that a worker waits with each action.
+const DELAY: u32 = 300;
+/// The same for a slow one.
+const SLOW: u32 = 5000;
+
+/// Measures and prints.
+pub(super) fn slots(bench: &Bench<'_>) -> Result<()> {
+    // What each backend takes on this machine, for the simulation.
+    measure(&mut bench.link("remote-alone", &["-j", "1"])?)?;
+    println!("\n{}: one slot here, two workers that take {DELAY} ms longer", bench.program.name);
+    for in_flight in ["2", "3"] {
+        // An engine that has seen nothing of it.
+        let server = Server::start(&["one", "two"].map(|name| format!("name={name},slots=1,delay={DELAY}")))?;
+        let options = ["-j", "1", "--remote", &server.url, "--remote-jobs", in_flight];
+        measure(&mut bench.link("remote-slots", &options)?)?;
+        let ran = Link::newest(&bench.state("remote-slots"))?;
+        let bound = bound(&ran, 3);
+        let measured = ran.makespan();
+        let simulated = simulated(bench, in_flight)?;
+        let head = |text: &str| format!("{in_flight} in flight: {text}");
+        tell(&head("backends at the engine"), format!("{} of {}", ran.elsewhere(), ran.backends.len()), "");
+        tell(
+            &head("makespan / bound of the slots"),
+            format!("{:.3} ({measured:.2} of {bound:.2} s)", measured / bound),
+            "",
+        );
+        tell(
+            &head("makespan / simulated"),
+            format!("{:.3} ({measured:.2} of {simulated:.2} s)", measured / simulated),
+            "",
+        );
+    }
+
+    let jobs = bench.jobs.to_string();
+    let alone = bench.least(|| bench.link("remote-local", &["-j", &jobs]))?;
+    let mut least = f64::INFINITY;
+    for _ in 0..bench.runs.max(1) {
+        let server =
+            Server::start(&["name=one,slots=1".to_owned(), format!("name=slow,slots=1,delay={SLOW}")])?;
+        let cost = measure(&mut bench.link("remote-slow", &["-j", &jobs, "--remote", &server.url])?)?;
+        least = least.min(cost.wall);
+    }
+    let figure = format!("{:.3} ({least:.2} of {:.2} s)", least / alone.wall, alone.wall);
+    tell(&format!("a worker that takes {SLOW} ms longer: wall / this machine alone"), figure, "1.05");
+    Ok(())
+}
+
+/// The least that these backends take on so many slots, in seconds.
+fn bound(ran: &Link, slots: usize) -> f64 {
+    let work: f64 = ran.backends.iter().map(|ran| ran.wall).sum();
+    let longest = ran.backends.iter().map(|ran| ran.wall).fold(0.0, f64::max);
+    longest.max(work / slots as f64)
+}
+
+/// What `distlto remote simulate` says of two workers, in seconds, from the link on this machine alone.
+fn simulated(bench: &Bench<'_>, in_flight: &str) -> Result<f64> {
+    let mut command = Command::new(bench.distlto);
+    command.args(["remote", "simulate"]).arg(bench.state("remote-alone"));
+    command.args([
+        "--json",
+        "--workers=2",
+        "--latency=0.5",
+        "--bandwidth=10",
+        "--jobs=1",
+        "--in-flight",
+        in_flight,
+    ]);
+    command.arg(format!("--overhead={DELAY}"));
+    let said: Value = serde_json::from_str(&shell::output(&mut command)?)?;
+    Ok(said[0]["makespan_us"].as_f64().context("a makespan is a number")? / 1e6)
+}

@@ -1,0 +1,102 @@
+//! What goes over the network for a link, and what the client takes for it, by the counters of the server for tests.
+//!
+//! The client's processor time is that of the link and its children, without compilers on this machine, and without what
+//! the linker takes when its own cache has everything.
+
+use std::fs;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::ran::Link;
+use super::server::Server;
+use super::{Bench, tell};
+use crate::bench::measure::{measure, measure_tree};
+
+/// Measures and prints.
+pub(super) fn transfers(bench: &Bench<'_>) -> Result<()> {
+    let linker = bench.linker()?;
+    let worker = ["name=one,slots=1".to_owned(), "name=two,slots=1".to_owned()];
+    let server = Server::start(&worker)?;
+    let options = ["-j", "1", "--remote", &server.url];
+    let cold = measure(&mut bench.link("remote-cold", &options)?)?;
+    let ran = Link::newest(&bench.state("remote-cold"))?;
+    let counts = server.end()?;
+    let elsewhere = ran.elsewhere().max(1);
+    println!("\n{}: {elsewhere} of {} backends at the engine", bench.program.name, ran.backends.len());
+    let uploaded = counts.of("blob_bytes_uploaded");
+    let unique = unique(bench, &ran)?;
+    tell("bytes uploaded / bytes of distinct modules and shards", ratio(uploaded, unique), "1.02");
+    tell("blobs uploaded that were there", counts.of("blobs_uploaded_again"), "0");
+    let trips = format!("{:.2}", counts.calls() as f64 / elsewhere as f64);
+    tell("calls for an action that the engine executes", trips, "");
+    tell("", counts.methods(), "");
+    let own = (cold.cpu - linker.cpu - ran.cpu_here()).max(0.0);
+    tell("client's processor time for such an action", per(own, elsewhere), "3 ms");
+
+    // Everything is cached: each action costs a look and a download.
+    let server = Server::start(&worker)?;
+    measure(&mut bench.link("remote-filling", &["-j", "2", "--remote-cache", &server.url])?)?;
+    let before = server.end()?;
+    let server = Server::start(&worker)?;
+    measure(&mut bench.link("remote-filling", &["-j", "2", "--remote-cache", &server.url])?)?;
+    let options = ["-j", &bench.jobs.to_string(), "--remote", &server.url];
+    let cached = bench.least(|| bench.link("remote-cached", &options))?;
+    let ran = Link::newest(&bench.state("remote-cached"))?;
+    let peak = {
+        let command = &mut bench.link("remote-cached", &options)?;
+        measure_tree(command)?
+    };
+    let after = server.end()?;
+    let links = bench.runs.max(1) as u64 + 1;
+    let calls = after.calls().saturating_sub(before.calls()) as f64 / links as f64;
+    let all = ran.backends.len().max(1);
+    tell("calls for an action whose result is cached", format!("{:.2}", calls / all as f64), "");
+    tell("client's processor time for such an action", per(cached.cpu - linker.cpu, all), "3 ms");
+    let plain = {
+        let mut link = bench.program.link(&bench.program.words[0], "remote-plain");
+        measure_tree(&mut link)?
+    };
+    tell(
+        "peak memory, all cached / lld in process",
+        format!("{:.3} ({peak:.0} of {plain:.0} MiB)", peak / plain),
+        "",
+    );
+    Ok(())
+}
+
+fn per(seconds: f64, actions: usize) -> String {
+    format!("{:.2} ms", seconds * 1e3 / actions as f64)
+}
+
+fn ratio(of: u64, to: u64) -> String {
+    format!("{:.3} ({:.1} of {:.1} MB)", of as f64 / to as f64, of as f64 / 1e6, to as f64 / 1e6)
+}
+
+/// Bytes of the modules and shards that the actions at the engine read, each file once, by the link's own plan.
+fn unique(bench: &Bench<'_>, ran: &Link) -> Result<u64> {
+    let plan = bench.state("remote-cold").join("link-plan.json");
+    let plan: Value = serde_json::from_slice(&fs::read(plan)?)?;
+    let there: std::collections::BTreeSet<_> =
+        ran.backends.iter().filter(|ran| ran.worker.is_some()).map(|ran| ran.label.as_str()).collect();
+    let mut files = std::collections::BTreeSet::new();
+    for module in plan["modules"].as_array().into_iter().flatten() {
+        let text = |name: &str| module[name].as_str().map(str::to_owned);
+        if text("id").is_some_and(|id| there.contains(id.as_str())) {
+            files.extend(text("id").into_iter().chain(text("shard")));
+            files.extend(
+                module["imports"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(Value::as_str)
+                    .map(str::to_owned),
+            );
+        }
+    }
+    Ok(files
+        .iter()
+        .filter_map(|file| fs::metadata(bench.program.dir.join(file)).ok())
+        .map(|found| found.len())
+        .sum())
+}
