@@ -1,0 +1,76 @@
+//! A link with a remote cache that wants a header: no file that it leaves, and no word that it says, holds the header.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use distlto_reapi_server::{Faults, Options, Server};
+use distlto_tests::distlto;
+use distlto_tests::run::{capture, succeed, told};
+use distlto_tests::toolchain::Toolchain;
+
+const SECRET: &str = "hush-hush";
+
+#[test]
+fn no_header_is_left_behind() -> Result<()> {
+    let authenticate = Some(format!("authorization:Bearer {SECRET}"));
+    let server = Server::start(Options::default(), Faults { authenticate, ..Faults::default() })?;
+    let folder = tempfile::tempdir()?;
+    let clang = Toolchain::from_env()?.tool("clang")?;
+    fs::write(folder.path().join("a.c"), "int b(void);\nint main(void) { return b(); }\n")?;
+    fs::write(folder.path().join("b.c"), "int b(void) { return 0; }\n")?;
+    for name in ["a", "b"] {
+        let (source, object) = (format!("{name}.c"), format!("{name}.o"));
+        let words = ["-O2", "-flto=thin", "-c", &source, "-o", &object];
+        succeed(Command::new(&clang).args(words).current_dir(&folder))?;
+    }
+    let mut command = Command::new(distlto::binary()?);
+    command.current_dir(&folder).env("XDG_CONFIG_HOME", folder.path().join("none"));
+    command.env("DISTLTO_REMOTE_HEADERS", format!("authorization: Bearer {SECRET}"));
+    command.args([
+        "link",
+        "-v",
+        "--two-step",
+        "--trace",
+        "trace.json",
+        "--save-plan",
+        "plan.json",
+        "--remote-cache",
+    ]);
+    command.arg(server.url()).arg("--").arg(&clang);
+    command.args(["-O2", "-flto=thin", "-fuse-ld=lld", "a.o", "b.o", "-o", "prog"]);
+    let output = capture(&mut command)?;
+    ensure!(output.status.success(), "{}", told(&command, &output));
+    // The server lets nobody in without it.
+    ensure!(
+        server.counts().of("UpdateActionResult") == 2,
+        "{:?}: {}",
+        server.counts(),
+        told(&command, &output)
+    );
+    let said = [&output.stdout[..], &output.stderr[..]].concat();
+    ensure!(!holds(&said), "{}", told(&command, &output));
+    let mut files = 0;
+    look(folder.path(), &mut files)?;
+    ensure!(files > 10, "{files} files were looked at");
+    Ok(())
+}
+
+/// That no file holds it, wherever it lies.
+fn look(folder: &Path, files: &mut usize) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            look(&entry.path(), files)?;
+        } else {
+            *files += 1;
+            ensure!(!holds(&fs::read(entry.path())?), "{} holds it", entry.path().display());
+        }
+    }
+    Ok(())
+}
+
+fn holds(bytes: &[u8]) -> bool {
+    bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes())
+}
