@@ -217,6 +217,19 @@ impl Calls {
         }
     }
 
+    /// The error of a server that takes connections and answers nothing.
+    pub fn unanswered(&self, elapsed: Duration) -> Error {
+        let failed = Box::new(Failed {
+            endpoint: self.endpoint(),
+            method: Method::GetCapabilities,
+            code: Code::DeadlineExceeded,
+            message: format!("no answer in {elapsed:?}"),
+            tries: 1,
+            elapsed,
+        });
+        Error::Unreachable { failed }
+    }
+
     /// What a status says, without secrets: a server may repeat what it was sent.
     pub fn said(&self, attempt: &Attempt, status: &Status) -> String {
         let said = match std::error::Error::source(status) {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use prost::bytes::Bytes;
+use tokio::time::timeout;
 use tonic::Code;
 
 use crate::blob::Blob;
@@ -50,7 +51,9 @@ impl Client {
             let request = attempt.request(proto::GetCapabilitiesRequest { instance_name });
             async move { Ok(stub.get_capabilities(request).await?.into_inner()) }
         };
-        let answer = calls.call(Method::GetCapabilities, &mut retry, ask).await?;
+        let limit = calls.options.connect_time * 3;
+        let asked = calls.call(Method::GetCapabilities, &mut retry, ask);
+        let answer = timeout(limit, asked).await.unwrap_or_else(|_| Err(calls.unanswered(limit)))?;
         let capabilities = Capabilities::from_message(&answer, calls.options.endpoint.shown())?;
         let uploads = Uploads::new(&calls, &capabilities);
         let downloads = Downloads::new(&calls, &capabilities);

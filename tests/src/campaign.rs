@@ -1,7 +1,8 @@
 //! Random programs, linked in every way and compared with lld: the campaigns of `cargo xtask campaign`.
 //!
 //! A seed decides a program (`generate`), which is data (`model`); `source` and `assembly` write its texts, `line` its link
-//! line, and a `workspace` builds it. `links` compares ways of linking one line, `edits` a relink with a fresh link.
+//! line, and a `workspace` builds it. `links` compares ways of linking one line, `edits` a relink with a fresh link,
+//! `remote` a link with a server that errs with one without.
 
 mod arrange;
 mod assembly;
@@ -14,6 +15,7 @@ pub mod links;
 mod model;
 mod outcome;
 mod random;
+pub mod remote;
 mod source;
 pub mod ways;
 mod workspace;

@@ -1,9 +1,10 @@
-//! A short run of both campaigns, with fixed seeds: random programs in every way, and random edits. `cargo xtask campaign`
+//! A short run of all campaigns, with fixed seeds: random programs in every way, random edits, and servers that err. `cargo xtask campaign`
 //! has the long one.
 
 use anyhow::{Result, ensure};
 use distlto_tests::campaign::edits::edits;
 use distlto_tests::campaign::links::{Request, links};
+use distlto_tests::campaign::remote;
 use distlto_tests::campaign::ways::{DTLTO, ONE_LLD, TWO_STEP};
 use distlto_tests::toolchain::{NEWEST, Toolchain, profile_dir};
 
@@ -38,4 +39,12 @@ fn a_relink_is_never_stale() -> Result<()> {
         ensure!(counts.unequal == 0, "{}", found.messages.join("\n"));
     }
     Ok(())
+}
+
+#[test]
+fn a_server_that_errs_never_makes_another_program() -> Result<()> {
+    let found = remote::remote(&request("remote", 1, 8)?, TOOLCHAIN)?;
+    println!("{found}");
+    ensure!(found.links == 16, "{found}");
+    remote::check(&found)
 }

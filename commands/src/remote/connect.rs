@@ -41,6 +41,8 @@ impl RemoteArgs {
         let falls_back = settings.fallback == Fallback::Local;
         match Engine::connect(setup(settings), cancel) {
             Ok(engine) => Ok(Some(engine)),
+            // Nothing starts any more.
+            Err(_) if cancel.is_cancelled() => Ok(None),
             Err(error) if falls_back => {
                 warn(format_args!("no engine is used: {error}; this machine does all of it"));
                 Ok(None)

@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use distlto_tests::campaign::edits::edits;
 use distlto_tests::campaign::links::{Request, links};
+use distlto_tests::campaign::remote::remote;
 use distlto_tests::toolchain::{Toolchain, profile_dir};
 
 /// Links random programs in every way, and compares them with lld's.
@@ -23,6 +24,8 @@ enum Campaign {
     Links(Common),
     /// Programs that are edited and linked again, five edits each, against fresh links; --count is of edits.
     Edits(Common),
+    /// Two links of each program with a server that errs, against one without.
+    Remote(Common),
 }
 
 #[derive(Args)]
@@ -75,6 +78,11 @@ fn run() -> Result<bool> {
             let found = edits(&common.request()?, toolchain)?;
             println!("{}", found.table());
             Ok(found.messages.is_empty())
+        }
+        Campaign::Remote(common) => {
+            let found = remote(&common.request()?, toolchain)?;
+            println!("{found}");
+            Ok(found.wrong.is_empty())
         }
     }
 }

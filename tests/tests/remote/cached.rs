@@ -18,6 +18,10 @@ fn filled(faults: Faults) -> Result<(TempDir, Server)> {
         let options = Options { state: Some(folder.path().to_owned()), ..Options::default() };
         let server = Server::start(options, Faults::default())?;
         Checkout::new()?.linked(&server, &[])?;
+        let counts = server.counts();
+        let calls: u64 = counts.calls.values().sum();
+        println!("{calls} calls for {MODULES} actions, {} bytes uploaded", counts.blob_bytes_uploaded);
+        ensure!(counts.blobs_uploaded_again == 0 && calls < 10 * MODULES, "{counts:#?}");
         Ok(folder)
     };
     let filled = FILLED.get_or_init(|| fill().map_err(|error| format!("{error:#}")));
@@ -143,9 +147,13 @@ fn what_a_cache_has_is_checked() -> Result<()> {
             ensure!((ran > 0) == *anew, "{said}\n{counts:#?}");
             ensure!(warnings(&said).len() <= 1, "{said}");
             // What was of no use is replaced.
+            let before = server.counts().of("Execute");
             let again = Checkout::new()?.linked(&server, &[])?;
             let more = server.counts();
-            ensure!(more.all_executed() == counts.all_executed(), "{again}\n{more:#?}");
+            ensure!(
+                more.of("Execute") == before && more.cache_hits - counts.cache_hits == MODULES,
+                "{again}\n{more:#?}"
+            );
             Ok(())
         });
         if let Err(error) = checked {

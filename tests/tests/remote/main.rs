@@ -7,6 +7,7 @@ mod access;
 mod cached;
 mod executing;
 mod gone;
+mod large;
 mod on_casd;
 mod program;
 

@@ -65,21 +65,27 @@ fn source(number: u64) -> String {
     text
 }
 
+/// Makes a module of a source.
+pub fn compile(folder: &Path, name: &str) -> Result<()> {
+    let mut compile = Command::new(LLVM.tool("clang")?);
+    compile.args(["-O2", "-flto=thin", "-c"]).arg(format!("{name}.c")).current_dir(folder);
+    succeed(&mut compile).map(drop)
+}
+
 fn build() -> Result<Built> {
     let folder = tempfile::tempdir()?;
     let path = folder.path();
     fs::create_dir(path.join("checkout"))?;
     for number in 0..MODULES {
         fs::write(path.join(format!("checkout/m{number}.c")), source(number))?;
-        let mut compile = Command::new(LLVM.tool("clang")?);
-        compile.args(["-O2", "-flto=thin", "-c"]).arg(format!("m{number}.c"));
-        succeed(compile.current_dir(path.join("checkout")))?;
+        compile(&path.join("checkout"), &format!("m{number}"))?;
     }
     let cache = path.join("cache");
     let checkout = Checkout { path: path.join("checkout"), cache: cache.clone(), _folder: None };
     let mut plain = Command::new(LLVM.tool("clang")?);
     plain
-        .args(checkout.words())
+        .args(words())
+        .args(inputs())
         .arg(format!("-fthinlto-distributor={}", helper("distlto-test-distributor")?.display()));
     plain.arg("-Xthinlto-distributor=../jobs").current_dir(&checkout.path);
     succeed(&mut plain)?;
@@ -91,6 +97,14 @@ fn build() -> Result<Built> {
     let objects = copy.objects()?;
     ensure!(objects.len() as u64 == MODULES, "{} objects", objects.len());
     Ok(Built { program, objects, folder })
+}
+
+fn inputs() -> Vec<String> {
+    (0..MODULES).map(|number| format!("m{number}.o")).collect()
+}
+
+fn words() -> impl Iterator<Item = &'static str> {
+    FLAGS.into_iter().chain(["-o", "program"])
 }
 
 /// A copy of the program's objects in a folder of its own.
@@ -120,16 +134,15 @@ impl Checkout {
         Ok(Self { path, cache, _folder: Some(folder) })
     }
 
-    fn words(&self) -> Vec<String> {
-        let inputs = (0..MODULES).map(|number| format!("m{number}.o"));
-        let output = ["-o".to_owned(), "program".to_owned()];
-        FLAGS.map(str::to_owned).into_iter().chain(output).chain(inputs).collect()
-    }
-
     /// `distlto link` with options, without anything of this machine's configuration.
     pub fn link(&self, options: &[&str]) -> Result<Command> {
+        self.link_of(options, &inputs())
+    }
+
+    /// The same of other modules.
+    pub fn link_of(&self, options: &[&str], inputs: &[String]) -> Result<Command> {
         let mut command = self.command(distlto::binary()?)?;
-        command.arg("link").args(options).arg("--").arg(LLVM.tool("clang")?).args(self.words());
+        command.arg("link").args(options).arg("--").arg(LLVM.tool("clang")?).args(words()).args(inputs);
         Ok(command)
     }
 
@@ -137,7 +150,8 @@ impl Checkout {
     pub fn plain_link(&self) -> Result<Command> {
         let mut command = self.command(&LLVM.tool("clang")?)?;
         command
-            .args(self.words())
+            .args(words())
+            .args(inputs())
             .arg(format!("-fthinlto-distributor={}", distlto::distributor()?.display()));
         Ok(command)
     }

@@ -21,6 +21,8 @@ const ARGUMENT: &str = "--distlto-hand-over=";
 const SOCKET: &str = ".distlto-tmp-hand-over";
 /// The longest name of a job file that is taken.
 const LONGEST: usize = 1 << 16;
+/// What a request ends with that is not answered.
+const FAILED: u8 = 1;
 
 /// The side that runs the jobs.
 #[derive(Debug)]
@@ -35,6 +37,8 @@ pub struct JobFileRequest {
     /// The job file, relative to lld's directory.
     pub job_file: PathBuf,
     stream: UnixStream,
+    /// What it will end with.
+    code: u8,
 }
 
 impl HandOver {
@@ -69,7 +73,7 @@ impl HandOver {
         }
         let mut name = vec![0; length];
         stream.read_exact(&mut name)?;
-        Ok(JobFileRequest { job_file: PathBuf::from(OsString::from_vec(name)), stream })
+        Ok(JobFileRequest { job_file: PathBuf::from(OsString::from_vec(name)), stream, code: FAILED })
     }
 }
 
@@ -83,7 +87,13 @@ impl Drop for HandOver {
 impl JobFileRequest {
     /// Has the program that lld waits for end. A linker that is gone is no error.
     pub fn answer(mut self, code: u8) {
-        let _ = self.stream.write_all(&[code]);
+        self.code = code;
+    }
+}
+
+impl Drop for JobFileRequest {
+    fn drop(&mut self) {
+        let _ = self.stream.write_all(&[self.code]);
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use distlto_prepare::warning::warn;
 use distlto_reapi::execute::ExecuteOptions;
 use distlto_reapi::statistics::Snapshot;
 use distlto_reapi::{Client, Error, proto};
@@ -31,8 +32,8 @@ use crate::execute::{Executed, Request};
 
 /// How often blobs that an engine lost are uploaded again for one action.
 const REPAIRS: usize = 5;
-/// After so many actions that stayed in a queue for too long, and none that ran, the engine counts as gone.
-const QUEUED_IN_VAIN: usize = 3;
+/// After so many actions that stayed in a queue for too long or were refused, and none that ran, the engine counts as gone.
+const IN_VAIN: usize = 3;
 /// Threads for connections. What waits for an action is a thread of its own.
 const THREADS: usize = 2;
 
@@ -49,8 +50,10 @@ pub struct Engine {
     /// Why the engine is not used any more.
     gone: Mutex<Option<String>>,
     notes: Mutex<BTreeSet<String>>,
+    /// How many actions it did not execute, and of one of them why.
+    returned: Mutex<Option<(usize, String)>>,
     ran: AtomicUsize,
-    queued_in_vain: AtomicUsize,
+    in_vain: AtomicUsize,
 }
 
 /// An engine cannot be used.
@@ -71,7 +74,7 @@ impl Engine {
     pub fn connect(setup: Setup, cancel: &Cancel) -> Result<Self, EngineError> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(THREADS).thread_name("engine").enable_all().build()?;
-        let (execution, cache) = runtime.block_on(async {
+        let connecting = async {
             let execution = match setup.execution.clone() {
                 Some(options) => Some(executing(Client::connect(options).await?)?),
                 None => None,
@@ -87,7 +90,9 @@ impl Engine {
                 (None, None) => None,
             };
             Ok::<_, Error>((execution, cache))
-        })?;
+        };
+        let connected = runtime.block_on(unless(cancel, connecting));
+        let (execution, cache) = connected.unwrap_or(Err(Error::Shutdown))?;
         let engine = Self {
             runtime,
             pace: Pace::default(),
@@ -98,8 +103,9 @@ impl Engine {
             setup,
             gone: Mutex::default(),
             notes: Mutex::default(),
+            returned: Mutex::default(),
             ran: AtomicUsize::new(0),
-            queued_in_vain: AtomicUsize::new(0),
+            in_vain: AtomicUsize::new(0),
         };
         if let Some((client, CacheMode::ReadWrite)) = &engine.cache
             && !client.capabilities().action_cache_updates
@@ -145,7 +151,18 @@ impl Engine {
 
     /// What went wrong since this was asked last, each thing in a sentence.
     pub fn troubles(&self) -> Vec<String> {
-        std::mem::take(&mut *lock(&self.notes)).into_iter().collect()
+        self.settle_kept();
+        let mut told: Vec<_> = std::mem::take(&mut *lock(&self.notes)).into_iter().collect();
+        let (returned, kept) = (lock(&self.returned).take(), self.keeps_no_more());
+        // What follows of an engine's end goes without saying.
+        if lock(&self.gone).is_none() {
+            told.extend(returned.map(|(count, why)| match count {
+                1 => why,
+                _ => format!("{why}; the same of {} more", count - 1),
+            }));
+            told.extend(kept);
+        }
+        told
     }
 
     pub(super) fn note(&self, text: String) {
@@ -243,20 +260,22 @@ impl Engine {
     pub(super) fn judge(&self, request: &Request<'_>, error: Error) -> Cause {
         let label = || request.job.label.to_owned();
         match &error {
-            Error::Deadline { queued: true, .. } => {
-                let vain = self.queued_in_vain.fetch_add(1, Relaxed) + 1;
-                if vain >= QUEUED_IN_VAIN && self.ran.load(Relaxed) == 0 {
+            // Blobs that are still missing after all repairs are another refusal in these words.
+            Error::Deadline { queued: true, .. } | Error::Lost { .. } => {
+                let vain = self.in_vain.fetch_add(1, Relaxed) + 1;
+                if vain >= IN_VAIN && self.ran.load(Relaxed) == 0 {
                     self.give_up(&error);
                 }
             }
             Error::Deadline { .. } | Error::TimedOut { .. } | Error::Changed { .. } | Error::Io { .. } => {}
-            Error::Lost { .. } | Error::Corrupt { .. } => {}
+            Error::Corrupt { .. } => {}
             _ => self.give_up(&error),
         }
         if !self.setup.falls_back {
             return Cause::Engine { label: label(), source: Box::new(error) };
         }
-        self.note(format!("{} runs on this machine: {error}", label()));
+        let why = || format!("{} runs on this machine: {error}", label());
+        lock(&self.returned).get_or_insert_with(|| (0, why())).0 += 1;
         Cause::NotThere { label: label(), reason: error.to_string() }
     }
 }
@@ -264,7 +283,25 @@ impl Engine {
 impl Drop for Engine {
     /// Waits until everything is kept that is to be kept, or the run is cancelled.
     fn drop(&mut self) {
-        self.runtime.block_on(self.keeping.finish(&self.cancel));
+        let is_gone = lock(&self.gone).is_some();
+        let failed = self.runtime.block_on(self.keeping.finish(&self.cancel, is_gone));
+        if let Some(error) = failed.filter(|_| !is_gone) {
+            self.stop_keeping(&error);
+        }
+        self.troubles().iter().for_each(|trouble| warn(trouble));
+    }
+}
+
+/// A future's value, unless the run is cancelled first.
+pub(super) async fn unless<T>(cancel: &Cancel, future: impl Future<Output = T>) -> Option<T> {
+    let cancelled = async {
+        while !cancel.is_cancelled() {
+            tokio::time::sleep(super::LOOK).await;
+        }
+    };
+    tokio::select! {
+        value = future => Some(value),
+        () = cancelled => None,
     }
 }
 
@@ -303,6 +340,6 @@ fn ran(metadata: &proto::ExecutedActionMetadata) -> Option<Duration> {
     u64::try_from(ran).ok().filter(|ran| *ran > 0).map(Duration::from_nanos)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

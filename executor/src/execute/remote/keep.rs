@@ -4,13 +4,14 @@
 
 use std::fs;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use distlto_prepare::write::IoError;
 use distlto_reapi::blob::Blob;
 use distlto_reapi::{Client, Error, proto};
 use tokio::task::JoinSet;
 
-use super::engine::Engine;
+use super::engine::{Engine, lock, unless};
 use super::setup::CacheMode;
 use super::transfer;
 use crate::cache::{Hit, ResultCache};
@@ -24,36 +25,60 @@ const MOST: usize = 64;
 
 /// Results on their way.
 #[derive(Debug, Default)]
-pub(super) struct Keeping(Mutex<JoinSet<Result<(), Error>>>);
+pub(super) struct Keeping {
+    tasks: Mutex<JoinSet<Result<(), Error>>>,
+    /// Whether the server does not keep what it is given.
+    stopped: AtomicBool,
+    /// Why, to be told.
+    why: Mutex<Option<String>>,
+}
 
 impl Keeping {
     fn tasks(&self) -> std::sync::MutexGuard<'_, JoinSet<Result<(), Error>>> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.tasks)
     }
 
-    /// Waits for all of them, or for the end of the run.
-    pub(super) async fn finish(&self, cancel: &Cancel) {
+    /// Waits for all of them, or for the end of the run; for none where the server is gone. What went wrong last.
+    pub(super) async fn finish(&self, cancel: &Cancel, is_gone: bool) -> Option<Error> {
         let mut tasks = std::mem::take(&mut *self.tasks());
-        while !tasks.is_empty() && !cancel.is_cancelled() {
-            let _ = tokio::time::timeout(super::LOOK, tasks.join_next()).await;
+        let mut failed = None;
+        while !tasks.is_empty() && !cancel.is_cancelled() && !is_gone {
+            if let Ok(Some(Ok(Err(error)))) = tokio::time::timeout(super::LOOK, tasks.join_next()).await {
+                failed = Some(error);
+            }
         }
+        failed
     }
 }
 
 impl Engine {
-    /// A future's value, unless the run is cancelled first.
     fn wait<T>(&self, future: impl Future<Output = T>) -> Option<T> {
-        self.runtime.block_on(async {
-            let cancelled = async {
-                while !self.cancel.is_cancelled() {
-                    tokio::time::sleep(super::LOOK).await;
-                }
-            };
-            tokio::select! {
-                value = future => Some(value),
-                () = cancelled => None,
+        self.runtime.block_on(unless(&self.cancel, future))
+    }
+
+    /// Looks at the results that were on their way.
+    pub(super) fn settle_kept(&self) {
+        loop {
+            // Not held while something is said of it.
+            let done = self.keeping.tasks().try_join_next();
+            match done {
+                Some(Ok(Err(error))) => self.stop_keeping(&error),
+                Some(_) => {}
+                None => return,
             }
-        })
+        }
+    }
+
+    /// A result was not kept: no other one is sent, as it would go the same way.
+    pub(super) fn stop_keeping(&self, error: &Error) {
+        if !self.keeping.stopped.swap(true, Relaxed) {
+            *lock(&self.keeping.why) = Some(format!("the action cache is only read: {error}"));
+        }
+    }
+
+    /// Why results are not kept, if that was not told.
+    pub(super) fn keeps_no_more(&self) -> Option<String> {
+        lock(&self.keeping.why).take()
     }
 
     /// A result whose outputs are in their places; `None` where there is none that is whole.
@@ -104,7 +129,9 @@ impl ResultCache for Engine {
 
     fn keep(&self, action: &Described<'_>, result: &NewResult<'_>) {
         let Some((client, CacheMode::ReadWrite)) = self.cache() else { return };
-        if result.by_engine || !client.capabilities().action_cache_updates {
+        self.settle_kept();
+        let takes = client.capabilities().action_cache_updates && !self.keeping.stopped.load(Relaxed);
+        if result.by_engine || !takes {
             return;
         }
         let mut blobs = Vec::new();
@@ -130,7 +157,7 @@ impl ResultCache for Engine {
         while tasks.len() >= MOST {
             let Some(Some(done)) = self.wait(tasks.join_next()) else { return };
             if let Ok(Err(error)) = done {
-                self.give_up(&error);
+                self.stop_keeping(&error);
             }
         }
         tasks.spawn_on(
