@@ -109,7 +109,9 @@ pub fn simulate(program: &Program, cluster: &Cluster) -> Outcome {
     let weigh = |id: ActionId| Weight { time: program.backends[id.index()].took, memory: 0 };
     let mut schedule = Schedule::new(&graph, &wanted, Policy::default(), weigh);
     schedule.limit(Resource::Slots, cluster.here.max(1) as u64);
-    schedule.limit(Resource::Engine, cluster.in_flight as u64);
+    // An engine without workers gives nothing back.
+    let in_flight = if cluster.workers == 0 { 0 } else { cluster.in_flight };
+    schedule.limit(Resource::Engine, in_flight as u64);
     let mut clock = Clock::new(program, cluster);
     loop {
         while let Some((id, site)) = schedule.take() {
