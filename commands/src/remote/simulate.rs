@@ -144,8 +144,7 @@ impl SimulateArgs {
             None => Ok(()),
         };
         let time = |value: &f64| !(0.0..=1e6).contains(value);
-        let of =
-            |values: &[f64], is_wrong: fn(&f64) -> bool| values.iter().copied().find(|value| is_wrong(value));
+        let of = |values: &[f64], is_wrong: fn(&f64) -> bool| values.iter().copied().find(is_wrong);
         let milliseconds = "a number of milliseconds from 0 to 1000000";
         range("latency", milliseconds, of(&self.latency, time))?;
         range("overhead", milliseconds, of(&[self.overhead], time))?;
