@@ -34,7 +34,7 @@ impl RemoteArgs {
     /// Connects to the engine that there is to use, if there is one, for runs that `cancel` ends.
     pub fn connect(&self, cancel: &Cancel) -> Result<Option<Engine>, RemoteError> {
         let settings = self.settings()?;
-        settings.notices.iter().for_each(|notice| warn(notice));
+        settings.notices.iter().for_each(warn);
         if !settings.is_remote() {
             return Ok(None);
         }

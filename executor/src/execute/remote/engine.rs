@@ -288,7 +288,7 @@ impl Drop for Engine {
         if let Some(error) = failed.filter(|_| !is_gone) {
             self.stop_keeping(&error);
         }
-        self.troubles().iter().for_each(|trouble| warn(trouble));
+        self.troubles().iter().for_each(warn);
     }
 }
 
