@@ -18,7 +18,9 @@ pub(super) fn transfers(bench: &Bench<'_>) -> Result<()> {
     let linker = bench.linker()?;
     let worker = ["name=one,slots=1".to_owned(), "name=two,slots=1".to_owned()];
     let server = Server::start(&worker)?;
-    let options = ["-j", "1", "--remote", &server.url];
+    // What runs here stays here, and no action waits in the queue for so long that it is raced.
+    let mut options = vec!["-j", "1", "--remote", &server.url, "--remote-jobs=4"];
+    options.push("--remote-cache-mode=read-only");
     let cold = measure(&mut bench.link("remote-cold", &options)?)?;
     let ran = Link::newest(&bench.state("remote-cold"))?;
     let counts = server.end()?;
