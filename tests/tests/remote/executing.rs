@@ -214,9 +214,7 @@ fn what_passes_is_got_over() -> Result<()> {
 fn what_lasts_is_told_once() -> Result<()> {
     for words in [
         "UNAVAILABLE:Execute:always",
-        "RESOURCE_EXHAUSTED:FindMissingBlobs:always",
         "PERMISSION_DENIED:Execute:always",
-        "UNIMPLEMENTED:BatchUpdateBlobs:always",
         "FAILED_PRECONDITION:Execute:always",
         "UNKNOWN:GetActionResult:always",
     ] {

@@ -48,7 +48,7 @@ pub struct Engine {
     cache: Option<(Client, CacheMode)>,
     setup: Setup,
     /// Why the engine is not used any more.
-    gone: Mutex<Option<String>>,
+    gone: Mutex<Option<Error>>,
     notes: Mutex<BTreeSet<String>>,
     /// How many actions it did not execute, and of one of them why.
     returned: Mutex<Option<(usize, String)>>,
@@ -180,6 +180,12 @@ impl Engine {
         Some((&cache.0, cache.1))
     }
 
+    /// Why nothing more is executed anywhere: the engine is gone, and this machine is not to do its work.
+    pub(super) fn ended(&self) -> Option<Error> {
+        let needed = self.execution.is_some() && !self.setup.falls_back;
+        lock(&self.gone).clone().filter(|_| needed)
+    }
+
     /// The engine is not used any more.
     pub(super) fn give_up(&self, error: &Error) {
         let mut gone = lock(&self.gone);
@@ -187,7 +193,7 @@ impl Engine {
             let what = if self.setup.falls_back { "; this machine does the rest" } else { "" };
             let help = error.help().map_or_else(String::new, |help| format!(" ({help})"));
             self.note(format!("the engine is not used any more: {error}{help}{what}"));
-            *gone = Some(error.to_string());
+            *gone = Some(error.clone());
         }
     }
 
