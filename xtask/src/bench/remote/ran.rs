@@ -59,7 +59,7 @@ impl Link {
             let of_phases =
                 ["verify", "lookup", "command", "commit"].map(|name| action["phases"][name].clone());
             let known = || of_phases.iter().filter(|phase| !phase.is_null());
-            let span = [known().next().map(|phase| &phase[0]), known().last().map(|phase| &phase[1])];
+            let span = [known().next().map(|phase| &phase[0]), known().next_back().map(|phase| &phase[1])];
             Ran {
                 label: action["label"].as_str().unwrap_or_default().to_owned(),
                 worker: action["worker"].as_str().map(str::to_owned),
