@@ -60,6 +60,9 @@ pub struct SimulateArgs {
     /// Also simulate a program of N modules whose costs are distributed like this one's
     #[arg(long, value_name = "N")]
     pub modules: Option<usize>,
+    /// Take what backends took by the clock, not their processor time
+    #[arg(long)]
+    pub by_clock: bool,
     /// Print all figures as JSON, times in microseconds
     #[arg(long)]
     pub json: bool,
@@ -109,7 +112,7 @@ pub enum SimulateError {
 /// Simulates and prints.
 pub fn run(args: &SimulateArgs) -> Result<u8, SimulateError> {
     args.check()?;
-    let recorded = recorded::read(&args.record)?;
+    let recorded = recorded::read(&args.record, args.by_clock)?;
     let base = Cluster {
         workers: 0,
         in_flight: 0,

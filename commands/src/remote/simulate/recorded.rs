@@ -31,7 +31,9 @@ pub(super) struct Recorded {
 }
 
 /// Reads a state directory or one record.
-pub(super) fn read(place: &Utf8Path) -> Result<Recorded, SimulateError> {
+///
+/// By the clock, what a backend took has in it what else the machine did, and a worker's delay.
+pub(super) fn read(place: &Utf8Path, by_clock: bool) -> Result<Recorded, SimulateError> {
     let nothing = || SimulateError::NothingTimed { path: place.to_owned() };
     let files =
         if place.is_dir() { run::list(place.as_std_path())? } else { vec![place.as_std_path().to_owned()] };
@@ -44,7 +46,8 @@ pub(super) fn read(place: &Utf8Path) -> Result<Recorded, SimulateError> {
         records.iter().rev().max_by_key(|record| record.backends().filter(|one| is_timed(one)).count());
     let full = full.filter(|_| !timed.is_empty()).ok_or_else(nothing)?;
     let graph = graph_of(place, &files, full)?;
-    Ok(recorded(&graph, full, &timed))
+    let took = if by_clock { |action: &ActionRecord| action.took.wall_us } else { processor_time };
+    Ok(recorded(&graph, full, &timed, took))
 }
 
 /// Whether it tells how long its command takes.
@@ -52,7 +55,7 @@ fn is_timed(action: &ActionRecord) -> bool {
     action.result == Fate::Done && action.took.origin == Origin::Ran && action.took.wall_us > 0
 }
 
-fn took(action: &ActionRecord) -> u64 {
+fn processor_time(action: &ActionRecord) -> u64 {
     // Other processes of a busy machine do not count.
     action.took.cpu_us.unwrap_or(action.took.wall_us)
 }
@@ -76,7 +79,12 @@ fn graph_of(place: &Utf8Path, files: &[PathBuf], record: &RunRecord) -> Result<A
 }
 
 /// The rest is a function of what was read, but for the sizes of files.
-fn recorded(graph: &ActionGraph, record: &RunRecord, timed: &HashMap<&str, &ActionRecord>) -> Recorded {
+fn recorded(
+    graph: &ActionGraph,
+    record: &RunRecord,
+    timed: &HashMap<&str, &ActionRecord>,
+    took: fn(&ActionRecord) -> u64,
+) -> Recorded {
     let directory = Path::new(&record.directory);
     let opt = || graph.actions().map(|(_, action)| action).filter(|action| action.kind() == ActionKind::Opt);
     let known = || opt().filter_map(|action| Some((action, *timed.get(action.label.as_str())?)));

@@ -21,8 +21,6 @@ const SLOW: u32 = 5000;
 
 /// Measures and prints.
 pub(super) fn slots(bench: &Bench<'_>) -> Result<()> {
-    // What each backend takes on this machine, for the simulation.
-    measure(&mut bench.link("remote-alone", &["-j", "1"])?)?;
     println!("\n{}: one slot here, two workers that take {DELAY} ms longer", bench.program.name);
     for in_flight in ["2", "3"] {
         // An engine that has seen nothing of it.
@@ -68,10 +66,10 @@ fn bound(ran: &Link, slots: usize) -> f64 {
     longest.max(work / slots as f64)
 }
 
-/// What `distlto remote simulate` says of two workers, in seconds, from the link on this machine alone.
+/// What `distlto remote simulate` says of two workers, in seconds, from what each backend took in that very run.
 fn simulated(bench: &Bench<'_>, in_flight: &str) -> Result<f64> {
     let mut command = Command::new(bench.distlto);
-    command.args(["remote", "simulate"]).arg(bench.state("remote-alone"));
+    command.args(["remote", "simulate"]).arg(bench.state("remote-slots"));
     command.args([
         "--json",
         "--workers=2",
@@ -81,7 +79,8 @@ fn simulated(bench: &Bench<'_>, in_flight: &str) -> Result<f64> {
         "--in-flight",
         in_flight,
     ]);
-    command.arg(format!("--overhead={DELAY}"));
+    // A worker's delay is in what it took.
+    command.args(["--by-clock", "--overhead=0"]);
     let said: Value = serde_json::from_str(&shell::output(&mut command)?)?;
     Ok(said[0]["makespan_us"].as_f64().context("a makespan is a number")? / 1e6)
 }
