@@ -100,7 +100,7 @@ pub struct OptArgs {
     #[arg(long, value_name = "MODE", requires = "args", conflicts_with = DARWIN, help_heading = BUCK2_GNU)]
     pub split_dwarf: Option<SplitDwarf>,
     /// Print the command and do not run it
-    #[arg(long, conflicts_with = DARWIN, help_heading = BUCK2_GNU)]
+    #[arg(long, hide_short_help = true, conflicts_with = DARWIN, help_heading = BUCK2_GNU)]
     pub debug: bool,
     /// Compile with this compiler
     #[arg(long, value_name = "CLANG", num_args = 1.., requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
