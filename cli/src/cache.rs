@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
-use distlto_executor::cache::compiler::Compilers;
 use distlto_executor::cache::store::limits::{parse_age, parse_size};
 use distlto_executor::cache::store::{Cache, Limits};
+use distlto_executor::describe::compiler::Compilers;
 use distlto_prepare::check::CheckReport;
 use distlto_prepare::error::Error;
 use distlto_prepare::exit;

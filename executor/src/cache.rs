@@ -1,14 +1,10 @@
 //! Results of actions, kept for other runs.
 //!
-//! Knows keys and files. How keys come from commands and inputs is not decided by what keeps the results.
+//! Knows keys and files. How keys come from commands and inputs is decided in `describe`.
 
-pub mod compiler;
-pub mod framed;
-pub mod inputs;
 pub mod layers;
 mod results;
 pub mod store;
-pub mod words;
 
 use distlto_prepare::write::IoError;
 

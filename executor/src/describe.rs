@@ -1,10 +1,14 @@
 //! Describes jobs: what their commands would run, which compiler that is, and what they read, by content.
 //!
-//! A compiler's driver is asked once for all commands of one shape, and the compiler is looked at once (`cache::compiler`).
+//! A compiler's driver is asked once for all commands of one shape, and the compiler is looked at once ([`compiler`]).
 //! A job of which any of that cannot be found out has no description, and once it is told why. Knows nothing of who
 //! executes a job, and where its result is kept.
 
+pub mod compiler;
+pub mod framed;
+pub mod inputs;
 mod uploaded;
+pub mod words;
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -14,13 +18,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::words::Word;
 
+use compiler::Compilers;
+use framed::Framed;
+use inputs::{Inputs, Named};
 use uploaded::Uploaded;
+use words::Words;
 
 use crate::action::{Content, Description, Encoded, Input};
-use crate::cache::compiler::Compilers;
-use crate::cache::framed::Framed;
-use crate::cache::inputs::{Inputs, Named};
-use crate::cache::words::{self, Words};
 use crate::execute::cc1::{Names, Template};
 use crate::execute::drivers::Drivers;
 use crate::job::Job;

@@ -3,8 +3,8 @@
 //! Serves explanations alone: whether an object is kept is for its key to say. Digests are cut short, and which import
 //! changed is found by asking what each was compiled from itself. Knows nothing of what is kept where.
 
-use distlto_executor::cache::framed::Framed;
-use distlto_executor::cache::inputs::Inputs;
+use distlto_executor::describe::framed::Framed;
+use distlto_executor::describe::inputs::Inputs;
 use distlto_planner::digests::Digest;
 use distlto_record::why::{Change, What};
 use serde::{Deserialize, Serialize};
