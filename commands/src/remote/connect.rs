@@ -4,7 +4,7 @@
 
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::remote::engine::{Engine, EngineError};
-use distlto_executor::execute::remote::setup::{self, Setup};
+use distlto_executor::execute::remote::setup::{ActionCache, Setup};
 use distlto_prepare::warning::warn;
 use miette::Diagnostic;
 use thiserror::Error;
@@ -55,13 +55,10 @@ impl RemoteArgs {
 fn setup(settings: Settings) -> Setup {
     let Settings { cache, execute, platform, jobs, toolchain, fallback, queue_time, run_time, notices: _ } =
         settings;
-    let mode = |mode| match mode {
-        CacheMode::ReadWrite => setup::CacheMode::ReadWrite,
-        CacheMode::ReadOnly => setup::CacheMode::ReadOnly,
-    };
+    let action_cache = |(server, mode)| ActionCache { server, is_written: mode == CacheMode::ReadWrite };
     Setup {
         execution: execute,
-        cache: cache.map(|(options, given)| (options, mode(given))),
+        cache: cache.map(action_cache),
         slots: jobs.unwrap_or(SLOTS),
         platform,
         queue_time,

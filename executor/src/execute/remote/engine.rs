@@ -23,7 +23,7 @@ use tokio::runtime::Runtime;
 
 use super::keep::Keeping;
 use super::pace::{InFlight, Pace, Step};
-use super::setup::{CacheMode, Setup};
+use super::setup::{ActionCache, Setup};
 use super::{Action, transfer};
 use crate::cancel::Cancel;
 use crate::cause::Cause;
@@ -45,7 +45,8 @@ pub struct Engine {
     pub(super) keeping: Keeping,
     pub(super) cancel: Cancel,
     execution: Option<Client>,
-    cache: Option<(Client, CacheMode)>,
+    /// And whether results are kept in it.
+    cache: Option<(Client, bool)>,
     setup: Setup,
     /// Why the engine is not used any more.
     gone: Mutex<Option<Error>>,
@@ -81,12 +82,16 @@ impl Engine {
             };
             let cache = match (setup.cache.clone(), &execution) {
                 // One client does for both.
-                (Some((options, mode)), Some(client)) if options.endpoint == client.options().endpoint => {
-                    Some((client.clone(), mode))
+                (Some(ActionCache { server, is_written }), Some(client))
+                    if server.endpoint == client.options().endpoint =>
+                {
+                    Some((client.clone(), is_written))
                 }
-                (Some((options, mode)), _) => Some((Client::connect(options).await?, mode)),
+                (Some(ActionCache { server, is_written }), _) => {
+                    Some((Client::connect(server).await?, is_written))
+                }
                 // What it executes, it keeps by itself.
-                (None, Some(client)) => Some((client.clone(), CacheMode::ReadOnly)),
+                (None, Some(client)) => Some((client.clone(), false)),
                 (None, None) => None,
             };
             Ok::<_, Error>((execution, cache))
@@ -107,7 +112,7 @@ impl Engine {
             ran: AtomicUsize::new(0),
             in_vain: AtomicUsize::new(0),
         };
-        if let Some((client, CacheMode::ReadWrite)) = &engine.cache
+        if let Some((client, true)) = &engine.cache
             && !client.capabilities().action_cache_updates
         {
             let server = client.options().endpoint.shown();
@@ -174,10 +179,9 @@ impl Engine {
         self.execution.as_ref().filter(|_| lock(&self.gone).is_none())
     }
 
-    /// Whose action cache is used, unless the engine is gone.
-    pub(super) fn cache(&self) -> Option<(&Client, CacheMode)> {
-        let cache = self.cache.as_ref().filter(|_| lock(&self.gone).is_none())?;
-        Some((&cache.0, cache.1))
+    /// Whose action cache is used, and whether results are kept in it, unless the engine is gone.
+    pub(super) fn cache(&self) -> Option<&(Client, bool)> {
+        self.cache.as_ref().filter(|_| lock(&self.gone).is_none())
     }
 
     /// Why nothing more is executed anywhere: the engine is gone, and this machine is not to do its work.

@@ -12,7 +12,6 @@ use distlto_reapi::{Client, Error, proto};
 use tokio::task::JoinSet;
 
 use super::engine::{Engine, lock, unless};
-use super::setup::CacheMode;
 use super::transfer;
 use crate::cache::{Hit, ResultCache};
 use crate::cancel::Cancel;
@@ -128,7 +127,7 @@ impl ResultCache for Engine {
     }
 
     fn keep(&self, action: &Described<'_>, result: &NewResult<'_>) {
-        let Some((client, CacheMode::ReadWrite)) = self.cache() else { return };
+        let Some((client, true)) = self.cache() else { return };
         self.settle_kept();
         let takes = client.capabilities().action_cache_updates && !self.keeping.stopped.load(Relaxed);
         if result.by_engine || !takes {

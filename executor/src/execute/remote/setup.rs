@@ -11,8 +11,8 @@ use distlto_reapi::Options;
 pub struct Setup {
     /// The server that executes actions, if one does.
     pub execution: Option<Options>,
-    /// The server whose action cache has results, and what may be done there. Without it, that of `execution` is read.
-    pub cache: Option<(Options, CacheMode)>,
+    /// The server whose action cache has results. Without it, that of `execution` is read.
+    pub cache: Option<ActionCache>,
     /// How many actions run there at once.
     pub slots: usize,
     /// What a worker has to be.
@@ -27,11 +27,11 @@ pub struct Setup {
     pub falls_back: bool,
 }
 
-/// What may be done with an action cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CacheMode {
-    /// Results are taken from it.
-    ReadOnly,
-    /// Results are kept in it, too.
-    ReadWrite,
+/// A server whose action cache is used.
+#[derive(Debug, Clone)]
+pub struct ActionCache {
+    /// Where it is.
+    pub server: Options,
+    /// Whether results are kept in it too, and not only taken from it.
+    pub is_written: bool,
 }
