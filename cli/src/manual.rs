@@ -9,7 +9,7 @@ use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold};
 use distlto_commands::distribute;
-use distlto_commands::remote::trust;
+use distlto_executor::variables::REMOTE_HEADERS;
 use distlto_planner::state;
 use distlto_prepare::exit;
 use distlto_prepare::write::{IoError, write_if_changed};
@@ -33,7 +33,7 @@ const VARIABLES: &[(&str, &str)] = &[
          of the libdistlto_forkserver.so beside the program",
     ),
     (
-        trust::HEADERS,
+        REMOTE_HEADERS,
         "Headers of every call to a server of --remote or --remote-cache, in lines of NAME: VALUE; secret, so that no \
          option has them",
     ),

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::words::Word;
+use distlto_reapi::blob::Blob;
 
 use compiler::Compilers;
 use framed::Framed;
@@ -24,7 +25,7 @@ use inputs::{Inputs, Named};
 use uploaded::Uploaded;
 use words::Words;
 
-use crate::action::{Content, Description, Encoded, Input};
+use crate::action::{Content, Description, Encoded, Input, digest_of};
 use crate::execute::cc1::{Names, Template};
 use crate::execute::drivers::Drivers;
 use crate::job::Job;
@@ -47,6 +48,23 @@ impl Described<'_> {
     /// What its result is found by: the digest of its REAPI Action, which a remote cache has too.
     pub fn key(&self) -> Key {
         Key(self.encoded.digest().hash)
+    }
+
+    /// All that another machine has to have to execute it, for a job that runs in this directory.
+    pub fn blobs(&self, directory: Option<&Path>) -> Vec<Blob> {
+        let Encoded { action, tree } = &self.encoded;
+        let mut blobs = vec![action.action.clone(), action.command.clone()];
+        blobs.extend(tree.blobs());
+        let blob = |input: &Input<'_>| match &input.content {
+            Content::Bytes(bytes) => Blob::named(digest_of(&input.digest), bytes.clone()),
+            Content::File(file) => {
+                let file = Path::new(&**file);
+                let file = directory.map_or_else(|| file.to_owned(), |directory| directory.join(file));
+                Blob::file(digest_of(&input.digest), file)
+            }
+        };
+        blobs.extend(self.action.inputs.iter().map(blob));
+        blobs
     }
 }
 

@@ -58,10 +58,18 @@ pub fn all() -> impl Iterator<Item = (&'static str, Option<OsString>)> {
     VARIABLES.iter().map(|(name, _)| (*name, std::env::var_os(name)))
 }
 
+/// Holds headers of calls to servers, in lines of `name: value`: a secret, which no program that is started gets.
+pub const REMOTE_HEADERS: &str = "DISTLTO_REMOTE_HEADERS";
+
+/// The variables that programs get.
+pub fn of_programs() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| name != REMOTE_HEADERS)
+}
+
 /// Stands for all of the environment, for a program that may depend on any of it.
 pub fn environment() -> Digest {
     let mut variables: Vec<_> =
-        std::env::vars_os().filter(|(name, _)| COUNTED.iter().all(|counted| name != counted)).collect();
+        of_programs().filter(|(name, _)| COUNTED.iter().all(|counted| name != counted)).collect();
     variables.sort_unstable();
     let mut text = Vec::new();
     for part in variables.iter().flat_map(|(name, value)| [name, value]) {

@@ -1,6 +1,8 @@
-//! A link with a remote cache that wants a header: no file that it leaves, and no word that it says, holds the header.
+//! A link with a remote cache that wants a header: no file that it leaves, no word that it says and no program that it
+//! starts has the header.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -18,6 +20,11 @@ fn no_header_is_left_behind() -> Result<()> {
     let server = Server::start(Options::default(), Faults { authenticate, ..Faults::default() })?;
     let folder = tempfile::tempdir()?;
     let clang = Toolchain::from_env()?.tool("clang")?;
+    let wrapper = folder.path().join("cc");
+    let script =
+        format!("#!/bin/sh\nenv > \"$(mktemp environment.XXXXXX)\"\nexec {} \"$@\"\n", clang.display());
+    fs::write(&wrapper, script)?;
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))?;
     fs::write(folder.path().join("a.c"), "int b(void);\nint main(void) { return b(); }\n")?;
     fs::write(folder.path().join("b.c"), "int b(void) { return 0; }\n")?;
     for name in ["a", "b"] {
@@ -38,7 +45,7 @@ fn no_header_is_left_behind() -> Result<()> {
         "plan.json",
         "--remote-cache",
     ]);
-    command.arg(server.url()).arg("--").arg(&clang);
+    command.arg(server.url()).arg("--").arg(&wrapper);
     command.args(["-O2", "-flto=thin", "-fuse-ld=lld", "a.o", "b.o", "-o", "prog"]);
     let output = capture(&mut command)?;
     ensure!(output.status.success(), "{}", told(&command, &output));
@@ -53,6 +60,9 @@ fn no_header_is_left_behind() -> Result<()> {
     ensure!(!holds(&said), "{}", told(&command, &output));
     let mut files = 0;
     look(folder.path(), &mut files)?;
+    let told = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with("environment.");
+    let entries = fs::read_dir(&folder)?.collect::<Result<Vec<_>, _>>()?;
+    ensure!(entries.iter().any(told), "the wrapper did not run");
     ensure!(files > 10, "{files} files were looked at");
     Ok(())
 }

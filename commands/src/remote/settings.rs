@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use distlto_executor::variables::REMOTE_HEADERS;
 use distlto_reapi as reapi;
 use distlto_reapi::options::{CredentialHelper, Endpoint, Tls, Tool};
 
 use super::args::RemoteArgs;
 use super::config::{Access, ConfigError, Headers, Remote, TlsFiles};
-use super::trust::{Files, HEADERS, Surroundings};
+use super::trust::{Files, Surroundings};
 use super::values::{CacheMode, Fallback, Place, Properties, ToolchainPlace, UrlText, parse_headers};
 
 const QUEUE_TIME: Duration = Duration::from_secs(600);
@@ -107,7 +108,7 @@ fn place(option: &'static str, text: Option<&UrlText>) -> Result<Option<Place>, 
 
 /// What options and variables say of credentials.
 fn caller(args: &RemoteArgs, around: &Surroundings) -> Result<Access, ConfigError> {
-    let wrong = |why| ConfigError::Option { option: HEADERS, why };
+    let wrong = |why| ConfigError::Option { option: REMOTE_HEADERS, why };
     let headers = match &around.headers {
         None => Vec::new(),
         Some(text) => {

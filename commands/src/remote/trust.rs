@@ -7,15 +7,13 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use distlto_executor::variables::REMOTE_HEADERS;
 use distlto_prepare::write::IoError;
 
 use super::config::{self, CheckoutFile, ConfigError, Remote, UserFile};
 
 /// The file of a checkout, found upwards from the working directory.
 pub const NAME: &str = "distlto.toml";
-
-/// Headers in lines of `name: value`.
-pub const HEADERS: &str = "DISTLTO_REMOTE_HEADERS";
 
 /// Where configuration is looked for.
 #[derive(Clone)]
@@ -24,7 +22,7 @@ pub struct Surroundings {
     pub directory: PathBuf,
     /// The user's own configuration, which need not be there.
     pub user_file: Option<PathBuf>,
-    /// What [`HEADERS`] holds: secret.
+    /// What [`REMOTE_HEADERS`] holds: secret.
     pub headers: Option<OsString>,
 }
 
@@ -36,7 +34,7 @@ impl Surroundings {
         Ok(Self {
             directory: std::env::current_dir().map_err(IoError::on("find", "the working directory"))?,
             user_file: folder.map(|folder| folder.join("distlto/config.toml")),
-            headers: std::env::var_os(HEADERS),
+            headers: std::env::var_os(REMOTE_HEADERS),
         })
     }
 }

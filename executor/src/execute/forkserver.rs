@@ -22,6 +22,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::execute::heap;
 use crate::execute::process::{Child, Command, Ended, Lost, Spawner};
+use crate::variables;
 use protocol::{Hello, Reply};
 
 #[path = "../../../forkserver/src/protocol.rs"]
@@ -211,6 +212,7 @@ impl Server {
             // What is bound before the fork is bound for every child.
             .env("LD_BIND_NOW", "1")
             .env(protocol::VARIABLE, "0")
+            .env_remove(variables::REMOTE_HEADERS)
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -413,8 +415,9 @@ fn key(program: &OsStr, directory: Option<&Path>) -> Option<OsString> {
 fn request(command: &Command) -> Option<Vec<u8>> {
     let here = std::env::current_dir().ok()?;
     let directory = command.directory.as_ref().map_or(here.clone(), |directory| here.join(directory));
-    let environment: Vec<Vec<u8>> =
-        std::env::vars_os().map(|(name, value)| [name.into_vec(), value.into_vec()].join(&b'=')).collect();
+    let environment: Vec<Vec<u8>> = variables::of_programs()
+        .map(|(name, value)| [name.into_vec(), value.into_vec()].join(&b'='))
+        .collect();
     let words = std::iter::once(&command.program).chain(&command.args);
     protocol::request(
         directory.as_os_str().as_bytes(),

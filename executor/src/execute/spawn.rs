@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::execute::heap;
 use crate::execute::process::{Child, Command, Ended, Spawner};
+use crate::variables;
 
 /// Starts each command as a process of its own.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,6 +22,7 @@ pub struct LocalSpawner;
 impl Spawner for LocalSpawner {
     fn spawn(&self, command: &Command, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Box<dyn Child>> {
         let mut prepared = std::process::Command::new(&command.program);
+        prepared.env_remove(variables::REMOTE_HEADERS);
         prepared.args(&command.args).stdin(Stdio::null()).stdout(stdout).stderr(stderr).process_group(0);
         if let Some(directory) = &command.directory {
             prepared.current_dir(directory);

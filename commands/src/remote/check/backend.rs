@@ -8,7 +8,6 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use camino::Utf8Path;
-use distlto_executor::action::{Content, digest_of};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::describe::{Described, Describer, Platform, Toolchains};
 use distlto_executor::execute::cc1::Cc1Commands;
@@ -239,20 +238,12 @@ fn compile(
 }
 
 fn prepare(described: &Described<'_>, place: &Path) -> Prepared {
-    let encoded = &described.encoded;
-    let mut blobs = vec![encoded.action.action.clone(), encoded.action.command.clone()];
-    blobs.extend(encoded.tree.blobs());
-    let inputs = described.action.inputs.iter().map(|input| match &input.content {
-        Content::Bytes(bytes) => Blob::named(digest_of(&input.digest), bytes.clone()),
-        Content::File(file) => Blob::file(digest_of(&input.digest), place.join(&**file)),
-    });
-    blobs.extend(inputs);
     let words = &described.action.words;
     // The shell comes first.
     let mut programs = words.iter().skip(1).filter(|word| word.starts_with('/'));
     Prepared {
-        blobs,
-        action: encoded.digest(),
+        blobs: described.blobs(Some(place)),
+        action: described.encoded.digest(),
         output: described.action.outputs.first().map_or_else(String::new, |(name, _)| name.to_string()),
         compiler: programs.next().map_or_else(String::new, ToString::to_string),
     }

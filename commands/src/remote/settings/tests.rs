@@ -404,5 +404,5 @@ fn the_guide_has_each_option_with_its_key() {
             assert!(page.contains(&format!("`{}`", value.get_name())), "--{long} {}", value.get_name());
         }
     }
-    assert!(page.contains(HEADERS));
+    assert!(page.contains(REMOTE_HEADERS));
 }

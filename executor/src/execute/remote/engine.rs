@@ -209,7 +209,7 @@ impl Engine {
     ) -> Result<Executed, Error> {
         let Action { client, described, request, directory } = *action;
         let key = described.encoded.digest();
-        let blobs = transfer::blobs(described, directory);
+        let blobs = described.blobs(directory);
         let begun = Instant::now();
         let mut options = ExecuteOptions {
             skip_cache_lookup: request.anew,

@@ -1,6 +1,6 @@
-//! An action's blobs on their way to an engine, and its outputs on their way back.
+//! An action's outputs on their way back from an engine.
 //!
-//! Outputs are downloaded beside their files, since somebody else may be writing those. Knows nothing of execution.
+//! They are downloaded beside their files, since somebody else may be writing those. Knows nothing of execution.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,31 +8,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use distlto_prepare::write::IoError;
-use distlto_reapi::blob::Blob;
 use distlto_reapi::{Client, Digest, Error, proto};
 
-use crate::action::{Content, Input, digest_of};
 use crate::describe::Described;
 use crate::staging::Output;
-
-/// Everything that an engine has to have.
-pub(super) fn blobs(described: &Described<'_>, directory: Option<&Path>) -> Vec<Blob> {
-    let encoded = &described.encoded;
-    let mut blobs = vec![encoded.action.action.clone(), encoded.action.command.clone()];
-    blobs.extend(encoded.tree.blobs());
-    let blob = |Input { digest, content, .. }: &Input<'_>| match content {
-        Content::Bytes(bytes) => Blob::named(digest_of(digest), bytes.clone()),
-        Content::File(file) => {
-            let path = Path::new(&**file);
-            Blob::file(
-                digest_of(digest),
-                directory.map_or_else(|| path.to_owned(), |directory| directory.join(path)),
-            )
-        }
-    };
-    blobs.extend(described.action.inputs.iter().map(blob));
-    blobs
-}
 
 /// Downloads what an action wrote. What it did not write is nowhere then.
 pub(super) async fn fetch(
