@@ -295,7 +295,7 @@ fn compile(job: &Job<'_>, expected: Option<Native>, engine: Option<&Engine>, can
         cache: Some(engine),
         ..here
     };
-    let site = if engine.slots() > 0 { Site::Engine } else { Site::Here };
+    let site = if engine.executes() { Site::Engine } else { Site::Here };
     let mut attempt = job::run(job, site, Duration::ZERO, &there);
     if let Err(Cause::NotThere { .. }) = attempt.result {
         attempt = job::run(job, Site::Here, Duration::ZERO, &there);

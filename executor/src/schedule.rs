@@ -28,7 +28,7 @@
 //!
 //! An action that an engine can execute runs here if there is room for it here, and else there: distinct actions run in
 //! both places, and the longest begin where they end first, since here nothing is transferred. What an engine turns out not
-//! to execute comes back with [`Schedule::again_here`].
+//! to execute comes back with [`Schedule::again_here`]. An engine that is a cache alone has room too: that of lookups.
 //!
 //! # When an action fails
 //!

@@ -21,8 +21,7 @@ fn no_header_is_left_behind() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let clang = Toolchain::from_env()?.tool("clang")?;
     let wrapper = folder.path().join("cc");
-    let script =
-        format!("#!/bin/sh\nenv > environment.$$\nexec {} \"$@\"\n", clang.display());
+    let script = format!("#!/bin/sh\nenv > environment.$$\nexec {} \"$@\"\n", clang.display());
     fs::write(&wrapper, script)?;
     fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))?;
     fs::write(folder.path().join("a.c"), "int b(void);\nint main(void) { return b(); }\n")?;

@@ -44,7 +44,7 @@ pub struct RemoteArgs {
     /// The instance name at the server [default: the one without a name]
     #[arg(long, value_name = "NAME", env = "DISTLTO_REMOTE_INSTANCE", hide_short_help = true)]
     pub remote_instance: Option<String>,
-    /// Run at most N jobs at once on the server [default: 64]
+    /// Run at most N jobs at once on the server, or look up so many at a cache alone [default: 64]
     #[arg(long, value_name = "N", env = "DISTLTO_REMOTE_JOBS", hide_short_help = true)]
     pub remote_jobs: Option<NonZeroU16>,
     /// What a worker has to be, such as OSFamily=linux; repeatable

@@ -1,6 +1,7 @@
 //! Executes actions on an engine of the Remote Execution API, and on this machine what the schedule wants here.
 //!
-//! What an engine turns out not to execute comes back as [`Cause::NotThere`], and runs here. Blobs that an engine lost are
+//! An engine that is a cache alone executes nothing: what is placed there has been looked up by then, many at once, since that
+//! is waiting for a network. What an engine turns out not to execute comes back as [`Cause::NotThere`], and runs here. Blobs that an engine lost are
 //! uploaded again. At the end of a run, when slots of this machine are idle, an action that is late there is raced here, and
 //! the first result counts. Knows nothing of schedules, and nothing of what a result has to be.
 
@@ -47,12 +48,15 @@ impl Execute for Remote<'_> {
         }
         let not_there =
             |reason: &str| Cause::NotThere { label: request.job.label.to_owned(), reason: reason.to_owned() };
+        let Some(client) = self.engine.execution() else {
+            let is_gone = self.engine.executes();
+            return Err(not_there(if is_gone { "the engine is gone" } else { "its cache has no result" }));
+        };
         let described = request.described.ok_or_else(|| not_there("not all that it depends on is known"))?;
         if let Some(reason) = &described.bound {
             self.engine.note(format!("{} runs on this machine: {reason}", request.job.label));
             return Err(not_there(reason));
         }
-        let Some(client) = self.engine.execution() else { return Err(not_there("the engine is gone")) };
         self.race(request, &Action { client, described, request, directory: self.local.directory })
     }
 }

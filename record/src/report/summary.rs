@@ -186,8 +186,8 @@ impl Summary {
             work,
             cpu: cpu.map(Duration::from_micros).sum(),
             // Rounding must not make more of it than everything.
-            // Of workers elsewhere it is not known how many there were.
-            efficiency: (!makespan.is_zero() && on_engine == 0)
+            // Of workers elsewhere it is not known how many there were, and lookups take no job.
+            efficiency: (!makespan.is_zero() && record.engines.is_empty())
                 .then(|| (bound / makespan.as_secs_f64()).min(1.0)),
             critical_path: critical_path(record, longest, now),
             peak_memory: peak_memory(record.backends()),
@@ -207,11 +207,14 @@ impl Summary {
         if backends == 0 {
             return format!("{what}no backend{failed} in {}", human(self.wall));
         }
-        if self.on_engine > 0 {
+        if self.engines.is_some() {
+            let there = match self.on_engine {
+                0 => String::new(),
+                there => format!(", {there} of them on the engine"),
+            };
             return format!(
-                "{what}{backends} backend{plural}{hits}{failed} in {}, {} of them on the engine, {} of processor time here",
+                "{what}{backends} backend{plural}{hits}{failed} in {}{there}, {} of processor time here",
                 human(self.makespan),
-                self.on_engine,
                 human(self.cpu),
             );
         }

@@ -35,6 +35,7 @@ fn a_cache_alone_is_filled_and_read() -> Result<()> {
     link("read-write")?;
     let filled = server.counts();
     ensure!(filled.of("UpdateActionResult") == MODULES && filled.cache_hits == 0, "{filled:#?}");
+    ensure!(filled.of("GetActionResult") == 2 * MODULES, "each is looked up once: {filled:#?}");
     link("read-only")?;
     link("read-write")?;
     let read = server.counts();

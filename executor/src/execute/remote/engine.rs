@@ -3,7 +3,7 @@
 //! One engine serves all runs of a command. When it is gone for good that is said once, and from then on nothing is sent
 //! there. Knows nothing of schedules.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use distlto_prepare::warning::warn;
 use distlto_reapi::execute::ExecuteOptions;
 use distlto_reapi::statistics::Snapshot;
-use distlto_reapi::{Client, Error, proto};
+use distlto_reapi::{Client, Digest, Error, proto};
 use distlto_record::progress::UnderWay;
 use distlto_record::report::{Measured, Span};
 use distlto_record::run::EngineUse;
@@ -51,6 +51,8 @@ pub struct Engine {
     /// Why the engine is not used any more.
     gone: Mutex<Option<Error>>,
     notes: Mutex<BTreeSet<String>>,
+    /// Of which actions its cache had no result. They are not looked up again.
+    pub(super) missing: Mutex<HashSet<Digest>>,
     /// How many actions it did not execute, and of one of them why.
     returned: Mutex<Option<(usize, String)>>,
     ran: AtomicUsize,
@@ -108,6 +110,7 @@ impl Engine {
             setup,
             gone: Mutex::default(),
             notes: Mutex::default(),
+            missing: Mutex::default(),
             returned: Mutex::default(),
             ran: AtomicUsize::new(0),
             in_vain: AtomicUsize::new(0),
@@ -121,9 +124,14 @@ impl Engine {
         Ok(engine)
     }
 
-    /// How many actions may run there at once; none once it is gone.
+    /// How many actions may run there at once, or be looked up where it is a cache alone; none once it is gone.
     pub fn slots(&self) -> usize {
-        if self.execution().is_some() { self.setup.slots } else { 0 }
+        if self.cache().is_some() { self.setup.slots } else { 0 }
+    }
+
+    /// Whether it is more than a cache.
+    pub fn executes(&self) -> bool {
+        self.execution.is_some()
     }
 
     /// What its workers have to be, and lack.

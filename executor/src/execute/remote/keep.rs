@@ -102,8 +102,16 @@ impl Engine {
 impl ResultCache for Engine {
     fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<Hit>, IoError> {
         let Some((client, _)) = self.cache() else { return Ok(None) };
+        let key = action.encoded.digest();
+        if lock(&self.missing).contains(&key) {
+            return Ok(None);
+        }
         match self.wait(self.kept(client, action, outputs)) {
-            None | Some(Ok(None)) => Ok(None),
+            None => Ok(None),
+            Some(Ok(None)) => {
+                lock(&self.missing).insert(key);
+                Ok(None)
+            }
             Some(Ok(found)) => {
                 transfer::put_in_place(outputs)?;
                 Ok(found)
