@@ -13,6 +13,7 @@ use std::time::Duration;
 use clap::Args;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::describe::Platform;
+use distlto_executor::execute::remote::engine::unless;
 use distlto_planner::runner::ToolError;
 use distlto_prepare::exit;
 use distlto_prepare::warning::warn;
@@ -30,9 +31,6 @@ use super::values::{CacheMode, ToolchainPlace, UrlText};
 /// Whoever checks does not want to wait as long as a link may.
 const QUEUE_TIME: Duration = Duration::from_secs(20);
 const RUN_TIME: Duration = Duration::from_secs(60);
-/// How often it is seen that the check is interrupted.
-const LOOK: Duration = Duration::from_millis(100);
-
 /// Ask a server of the Remote Execution API what it can do, and say what is wrong
 ///
 /// Blobs are uploaded and downloaded, and a backend compilation of some lines is run there and here: the objects have to be
@@ -115,17 +113,9 @@ pub fn run(args: &CheckArgs, cancel: &Cancel) -> Result<u8, CheckError> {
     }
     let mut report = Report::default();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    runtime.map_err(CheckError::Runtime)?.block_on(async {
-        let interrupted = async {
-            while !cancel.is_cancelled() {
-                tokio::time::sleep(LOOK).await;
-            }
-        };
-        tokio::select! {
-            checked = check(args, &settings, cancel, &mut report) => checked,
-            () = interrupted => Err(CheckError::Interrupted),
-        }
-    })?;
+    let checked = unless(cancel, check(args, &settings, cancel, &mut report));
+    let checked = runtime.map_err(CheckError::Runtime)?.block_on(checked);
+    checked.unwrap_or(Err(CheckError::Interrupted))?;
     Ok(report.finish())
 }
 

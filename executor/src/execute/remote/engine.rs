@@ -311,7 +311,7 @@ impl Drop for Engine {
 }
 
 /// A future's value, unless the run is cancelled first.
-pub(super) async fn unless<T>(cancel: &Cancel, future: impl Future<Output = T>) -> Option<T> {
+pub async fn unless<T>(cancel: &Cancel, future: impl Future<Output = T>) -> Option<T> {
     let cancelled = async {
         while !cancel.is_cancelled() {
             tokio::time::sleep(super::LOOK).await;
