@@ -40,8 +40,8 @@ pub struct Remote<'a> {
 
 impl Execute for Remote<'_> {
     fn execute(&self, request: &Request<'_>) -> Result<Executed, Cause> {
-        if let Some(error) = self.engine.ended() {
-            return Err(Cause::Engine { label: request.job.label.to_owned(), source: Box::new(error) });
+        if let Some(cause) = self.engine.ended(request.job.label) {
+            return Err(cause);
         }
         if request.site == Site::Here {
             return self.local.execute(request);

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -50,6 +50,8 @@ pub struct Engine {
     setup: Setup,
     /// Why the engine is not used any more.
     gone: Mutex<Option<Error>>,
+    /// Whether an action failed for that.
+    end_told: AtomicBool,
     notes: Mutex<BTreeSet<String>>,
     /// Of which actions its cache had no result. They are not looked up again.
     pub(super) missing: Mutex<HashSet<Digest>>,
@@ -109,6 +111,7 @@ impl Engine {
             cache,
             setup,
             gone: Mutex::default(),
+            end_told: AtomicBool::new(false),
             notes: Mutex::default(),
             missing: Mutex::default(),
             returned: Mutex::default(),
@@ -193,9 +196,19 @@ impl Engine {
     }
 
     /// Why nothing more is executed anywhere: the engine is gone, and this machine is not to do its work.
-    pub(super) fn ended(&self) -> Option<Error> {
+    pub(super) fn ended(&self, label: &str) -> Option<Cause> {
         let needed = self.execution.is_some() && !self.setup.falls_back;
-        lock(&self.gone).clone().filter(|_| needed)
+        let error = lock(&self.gone).clone().filter(|_| needed)?;
+        Some(self.failed(label, error))
+    }
+
+    /// An action failed that this machine is not to do. What all that were under way died of is told once.
+    fn failed(&self, label: &str, error: Error) -> Cause {
+        let label = label.to_owned();
+        if lock(&self.gone).is_some() && self.end_told.swap(true, Relaxed) {
+            return Cause::Interrupted { label };
+        }
+        Cause::Engine { label, source: Box::new(error) }
     }
 
     /// The engine is not used any more.
@@ -290,7 +303,7 @@ impl Engine {
             _ => self.give_up(&error),
         }
         if !self.setup.falls_back {
-            return Cause::Engine { label: label(), source: Box::new(error) };
+            return self.failed(request.job.label, error);
         }
         let why = || format!("{} runs on this machine: {error}", label());
         lock(&self.returned).get_or_insert_with(|| (0, why())).0 += 1;
