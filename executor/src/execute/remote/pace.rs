@@ -2,8 +2,9 @@
 //!
 //! Measured in this run: queueing, transfers and the command together. Knows nothing of what is executed.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use distlto_reapi::execute::Stage;
@@ -25,6 +26,9 @@ pub(super) struct Pace {
     /// Slots of this machine for which nothing is left to start, and how many of them race.
     idle: AtomicUsize,
     racing: AtomicUsize,
+    /// Numbers of actions that wait for a worker and do not race, and the next number.
+    waiting: Mutex<BTreeSet<usize>>,
+    begun: AtomicUsize,
     /// Actions by stage: queued, running, and those whose blobs are on their way there and back.
     stages: [AtomicUsize; 4],
 }
@@ -52,9 +56,12 @@ impl From<Stage> for Step {
 #[derive(Debug)]
 pub(super) struct InFlight<'a> {
     pace: &'a Pace,
+    /// In the order in which they set out.
+    number: usize,
     begun: Instant,
     estimate: Duration,
     step: AtomicUsize,
+    races: AtomicBool,
     /// When it reached that.
     since: Mutex<Instant>,
     /// How long it was at each step before.
@@ -66,7 +73,9 @@ impl Pace {
     pub(super) fn begin(&self, estimate: Duration) -> InFlight<'_> {
         self.stages[Step::Uploading as usize].fetch_add(1, Relaxed);
         let (step, now) = (AtomicUsize::new(Step::Uploading as usize), Instant::now());
-        InFlight { pace: self, begun: now, estimate, step, since: Mutex::new(now), spent: Default::default() }
+        let number = self.begun.fetch_add(1, Relaxed);
+        let (since, spent, races) = (Mutex::new(now), Default::default(), AtomicBool::new(false));
+        InFlight { pace: self, number, begun: now, estimate, step, races, since, spent }
     }
 
     /// So many slots of this machine have nothing to do.
@@ -75,10 +84,23 @@ impl Pace {
     }
 
     /// Whether to begin an action here too, which takes one of the idle slots then.
+    ///
+    /// Of those that wait for a worker, the one that set out last: workers take the others first.
     pub(super) fn may_race(&self, flight: &InFlight<'_>) -> bool {
         let idle = self.idle.load(Relaxed);
         let take = |racing| (racing < idle).then_some(racing + 1);
-        self.is_late(flight) && self.racing.fetch_update(Relaxed, Relaxed, take).is_ok()
+        let mut waiting = self.waiting();
+        let is_next = !waiting.contains(&flight.number) || waiting.last() == Some(&flight.number);
+        let may = is_next && self.is_late(flight) && self.racing.fetch_update(Relaxed, Relaxed, take).is_ok();
+        if may {
+            waiting.remove(&flight.number);
+            flight.races.store(true, Relaxed);
+        }
+        may
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeSet<usize>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What raced here has ended.
@@ -123,6 +145,12 @@ impl InFlight<'_> {
         *since = Instant::now();
         self.pace.stages[before].fetch_sub(1, Relaxed);
         self.pace.stages[step as usize].fetch_add(1, Relaxed);
+        let mut waiting = self.pace.waiting();
+        if step == Step::Queued && !self.races.load(Relaxed) {
+            waiting.insert(self.number);
+        } else {
+            waiting.remove(&self.number);
+        }
     }
 
     /// It came back. Returns how long it was at what.
@@ -145,6 +173,7 @@ fn micros(duration: Duration) -> u64 {
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.pace.stages[self.step.load(Relaxed)].fetch_sub(1, Relaxed);
+        self.pace.waiting().remove(&self.number);
     }
 }
 
@@ -163,6 +192,23 @@ mod tests {
         pace.ended_here();
         let early = pace.begin(Duration::from_secs(3600));
         assert!(!pace.may_race(&early) && pace.may_race(&late));
+    }
+
+    #[test]
+    fn of_those_that_wait_the_last_one_races() {
+        let pace = Pace::default();
+        pace.set_idle(2);
+        let mut flights = [0; 3].map(|_| pace.begin(Duration::ZERO));
+        for flight in &mut flights {
+            flight.begun = flight.begun.checked_sub(Duration::from_secs(5)).expect("up for long");
+            flight.reach(Step::Queued);
+        }
+        let [first, second, third] = flights;
+        assert!(!pace.may_race(&first) && !pace.may_race(&second), "workers take these first");
+        assert!(pace.may_race(&third) && pace.may_race(&second));
+        pace.ended_here();
+        first.reach(Step::Running);
+        assert!(pace.may_race(&first), "a worker is late");
     }
 
     #[test]
