@@ -15,8 +15,7 @@ fn filled(faults: Faults) -> Result<(TempDir, Server)> {
     static FILLED: OnceLock<Result<TempDir, String>> = OnceLock::new();
     let fill = || -> Result<TempDir> {
         let folder = tempfile::tempdir()?;
-        let options = Options { state: Some(folder.path().to_owned()), ..Options::default() };
-        let server = Server::start(options, Faults::default())?;
+        let server = serve(&folder, Faults::default())?;
         Checkout::new()?.linked(&server, &[])?;
         let counts = server.counts();
         let calls: u64 = counts.calls.values().sum();
@@ -30,8 +29,13 @@ fn filled(faults: Faults) -> Result<(TempDir, Server)> {
     for part in ["blobs", "results"] {
         copy_files(&filled.path().join(part), &folder.path().join(part))?;
     }
-    let options = Options { state: Some(folder.path().to_owned()), ..Options::default() };
-    Ok((folder, Server::start(options, faults)?))
+    let server = serve(&folder, faults)?;
+    Ok((folder, server))
+}
+
+/// A server with what the folder has.
+fn serve(folder: &TempDir, faults: Faults) -> Result<Server> {
+    Server::start(Options { state: Some(folder.path().to_owned()), ..Options::default() }, faults)
 }
 
 fn copy_files(from: &Path, to: &Path) -> Result<()> {
@@ -68,7 +72,8 @@ const FOREIGN: &str = "\u{7f}ELF\u{1}\u{1}\u{1}\0\0\0\0\0\0\0\0\0\u{1}\0\u{3}\0\
 const FAULTS: &[Fault] = &[
     Fault {
         name: "wrong bytes once",
-        set: |faults| faults.wrong_bytes = 3,
+        // Only one: the client asks once more, and to be lied to again would be of no use.
+        set: |faults| faults.wrong_bytes = 1,
         left: |faults| faults.wrong_bytes,
         anew: false,
     },
@@ -137,7 +142,7 @@ fn what_a_cache_has_is_checked() -> Result<()> {
     for Fault { name, set, left, anew } in FAULTS {
         let mut faults = Faults::default();
         set(&mut faults);
-        let (_folder, server) = filled(faults)?;
+        let (folder, server) = filled(faults)?;
         let checked = Checkout::new()?.linked(&server, &[]).and_then(|said| {
             let mut after = Faults::default();
             server.change(|faults| after = faults.clone());
@@ -146,14 +151,12 @@ fn what_a_cache_has_is_checked() -> Result<()> {
             let ran = counts.all_executed() + counts.of("UpdateActionResult");
             ensure!((ran > 0) == *anew, "{said}\n{counts:#?}");
             ensure!(warnings(&said).len() <= 1, "{said}");
-            // What was of no use is replaced.
-            let before = server.counts().of("Execute");
+            // What was of no use is replaced. Asked of another server: calls of a race that was lost may still come to this one.
+            drop(server);
+            let server = serve(&folder, Faults::default())?;
             let again = Checkout::new()?.linked(&server, &[])?;
             let more = server.counts();
-            ensure!(
-                more.of("Execute") == before && more.cache_hits - counts.cache_hits == MODULES,
-                "{again}\n{more:#?}"
-            );
+            ensure!(more.of("Execute") == 0 && more.cache_hits == MODULES, "{again}\n{more:#?}");
             Ok(())
         });
         if let Err(error) = checked {

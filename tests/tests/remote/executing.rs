@@ -36,7 +36,7 @@ const FAULTS: &[Fault] = &[
         name: "connections end gracefully",
         options: &[],
         set: |faults| faults.goaway_after = Some(6),
-        met: |_, counts| counts.connections > 5,
+        met: |_, counts| counts.connections > 2,
     },
     Fault {
         name: "streams are refused",
