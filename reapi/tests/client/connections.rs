@@ -9,7 +9,9 @@ use distlto_reapi::{Client, Digest, Error};
 use distlto_reapi_server::{Break, Cut, Options, Refusal, Server};
 use tonic::Code;
 
-use crate::help::{Tested, client, content, failed, options, output, prepare, runtime, server, until, wait};
+use crate::help::{
+    Tested, at_once, client, content, failed, options, output, prepare, runtime, server, until, wait,
+};
 
 /// Everything that a link does, once: uploads of both kinds, an execution, downloads of both kinds.
 async fn everything(client: &Client, salt: u8) -> Result<(), Error> {
@@ -25,6 +27,15 @@ async fn everything(client: &Client, salt: u8) -> Result<(), Error> {
     let command = client.download(prepared.encoded.command.digest()).await?;
     assert_eq!(Digest::of(&command), prepared.encoded.command.digest());
     Ok(())
+}
+
+/// The same so many times at once.
+fn everything_at_once(client: &Client, times: u8) -> Tested {
+    let one = |salt| {
+        let client = client.clone();
+        async move { everything(&client, salt).await }
+    };
+    at_once((0..times).map(one)).map(drop)
 }
 
 #[test]
@@ -60,15 +71,7 @@ fn a_connection_may_end_gracefully_at_any_time() -> Tested {
     for streams in [1, 3, 10] {
         let server = server(|faults| faults.goaway_after = Some(streams));
         let client = client(&server, |_| ());
-        let tasks: Vec<_> = (0..12)
-            .map(|salt| {
-                let client = client.clone();
-                runtime().spawn(async move { everything(&client, salt).await })
-            })
-            .collect();
-        for task in tasks {
-            wait(task)??;
-        }
+        everything_at_once(&client, 12)?;
         assert!(client.statistics().snapshot().channels > 1);
         assert_eq!(server.counts().all_executed(), 12);
     }
@@ -103,15 +106,7 @@ fn everything_may_break_at_once() -> Tested {
         faults.cut_executions = cut(1, Break::Connection);
     });
     let client = client(&server, |_| ());
-    let tasks: Vec<_> = (0..10)
-        .map(|salt| {
-            let client = client.clone();
-            runtime().spawn(async move { everything(&client, salt).await })
-        })
-        .collect();
-    for task in tasks {
-        wait(task)??;
-    }
+    everything_at_once(&client, 10)?;
     let counts = server.counts();
     assert!(counts.refused >= 20 && client.statistics().snapshot().retries > counts.refused, "{counts:?}");
     Ok(())
