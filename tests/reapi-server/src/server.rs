@@ -72,6 +72,11 @@ impl Server {
         }
     }
 
+    /// The switches, with what is left of those that count.
+    pub fn faults(&self) -> Faults {
+        locked(&self.faults).clone()
+    }
+
     /// The counters.
     pub fn counts(&self) -> Counts {
         locked(&self.counts).clone()
