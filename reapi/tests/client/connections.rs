@@ -9,7 +9,9 @@ use distlto_reapi::{Client, Digest, Error};
 use distlto_reapi_server::{Break, Cut, Options, Refusal, Server};
 use tonic::Code;
 
-use crate::help::{Tested, client, content, failed, options, output, prepare, runtime, server, until, wait};
+use crate::help::{
+    Tested, at_once, client, content, failed, options, output, prepare, runtime, server, until, wait,
+};
 
 /// Everything that a link does, once: uploads of both kinds, an execution, downloads of both kinds.
 async fn everything(client: &Client, salt: u8) -> Result<(), Error> {
@@ -25,6 +27,15 @@ async fn everything(client: &Client, salt: u8) -> Result<(), Error> {
     let command = client.download(prepared.encoded.command.digest()).await?;
     assert_eq!(Digest::of(&command), prepared.encoded.command.digest());
     Ok(())
+}
+
+/// The same so many times at once.
+fn everything_at_once(client: &Client, times: u8) -> Tested {
+    let one = |salt| {
+        let client = client.clone();
+        async move { everything(&client, salt).await }
+    };
+    at_once((0..times).map(one)).map(drop)
 }
 
 #[test]
@@ -60,15 +71,7 @@ fn a_connection_may_end_gracefully_at_any_time() -> Tested {
     for streams in [1, 3, 10] {
         let server = server(|faults| faults.goaway_after = Some(streams));
         let client = client(&server, |_| ());
-        let tasks: Vec<_> = (0..12)
-            .map(|salt| {
-                let client = client.clone();
-                runtime().spawn(async move { everything(&client, salt).await })
-            })
-            .collect();
-        for task in tasks {
-            wait(task)??;
-        }
+        everything_at_once(&client, 12)?;
         assert!(client.statistics().snapshot().channels > 1);
         assert_eq!(server.counts().all_executed(), 12);
     }
@@ -103,15 +106,7 @@ fn everything_may_break_at_once() -> Tested {
         faults.cut_executions = cut(1, Break::Connection);
     });
     let client = client(&server, |_| ());
-    let tasks: Vec<_> = (0..10)
-        .map(|salt| {
-            let client = client.clone();
-            runtime().spawn(async move { everything(&client, salt).await })
-        })
-        .collect();
-    for task in tasks {
-        wait(task)??;
-    }
+    everything_at_once(&client, 10)?;
     let counts = server.counts();
     assert!(counts.refused >= 20 && client.statistics().snapshot().retries > counts.refused, "{counts:?}");
     Ok(())
@@ -155,14 +150,15 @@ fn a_network_that_is_cut_is_left() -> Tested {
 
 #[test]
 fn a_stream_that_moves_is_not_silent() -> Tested {
-    // Each message is late, and all of them together later than a call may be.
-    let server = server(|faults| faults.message_delay = Duration::from_millis(20));
-    let client = client(&server, |options| options.call_timeout = Duration::from_secs(2));
-    let blob = Blob::new(content(1, 8 << 20));
+    // Each message is late by a small part of what a call may be, and all of them together by more than that.
+    let limit = Duration::from_secs(4);
+    let server = server(|faults| faults.message_delay = Duration::from_millis(50));
+    let client = client(&server, |options| options.call_timeout = limit);
+    let blob = Blob::new(content(1, 6 << 20));
     wait(client.upload([blob.clone()]))?;
     let begun = Instant::now();
-    assert_eq!(wait(client.download(blob.digest()))?.len(), 8 << 20);
-    assert!(begun.elapsed() > Duration::from_secs(2));
+    assert_eq!(wait(client.download(blob.digest()))?.len(), 6 << 20);
+    assert!(begun.elapsed() > limit);
     assert_eq!(client.statistics().snapshot().retries, 0);
     Ok(())
 }

@@ -9,7 +9,7 @@ use distlto_reapi::options::CredentialHelper;
 use distlto_reapi::{Client, Error, Options};
 use distlto_reapi_server::Server;
 
-use crate::help::{Tested, failed, options, runtime, server, wait};
+use crate::help::{Tested, at_once, failed, options, server, wait};
 
 /// A helper that runs a script in a folder, and a server that wants a token.
 struct Setting {
@@ -63,14 +63,12 @@ fn a_helper_is_asked_once() -> Tested {
         setting
             .answer(&format!(r#"{{"headers": {{"Authorization": ["Bearer one"]}}{expires}, "other": 1}}"#));
         let client = wait(Client::connect(setting.options()))?;
-        let tasks: Vec<_> = (0..20)
-            .map(|_| {
-                let client = client.clone();
-                runtime().spawn(async move { client.missing([distlto_reapi::Digest::of(b"blob")]).await })
-            })
-            .collect();
-        for task in tasks {
-            assert_eq!(wait(task)??.len(), 1);
+        let ask = |_| {
+            let client = client.clone();
+            async move { client.missing([distlto_reapi::Digest::of(b"blob")]).await }
+        };
+        for missing in at_once((0..20).map(ask))? {
+            assert_eq!(missing.len(), 1);
         }
         // One that has expired already is used for a moment all the same.
         assert_eq!(

@@ -9,7 +9,7 @@ use distlto_reapi::options::Compression;
 use distlto_reapi::{Digest, Error};
 use distlto_reapi_server::{Break, Cut};
 
-use crate::help::{Tested, client, content, failed, names, runtime, server, wait};
+use crate::help::{Tested, at_once, client, content, failed, names, server, wait};
 
 #[test]
 fn small_ones_come_together() -> Tested {
@@ -18,14 +18,11 @@ fn small_ones_come_together() -> Tested {
     let blobs: Vec<_> = (0..300).map(|seed| Blob::new(content(seed, 500))).collect();
     wait(client.upload(blobs.clone()))?;
     // Two of each, at once.
-    let tasks: Vec<_> = (0..600)
-        .map(|task| {
-            let (client, digest) = (client.clone(), blobs[task % 300].digest());
-            runtime().spawn(async move { client.download(digest).await.map(|bytes| (digest, bytes)) })
-        })
-        .collect();
-    for task in tasks {
-        let (digest, bytes) = wait(task)??;
+    let download = |task: usize| {
+        let (client, digest) = (client.clone(), blobs[task % 300].digest());
+        async move { client.download(digest).await.map(|bytes| (digest, bytes)) }
+    };
+    for (digest, bytes) in at_once((0..600).map(download))? {
         assert_eq!(Digest::of(&bytes), digest);
     }
     let calls = server.counts().of("BatchReadBlobs");

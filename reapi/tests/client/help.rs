@@ -12,8 +12,8 @@ use distlto_reapi::{Client, Error, Options};
 use distlto_reapi_server::{Faults, Server};
 use tokio::runtime::{Builder, Runtime};
 
-/// How a test ends.
-pub type Tested = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+/// How a test ends, or a part of one.
+pub type Tested<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// The runtime of all clients. Servers have their own, which must not be ended inside of another one.
 pub fn runtime() -> &'static Runtime {
@@ -26,6 +26,14 @@ pub fn runtime() -> &'static Runtime {
 /// Waits for a client.
 pub fn wait<T>(future: impl Future<Output = T>) -> T {
     runtime().block_on(future)
+}
+
+/// Waits for all of these, which run at once.
+pub fn at_once<T: Send + 'static>(
+    all: impl Iterator<Item = impl Future<Output = Result<T, Error>> + Send + 'static>,
+) -> Tested<Vec<T>> {
+    let tasks: Vec<_> = all.map(|one| runtime().spawn(one)).collect();
+    tasks.into_iter().map(|task| Ok(wait(task)??)).collect()
 }
 
 /// A server that errs as `change` says.

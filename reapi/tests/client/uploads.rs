@@ -8,7 +8,7 @@ use distlto_reapi::options::Compression;
 use distlto_reapi::{Digest, Error};
 use distlto_reapi_server::{Break, CommittedSize, Cut};
 
-use crate::help::{Tested, client, content, failed, runtime, server, until, wait};
+use crate::help::{Tested, at_once, client, content, failed, runtime, server, until, wait};
 
 #[test]
 fn each_blob_goes_up_once_whoever_lists_it() -> Tested {
@@ -25,17 +25,13 @@ fn each_blob_goes_up_once_whoever_lists_it() -> Tested {
         let file = Blob::file(Digest::of(&bytes), path);
         blobs.push(if number % 2 == 0 { file } else { Blob::new(bytes) });
     }
-    let tasks: Vec<_> = (0..8)
-        .map(|task| {
-            let (client, mut blobs) = (client_.clone(), blobs.clone());
-            blobs.rotate_left(task * 7);
-            blobs.extend(blobs.clone());
-            runtime().spawn(async move { client.upload(blobs).await })
-        })
-        .collect();
-    for task in tasks {
-        wait(task)??;
-    }
+    let upload = |task: usize| {
+        let (client, mut blobs) = (client_.clone(), blobs.clone());
+        blobs.rotate_left(task * 7);
+        blobs.extend(blobs.clone());
+        async move { client.upload(blobs).await }
+    };
+    at_once((0..8).map(upload))?;
     let counts = server.counts();
     assert_eq!((counts.blobs_uploaded, counts.blobs_uploaded_again, counts.digests_asked), (60, 0, 60));
     let size: u64 = blobs.iter().map(|blob| blob.digest().size).sum();

@@ -19,7 +19,7 @@ pub struct Counts {
     pub blobs_uploaded: u64,
     /// and their bytes, uncompressed.
     pub blob_bytes_uploaded: u64,
-    /// Of them, blobs that were there.
+    /// Of them, blobs that were there by an upload, or when the server was started.
     pub blobs_uploaded_again: u64,
     /// Blobs that were downloaded,
     pub blobs_downloaded: u64,

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
@@ -70,6 +69,11 @@ impl Server {
         if let Some((_, state)) = &self.running {
             state.queue.wake();
         }
+    }
+
+    /// The switches, with what is left of those that count.
+    pub fn faults(&self) -> Faults {
+        locked(&self.faults).clone()
     }
 
     /// The counters.
@@ -144,11 +148,6 @@ impl Server {
     pub fn forget_result(&self, action: &Digest) -> Result<()> {
         Store::new(&self.folder)?.forget_result(action);
         Ok(())
-    }
-
-    /// Puts a result into the action cache, whatever it is.
-    pub fn set_result(&self, action: &Digest, result: &ActionResult) -> Result<()> {
-        Ok(Store::new(&self.folder)?.set_result(action, result)?)
     }
 }
 

@@ -46,11 +46,11 @@ impl State {
 
     /// Takes a blob that a client sends.
     pub fn upload(&self, digest: &Digest, bytes: &[u8]) -> Result<(), Status> {
-        let fresh = self.store.add(digest, bytes)?;
+        let again = self.store.upload(digest, bytes)?;
         self.count(|counts| {
             counts.blobs_uploaded += 1;
             counts.blob_bytes_uploaded += bytes.len() as u64;
-            counts.blobs_uploaded_again += u64::from(!fresh);
+            counts.blobs_uploaded_again += u64::from(again);
         });
         if take(&mut self.faults().evict_uploads) {
             self.store.evict(digest);

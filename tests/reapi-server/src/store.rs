@@ -2,28 +2,34 @@
 //!
 //! Knows nothing of calls. A blob is written beside its place and renamed; its bytes are checked against its digest.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
 use prost::Message;
 use tonic::Status;
 
 use crate::digest::{self, Digest};
+use crate::state::locked;
 
 /// The contents of a server.
 pub struct Store {
     blobs: PathBuf,
     results: PathBuf,
     scratch: PathBuf,
+    /// Where blobs lie that the server itself has put there, and no client since. Held while one is put there.
+    own: Mutex<HashSet<PathBuf>>,
 }
 
 impl Store {
     /// A store in this folder, which is made.
     pub fn new(folder: &Path) -> std::io::Result<Self> {
         let of = |name| folder.join(name);
-        let store = Self { blobs: of("blobs"), results: of("results"), scratch: of("scratch") };
+        let (blobs, results, scratch) = (of("blobs"), of("results"), of("scratch"));
+        let store = Self { blobs, results, scratch, own: Mutex::default() };
         for part in [&store.blobs, &store.results, &store.scratch] {
             fs::create_dir_all(part)?;
         }
@@ -64,8 +70,9 @@ impl Store {
         M::decode(bytes.as_slice()).map(Some).map_err(wrong)
     }
 
-    /// Keeps a blob, whose bytes must be those of its digest. Says whether it was not there.
-    pub fn add(&self, digest: &Digest, bytes: &[u8]) -> Result<bool, Status> {
+    /// Keeps a client's blob, whose bytes must be those of its digest. Says whether it was there already, other than by
+    /// the server's own doing: what a worker makes after the client has asked, the client cannot know of.
+    pub fn upload(&self, digest: &Digest, bytes: &[u8]) -> Result<bool, Status> {
         let found = digest::of(bytes);
         if found != *digest {
             let text = format!(
@@ -74,18 +81,31 @@ impl Store {
             );
             return Err(Status::invalid_argument(text));
         }
-        let fresh = !self.path(digest).exists();
-        if fresh {
-            self.write(&self.path(digest), bytes)?;
-        }
-        Ok(fresh)
+        let path = self.path(digest);
+        let mut own = locked(&self.own);
+        let was_there = !self.add(&path, bytes)?;
+        let was_own = own.remove(&path);
+        Ok(was_there && !was_own)
     }
 
-    /// Keeps these bytes under their digest.
+    /// Keeps what the server itself makes, under its digest.
     pub fn keep(&self, bytes: &[u8]) -> Result<Digest, Status> {
         let digest = digest::of(bytes);
-        self.add(&digest, bytes)?;
+        let path = self.path(&digest);
+        let mut own = locked(&self.own);
+        if self.add(&path, bytes)? {
+            own.insert(path);
+        }
         Ok(digest)
+    }
+
+    /// Writes a blob unless it is there; says whether it did.
+    fn add(&self, path: &Path, bytes: &[u8]) -> Result<bool, Status> {
+        let is_fresh = !path.exists();
+        if is_fresh {
+            self.write(path, bytes)?;
+        }
+        Ok(is_fresh)
     }
 
     /// Forgets a blob.

@@ -37,7 +37,8 @@ fn a_compilation_is_run_once_and_makes_what_it_makes_here() -> Tested {
     std::fs::write(here.path().join("twice.c"), source)?;
     std::fs::create_dir(here.path().join("out"))?;
     assert!(Command::new(words[0]).args(&words[1..]).current_dir(here.path()).status()?.success());
-    assert_eq!(client.download(&object)?, std::fs::read(here.path().join("out/twice.o"))?);
+    let object_here = std::fs::read(here.path().join("out/twice.o"))?;
+    assert_eq!(client.download(&object)?, object_here);
 
     let second = client.run(&wanted)?;
     assert!(second.cached_result);
@@ -45,6 +46,10 @@ fn a_compilation_is_run_once_and_makes_what_it_makes_here() -> Tested {
     let counts = server.counts();
     assert_eq!((counts.all_executed(), counts.cache_hits), (1, 1));
     assert_eq!(counts.blobs_uploaded_again, 4, "the second run uploads all again");
+    for again in [4, 5] {
+        client.upload(std::slice::from_ref(&object_here))?;
+        assert_eq!(server.counts().blobs_uploaded_again, again, "only the worker had the object before");
+    }
     let metadata = result.execution_metadata.ok_or("no metadata")?;
     assert_eq!(metadata.worker, "worker");
     assert!(metadata.queued_timestamp.is_some() && metadata.worker_completed_timestamp.is_some());

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs::{self, File};
-use std::sync::Mutex;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result};
@@ -117,16 +116,13 @@ impl Found {
 
 /// Runs the campaign: `count` edits, so many of each program; tells each difference as it is found.
 pub fn edits(request: &Request, toolchain: Toolchain) -> Result<Found> {
-    let found = Mutex::new(Found::default());
     let programs =
         Request { count: request.count.div_ceil(EDITS), directory: request.directory.clone(), ..*request };
-    each(&programs, |seed| {
+    let work = |seed| {
         let left = request.count - (seed - request.seed) as usize * EDITS;
-        let one = edit(request, toolchain, seed, left.min(EDITS))?;
-        found.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).add(one);
-        Ok(())
-    })?;
-    Ok(found.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        edit(request, toolchain, seed, left.min(EDITS))
+    };
+    each(&programs, work, Found::add)
 }
 
 /// A program in its directory, and what the links of it had.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use anyhow::{Result, bail};
@@ -98,19 +98,17 @@ impl Found {
 
 /// Runs the campaign; tells each difference as it is found.
 pub fn links(request: &Request, toolchain: Toolchain) -> Result<Found> {
-    let found = Mutex::new(Found::default());
-    each(request, |seed| {
-        let one = link(request, toolchain, seed)?;
-        let mut all = found.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        all.add(one);
-        Ok(())
-    })?;
-    Ok(found.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    each(request, |seed| link(request, toolchain, seed), Found::add)
 }
 
-/// Calls a function for each seed, so many at a time; stops at the first error.
-pub(super) fn each(request: &Request, work: impl Fn(u64) -> Result<()> + Sync) -> Result<()> {
+/// Adds up what a function finds for each seed, so many at a time; stops at the first error.
+pub(super) fn each<F: Default + Send>(
+    request: &Request,
+    work: impl Fn(u64) -> Result<F> + Sync,
+    add: impl Fn(&mut F, F) + Sync,
+) -> Result<F> {
     let next = AtomicUsize::new(0);
+    let found = Mutex::new(F::default());
     thread::scope(|scope| {
         let worker = || -> Result<()> {
             loop {
@@ -119,9 +117,12 @@ pub(super) fn each(request: &Request, work: impl Fn(u64) -> Result<()> + Sync) -
                     return Ok(());
                 }
                 let seed = request.seed + number as u64;
-                if let Err(error) = work(seed) {
-                    next.store(request.count, Ordering::Relaxed);
-                    bail!("seed {seed}: {error:#}");
+                match work(seed) {
+                    Ok(one) => add(&mut found.lock().unwrap_or_else(PoisonError::into_inner), one),
+                    Err(error) => {
+                        next.store(request.count, Ordering::Relaxed);
+                        bail!("seed {seed}: {error:#}");
+                    }
                 }
             }
         };
@@ -129,7 +130,8 @@ pub(super) fn each(request: &Request, work: impl Fn(u64) -> Result<()> + Sync) -
         workers
             .into_iter()
             .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    })
+    })?;
+    Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {

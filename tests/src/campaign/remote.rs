@@ -6,7 +6,6 @@
 use std::fmt;
 use std::fs;
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -64,25 +63,25 @@ impl fmt::Display for Found {
     }
 }
 
+impl Found {
+    fn add(&mut self, one: Self) {
+        let Self { links, refused, right, errors, executed, cached, calls, uploaded, wrong } = one;
+        wrong.iter().for_each(|message| println!("{message}"));
+        self.links += links;
+        self.refused += refused;
+        self.right += right;
+        self.errors += errors;
+        self.executed += executed;
+        self.cached += cached;
+        self.calls += calls;
+        self.uploaded += uploaded;
+        self.wrong.extend(wrong);
+    }
+}
+
 /// Runs the campaign; tells what is wrong as it is found.
 pub fn remote(request: &Request, toolchain: Toolchain) -> Result<Found> {
-    let found = Mutex::new(Found::default());
-    each(request, |seed| {
-        let one = link(request, toolchain, seed)?;
-        one.wrong.iter().for_each(|message| println!("{message}"));
-        let mut all = found.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        all.links += one.links;
-        all.refused += one.refused;
-        all.right += one.right;
-        all.errors += one.errors;
-        all.executed += one.executed;
-        all.cached += one.cached;
-        all.calls += one.calls;
-        all.uploaded += one.uploaded;
-        all.wrong.extend(one.wrong);
-        Ok(())
-    })?;
-    Ok(found.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    each(request, |seed| link(request, toolchain, seed), Found::add)
 }
 
 /// What a link made: the program and its objects, or nothing.

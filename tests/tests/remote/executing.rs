@@ -3,210 +3,158 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use distlto_reapi_server::{
-    Break, CommittedSize, Counts, Cut, Faults, Missing, Options, Refusal, Server, Worker,
-};
+use distlto_reapi_server::{Break, CommittedSize, Counts, Faults, Missing, Options, Refusal, Server, Worker};
 
-use crate::program::{Checkout, Running, warnings};
+use crate::faults::{Fault, all_streams, cut, each, is_used_up};
+use crate::program::{Checkout, Running, refused, warnings};
 use crate::until;
-
-/// A fault, and how a server tells that it was met.
-struct Fault {
-    name: &'static str,
-    options: &'static [&'static str],
-    set: fn(&mut Faults),
-    met: fn(&Faults, &Counts) -> bool,
-}
 
 fn refuse(words: &str) -> Vec<Refusal> {
     words.split(' ').map(|word| word.parse().expect("refusals are written as flags have them")).collect()
 }
 
-fn cut(streams: u32, after: u64, how: Break) -> Option<Cut> {
-    Some(Cut { streams, after, how })
+fn streams_say(faults: &mut Faults, size: CommittedSize) {
+    all_streams(faults);
+    faults.committed_size = size;
 }
 
-fn all_streams(faults: &mut Faults) {
-    // So that every blob but the smallest is a stream.
-    faults.batch_limit = 1500;
+fn cut_uploads(faults: &mut Faults, how: Break) {
+    all_streams(faults);
+    faults.cut_writes = cut(4, 500, how);
 }
+
+fn lose_uploads(faults: &mut Faults, missing: Missing) {
+    faults.evict_uploads = 9;
+    faults.missing = missing;
+}
+
+fn streams_went_up(_: &Faults, counts: &Counts) -> bool {
+    counts.of("Write") > 0
+}
+
+fn batches_went_up(_: &Faults, counts: &Counts) -> bool {
+    counts.of("BatchUpdateBlobs") > 0
+}
+
+fn uploads_were_cut(left: &Faults, _: &Counts) -> bool {
+    is_used_up(left.cut_writes)
+}
+
+fn executions_were_cut(left: &Faults, _: &Counts) -> bool {
+    is_used_up(left.cut_executions) && left.wait_not_found == 0
+}
+
+fn uploads_were_lost(left: &Faults, _: &Counts) -> bool {
+    left.evict_uploads == 0
+}
+
+const COMPRESSED: &[&str] = &["--remote-compression=on"];
 
 const FAULTS: &[Fault] = &[
-    Fault {
-        name: "connections end gracefully",
-        options: &[],
-        set: |faults| faults.goaway_after = Some(6),
-        met: |_, counts| counts.connections > 5,
-    },
-    Fault {
-        name: "streams are refused",
-        options: &[],
-        set: |faults| faults.refuse_streams = 5,
-        met: |faults, _| faults.refuse_streams == 0,
-    },
-    Fault {
-        name: "unavailable and exhausted in bursts",
-        options: &[],
-        set: |faults| faults.refuse = refuse("UNAVAILABLE:*:15:2 RESOURCE_EXHAUSTED:*:15:6"),
-        met: |_, counts| counts.refused == 30,
-    },
-    Fault {
-        name: "no limit of batches is told",
-        options: &[],
-        set: |faults| faults.batch_limit = 0,
-        met: |_, counts| counts.of("BatchUpdateBlobs") > 0,
-    },
-    Fault {
-        name: "small batches",
-        options: &[],
-        set: |faults| faults.batch_limit = 65536,
-        met: |_, counts| counts.of("BatchUpdateBlobs") > 0,
-    },
-    Fault {
-        name: "what was committed is the blob's size",
-        options: &["--remote-compression=on"],
-        set: |faults| {
-            all_streams(faults);
-            faults.committed_size = CommittedSize::Full;
-        },
-        met: |_, counts| counts.of("Write") > 0,
-    },
-    Fault {
-        name: "what was committed is the bytes of the stream",
-        options: &["--remote-compression=on"],
-        set: |faults| {
-            all_streams(faults);
-            faults.committed_size = CommittedSize::Stream;
-        },
-        met: |_, counts| counts.of("Write") > 0,
-    },
-    Fault {
-        name: "what was committed is not known",
-        options: &[],
-        set: |faults| {
-            all_streams(faults);
-            faults.committed_size = CommittedSize::Unknown;
-        },
-        met: |_, counts| counts.of("Write") > 0,
-    },
-    Fault {
-        name: "uploads are cut, compressed",
-        options: &["--remote-compression=on"],
-        set: |faults| {
-            all_streams(faults);
-            faults.cut_writes = cut(4, 500, Break::Status);
-        },
-        met: |faults, _| faults.cut_writes.is_some_and(|cut| cut.streams == 0),
-    },
-    Fault {
-        name: "uploads are cut with their connection",
-        options: &[],
-        set: |faults| {
-            all_streams(faults);
-            faults.cut_writes = cut(4, 500, Break::Connection);
-        },
-        met: |faults, _| faults.cut_writes.is_some_and(|cut| cut.streams == 0),
-    },
-    Fault {
-        name: "streams of executions are cut",
-        options: &[],
-        set: |faults| {
+    Fault::new(
+        "connections end gracefully",
+        |faults| faults.goaway_after = Some(6),
+        |_, counts| counts.connections > 2,
+    ),
+    Fault::new("streams are refused", |faults| faults.refuse_streams = 5, |left, _| left.refuse_streams == 0),
+    Fault::new(
+        "unavailable and exhausted in bursts",
+        |faults| faults.refuse = refuse("UNAVAILABLE:*:15:2 RESOURCE_EXHAUSTED:*:15:6"),
+        |_, counts| counts.refused == 30,
+    ),
+    Fault::new("no limit of batches is told", |faults| faults.batch_limit = 0, batches_went_up),
+    Fault::new("small batches", |faults| faults.batch_limit = 65536, batches_went_up),
+    Fault::new(
+        "what was committed is the blob's size",
+        |faults| streams_say(faults, CommittedSize::Full),
+        streams_went_up,
+    )
+    .with(COMPRESSED),
+    Fault::new(
+        "what was committed is the bytes of the stream",
+        |faults| streams_say(faults, CommittedSize::Stream),
+        streams_went_up,
+    )
+    .with(COMPRESSED),
+    Fault::new(
+        "what was committed is not known",
+        |faults| streams_say(faults, CommittedSize::Unknown),
+        streams_went_up,
+    ),
+    Fault::new("uploads are cut, compressed", |faults| cut_uploads(faults, Break::Status), uploads_were_cut)
+        .with(COMPRESSED),
+    Fault::new(
+        "uploads are cut with their connection",
+        |faults| cut_uploads(faults, Break::Connection),
+        uploads_were_cut,
+    ),
+    Fault::new(
+        "streams of executions are cut",
+        |faults| {
             faults.cut_executions = cut(6, 1, Break::End);
             faults.wait_not_found = 2;
         },
-        met: |faults, _| {
-            faults.cut_executions.is_some_and(|cut| cut.streams == 0) && faults.wait_not_found == 0
-        },
-    },
-    Fault {
-        name: "streams of executions are cut with their connection",
-        options: &[],
-        set: |faults| faults.cut_executions = cut(3, 1, Break::Connection),
-        met: |faults, _| faults.cut_executions.is_some_and(|cut| cut.streams == 0),
-    },
-    Fault {
-        name: "uploads are lost, as the specification tells it",
-        options: &[],
-        set: |faults| faults.evict_uploads = 9,
-        met: |faults, _| faults.evict_uploads == 0,
-    },
-    Fault {
-        name: "uploads are lost, in a status of the call",
-        options: &[],
-        set: |faults| {
-            faults.evict_uploads = 9;
+        executions_were_cut,
+    ),
+    Fault::new(
+        "streams of executions are cut with their connection",
+        |faults| faults.cut_executions = cut(3, 1, Break::Connection),
+        executions_were_cut,
+    ),
+    Fault::new(
+        "uploads are lost, as the specification tells it",
+        |faults| lose_uploads(faults, Missing::Details),
+        uploads_were_lost,
+    ),
+    Fault::new(
+        "uploads are lost, in a status of the call",
+        |faults| {
+            lose_uploads(faults, Missing::Details);
             faults.missing_as_error = true;
         },
-        met: |faults, _| faults.evict_uploads == 0,
-    },
-    Fault {
-        name: "uploads are lost, and nobody says which",
-        options: &[],
-        set: |faults| {
-            faults.evict_uploads = 9;
-            faults.missing = Missing::Precondition;
-        },
-        met: |faults, _| faults.evict_uploads == 0,
-    },
-    Fault {
-        name: "uploads are lost, an internal error",
-        options: &[],
-        set: |faults| {
-            faults.evict_uploads = 9;
-            faults.missing = Missing::Internal;
-        },
-        met: |faults, _| faults.evict_uploads == 0,
-    },
-    Fault {
-        name: "uploads are lost, not found",
-        options: &[],
-        set: |faults| {
-            faults.evict_uploads = 9;
-            faults.missing = Missing::NotFound;
-        },
-        met: |faults, _| faults.evict_uploads == 0,
-    },
-    Fault {
-        name: "nothing is said to be missing",
-        options: &[],
-        set: |faults| faults.deny_missing = 4,
-        met: |faults, _| faults.deny_missing == 0,
-    },
-    Fault {
-        name: "all is slow, and equal actions are one",
-        options: &["--remote-jobs=4"],
-        set: |faults| {
+        uploads_were_lost,
+    ),
+    Fault::new(
+        "uploads are lost, and nobody says which",
+        |faults| lose_uploads(faults, Missing::Precondition),
+        uploads_were_lost,
+    ),
+    Fault::new(
+        "uploads are lost, an internal error",
+        |faults| lose_uploads(faults, Missing::Internal),
+        uploads_were_lost,
+    ),
+    Fault::new(
+        "uploads are lost, not found",
+        |faults| lose_uploads(faults, Missing::NotFound),
+        uploads_were_lost,
+    ),
+    Fault::new(
+        "nothing is said to be missing",
+        |faults| faults.deny_missing = 4,
+        |left, _| left.deny_missing == 0,
+    ),
+    Fault::new(
+        "all is slow, and equal actions are one",
+        |faults| {
             faults.latency = Duration::from_millis(20);
             faults.message_delay = Duration::from_millis(20);
             faults.merge = true;
         },
-        met: |_, counts| counts.all_executed() > 0,
-    },
+        |_, counts| counts.all_executed() > 0,
+    )
+    .with(&["--remote-jobs=4"]),
 ];
 
 /// Every fault passes: the engine is used to the end, and nobody is warned of what was mended.
 #[test]
 fn what_passes_is_got_over() -> Result<()> {
-    let mut wrong = Vec::new();
-    for Fault { name, options, set, met } in FAULTS {
-        let mut faults = Faults::default();
-        set(&mut faults);
-        let server = Server::start(Options::default(), faults)?;
-        let checked = Checkout::new()?.linked(&server, options).and_then(|said| {
-            let mut left = Faults::default();
-            server.change(|faults| left = faults.clone());
-            let counts = server.counts();
-            ensure!(met(&left, &counts), "the fault was not met: {counts:#?}\n{left:#?}");
-            ensure!(warnings(&said).is_empty(), "{said}");
-            ensure!(counts.all_executed() > 0, "{counts:#?}");
-            Ok(())
-        });
-        if let Err(error) = checked {
-            wrong.push(format!("{name}: {error:#}"));
-        }
-    }
-    ensure!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    Ok(())
+    each(FAULTS, |fault| {
+        let (said, counts) = fault.link(Options::default())?;
+        ensure!(warnings(&said).is_empty(), "{said}");
+        ensure!(counts.all_executed() > 0, "{counts:#?}");
+        Ok(())
+    })
 }
 
 /// Refusals that last end the use of the engine: this machine does all, or nobody, and that is told once.
@@ -227,7 +175,7 @@ fn what_lasts_is_told_once() -> Result<()> {
         let checkout = Checkout::new()?;
         let never =
             checkout.remote_link(&server.url(), &[&soon[..], &["--remote-fallback=never"]].concat())?;
-        let (code, said) = crate::program::refused(never, &checkout).context(words)?;
+        let (code, said) = refused(never, &checkout).context(words)?;
         // Each action that was under way says why.
         ensure!(code == 7 && said.contains("error: "), "{words}: exit code {code}:\n{said}");
     }

@@ -6,6 +6,7 @@
 mod access;
 mod cached;
 mod executing;
+mod faults;
 mod gone;
 mod large;
 mod on_casd;
