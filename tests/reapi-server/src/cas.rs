@@ -1,6 +1,7 @@
 //! Capabilities, ContentAddressableStorage and ActionCache, as `remote_execution.proto` describes them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2::{
     ActionCacheUpdateCapabilities, ActionResult, BatchReadBlobsRequest, BatchReadBlobsResponse,
@@ -205,6 +206,10 @@ impl ActionCache for Cache {
         let request = request.into_inner();
         self.0.instance(&request.instance_name)?;
         let digest = digest::checked(request.action_digest.as_ref())?;
+        take(&mut self.0.faults().gather_lookups);
+        while self.0.faults().gather_lookups > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         let found = cached(&self.0, &digest)?;
         found.map(Response::new).ok_or_else(|| Status::not_found(format!("no result of {}", digest.hash)))
     }

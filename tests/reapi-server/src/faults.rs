@@ -84,6 +84,9 @@ pub struct Faults {
     /// Gives results of the action cache without any output, this many times.
     #[arg(long, value_name = "N", value_parser = times, default_value = "0")]
     pub bare_results: u32,
+    /// Answers lookups in the action cache only when so many have come.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub gather_lookups: u32,
     /// A cache alone: no execution.
     #[arg(long)]
     pub no_execution: bool,

@@ -41,6 +41,12 @@ fn a_cache_alone_is_filled_and_read() -> Result<()> {
     let read = server.counts();
     ensure!(read.cache_hits == 2 * MODULES && read.blobs_uploaded == filled.blobs_uploaded, "{read:#?}");
 
+    // Here is room for one job, and the server answers none before it has all of them.
+    let checkout = Checkout::new()?;
+    server.change(|faults| faults.gather_lookups = 8);
+    let said = Running::start(checkout.link(&["-j1", "--remote-cache", &url])?)?.right(&checkout)?;
+    ensure!(warnings(&said).is_empty() && server.counts().cache_hits == 3 * MODULES, "{said}");
+
     // It executes nothing, which is told.
     let said = Checkout::new()?.linked(&server, &[])?;
     ensure!(warnings(&said).len() == 1 && said.contains("executes no actions"), "{said}");

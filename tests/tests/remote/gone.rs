@@ -61,7 +61,9 @@ fn a_server_that_is_gone_for_good_is_told_once() -> Result<()> {
     let (mut server, checkout, link) = queued(&["--remote-retry-time=0s", "--remote-fallback=never"])?;
     server.stop();
     let ended = link.end()?;
-    ensure!(ended.output.status.code() == Some(7) && ended.said().contains("error: "), "{}", ended.told());
+    ensure!(ended.output.status.code() == Some(7), "{}", ended.told());
+    let errors = ended.said().lines().filter(|line| line.starts_with("error: ")).count();
+    ensure!(errors == 1, "{errors} errors: {}", ended.told());
     checkout.check_temporaries()
 }
 
