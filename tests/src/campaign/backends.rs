@@ -36,6 +36,9 @@ impl Backends {
         fs::create_dir_all(workspace.path.join(dir))?;
         let mut command = workspace.tool("clang")?;
         command.args(line::words(program, dir)).arg("-Wl,--thinlto-index-only=by-index/list");
+        // lld leaves a stub for a lazy object that nothing needs. That of `./o/u1.o` must not overwrite the shard of a
+        // loaded `o/u1.o`.
+        command.arg("-Wl,--thinlto-prefix-replace=./;by-index/again/");
         let output = capture(&mut command)?;
         ensure!(output.status.success(), "{}", told(&command, &output));
         let list = fs::read_to_string(workspace.path.join("by-index/list")).unwrap_or_default();
@@ -104,7 +107,9 @@ fn unlike(shards: &Shards, before: &Shards) -> Vec<String> {
 fn shard(workspace: &Workspace, id: &str) -> Result<String> {
     let mut print = Command::new(workspace.toolchain.tool("llvm-dis")?);
     print.current_dir(&workspace.path).arg(format!("{id}.thinlto.bc")).args(["-o", "-"]);
-    String::from_utf8(succeed(&mut print)?.stdout).context("llvm-dis prints UTF-8")
+    let text = String::from_utf8(succeed(&mut print)?.stdout).context("llvm-dis prints UTF-8")?;
+    ensure!(text.contains(" = module: ("), "a stub lies in the place of the shard of {id}");
+    Ok(text)
 }
 
 /// The entries of an index by what they are about, without their numbers and their order: `^3 = gv: (guid: 7, ...)` is
