@@ -16,6 +16,7 @@ use crate::digests::Digest;
 use crate::first_words;
 use crate::link_plan::LinkPlan;
 use crate::search_path::program_file;
+use crate::shard;
 use crate::state::Place;
 use crate::thin_link::IndexedModule;
 
@@ -71,7 +72,8 @@ pub fn regular_object_place(state: &str) -> String {
     Place::RegularLto.of(state)
 }
 
-/// Writes a module's shard and import list where their content differs.
+/// Writes a module's shard and import list where their content differs. A shard that says what the one in its place says
+/// is not written: everything that goes by content would run the backend again.
 pub fn shard(state: &str, module: &IndexedModule) -> Result<(), IoError> {
     let places = ModulePlaces::of(state, &module.id);
     let mut imports = module.imports.join("\n");
@@ -79,7 +81,12 @@ pub fn shard(state: &str, module: &IndexedModule) -> Result<(), IoError> {
         imports.push('\n');
     }
     write_if_changed(Path::new(&places.imports), imports.as_bytes())?;
-    write_if_changed(Path::new(&places.shard), &module.shard).map(|_| ())
+    let place = Path::new(&places.shard);
+    // What cannot be read is replaced, or is an error of writing.
+    if regular::read(place).is_ok_and(|kept| shard::is_equivalent(&kept, &module.shard)) {
+        return Ok(());
+    }
+    write_atomically(place, &module.shard)
 }
 
 /// Writes the object of regular LTO, or removes the one of an earlier link that needed it.

@@ -114,6 +114,33 @@ fn recorded_shards_are_read() {
     assert_eq!(stub.cost("l3.o"), Ok(Cost::default()));
 }
 
+/// The two are those of one module in two thin links that differ in a module which neither shard names.
+#[test]
+fn shards_that_lld_numbers_otherwise_say_the_same() {
+    let [one, other] = ["shard-numbers-run1.bc", "shard-numbers-run2.bc"].map(data);
+    assert_ne!(one, other, "there is something to see through");
+    assert!(shard::is_equivalent(&one, &other));
+    let dir = tempfile::tempdir().expect("a directory");
+    let says = |shard: &[u8]| {
+        std::fs::write(dir.path().join("shard.bc"), shard).expect("there is room");
+        toolchain::run(dir.path(), "llvm-dis", toolchain::NEWEST, &["shard.bc", "-o", "-"])
+    };
+    let expected = says(&one);
+    assert_eq!(says(&other), expected);
+    // Damage is seen through only where LLVM reads what it read: in the padding, and in forms of records.
+    for bit in (0..other.len() * 8).step_by(5) {
+        let mut damaged = other.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        if shard::is_equivalent(&one, &damaged) {
+            assert_eq!(says(&damaged), expected, "bit {bit}");
+        }
+    }
+    let [one, other] = ["shard-archive-run1.bc", "shard-archive-run2.bc"].map(data);
+    assert!(!shard::is_equivalent(&one, &other), "their modules have other paths");
+    let stub = data("l3.o.thinlto.bc");
+    assert!(shard::is_equivalent(&stub, &stub) && !shard::is_equivalent(&stub, &one));
+}
+
 #[test]
 fn costs_of_an_unknown_version_are_unknown() {
     // VERSION is 12 in one unabbreviated record: code 10, one operand, 6 bits each.

@@ -55,6 +55,13 @@ pub fn canonical(bytes: &[u8]) -> Result<Canonical, BitcodeError> {
     canonical_form(bytes).map_err(|error| BitcodeError { remedy: REMEDY, ..error })
 }
 
+/// Whether two shards say the same of the same modules: of one canonical form, or byte for byte. lld may number values
+/// otherwise because of a module that neither shard names.
+pub fn is_equivalent(one: &[u8], other: &[u8]) -> bool {
+    one == other
+        || matches!((canonical_form(one), canonical_form(other)), (Ok(one), Ok(other)) if one == other)
+}
+
 fn canonical_form(bytes: &[u8]) -> Result<Canonical, BitcodeError> {
     let (mut walk, index, table) = find_table(bytes)?;
     let paths = paths(table, walk.clone())?;

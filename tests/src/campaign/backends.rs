@@ -1,14 +1,16 @@
 //! Which backends a link has and what each reads, asked of lld alone: its separate thin link, whose shards llvm-dis prints.
 //!
-//! A shard names the modules that it imports from, with their hashes, so equal entries stand for equal inputs. Where a
-//! member stands in its archive is taken out: it is part of a name and of nothing else; and so is the whole name for one
-//! lld, whose backends run by content. Knows nothing of distlto but the events of `--json`.
+//! A shard names the modules that it imports from, with their hashes, so equal entries stand for equal inputs. A member goes
+//! by which one of its name it is, since two steps unpack it under a name that says so, and not by where it stands; for
+//! one lld, whose backends run by content, it has no name. Knows nothing of distlto but that and the events of `--json`.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
+use std::ptr;
 
 use anyhow::{Context, Result, ensure};
+use object::read::archive::ArchiveFile;
 use serde_json::Value;
 
 use super::line;
@@ -36,14 +38,20 @@ impl Backends {
         fs::create_dir_all(workspace.path.join(dir))?;
         let mut command = workspace.tool("clang")?;
         command.args(line::words(program, dir)).arg("-Wl,--thinlto-index-only=by-index/list");
+        // lld leaves a stub for a lazy object that nothing needs. That of `./o/u1.o` must not overwrite the shard of a
+        // loaded `o/u1.o`.
+        command.arg("-Wl,--thinlto-prefix-replace=./;by-index/again/");
         let output = capture(&mut command)?;
         ensure!(output.status.success(), "{}", told(&command, &output));
         let list = fs::read_to_string(workspace.path.join("by-index/list")).unwrap_or_default();
+        let members = members(workspace)?;
         let mut backends = Self::default();
         for id in list.lines() {
             let text = shard(workspace, id)?;
-            backends.by_hash.entry(stem(id).to_owned()).or_default().push(canonical(&text, without_path));
-            backends.by_path.entry(stem(id).to_owned()).or_default().push(canonical(&text, without_place));
+            let name = stem(id).to_owned();
+            let by_path = canonical(&text, |entry| without_place(entry, &members));
+            backends.by_hash.entry(name.clone()).or_default().push(canonical(&text, without_path));
+            backends.by_path.entry(name).or_default().push(by_path);
         }
         let all = backends.by_path.values_mut().chain(backends.by_hash.values_mut());
         all.for_each(|texts| texts.sort());
@@ -104,7 +112,36 @@ fn unlike(shards: &Shards, before: &Shards) -> Vec<String> {
 fn shard(workspace: &Workspace, id: &str) -> Result<String> {
     let mut print = Command::new(workspace.toolchain.tool("llvm-dis")?);
     print.current_dir(&workspace.path).arg(format!("{id}.thinlto.bc")).args(["-o", "-"]);
-    String::from_utf8(succeed(&mut print)?.stdout).context("llvm-dis prints UTF-8")
+    let text = String::from_utf8(succeed(&mut print)?.stdout).context("llvm-dis prints UTF-8")?;
+    ensure!(text.contains(" = module: ("), "a stub lies in the place of the shard of {id}");
+    Ok(text)
+}
+
+/// What the members of a program's archives are called: of `liba.a(m.o at 120)` which one of the name it is.
+fn members(workspace: &Workspace) -> Result<BTreeMap<String, String>> {
+    let mut members = BTreeMap::new();
+    for entry in fs::read_dir(&workspace.path)? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "a") {
+            continue;
+        }
+        let library = path.file_name().context("an archive has a name")?.to_string_lossy();
+        let bytes = fs::read(&path)?;
+        let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+        for member in ArchiveFile::parse(&*bytes)?.members() {
+            let member = member?;
+            let name = String::from_utf8_lossy(member.name());
+            let name = name.rsplit('/').next().unwrap_or(&name);
+            // The content of a thin archive's member is elsewhere, its header is not.
+            let header = ptr::from_ref(member.header().context("GNU's archives have headers")?);
+            let at = header.addr() - bytes.as_ptr().addr();
+            let number = numbers.entry(name.to_owned()).or_default();
+            members
+                .insert(format!("{library}({name} at {at})"), format!("{library}({name}, number {number})"));
+            *number += 1;
+        }
+    }
+    Ok(members)
 }
 
 /// The entries of an index by what they are about, without their numbers and their order: `^3 = gv: (guid: 7, ...)` is
@@ -149,15 +186,10 @@ fn without_path(entry: &str) -> String {
     entry.split_once("hash: ").map_or(entry, |(_, hash)| hash).to_owned()
 }
 
-/// A module's entry without the number of `lib.a(member.o at 120)`.
-fn without_place(entry: &str) -> String {
-    match entry.split_once(" at ") {
-        Some((before, after)) => {
-            let after = after.trim_start_matches(|digit: char| digit.is_ascii_digit());
-            format!("{before}{after}")
-        }
-        None => entry.to_owned(),
-    }
+/// A module's entry with the name of a member in the place of `liba.a(m.o at 120)`.
+fn without_place(entry: &str, members: &BTreeMap<String, String>) -> String {
+    let known = entry.split(['/', '"']).find_map(|part| Some((part, members.get(part)?)));
+    known.map_or_else(|| entry.to_owned(), |(part, name)| entry.replace(part, name))
 }
 
 /// What a module is called, wherever it lies: `u1` of `o/u1.o`, `liba.a(u1.o at 78)` and `members/liba.a/u1.o`. A second
