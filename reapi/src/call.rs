@@ -23,6 +23,7 @@ use crate::method::Method;
 use crate::options::Options;
 use crate::proto;
 use crate::retry::{Retry, Verdict, untrusted, verdict};
+use crate::room::Room;
 use crate::statistics::Statistics;
 
 /// Of messages that are received. A result that lists ten thousands of outputs passes gRPC's usual 4 MiB.
@@ -35,6 +36,8 @@ const SHORTEST_SECRET: usize = 4;
 pub struct Calls {
     pub options: Options,
     pub statistics: Arc<Statistics>,
+    /// For executions.
+    pub room: Room,
     channels: Channels,
     headers: MetadataMap,
     credentials: Option<Credentials>,
@@ -99,6 +102,7 @@ impl Calls {
             headers: headers(&options)?,
             credentials: helper.map(|helper| Credentials::new(helper, options.endpoint.clone())),
             statistics: Arc::default(),
+            room: Room::default(),
             options,
         })
     }

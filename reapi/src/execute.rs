@@ -1,6 +1,7 @@
 //! Execution of an action, to its end: Execute, and WaitExecution when the stream breaks.
 //!
-//! A server that no longer knows the operation may know the result, and else executes it again. The time in a queue has a
+//! No more streams are open than the server bears (`room`): an action whose stream gave way is asked for again when there is
+//! room. A server that no longer knows the operation may know the result, and else executes it again. The time in a queue has a
 //! deadline of its own. What the caller has to mend (blobs that are gone) is an error of its own: what each status means is
 //! in `lost`.
 
@@ -15,11 +16,12 @@ use tonic::{Code, Status, Streaming};
 use crate::call::{Attempt, Calls, Failure, stub};
 use crate::client::action_result;
 use crate::digest::Digest;
-use crate::error::Error;
+use crate::error::{Error, too_large};
 use crate::lost::{self, Ended};
 use crate::method::Method;
 use crate::proto;
 use crate::proto::execution_stage::Value;
+use crate::room::Place;
 
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
@@ -78,6 +80,8 @@ enum Stop {
     Error(Error),
     /// With a status, of the call or of the operation.
     Ended(Ended),
+    /// To make room for others.
+    GaveWay,
 }
 
 impl From<Error> for Stop {
@@ -112,6 +116,11 @@ fn forgotten(code: Code) -> bool {
     matches!(code, Code::NotFound | Code::Unimplemented)
 }
 
+/// Whether a server has no room for another stream.
+fn is_crowded(status: &Status) -> bool {
+    status.code() == Code::ResourceExhausted && !too_large(status.code(), status.message())
+}
+
 /// An action on its way.
 pub(crate) struct Execution<'a, O> {
     calls: &'a Calls,
@@ -139,21 +148,30 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
         (self.observer)(Stage::Queued);
         let mut retry = self.calls.retry();
         loop {
+            let mut place = self.enter().await;
             let method = self.method();
             let mut attempt = self.calls.attempt(method).await?;
             self.heard = false;
-            let ended = self.follow(&mut attempt).await;
+            let ended = self.follow(&mut attempt, &mut place).await;
             if self.heard {
                 retry.progress();
             }
             let failure = match ended {
                 Ok(executed) => {
+                    place.end();
                     self.reach(Stage::Completed);
                     return Ok(executed);
                 }
                 Err(Stop::Error(error)) => return Err(error),
+                // Nobody follows the operation, for which a server may have cancelled it.
+                Err(Stop::GaveWay) => {
+                    self.operation = None;
+                    continue;
+                }
+                Err(Stop::Ended(Ended::Call(status))) if is_crowded(&status) && place.refused() => continue,
                 Err(Stop::Ended(ended)) => ended,
             };
+            drop(place);
             let failure = match failure {
                 Ended::Call(status) if method == Method::WaitExecution && forgotten(status.code()) => {
                     if let Some(executed) = self.known().await? {
@@ -177,6 +195,14 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
         }
     }
 
+    /// A place for a stream. Waiting for one is not being queued.
+    async fn enter(&mut self) -> Place<'a> {
+        let begun = Instant::now();
+        let place = self.calls.room.enter().await;
+        self.since += begun.elapsed();
+        place
+    }
+
     fn method(&self) -> Method {
         if self.operation.is_some() { Method::WaitExecution } else { Method::Execute }
     }
@@ -195,7 +221,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
     }
 
     /// Reads streams of operations until one says that the action is done. `attempt` is that of the last stream.
-    async fn follow(&mut self, attempt: &mut Attempt) -> Result<Executed, Stop> {
+    async fn follow(&mut self, attempt: &mut Attempt, place: &mut Place<'_>) -> Result<Executed, Stop> {
         let patience = self.calls.options.stream_patience;
         let opened = self.open(attempt);
         let opened = match self.due() {
@@ -208,7 +234,13 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
             let silence = Instant::now() + patience;
             let due = self.due();
             let until = due.map_or(silence, |due| due.min(silence));
-            match timeout_at(until, stream.message()).await {
+            let is_queued = self.stage == Stage::Queued;
+            let message = tokio::select! {
+                biased;
+                message = timeout_at(until, stream.message()) => message,
+                () = place.give_way(), if is_queued => return Err(Stop::GaveWay),
+            };
+            match message {
                 Ok(message) => {
                     let ended = || Status::aborted("the stream ended before the action was done");
                     if let Some(executed) = self.take(message?.ok_or_else(ended)?)? {

@@ -51,6 +51,7 @@ pub mod method;
 pub mod options;
 mod read;
 mod retry;
+mod room;
 pub mod statistics;
 mod stream_read;
 mod stream_write;

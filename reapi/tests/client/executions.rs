@@ -8,7 +8,7 @@ use distlto_reapi::{Client, Error};
 use distlto_reapi_server::{Break, Cut, Refusal, Server};
 use tokio::task::JoinHandle;
 
-use crate::help::{Prepared, Tested, client, failed, output, prepare, runtime, server, until, wait};
+use crate::help::{Prepared, Tested, at_once, client, failed, output, prepare, runtime, server, until, wait};
 
 const COPY: &str = "cat in > out; echo said; echo warned >&2";
 
@@ -184,5 +184,26 @@ fn the_server_may_end_an_action_in_its_time() -> Tested {
     let error = failed(wait(begin(&client, &prepared, ExecuteOptions::default()).0)?);
     let action = prepared.encoded.digest();
     assert!(matches!(&error, Error::TimedOut { action: of, .. } if *of == action), "{error:?}");
+    Ok(())
+}
+
+/// The server has room for four streams, and workers want some of it too.
+#[test]
+fn streams_give_way_where_a_server_has_little_room() -> Tested {
+    let server = server(|faults| (faults.most_streams, faults.merge) = (4, true));
+    let client = client(&server, |_| ());
+    let actions: Vec<_> =
+        (0..40_u8).map(|salt| prepare(COPY, b"input", |one| one.salt = vec![salt])).collect();
+    for prepared in &actions {
+        wait(client.upload(prepared.blobs.clone()))?;
+    }
+    let execute = |prepared: &Prepared| {
+        let (client, action) = (client.clone(), prepared.encoded.digest());
+        async move { client.execute(action, &ExecuteOptions::default(), |_| ()).await }
+    };
+    let executed = at_once(actions.iter().map(execute))?;
+    assert!(executed.iter().all(|executed| executed.result.exit_code == 0));
+    let counts = server.counts();
+    assert_eq!(counts.all_executed(), 40, "each runs once: {counts:#?}");
     Ok(())
 }

@@ -45,6 +45,7 @@ impl Execution for Executions {
         if self.0.faults().no_execution {
             return Err(Status::unimplemented("there is no execution here"));
         }
+        self.has_room()?;
         let digest = digest::checked(request.action_digest.as_ref())?;
         let job = self.job(digest, request.skip_cache_lookup)?;
         Ok(self.follow(job, 0, line))
@@ -58,6 +59,7 @@ impl Execution for Executions {
         if take(&mut self.0.faults().wait_not_found) {
             return Err(Status::not_found("no such operation, by a switch"));
         }
+        self.has_room()?;
         let job = self.find(&request.into_inner().name)?;
         let known = job.history.borrow().len();
         Ok(self.follow(job, known.saturating_sub(1), line))
@@ -65,6 +67,13 @@ impl Execution for Executions {
 }
 
 impl Executions {
+    fn has_room(&self) -> Result<(), Status> {
+        if self.0.is_crowded() {
+            return Err(Status::resource_exhausted("Concurrent RPC limit exceeded!"));
+        }
+        Ok(())
+    }
+
     /// The operation for a request: one in flight, one that is cached, or one that is queued.
     fn job(&self, digest: Digest, skip_cache: bool) -> Result<Arc<Job>, Status> {
         if self.0.faults().merge {
@@ -128,7 +137,9 @@ impl Executions {
         let cut = cut(&mut self.0.faults().cut_executions);
         let (sender, receiver) = mpsc::channel(1);
         let state = self.0.clone();
+        let followed = Followed::new(&self.0);
         tokio::spawn(async move {
+            let _followed = followed;
             let mut history = job.history.subscribe();
             let mut sent = line.sent();
             for at in from.. {
@@ -154,6 +165,23 @@ impl Executions {
             }
         });
         Response::new(ReceiverStream::new(receiver))
+    }
+}
+
+/// An execution that is followed.
+struct Followed(Arc<State>);
+
+impl Followed {
+    fn new(state: &Arc<State>) -> Self {
+        state.streams.fetch_add(1, Ordering::Relaxed);
+        Self(state.clone())
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+        self.0.queue.wake();
     }
 }
 

@@ -99,6 +99,9 @@ pub struct Faults {
     /// FAILED_PRECONDITION for an action whose platform no worker has, which else stays queued.
     #[arg(long)]
     pub refuse_platforms: bool,
+    /// Refuses an execution while so many are followed, and workers begin nothing then: threads that both need. 0 is no limit.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub most_streams: usize,
     /// Runs equal actions that are in flight once.
     #[arg(long)]
     pub merge: bool,

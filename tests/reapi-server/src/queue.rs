@@ -106,7 +106,7 @@ pub async fn work(state: Arc<State>, worker: Worker) {
             if queue.is_lost(&worker) {
                 return Some(None);
             }
-            let held = state.faults().hold;
+            let held = state.faults().hold || state.is_crowded();
             if held { None } else { queue.take(&worker).map(Some) }
         });
         let Some(job) = next.await else { return };

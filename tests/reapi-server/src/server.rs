@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -111,6 +112,7 @@ impl Server {
             counts: self.counts.clone(),
             faults: self.faults.clone(),
             queue: Queue::default(),
+            streams: AtomicUsize::new(0),
             partial: Mutex::default(),
         });
         for worker in &self.options.workers {

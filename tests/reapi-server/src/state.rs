@@ -1,6 +1,7 @@
 //! What the services of one server share: contents, switches, counters, operations and the queue.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tonic::Status;
@@ -24,6 +25,8 @@ pub struct State {
     pub faults: Arc<Mutex<Faults>>,
     /// What is to run.
     pub queue: Queue,
+    /// How many executions are followed.
+    pub streams: AtomicUsize,
     /// Uploads that broke off, by resource name.
     pub partial: Mutex<HashMap<String, Vec<u8>>>,
 }
@@ -72,6 +75,12 @@ impl State {
             *last ^= 1;
         }
         Ok(bytes)
+    }
+
+    /// Whether no further execution can be followed.
+    pub fn is_crowded(&self) -> bool {
+        let most = self.faults().most_streams;
+        most > 0 && self.streams.load(Ordering::Relaxed) >= most
     }
 
     /// Only one instance is there.

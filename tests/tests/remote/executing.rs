@@ -62,6 +62,11 @@ const FAULTS: &[Fault] = &[
         |faults| faults.refuse = refuse("UNAVAILABLE:*:15:2 RESOURCE_EXHAUSTED:*:15:6"),
         |_, counts| counts.refused == 30,
     ),
+    Fault::new(
+        "more streams than the server has threads for",
+        |faults| faults.most_streams = 4,
+        |_, counts| counts.of("Execute") > counts.all_executed(),
+    ),
     Fault::new("no limit of batches is told", |faults| faults.batch_limit = 0, batches_went_up),
     Fault::new("small batches", |faults| faults.batch_limit = 65536, batches_went_up),
     Fault::new(
@@ -176,7 +181,6 @@ fn what_lasts_is_told_once() -> Result<()> {
         let never =
             checkout.remote_link(&server.url(), &[&soon[..], &["--remote-fallback=never"]].concat())?;
         let (code, said) = refused(never, &checkout).context(words)?;
-        // Each action that was under way says why.
         ensure!(code == 7 && said.contains("error: "), "{words}: exit code {code}:\n{said}");
     }
     Ok(())

@@ -1,0 +1,146 @@
+//! How many executions may be followed at once: what a server bears, which it tells by refusing.
+//!
+//! A server may need a thread for each stream that is open, and have few of them; its workers' calls need threads too, so
+//! that streams of queued actions, which wait for workers, can keep workers from coming. When one is refused while others
+//! are open, the limit becomes half of those, and queued ones give way until they are no more than that. As many ends as
+//! the limit raise it by one. Knows nothing of what is executed.
+
+use tokio::sync::watch;
+
+/// Room for streams.
+pub struct Room(watch::Sender<State>);
+
+#[derive(Debug, Clone, Copy)]
+struct State {
+    open: usize,
+    limit: usize,
+    /// How many ended since the limit was set.
+    ended: usize,
+}
+
+/// A stream's place, until this is dropped.
+pub struct Place<'a> {
+    room: &'a Room,
+    is_given_up: bool,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(watch::Sender::new(State { open: 0, limit: usize::MAX, ended: 0 }))
+    }
+}
+
+impl Room {
+    /// A place, when there is room.
+    pub async fn enter(&self) -> Place<'_> {
+        let mut changes = self.0.subscribe();
+        loop {
+            let taken = self.0.send_if_modified(|state| {
+                let is_free = state.open < state.limit;
+                state.open += usize::from(is_free);
+                is_free
+            });
+            if taken {
+                return Place { room: self, is_given_up: false };
+            }
+            // The sender lives as long as this, and what is found is locked while it is held.
+            drop(changes.wait_for(|state| state.open < state.limit).await);
+        }
+    }
+}
+
+impl Place<'_> {
+    /// The server refused the stream for want of room. Whether there may be room when others have given way, or end.
+    pub fn refused(&self) -> bool {
+        let mut others = 0;
+        self.room.0.send_if_modified(|state| {
+            others = state.open - 1;
+            // What is above the limit is giving way already.
+            let shrinks = others > 0 && others <= state.limit;
+            if shrinks {
+                (state.limit, state.ended) = ((others / 2).max(1), 0);
+            }
+            shrinks
+        });
+        others > 0
+    }
+
+    /// Waits until more are open than may be, and gives up the place if that is still so then.
+    pub async fn give_way(&mut self) {
+        let mut changes = self.room.0.subscribe();
+        while !self.is_given_up {
+            drop(changes.wait_for(|state| state.open > state.limit).await);
+            self.is_given_up = self.room.0.send_if_modified(|state| {
+                let is_crowded = state.open > state.limit;
+                state.open -= usize::from(is_crowded);
+                is_crowded
+            });
+        }
+    }
+
+    /// The action has ended.
+    pub fn end(self) {
+        self.room.0.send_if_modified(|state| {
+            state.ended += 1;
+            let grows = state.limit < usize::MAX && state.ended >= state.limit;
+            if grows {
+                (state.limit, state.ended) = (state.limit + 1, 0);
+            }
+            grows
+        });
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if !self.is_given_up {
+            self.room.0.send_modify(|state| state.open -= 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes without waiting for anybody.
+    async fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            value = future => Some(value),
+            () = std::future::ready(()) => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_halves_and_ends_raise() {
+        let room = Room::default();
+        let mut places = Vec::new();
+        for _ in 0..9 {
+            places.push(room.enter().await);
+        }
+        let refused = places.pop().expect("there are nine");
+        assert!(refused.refused());
+        drop(refused);
+        // Those that were refused at the same time say nothing else.
+        assert!(places.pop().is_some_and(|place| place.refused()));
+        for place in &mut places[..3] {
+            assert!(at_once(place.give_way()).await.is_some());
+        }
+        assert!(at_once(places[3].give_way()).await.is_none(), "four may stay");
+        places.drain(..3);
+        assert!(at_once(room.enter()).await.is_none());
+        for _ in 0..4 {
+            places.pop().expect("four are left").end();
+            places.insert(0, room.enter().await);
+        }
+        places.push(at_once(room.enter()).await.expect("four have ended"));
+        assert!(at_once(room.enter()).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn who_is_alone_is_refused_for_another_reason() {
+        let room = Room::default();
+        assert!(!room.enter().await.refused());
+    }
+}
