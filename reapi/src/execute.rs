@@ -158,7 +158,6 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
             }
             let failure = match ended {
                 Ok(executed) => {
-                    place.end();
                     self.reach(Stage::Completed);
                     return Ok(executed);
                 }

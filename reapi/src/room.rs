@@ -2,8 +2,8 @@
 //!
 //! A server may need a thread for each stream that is open, and have few of them; its workers' calls need threads too, so
 //! that streams of queued actions, which wait for workers, can keep workers from coming. When one is refused while others
-//! are open, the limit becomes half of those, and queued ones give way until they are no more than that. As many ends as
-//! the limit raise it by one. Knows nothing of what is executed.
+//! are open, the limit becomes half of those, and queued ones give way until they are no more than that. The limit stays:
+//! a worker that is refused, because this client tries for more, may end. Knows nothing of what is executed.
 
 use tokio::sync::watch;
 
@@ -14,8 +14,6 @@ pub struct Room(watch::Sender<State>);
 struct State {
     open: usize,
     limit: usize,
-    /// How many ended since the limit was set.
-    ended: usize,
 }
 
 /// A stream's place, until this is dropped.
@@ -26,7 +24,7 @@ pub struct Place<'a> {
 
 impl Default for Room {
     fn default() -> Self {
-        Self(watch::Sender::new(State { open: 0, limit: usize::MAX, ended: 0 }))
+        Self(watch::Sender::new(State { open: 0, limit: usize::MAX }))
     }
 }
 
@@ -58,7 +56,7 @@ impl Place<'_> {
             // What is above the limit is giving way already.
             let shrinks = others > 0 && others <= state.limit;
             if shrinks {
-                (state.limit, state.ended) = ((others / 2).max(1), 0);
+                state.limit = (others / 2).max(1);
             }
             shrinks
         });
@@ -76,18 +74,6 @@ impl Place<'_> {
                 is_crowded
             });
         }
-    }
-
-    /// The action has ended.
-    pub fn end(self) {
-        self.room.0.send_if_modified(|state| {
-            state.ended += 1;
-            let grows = state.limit < usize::MAX && state.ended >= state.limit;
-            if grows {
-                (state.limit, state.ended) = (state.limit + 1, 0);
-            }
-            grows
-        });
     }
 }
 
@@ -113,7 +99,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_halves_and_ends_raise() {
+    async fn a_refusal_halves() {
         let room = Room::default();
         let mut places = Vec::new();
         for _ in 0..9 {
@@ -130,11 +116,8 @@ mod tests {
         assert!(at_once(places[3].give_way()).await.is_none(), "four may stay");
         places.drain(..3);
         assert!(at_once(room.enter()).await.is_none());
-        for _ in 0..4 {
-            places.pop().expect("four are left").end();
-            places.insert(0, room.enter().await);
-        }
-        places.push(at_once(room.enter()).await.expect("four have ended"));
+        drop(places.pop());
+        places.push(at_once(room.enter()).await.expect("one has ended"));
         assert!(at_once(room.enter()).await.is_none());
     }
 

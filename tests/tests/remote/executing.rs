@@ -64,7 +64,7 @@ const FAULTS: &[Fault] = &[
     ),
     Fault::new(
         "more streams than the server has threads for",
-        |faults| faults.most_streams = 4,
+        |faults| faults.most_streams = 2,
         |_, counts| counts.of("Execute") > counts.all_executed(),
     ),
     Fault::new("no limit of batches is told", |faults| faults.batch_limit = 0, batches_went_up),
