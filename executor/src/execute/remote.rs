@@ -1,9 +1,9 @@
 //! Executes actions on an engine of the Remote Execution API, and on this machine what the schedule wants here.
 //!
 //! An engine that is a cache alone executes nothing: what is placed there has been looked up by then, many at once, since that
-//! is waiting for a network. What an engine turns out not to execute comes back as [`Cause::NotThere`], and runs here. Blobs that an engine lost are
-//! uploaded again. At the end of a run, when slots of this machine are idle, an action that is late there is raced here, and
-//! the first result counts. Knows nothing of schedules, and nothing of what a result has to be.
+//! is waiting for a network. What an engine turns out not to execute comes back as [`Cause::NotThere`], and runs here. Blobs
+//! that an engine lost are uploaded again. At the end of a run, when slots of this machine are idle, an action that is late
+//! there is raced here, and the first result counts. Knows nothing of schedules, and nothing of what a result has to be.
 
 pub mod engine;
 mod keep;
@@ -138,6 +138,9 @@ impl Remote<'_> {
                             }
                             if rival.is_none() && engine.pace.may_race(&flight) {
                                 rival = self.rival(scope, request);
+                                if rival.is_none() {
+                                    engine.pace.ended_here();
+                                }
                             }
                         }
                     }

@@ -29,7 +29,7 @@ pub(super) struct Pace {
     /// Numbers of actions that wait for a worker and do not race, and the next number.
     waiting: Mutex<BTreeSet<usize>>,
     begun: AtomicUsize,
-    /// Actions by stage: queued, running, and those whose blobs are on their way there and back.
+    /// How many are at each [`Step`].
     stages: [AtomicUsize; 4],
 }
 
@@ -61,6 +61,7 @@ pub(super) struct InFlight<'a> {
     begun: Instant,
     estimate: Duration,
     step: AtomicUsize,
+    /// Whether it has begun here too.
     races: AtomicBool,
     /// When it reached that.
     since: Mutex<Instant>,
@@ -85,13 +86,17 @@ impl Pace {
 
     /// Whether to begin an action here too, which takes one of the idle slots then.
     ///
-    /// Of those that wait for a worker, the one that set out last: workers take the others first.
+    /// Of those that wait for a worker, the one that set out last: workers take the others first. Each races once: what failed
+    /// here would fail here again.
     pub(super) fn may_race(&self, flight: &InFlight<'_>) -> bool {
         let idle = self.idle.load(Relaxed);
         let take = |racing| (racing < idle).then_some(racing + 1);
         let mut waiting = self.waiting();
         let is_next = !waiting.contains(&flight.number) || waiting.last() == Some(&flight.number);
-        let may = is_next && self.is_late(flight) && self.racing.fetch_update(Relaxed, Relaxed, take).is_ok();
+        let may = is_next
+            && !flight.races.load(Relaxed)
+            && self.is_late(flight)
+            && self.racing.fetch_update(Relaxed, Relaxed, take).is_ok();
         if may {
             waiting.remove(&flight.number);
             flight.races.store(true, Relaxed);
@@ -188,10 +193,13 @@ mod tests {
         late.begun = late.begun.checked_sub(Duration::from_secs(5)).expect("up for long");
         assert!(!pace.may_race(&late), "no slot is idle");
         pace.set_idle(1);
-        assert!(pace.may_race(&late) && !pace.may_race(&late), "there is one slot");
+        let mut other = pace.begin(Duration::ZERO);
+        other.begun = late.begun;
+        assert!(pace.may_race(&late) && !pace.may_race(&other), "there is one slot");
         pace.ended_here();
+        assert!(!pace.may_race(&late), "once is enough");
         let early = pace.begin(Duration::from_secs(3600));
-        assert!(!pace.may_race(&early) && pace.may_race(&late));
+        assert!(!pace.may_race(&early) && pace.may_race(&other));
     }
 
     #[test]
