@@ -45,7 +45,7 @@ fn a_relink_is_never_stale() -> Result<()> {
 /// loaded object.
 #[test]
 fn what_ran_is_what_changed_where_that_is_hard_to_see() -> Result<()> {
-    for (seed, count) in [(66, 4), (119, 4), (133, 3)] {
+    for (seed, count) in [(66, 4), (119, 4), (133, 3), (400, 5)] {
         let found = edits(&request(&format!("hard-{seed}"), seed, count)?, TOOLCHAIN)?;
         println!("{}", found.table());
         for way in [ONE_LLD, TWO_STEP] {

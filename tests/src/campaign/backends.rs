@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
 use std::process::Command;
 use std::ptr;
 
@@ -49,8 +50,9 @@ impl Backends {
         for id in list.lines() {
             let text = shard(workspace, id)?;
             let name = stem(id).to_owned();
-            let by_path = canonical(&text, |entry| without_place(entry, &members));
-            backends.by_hash.entry(name.clone()).or_default().push(canonical(&text, without_path));
+            let by_path = canonical(&text, |entry| without_place(entry, &members), Order::Kept);
+            let by_hash = canonical(&text, without_path, Order::Sorted);
+            backends.by_hash.entry(name.clone()).or_default().push(by_hash);
             backends.by_path.entry(name).or_default().push(by_path);
         }
         let all = backends.by_path.values_mut().chain(backends.by_hash.values_mut());
@@ -144,9 +146,18 @@ fn members(workspace: &Workspace) -> Result<BTreeMap<String, String>> {
     Ok(members)
 }
 
+/// What is done with the summaries of one entry, which stand in the order of their modules' paths.
+#[derive(Clone, Copy)]
+enum Order {
+    /// They stay so.
+    Kept,
+    /// They are sorted: the thin link beside names modules otherwise than DTLTO does, so they stand in another order there.
+    Sorted,
+}
+
 /// The entries of an index by what they are about, without their numbers and their order: `^3 = gv: (guid: 7, ...)` is
 /// named by others as `^3`.
-fn canonical(text: &str, module: impl Fn(&str) -> String) -> String {
+fn canonical(text: &str, module: impl Fn(&str) -> String, order: Order) -> String {
     let entries: Vec<(&str, String)> = text
         .lines()
         .filter(|line| line.starts_with('^'))
@@ -162,9 +173,41 @@ fn canonical(text: &str, module: impl Fn(&str) -> String) -> String {
     };
     let names: BTreeMap<&str, String> =
         entries.iter().map(|(number, entry)| (*number, about(entry))).collect();
-    let mut lines: Vec<String> = entries.iter().map(|(_, entry)| with_names(entry, &names)).collect();
+    let mut lines: Vec<String> = entries
+        .iter()
+        .map(|(_, entry)| match (order, summaries(entry)) {
+            (Order::Sorted, Some(list)) => sorted(entry, list, &names),
+            _ => with_names(entry, &names),
+        })
+        .collect();
     lines.sort();
     lines.join("\n")
+}
+
+/// Where in an entry its summaries are, without the parentheses around them.
+fn summaries(entry: &str) -> Option<Range<usize>> {
+    const BEGIN: &str = "summaries: (";
+    let begin = entry.find(BEGIN)? + BEGIN.len();
+    Some(begin..entry.rfind("))")?.max(begin))
+}
+
+/// An entry with names in the places of numbers, its summaries sorted.
+fn sorted(entry: &str, list: Range<usize>, names: &BTreeMap<&str, String>) -> String {
+    let mut depth = 0_usize;
+    let mut summaries: Vec<String> = entry[list.clone()]
+        .split_inclusive(|c| {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            c == ',' && depth == 0
+        })
+        .map(|summary| with_names(summary.trim().trim_end_matches(','), names))
+        .collect();
+    summaries.sort();
+    let (before, after) = (&entry[..list.start], &entry[list.end..]);
+    format!("{}{}{}", with_names(before, names), summaries.join(", "), with_names(after, names))
 }
 
 /// An entry with what others are about in the places of their numbers.
