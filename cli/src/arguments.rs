@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use distlto_commands::distribute::DistributeArgs;
 use distlto_commands::index::IndexArgs;
+use distlto_commands::index_only::KbuildIndexArgs;
 use distlto_commands::jobs::JobsArgs;
 use distlto_commands::link::LinkOptions;
 use distlto_commands::opt::OptArgs;
@@ -38,6 +39,7 @@ pub enum CliCommand {
     Run(RunCommandArgs),
     Prepare(distlto_prepare::command::Args),
     Index(IndexArgs),
+    KbuildIndex(KbuildIndexArgs),
     Plan(PlanArgs),
     Jobs(JobsArgs),
     Opt(OptArgs),

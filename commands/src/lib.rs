@@ -6,6 +6,7 @@ pub mod backend_command;
 pub mod buck2_index;
 pub mod distribute;
 pub mod index;
+pub mod index_only;
 pub mod jobs;
 pub mod link;
 pub mod module_links;

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use distlto_planner::compile_jobs::CompileError;
 use distlto_planner::index::{self, IndexError};
+use distlto_planner::index_only::IndexOnly;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, LinkCommandError, Resolved};
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::response::ResponseError;
@@ -38,6 +39,7 @@ use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 
+use crate::index_only;
 use crate::run_args::RunArgs;
 use crate::tool::ToolRunner;
 use distlto_executor::cancel::Cancel;
@@ -125,6 +127,12 @@ pub enum LinkError {
         help("name a link command with inputs that were compiled with -flto=thin")
     )]
     NothingToIndex,
+    #[error("the command is no thin link of lld's")]
+    #[diagnostic(
+        code(distlto::usage),
+        help("name a command of ld.lld with --thinlto-index-only=LIST; any other link is `distlto link`'s")
+    )]
+    NoThinLink,
     #[error("the link was interrupted")]
     #[diagnostic(code(distlto::interrupted), help("run it again: finished objects are kept"))]
     Interrupted { exit_code: u8 },
@@ -156,6 +164,10 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
             resolve(&given, &ToolRunner { spawner, cancel, directory: None })?
         }
     };
+    if let Some(asked) = IndexOnly::of(link.line.words()).filter(|_| link.compilations.is_empty()) {
+        let done = index_only::perform(&asked, &link, &runner, options.run.verbose);
+        return done.or_else(|error| tool_failure(error, cancel));
+    }
     let output = link.line.output();
     if state::is_special(Path::new(output)) {
         return Err(replace_process(command));

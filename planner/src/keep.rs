@@ -72,8 +72,7 @@ pub fn regular_object_place(state: &str) -> String {
     Place::RegularLto.of(state)
 }
 
-/// Writes a module's shard and import list where their content differs. A shard that says what the one in its place says
-/// is not written: everything that goes by content would run the backend again.
+/// Writes a module's shard and import list where their content differs.
 pub fn shard(state: &str, module: &IndexedModule) -> Result<(), IoError> {
     let places = ModulePlaces::of(state, &module.id);
     let mut imports = module.imports.join("\n");
@@ -81,12 +80,17 @@ pub fn shard(state: &str, module: &IndexedModule) -> Result<(), IoError> {
         imports.push('\n');
     }
     write_if_changed(Path::new(&places.imports), imports.as_bytes())?;
-    let place = Path::new(&places.shard);
+    shard_at(Path::new(&places.shard), &module.shard).map(|_| ())
+}
+
+/// Writes a shard unless the one in its place says the same: everything that goes by content or by time would run the
+/// backend again. Says whether it was written.
+pub fn shard_at(place: &Path, bytes: &[u8]) -> Result<bool, IoError> {
     // What cannot be read is replaced, or is an error of writing.
-    if regular::read(place).is_ok_and(|kept| shard::is_equivalent(&kept, &module.shard)) {
-        return Ok(());
+    if regular::read(place).is_ok_and(|kept| shard::is_equivalent(&kept, bytes)) {
+        return Ok(false);
     }
-    write_atomically(place, &module.shard)
+    write_atomically(place, bytes).map(|()| true)
 }
 
 /// Writes the object of regular LTO, or removes the one of an earlier link that needed it.

@@ -18,6 +18,7 @@ pub mod first_words;
 pub mod freshness;
 pub mod graph;
 pub mod index;
+pub mod index_only;
 pub mod inputs;
 pub mod invocation;
 pub mod keep;

@@ -116,10 +116,12 @@ impl LinkState {
 
     /// Releases the directory of a link that needs none, and removes it if it was made for this run.
     pub fn discard(self) -> Result<(), LinkError> {
-        if self.fresh {
-            fs::remove_dir_all(&self.directory).map_err(IoError::on("remove", &self.directory))?;
-        }
-        Ok(())
+        if self.fresh { self.remove() } else { Ok(()) }
+    }
+
+    /// Releases the directory and removes it.
+    pub fn remove(self) -> Result<(), LinkError> {
+        Ok(fs::remove_dir_all(&self.directory).map_err(IoError::on("remove", &self.directory))?)
     }
 }
 

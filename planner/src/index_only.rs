@@ -1,0 +1,247 @@
+//! A link line that asks for a thin link alone (`--thinlto-index-only`), by a build system that compiles backends itself.
+//!
+//! lld writes every shard anew, so a build that goes by times compiles everything again. Here lld writes into a scratch
+//! directory, and shards and import lists are put where the line wants them only if their content differs. The list of
+//! modules is always written: rules go by its time. Knows nothing of who asked.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use distlto_prepare::regular;
+use distlto_prepare::write::{IoError, write_atomically, write_if_changed};
+
+use crate::keep;
+use crate::runner::{Runner, ToolError, ToolOutput};
+use crate::scratch::Scratch;
+use crate::thin_link::ThinLinkError;
+use crate::words::{Word, lossy};
+
+/// More directories than any module id climbs, so that `../x.o` stays in the scratch directory.
+const CLIMBS: usize = 64;
+/// One of these directories.
+const BELOW: &str = "%below/";
+const SHARD: &str = ".thinlto.bc";
+
+/// Where a link line wants the results of its thin link.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IndexOnly {
+    /// The list of the modules that have a shard.
+    pub list: Option<PathBuf>,
+    /// What the beginning of a module's path is replaced by, for its shard and for the list.
+    replaced: Option<Replaced>,
+}
+
+/// `--thinlto-prefix-replace=OLD;NEW[;OBJECTS]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Replaced {
+    old: String,
+    new: String,
+    objects: Option<String>,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Modules that the linker loaded.
+    pub modules: usize,
+    /// Shards whose content is another one than before.
+    pub changed: usize,
+}
+
+impl IndexOnly {
+    /// What a line asks for; `None` if it is a link of another kind, or if its words are an error that the linker is to tell.
+    pub fn of(words: &[Word]) -> Option<Self> {
+        let mut asked = None;
+        let mut replaced = None;
+        let mut words = words.iter().map(|word| lossy(word));
+        while let Some(word) = words.next() {
+            let Some(mut option) =
+                word.strip_prefix("--").or_else(|| word.strip_prefix('-')).map(str::to_owned)
+            else {
+                continue;
+            };
+            if option == "plugin-opt" {
+                option = words.next()?;
+            } else if let Some(value) = option.strip_prefix("plugin-opt=") {
+                option = value.to_owned();
+            } else if option == "thinlto-prefix-replace" {
+                option = format!("{option}={}", words.next()?);
+            }
+            if option == "thinlto-index-only" {
+                asked.get_or_insert(None);
+            } else if let Some(list) = option.strip_prefix("thinlto-index-only=") {
+                asked = Some((!list.is_empty()).then(|| PathBuf::from(list)));
+            } else if let Some(value) = option.strip_prefix("thinlto-prefix-replace=") {
+                replaced = Some(Replaced::read(value)?);
+            }
+        }
+        asked.map(|list| Self { list, replaced })
+    }
+
+    /// Runs the thin link and puts what is different into place; nothing is, where the linker failed.
+    pub fn run(
+        &self,
+        linker: &[Word],
+        words: &[Word],
+        scratch: &Scratch,
+        runner: &dyn Runner,
+    ) -> Result<(ToolOutput, Written), ThinLinkError> {
+        let top = format!("{}/modules/", scratch.path());
+        let prefix = format!("{top}{}", BELOW.repeat(CLIMBS));
+        fs::create_dir_all(&prefix).map_err(IoError::on("create directory", &prefix))?;
+        let list = format!("{}/index", scratch.path());
+        let own = [format!("--thinlto-index-only={list}"), format!("--thinlto-prefix-replace=;{prefix}")];
+        let command: Vec<Word> =
+            linker.iter().chain(words).cloned().chain(own.map(String::into_bytes)).collect();
+        let linker = lossy(&linker[0]);
+        let output =
+            runner.run(&command).map_err(|source| ToolError::Start { program: linker.clone(), source })?;
+        if !output.status.success() {
+            return Err(ThinLinkError::Failed { linker, status: output.status, output: Box::new(output) });
+        }
+        let text = lossy(&fs::read(&list).map_err(IoError::on("read", &list))?);
+        let ids = text.lines().map(|line| line.strip_prefix(prefix.as_str()).unwrap_or(line));
+        let ids: Vec<&str> = ids.collect();
+        let mut written = Written { modules: ids.len(), changed: 0 };
+        let mut seen = HashSet::new();
+        for id in ids.iter().filter(|id| seen.insert(**id)) {
+            let from = format!("{prefix}{id}");
+            if !Path::new(&format!("{from}{SHARD}")).is_file() {
+                return Err(ThinLinkError::Missing { what: "index shard", id: (*id).to_owned() });
+            }
+            written.changed += usize::from(self.put(&from, &self.place(id))?);
+        }
+        // What lld loaded nothing of has an empty shard, so that build systems find one for each object.
+        let depth = Path::new(&top).components().count();
+        for from in unlisted(Path::new(&top))? {
+            self.put(&from, &self.place(&id_of(Path::new(&from), depth)))?;
+        }
+        if let Some(place) = &self.list {
+            let lines: String = ids.iter().map(|id| self.listed(id) + "\n").collect();
+            write_atomically(place, lines.as_bytes())?;
+        }
+        Ok((output, written))
+    }
+
+    /// Puts a module's shard and import list into place where they differ; says whether the shard did.
+    fn put(&self, from: &str, to: &str) -> Result<bool, IoError> {
+        if let Some(parent) = Path::new(to).parent() {
+            fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
+        }
+        let imports = format!("{from}.imports");
+        if let Some(list) = regular::read_if_there(Path::new(&imports))? {
+            write_if_changed(Path::new(&format!("{to}.imports")), &list)?;
+            fs::remove_file(&imports).map_err(IoError::on("remove", &imports))?;
+        }
+        let shard = format!("{from}{SHARD}");
+        let bytes = fs::read(&shard).map_err(IoError::on("read", &shard))?;
+        fs::remove_file(&shard).map_err(IoError::on("remove", &shard))?;
+        keep::shard_at(Path::new(&format!("{to}{SHARD}")), &bytes)
+    }
+
+    /// What a module's files are called, without their suffixes.
+    fn place(&self, id: &str) -> String {
+        self.replaced.as_ref().map_or_else(|| id.to_owned(), |replaced| replaced.apply(id, &replaced.new))
+    }
+
+    /// What a module is called in the list.
+    fn listed(&self, id: &str) -> String {
+        let Some(replaced) = &self.replaced else { return id.to_owned() };
+        replaced.apply(id, replaced.objects.as_ref().unwrap_or(&replaced.new))
+    }
+}
+
+impl Replaced {
+    /// A value without a semicolon is an error of the user's, which the linker tells.
+    fn read(value: &str) -> Option<Self> {
+        let (old, rest) = value.split_once(';')?;
+        let (new, objects) = match rest.split_once(';') {
+            Some((new, objects)) => (new, (!objects.is_empty()).then(|| objects.to_owned())),
+            None => (rest, None),
+        };
+        Some(Self { old: old.to_owned(), new: new.to_owned(), objects })
+    }
+
+    fn apply(&self, id: &str, new: &str) -> String {
+        id.strip_prefix(self.old.as_str()).map_or_else(|| id.to_owned(), |rest| format!("{new}{rest}"))
+    }
+}
+
+/// The shards below a directory, without their suffix.
+fn unlisted(directory: &Path) -> Result<Vec<String>, IoError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).map_err(IoError::on("list", directory))? {
+        let path = entry.map_err(IoError::on("list", directory))?.path();
+        if path.is_dir() {
+            found.extend(unlisted(&path)?);
+        } else if let Some(module) = path.to_str().and_then(|path| path.strip_suffix(SHARD)) {
+            found.push(module.to_owned());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The module whose files lie at a place in the scratch directory, where that many components stand before those that are
+/// climbed. An absolute path and a relative one lie at one place: the file that there is decides.
+fn id_of(place: &Path, above: usize) -> String {
+    let below = Component::Normal(BELOW.trim_end_matches('/').as_ref());
+    let rest = || place.components().skip(above);
+    let climbed = CLIMBS - rest().take(CLIMBS).take_while(|part| *part == below).count();
+    let relative: PathBuf =
+        std::iter::repeat_n(Component::ParentDir, climbed).chain(rest().skip(CLIMBS - climbed)).collect();
+    let absolute = Path::new("/").join(&relative);
+    let is_absolute = climbed == 0 && !is_there(&relative) && is_there(&absolute);
+    let id = if is_absolute { absolute } else { relative };
+    id.to_string_lossy().into_owned()
+}
+
+/// Whether a module is there: a file, or a member `(m.o at 120)` of an archive.
+fn is_there(module: &Path) -> bool {
+    let text = module.to_string_lossy();
+    module.is_file() || text.rsplit_once('(').is_some_and(|(archive, _)| Path::new(archive).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(line: &str) -> Option<IndexOnly> {
+        IndexOnly::of(&line.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_line_says_where() {
+        assert_eq!(asked("-r a.o -o b.o"), None);
+        let plain = asked("-r --thinlto-index-only=x.index a.o").expect("a thin link");
+        assert_eq!(plain.list.as_deref(), Some(Path::new("x.index")));
+        assert_eq!((plain.place("d/a.o"), plain.listed("d/a.o")), ("d/a.o".into(), "d/a.o".into()));
+        for line in [
+            "--thinlto-index-only --thinlto-prefix-replace=d/;e/;f/",
+            "-plugin-opt=thinlto-index-only -plugin-opt=thinlto-prefix-replace=d/;e/;f/",
+            "-plugin-opt thinlto-index-only --thinlto-prefix-replace d/;e/;f/",
+        ] {
+            let moved = asked(line).expect("a thin link");
+            assert_eq!(moved.list, None);
+            assert_eq!((moved.place("d/a.o"), moved.listed("d/a.o")), ("e/a.o".into(), "f/a.o".into()));
+            assert_eq!(moved.place("/d/a.o"), "/d/a.o");
+        }
+        assert_eq!(asked("--thinlto-index-only --thinlto-prefix-replace=d"), None, "the linker tells");
+    }
+
+    #[test]
+    fn a_place_stands_for_one_module() {
+        let place = |below: usize, rest: &str| {
+            id_of(Path::new(&format!("/s/modules/{}{rest}", BELOW.repeat(below))), 3)
+        };
+        assert_eq!(place(CLIMBS, "d/a.o"), "d/a.o");
+        assert_eq!(place(CLIMBS - 2, "d/a.o"), "../../d/a.o");
+        assert_eq!(place(CLIMBS, "dev/null"), "dev/null");
+        let own = std::env::current_exe().expect("this program");
+        assert_eq!(
+            place(CLIMBS, own.to_str().expect("UTF-8").trim_start_matches('/')),
+            own.to_str().expect("UTF-8")
+        );
+    }
+}
