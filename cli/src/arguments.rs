@@ -15,6 +15,7 @@ use distlto_commands::remote::check::CheckArgs;
 use distlto_commands::remote::simulate::SimulateArgs;
 use distlto_commands::run::RunCommandArgs;
 use distlto_commands::run_args::RunArgs;
+use distlto_planner::recorded_flags::Source;
 use distlto_planner::state::VARIABLE;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
@@ -94,6 +95,12 @@ pub struct LinkArgs {
     /// Give every backend this argument besides those that the link line implies; repeatable
     #[arg(long = "backend-arg", value_name = "ARG", allow_hyphen_values = true)]
     pub backend_args: Vec<String>,
+    /// Compile each module with the flags that a build has recorded of it, and not with those of the link line
+    ///
+    /// `kbuild` takes them from .X.o.cmd beside each object; any other word is the path of a compile_commands.json. The linker
+    /// is run twice then: in one run it gives all modules the same flags.
+    #[arg(long, value_name = "kbuild|FILE")]
+    pub flags_from: Option<Source>,
     /// Keep state in a folder of this directory, and not beside the output; any number of links may share the directory
     ///
     /// The folder is named after the output and its place, as in prog-0123456789ab: outputs of one name have folders of
@@ -133,7 +140,8 @@ impl LinkArgs {
             backend_args: self.backend_args.clone(),
             state: self.state.clone(),
             store: self.store.clone(),
-            two_step: self.two_step || self.save_plan.is_some(),
+            two_step: self.two_step || self.save_plan.is_some() || self.flags_from.is_some(),
+            flags_from: self.flags_from.clone(),
         }
     }
 }

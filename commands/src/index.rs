@@ -11,6 +11,7 @@ use distlto_planner::graph::json;
 use distlto_planner::index::{self, Planned};
 use distlto_planner::link_command::{self, GivenCommand, Resolved};
 use distlto_planner::plan_files;
+use distlto_planner::recorded_flags::Source;
 use distlto_planner::runner::ToolError;
 use distlto_planner::state::Place;
 use distlto_planner::state::VARIABLE;
@@ -50,6 +51,11 @@ pub struct IndexArgs {
     /// Give every backend this argument besides those that the link line implies; repeatable
     #[arg(long = "backend-arg", value_name = "ARG", allow_hyphen_values = true)]
     pub backend_args: Vec<String>,
+    /// Compile each module with the flags that a build has recorded of it, and not with those of the link line
+    ///
+    /// `kbuild` takes them from .X.o.cmd beside each object; any other word is the path of a compile_commands.json.
+    #[arg(long, value_name = "kbuild|FILE")]
+    pub flags_from: Option<Source>,
     /// Keep unpacked archive members in this store, and take them from there
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
@@ -83,6 +89,7 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         state: &directory,
         compiler: args.compiler.as_deref(),
         backend_args: &args.backend_args,
+        flags_from: args.flags_from.as_ref(),
         store: store.as_ref(),
         runner: &runner,
         preview: None,

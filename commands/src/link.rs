@@ -31,6 +31,7 @@ use distlto_planner::index::{self, IndexError};
 use distlto_planner::index_only::IndexOnly;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, LinkCommandError, Resolved};
 use distlto_planner::link_plan::LinkPlan;
+use distlto_planner::recorded_flags::Source;
 use distlto_planner::response::ResponseError;
 use distlto_planner::runner::{ToolError, ToolOutput};
 use distlto_planner::thin_link::ThinLinkError;
@@ -61,6 +62,8 @@ pub struct LinkOptions {
     pub compiler: Option<String>,
     /// Arguments for every backend besides those that the link line implies.
     pub backend_args: Vec<String>,
+    /// Where each object's flags are recorded, which then count instead of the link line's.
+    pub flags_from: Option<Source>,
     /// The folder that holds the state of this link and of others; beside the output where absent.
     pub state: Option<String>,
     /// Shared storage for unpacked archive members.

@@ -17,6 +17,7 @@ use camino::Utf8PathBuf;
 use clap::{ArgGroup, Args};
 use distlto_planner::backend_flags::link_flags::LinkFlagError;
 use distlto_planner::digests::FileDigests;
+use distlto_planner::recorded_flags::RecordError;
 use distlto_planner::response::ResponseError;
 use distlto_prepare::kind::Native;
 use distlto_prepare::warning::warn;
@@ -25,6 +26,8 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use compiler::CompilerWordsError;
+use distlto_executor::cache::layers::Layers;
+use distlto_executor::cache::store::Cache;
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::cause::Cause;
 use distlto_executor::describe::{Describer, Toolchains};
@@ -44,7 +47,7 @@ use processor::ProcessorConflict;
 
 use crate::remote::args::RemoteArgs;
 use crate::remote::connect::RemoteError;
-use crate::run_args::user_cache;
+use crate::run_args::{CacheArgs, user_cache};
 
 const FORMS: &str = "\
 The command lines of Buck2's opt tools are taken as they are:
@@ -90,6 +93,12 @@ pub struct OptArgs {
     /// error. What the flags leave open is the compiler's default, at -O2 -ffunction-sections -fdata-sections.
     #[arg(long, value_name = "FILE", conflicts_with = DARWIN)]
     pub args: Option<Utf8PathBuf>,
+    /// Compile with the flags that this file records for the module: Kbuild's .X.o.cmd, or compile_commands.json
+    ///
+    /// Those that are for preprocessing, for diagnostics and for outputs are passed over. They precede the arguments that
+    /// follow the compiler.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["args", DARWIN])]
+    pub flags_from: Option<Utf8PathBuf>,
     /// Compile for this target [default: that of the module]
     #[arg(long, value_name = "TRIPLE", conflicts_with = DARWIN)]
     pub target: Option<String>,
@@ -126,6 +135,9 @@ pub struct OptArgs {
     /// Generate code for optimised bitcode, and do not optimise it again; released clangs cannot
     #[arg(long, hide_short_help = true, requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub codegen_only: bool,
+    /// Where results are kept on disk.
+    #[command(flatten)]
+    pub cache: CacheArgs,
     /// Where the compilation may run but here.
     #[command(flatten)]
     pub remote: RemoteArgs,
@@ -163,6 +175,10 @@ pub enum OptError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Processor(#[from] ProcessorConflict),
+    /// What a build has recorded.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Record(#[from] RecordError),
     /// The link's flags have no meaning for a backend.
     #[error("{path}: {source}")]
     #[diagnostic(forward(source))]
@@ -251,7 +267,8 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
         eprintln!("+ {}", job.command_line(None));
         plan.notes.iter().for_each(|option| eprintln!("note: {option} is not done by a distributed link"));
     }
-    let attempt = compile(&job, plan.expected, args.remote.connect(cancel)?.as_ref(), cancel);
+    let cache = Layers { near: args.cache.open(cancel), far: args.remote.connect(cancel)? };
+    let attempt = compile(&job, plan.expected, &cache, cancel);
     if let Some(executed) = &attempt.executed {
         print!("{}", executed.stdout.text());
         eprint!("{}", whole_lines(&executed.stderr.text()));
@@ -268,12 +285,18 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
     }
 }
 
-/// Compiles on an engine if there is one, or else here.
-fn compile(job: &Job<'_>, expected: Option<Native>, engine: Option<&Engine>, cancel: &Cancel) -> Attempt {
+/// Compiles on an engine if there is one, or else here, unless the result is known.
+fn compile(
+    job: &Job<'_>,
+    expected: Option<Native>,
+    cache: &Layers<Cache, Engine>,
+    cancel: &Cancel,
+) -> Attempt {
     let (modules, digests) = (Modules::new(None), FileDigests::new(Path::new("")));
-    let local = Local { spawner: &LocalSpawner, cancel, grace: GRACE, directory: None, drivers: None };
+    let local = || Local { spawner: &LocalSpawner, cancel, grace: GRACE, directory: None, drivers: None };
+    let execute = local();
     let here = Context {
-        execute: &local,
+        execute: &execute,
         cancel,
         modules: &modules,
         directory: None,
@@ -283,24 +306,32 @@ fn compile(job: &Job<'_>, expected: Option<Native>, engine: Option<&Engine>, can
         digests: &digests,
         cache: None,
     };
-    let Some(engine) = engine else { return job::run(job, Site::Here, Duration::ZERO, &here) };
+    let engine = cache.far.as_ref();
+    let kept_in = match (&cache.near, engine) {
+        (None, None) => return job::run(job, Site::Here, Duration::ZERO, &here),
+        (Some(near), _) => near.directory().to_owned(),
+        (None, Some(_)) => user_cache(),
+    };
     let answers = Cc1Commands::default();
     let drivers =
         Drivers { answers: &answers, spawner: &LocalSpawner, cancel, grace: GRACE, directory: None };
-    let toolchains = Toolchains::new(&user_cache());
-    let describer = Describer::new(&toolchains, &drivers, &digests, None, engine.platform());
+    let toolchains = Toolchains::new(&kept_in);
+    let platform = engine.map(Engine::platform).unwrap_or_default();
+    let describer = Describer::new(&toolchains, &drivers, &digests, None, platform);
+    let remote = engine.map(|engine| Remote { engine, local: local() });
     let there = Context {
-        execute: &Remote { engine, local },
+        execute: remote.as_ref().map_or(here.execute, |remote| remote),
         describer: describer.as_ref(),
-        cache: Some(engine),
+        cache: Some(cache),
         ..here
     };
-    let site = if engine.executes() { Site::Engine } else { Site::Here };
+    let site = if engine.is_some_and(Engine::executes) { Site::Engine } else { Site::Here };
     let mut attempt = job::run(job, site, Duration::ZERO, &there);
     if let Err(Cause::NotThere { .. }) = attempt.result {
         attempt = job::run(job, Site::Here, Duration::ZERO, &there);
     }
-    engine.troubles().into_iter().chain(toolchains.troubles()).for_each(|trouble| warn(&trouble));
+    let troubles = engine.map(Engine::troubles).into_iter().flatten();
+    troubles.chain(toolchains.troubles()).for_each(|trouble| warn(&trouble));
     attempt
 }
 

@@ -29,6 +29,24 @@ use distlto_record::progress::{Profile, Progress, Reporter, Style};
 use crate::remote::args::RemoteArgs;
 use crate::remote::connect::RemoteError;
 
+/// Where results of backend compilations are kept on disk.
+#[derive(Debug, Clone, Default, Args)]
+pub struct CacheArgs {
+    /// Take results of backend compilations from this directory, and keep them there
+    ///
+    /// A result is found again wherever the same compiler compiles the same contents in the same way: in another checkout,
+    /// under other names, on another machine that shares the directory. Many links may use one directory at once. Only
+    /// verified results are kept, and what is read is verified. See `distlto cache`.
+    #[arg(long, value_name = "DIR", env = "DISTLTO_CACHE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
+    pub cache: Option<PathBuf>,
+    /// Let the directory of --cache grow to so many bytes [default: 10G]; K, M, G and T stand for powers of 1024
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
+    pub cache_size: Option<u64>,
+    /// Drop results that were not used for so long from the directory of --cache: 30d, 12h, 90m
+    #[arg(long, value_name = "AGE", value_parser = parse_age, hide_short_help = true)]
+    pub cache_age: Option<Duration>,
+}
+
 /// How actions are run and what is told of them.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RunArgs {
@@ -51,19 +69,9 @@ pub struct RunArgs {
     /// Keep what jobs took in this file, for the estimates of the next run
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub history: Option<PathBuf>,
-    /// Take results of backend compilations from this directory, and keep them there
-    ///
-    /// A result is found again wherever the same compiler compiles the same contents in the same way: in another checkout,
-    /// under other names, on another machine that shares the directory. Many links may use one directory at once. Only
-    /// verified results are kept, and what is read is verified. See `distlto cache`.
-    #[arg(long, value_name = "DIR", env = "DISTLTO_CACHE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
-    pub cache: Option<PathBuf>,
-    /// Let the directory of --cache grow to so many bytes [default: 10G]; K, M, G and T stand for powers of 1024
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
-    pub cache_size: Option<u64>,
-    /// Drop results that were not used for so long from the directory of --cache: 30d, 12h, 90m
-    #[arg(long, value_name = "AGE", value_parser = parse_age, hide_short_help = true)]
-    pub cache_age: Option<Duration>,
+    /// Where results are kept on disk.
+    #[command(flatten)]
+    pub cache: CacheArgs,
     /// Load the compiler anew for every job instead of once
     ///
     /// A compiler is loaded once, as a fork server: the unmodified program with a library preloaded, which forks a child
@@ -115,7 +123,7 @@ impl<'a> Assembly<'a> {
         spawner: &'a ForkServer<LocalSpawner>,
         cancel: &'a Cancel,
     ) -> Result<Self, RemoteError> {
-        let cache = Layers { near: args.open_cache(cancel), far: args.remote.connect(cancel)? };
+        let cache = Layers { near: args.cache.open(cancel), far: args.remote.connect(cancel)? };
         let directory = cache.near.as_ref().map(|near| near.directory().to_owned());
         let directory = directory.or_else(|| cache.far.as_ref().map(|_| user_cache()));
         let toolchains = directory.as_deref().map(Toolchains::new);
@@ -152,6 +160,27 @@ pub(crate) fn user_cache() -> PathBuf {
     directory.unwrap_or_else(std::env::temp_dir).join("distlto")
 }
 
+impl CacheArgs {
+    /// Opens the cache that is asked for, for a run that `cancel` ends. One that cannot be used costs time only, and is
+    /// warned of.
+    pub fn open(&self, cancel: &Cancel) -> Option<Cache> {
+        let directory = self.directory()?;
+        let limits = Limits { size: self.cache_size.or(Limits::default().size), age: self.cache_age };
+        match Cache::open(directory, limits) {
+            Ok(store) => Some(store.until(cancel)),
+            Err(error) => {
+                warn(format_args!("the cache {} is not used: {error}", directory.display()));
+                None
+            }
+        }
+    }
+
+    /// Where results are kept.
+    pub fn directory(&self) -> Option<&Path> {
+        self.cache.as_deref().filter(|directory| !directory.as_os_str().is_empty())
+    }
+}
+
 impl RunArgs {
     /// Says how to run. `implied` is a number of jobs that something else asks for, such as the link line.
     fn apply<'a>(&'a self, options: &mut run::Options<'a>, implied: Option<usize>) {
@@ -162,10 +191,8 @@ impl RunArgs {
             memory,
             history,
             no_verify_hashes,
-            // Said by `open_cache`.
+            // Said by `CacheArgs::open`.
             cache: _,
-            cache_size: _,
-            cache_age: _,
             // Said by `spawner`.
             no_warm: _,
             // Said by `reporter`.
@@ -189,25 +216,6 @@ impl RunArgs {
         options.policy = if *keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
     }
 
-    /// Opens the cache that is asked for, for a run that `cancel` ends. One that cannot be used costs time only, and is
-    /// warned of.
-    fn open_cache(&self, cancel: &Cancel) -> Option<Cache> {
-        let directory = self.cache_directory()?;
-        let limits = Limits { size: self.cache_size.or(Limits::default().size), age: self.cache_age };
-        match Cache::open(directory, limits) {
-            Ok(store) => Some(store.until(cancel)),
-            Err(error) => {
-                warn(format_args!("the cache {} is not used: {error}", directory.display()));
-                None
-            }
-        }
-    }
-
-    /// Where results are kept.
-    fn cache_directory(&self) -> Option<&Path> {
-        self.cache.as_deref().filter(|directory| !directory.as_os_str().is_empty())
-    }
-
     /// Has a compiler load before the first of so many jobs is known. A cache may have all their results, so that the
     /// compiler then loads when the first one is missing.
     pub fn prewarm(&self, spawner: &ForkServer<LocalSpawner>, compiler: &OsStr, jobs: usize) {
@@ -217,14 +225,14 @@ impl RunArgs {
         {
             eprintln!("distlto: note: {lack}");
         }
-        if self.cache_directory().is_none() {
+        if self.cache.directory().is_none() {
             spawner.prewarm(compiler, jobs);
         }
     }
 
     /// What starts a driver that is asked what it would run: no server, unless compilers need it anyway.
     pub fn asker<'s>(&self, spawner: &'s ForkServer<LocalSpawner>) -> &'s dyn Spawner {
-        let plain = self.cache_directory().and_then(|_| spawner.plain());
+        let plain = self.cache.directory().and_then(|_| spawner.plain());
         plain.unwrap_or(spawner)
     }
 

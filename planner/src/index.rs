@@ -11,7 +11,7 @@ use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::backend_flags::{self, FlagError};
+use crate::backend_flags::{self, BackendFlags, FlagError};
 use crate::compile_jobs::{self, CompileError};
 use crate::exclude_libs;
 use crate::inputs::{self, InputError, InputPlaces, LinkInputs};
@@ -24,6 +24,7 @@ use crate::module::{Module, SummaryKind};
 use crate::options::LinkStep;
 use crate::pending::Pending;
 use crate::planning::Planning;
+use crate::recorded_flags::{RecordError, Records, Source};
 use crate::rewrite::thin_words;
 use crate::runner::{Runner, ToolError};
 use crate::scratch::Scratch;
@@ -50,6 +51,10 @@ pub enum IndexError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Flags(#[from] FlagError),
+    /// What a build has recorded of an object.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Record(#[from] RecordError),
     /// The thin link failed or left less than it should.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -88,6 +93,9 @@ pub enum IndexError {
     },
 }
 
+/// Flags of a whole compilation are not all for one of bitcode.
+const UNUSED: &str = "-Wno-unused-command-line-argument";
+
 /// How a link is to be planned.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
@@ -99,6 +107,8 @@ pub struct Request<'a> {
     pub compiler: Option<&'a str>,
     /// Arguments for every backend besides those that the link line implies.
     pub backend_args: &'a [String],
+    /// Where a build has recorded each object's flags, which then count instead of the link line's.
+    pub flags_from: Option<&'a Source>,
     /// Shared storage for unpacked archive members.
     pub store: Option<&'a Store>,
     /// Runs tools.
@@ -191,8 +201,12 @@ pub fn prepare(request: &Request<'_>) -> Result<Option<Prepared>, IndexError> {
 pub fn plan(request: Request<'_>) -> Result<Planned, IndexError> {
     let Some(prepared) = prepare(&request)? else { return Ok(Planned::Unchanged) };
     let Prepared { arguments, inputs, compiler, architecture, jobs } = prepared;
-    let flags = backend_flags::of_link_line(&arguments, &architecture, request.backend_args)?;
-    let mut planning = Planning { request, arguments, inputs, flags, compiler, jobs };
+    let records = request.flags_from.map(Records::open).transpose()?;
+    let flags = match records {
+        Some(_) => BackendFlags { args: vec![UNUSED.to_owned()], ..BackendFlags::default() },
+        None => backend_flags::of_link_line(&arguments, &architecture, request.backend_args)?,
+    };
+    let mut planning = Planning { request, arguments, inputs, flags, records, compiler, jobs };
     if let (Some(preview), Some(backend)) = (request.preview, planning.preview()) {
         preview(backend);
     }

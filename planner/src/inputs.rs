@@ -30,7 +30,7 @@ use crate::module::Module;
 use crate::state::Place;
 use crate::words::lossy;
 use line::{LinePart, Named, name_parts, refuse};
-use look::{Looked, look, read_module, sources_of};
+use look::{Looked, file_of, look, read_module, sources_of};
 use once::{Lazy, Once};
 
 /// Why inputs could not be taken.
@@ -156,8 +156,19 @@ pub struct UnpackedArchive {
 pub struct MemberInput {
     /// Its path.
     pub path: String,
+    /// What it was before it was unpacked: a thin archive's member is a file of its own, any other is a name in the archive.
+    pub origin: Origin,
     /// What its bitcode says of itself; `None` for a native object.
     pub module: Option<Module>,
+}
+
+/// Where a member of an archive comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// From a file of its own.
+    File(PathBuf),
+    /// From the archive, by this name.
+    Member(String),
 }
 
 /// A link line whose inputs are known.
@@ -400,7 +411,11 @@ impl Builder<'_> {
                     let bitcode = matches!(member.kind, Kind::Bitcode { .. })
                         || (fat_lto && matches!(member.kind, Kind::FatLto(_)));
                     let module = bitcode.then(|| read_module(Path::new(&path))).transpose()?;
-                    Ok(MemberInput { path, module })
+                    let origin = match request.thin {
+                        true => Origin::File(file_of(&request.archive, &member.name)),
+                        false => Origin::Member(member.name.clone()),
+                    };
+                    Ok(MemberInput { path, origin, module })
                 })
                 .collect::<Result<_, InputError>>()?;
         }

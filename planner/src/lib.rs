@@ -36,6 +36,7 @@ pub mod pending;
 pub mod plan_files;
 mod planning;
 pub mod processor;
+pub mod recorded_flags;
 pub mod response;
 pub mod rewrite;
 pub mod runner;

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use distlto_prepare::store::Store;
 
 use crate::backend_flags::{BackendFiles, BackendFlags};
@@ -14,13 +14,14 @@ use crate::fates::{Fates, ModuleFate};
 use crate::final_line::final_words;
 use crate::first_words::{FirstWords, first_words};
 use crate::index::{IndexError, PlannedLink, Preview, Request};
-use crate::inputs::{self, InputError, LinkInputs, Slot};
+use crate::inputs::{self, InputError, LinkInputs, Origin, Slot};
 use crate::keep::{self, ModulePlaces};
 use crate::link_line::{Argument, last_value};
 use crate::link_plan::{ArchivePlan, LinkPlan, MemberPlan, ObjectPlan, Step, VERSION};
 use crate::loaded::LoadedFiles;
 use crate::module::{Module, SummaryKind};
 use crate::pending::Pending;
+use crate::recorded_flags::{RecordError, Records};
 use crate::shard::Cost;
 use crate::thin_link::{IndexedModule, ThinLinked, traced_file};
 use crate::words::lossy;
@@ -34,6 +35,7 @@ pub(crate) struct Planning<'a> {
     pub arguments: Vec<Argument>,
     pub inputs: LinkInputs,
     pub flags: BackendFlags,
+    pub records: Option<Records>,
     pub compiler: String,
     pub jobs: Option<usize>,
 }
@@ -57,11 +59,12 @@ impl Planning<'_> {
             .map_err(InputError::from)?;
         keep::excerpts(&first.excerpts)?;
         let by_id = inputs::by_id(&self.inputs);
+        let origins = self.origins();
         let modules = linked
             .modules
             .iter()
-            .map(|indexed| self.object_plan(indexed, by_id[indexed.id.as_str()]))
-            .collect();
+            .map(|indexed| self.object_plan(indexed, by_id[indexed.id.as_str()], &origins))
+            .collect::<Result<_, _>>()?;
         let output = last_value(&self.arguments, "output").unwrap_or("a.out");
         let plan = LinkPlan {
             version: VERSION,
@@ -123,7 +126,7 @@ impl Planning<'_> {
         let (id, module) = of_thin_lto().next()?;
         let cost = Some(Cost { own_instructions: 0, imported_instructions: 0 });
         let unknown = IndexedModule { id: id.to_owned(), shard: Vec::new(), imports: Vec::new(), cost };
-        let plan = self.object_plan(&unknown, module);
+        let plan = self.object_plan(&unknown, module, &self.origins()).ok()?;
         let mut command = self.flags.shared_words(&self.compiler);
         command.extend(plan.args);
         Some(Preview {
@@ -135,18 +138,57 @@ impl Planning<'_> {
         })
     }
 
-    fn object_plan(&self, indexed: &IndexedModule, module: &Module) -> ObjectPlan {
+    /// Where members of archives come from, by their ids, where that is asked.
+    fn origins(&self) -> HashMap<&str, (&str, &Origin)> {
+        let archives = self.inputs.archives.iter().filter(|_| self.records.is_some());
+        archives
+            .flat_map(|archive| {
+                let members = archive.members.iter();
+                members.map(|member| (member.path.as_str(), (archive.path.as_str(), &member.origin)))
+            })
+            .collect()
+    }
+
+    /// The flags that a build has recorded of a module, and the file that says so.
+    fn recorded(
+        &self,
+        id: &str,
+        origins: &HashMap<&str, (&str, &Origin)>,
+    ) -> Result<Option<(Vec<String>, Utf8PathBuf)>, RecordError> {
+        let Some(records) = &self.records else { return Ok(None) };
+        let (object, archive) = match origins.get(id) {
+            None => (id.to_owned(), None),
+            Some((_, Origin::File(file))) => (file.to_string_lossy().into_owned(), None),
+            Some((archive, Origin::Member(name))) => (name.clone(), Some(*archive)),
+        };
+        let object = Utf8Path::new(&object);
+        let mut flags = records.flags_of(object, archive)?.kept;
+        flags.extend_from_slice(self.request.backend_args);
+        Ok(Some((flags, records.file_of(object))))
+    }
+
+    fn object_plan(
+        &self,
+        indexed: &IndexedModule,
+        module: &Module,
+        origins: &HashMap<&str, (&str, &Origin)>,
+    ) -> Result<ObjectPlan, RecordError> {
         let places = ModulePlaces::of(self.request.state, &indexed.id);
         let dwo = self.flags.dwo(&indexed.id);
         let dwo_name = dwo.as_ref().map(|dwo| dwo.as_str());
         let names =
             BackendFiles { module: &indexed.id, shard: &places.shard, object: &places.object, dwo: dwo_name };
-        let args = names.args(&module.triple);
+        let mut args = Vec::new();
         let mut extra_inputs = self.flags.inputs.clone();
+        if let Some((flags, file)) = self.recorded(&indexed.id, origins)? {
+            args.extend(flags);
+            extra_inputs.push(file);
+        }
+        args.extend(names.args(&module.triple));
         extra_inputs.push(keep::toolchain_place(self.request.state).into());
         extra_inputs.sort();
         let cost = indexed.cost.unwrap_or_else(|| cost_by_size(indexed));
-        ObjectPlan {
+        Ok(ObjectPlan {
             id: indexed.id.clone().into(),
             archive: None,
             shard: places.shard.into(),
@@ -157,7 +199,7 @@ impl Planning<'_> {
             args,
             own_instructions: cost.own_instructions,
             imported_instructions: cost.imported_instructions,
-        }
+        })
     }
 
     fn archive_plans(&self, fates: &Fates) -> Vec<ArchivePlan> {
@@ -187,6 +229,7 @@ impl Planning<'_> {
             .map(str::to_owned)
             .to_vec();
         command.extend(request.backend_args.iter().map(|arg| format!("--backend-arg={arg}")));
+        command.extend(request.flags_from.map(|source| format!("--flags-from={source}")));
         let store = request.store.map(Store::directory);
         command
             .extend(store.into_iter().flat_map(|store| ["--store".to_owned(), store.display().to_string()]));

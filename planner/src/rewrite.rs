@@ -123,8 +123,11 @@ pub(crate) mod tests {
                 Argument::Input(word) => {
                     let name = String::from_utf8(word).expect("UTF-8");
                     if name.starts_with('x') {
-                        let member =
-                            |stem: &str, module| MemberInput { path: format!("{name}/{stem}.o"), module };
+                        let member = |stem: &str, module| MemberInput {
+                            path: format!("{name}/{stem}.o"),
+                            origin: Origin::Member(format!("{stem}.o")),
+                            module,
+                        };
                         let members =
                             vec![member("1", Some(module())), member("n", None), member("2", Some(module()))];
                         inputs.archives.push(UnpackedArchive {

@@ -31,7 +31,8 @@ pub fn key(expanded: &[Word], options: &LinkOptions) -> LinkKey {
     let mut text = Vec::new();
     let mut add = |bytes: &[u8]| frame::push(&mut text, bytes);
     add(env!("CARGO_PKG_VERSION").as_bytes());
-    add(format!("{:?} {:?} {}", options.compiler, options.backend_args, options.two_step).as_bytes());
+    let LinkOptions { compiler, backend_args, flags_from, two_step, .. } = options;
+    add(format!("{compiler:?} {backend_args:?} {flags_from:?} {two_step}").as_bytes());
     add(std::env::current_dir().unwrap_or_default().as_os_str().as_bytes());
     for (name, value) in variables::all().filter_map(|(name, value)| Some((name, value?))) {
         add(name.as_bytes());

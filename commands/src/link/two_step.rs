@@ -89,6 +89,7 @@ impl Session<'_> {
             state: self.directory,
             compiler: self.options.compiler.as_deref(),
             backend_args: &self.options.backend_args,
+            flags_from: self.options.flags_from.as_ref(),
             store,
             runner,
             preview: None,

@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use distlto_planner::backend_flags::driver_words::is_for_bitcode;
 use distlto_planner::backend_flags::link_flags::{self, LinkFlags};
 use distlto_planner::module;
+use distlto_planner::recorded_flags::{RecordedFlags, Records, Source};
 use distlto_prepare::kind::Native;
 use distlto_prepare::write::IoError;
 
@@ -41,9 +42,10 @@ pub(super) fn plan(args: &OptArgs) -> Result<Plan, OptError> {
     let named = backend_command::target_of(&compiler.arguments);
     let triple = named.unwrap_or(&own_triple).to_owned();
     let mut plan = Plan { expected: Native::of_triple(&triple), ..Plan::of(args) };
-    let Compiler { program, arguments } = match &args.args {
-        Some(path) => with_link_flags(path, args, &triple, compiler, &mut plan)?,
-        None => compiler,
+    let Compiler { program, arguments } = match (&args.args, &args.flags_from) {
+        (Some(path), _) => with_link_flags(path, args, &triple, compiler, &mut plan)?,
+        (None, Some(path)) => with_recorded_flags(path, &args.input, compiler)?,
+        (None, None) => compiler,
     };
     plan.words = backend_command::words(backend_command::BackendParts {
         program: &program,
@@ -91,6 +93,16 @@ fn with_link_flags(
     plan.others.extend(backend.inputs.into_iter().map(String::from));
     plan.notes = backend.not_done;
     Ok(Compiler { program, arguments })
+}
+
+/// A compiler that compiles as a build recorded for the module.
+fn with_recorded_flags(path: &Utf8Path, module: &Utf8Path, compiler: Compiler) -> Result<Compiler, OptError> {
+    let records = Records::open(&Source::File(path.to_owned()))?;
+    let RecordedFlags { kept: mut arguments, .. } = records.flags_of(module, None)?;
+    // Flags of whole compilations are not all for one of bitcode.
+    arguments.push("-Wno-unused-command-line-argument".to_owned());
+    arguments.extend(compiler.arguments);
+    Ok(Compiler { program: compiler.program, arguments })
 }
 
 /// Clang takes the names of split debug information from the object's, and writes them into the object; the object is

@@ -68,16 +68,7 @@ pub fn read_module(path: &Path) -> Result<Module, InputError> {
 /// its members' own files, which a manifest names as the archive does, percent-encoded. `name` is the archive's name in
 /// the plan.
 pub fn sources_of(name: &str, archive: &Path, thin: bool, manifest: &Manifest) -> Vec<String> {
-    let beside = archive.parent().unwrap_or(Path::new(""));
-    let member_file = |name: &str| {
-        let path = beside.join(path_of(&percent_decoded(name)));
-        // A member of an archive within: the inner archive is the file.
-        match name.rsplit_once('(') {
-            Some((inner, _)) if !path.exists() => beside.join(path_of(&percent_decoded(inner))),
-            _ => path,
-        }
-    };
-    let members = manifest.members.iter().filter(|_| thin).map(|member| member_file(&member.name));
+    let members = manifest.members.iter().filter(|_| thin).map(|member| file_of(archive, &member.name));
     let mut files: Vec<String> = std::iter::once(PathBuf::from(name))
         .chain(members)
         .filter_map(|path: PathBuf| path.into_os_string().into_string().ok())
@@ -85,6 +76,16 @@ pub fn sources_of(name: &str, archive: &Path, thin: bool, manifest: &Manifest) -
     files.sort_unstable();
     files.dedup();
     files
+}
+
+/// The file of a thin archive's member. Of one in an archive within, that archive is the file.
+pub fn file_of(archive: &Path, name: &str) -> PathBuf {
+    let beside = archive.parent().unwrap_or(Path::new(""));
+    let path = beside.join(path_of(&percent_decoded(name)));
+    match name.rsplit_once('(') {
+        Some((inner, _)) if !path.exists() => beside.join(path_of(&percent_decoded(inner))),
+        _ => path,
+    }
 }
 
 fn percent_decoded(text: &str) -> Vec<u8> {

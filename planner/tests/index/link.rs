@@ -116,6 +116,7 @@ pub fn plan_of(command: &[Word], state: &str, compiler: Option<&str>) -> Result<
         state,
         compiler,
         backend_args: &[],
+        flags_from: None,
         store: None,
         runner: &Processes,
         preview: None,
