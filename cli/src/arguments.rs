@@ -8,6 +8,7 @@ use distlto_commands::distribute::DistributeArgs;
 use distlto_commands::index::IndexArgs;
 use distlto_commands::index_only::KbuildIndexArgs;
 use distlto_commands::jobs::JobsArgs;
+use distlto_commands::kbuild_archive::KbuildArchiveArgs;
 use distlto_commands::link::LinkOptions;
 use distlto_commands::opt::OptArgs;
 use distlto_commands::plan::PlanArgs;
@@ -41,6 +42,7 @@ pub enum CliCommand {
     Prepare(distlto_prepare::command::Args),
     Index(IndexArgs),
     KbuildIndex(KbuildIndexArgs),
+    KbuildArchive(KbuildArchiveArgs),
     Plan(PlanArgs),
     Jobs(JobsArgs),
     Opt(OptArgs),

@@ -16,7 +16,7 @@ use distlto_commands::jobs;
 use distlto_commands::link::LinkError;
 use distlto_commands::remote::{check, simulate};
 use distlto_commands::tool::ToolRunner;
-use distlto_commands::{distribute, index, index_only, link, opt, run};
+use distlto_commands::{distribute, index, index_only, kbuild_archive, link, opt, run};
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_prepare::exit;
@@ -38,6 +38,9 @@ fn main() -> ExitCode {
         CliCommand::Prepare(args) => exit::run(|| distlto_prepare::command::run(args)),
         CliCommand::Index(args) => with_cancel(|cancel| index::run(&args, cancel)),
         CliCommand::KbuildIndex(args) => with_cancel(|cancel| index_only::run(&args, cancel)),
+        CliCommand::KbuildArchive(args) => {
+            watching(|cancel| exit::run(|| kbuild_archive::run(&args, cancel)))
+        }
         CliCommand::Plan(args) => exit::run(|| distlto_commands::plan::run(args)),
         CliCommand::Jobs(args) => watching(|cancel| {
             let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };

@@ -24,6 +24,8 @@ const TOOLS: &[&str] = &[
     "index",
     "plan",
     "jobs",
+    "kbuild-index",
+    "kbuild-archive",
     "opt",
     "distribute",
     "copy",

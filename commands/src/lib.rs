@@ -8,6 +8,7 @@ pub mod distribute;
 pub mod index;
 pub mod index_only;
 pub mod jobs;
+pub mod kbuild_archive;
 pub mod link;
 pub mod module_links;
 pub mod opt;

@@ -19,7 +19,7 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use distlto_planner::digests::FileDigests;
-use distlto_planner::emit::{dot, ninja};
+use distlto_planner::emit::{dot, make, ninja};
 use distlto_planner::freshness::{self, ActionLog, Reason};
 use distlto_planner::graph::error::GraphError;
 use distlto_planner::graph::summary::GraphSummary;
@@ -51,8 +51,13 @@ pub struct PlanArgs {
     /// distlto-index wrote, the thin link when an input changed.
     #[arg(long, value_name = "FILE")]
     pub ninja: Option<Utf8PathBuf>,
-    /// Compile with this program in the build.ninja
-    #[arg(long, value_name = "PROGRAM", default_value = "distlto-opt", requires = "ninja")]
+    /// Write a makefile for GNU make 4.0 or later, to be run in the link's working directory
+    ///
+    /// As --ninja. `make -f FILE` first makes the thin link and then FILE itself again where an input changed.
+    #[arg(long, value_name = "FILE")]
+    pub make: Option<Utf8PathBuf>,
+    /// Compile with this program in the build.ninja or makefile
+    #[arg(long, value_name = "PROGRAM", default_value = "distlto-opt")]
     pub opt_program: String,
     /// List the actions that would run, and why, largest cost first
     ///
@@ -125,6 +130,10 @@ pub enum PlanCommandError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Ninja(#[from] ninja::NinjaError),
+    /// A graph without a form as a makefile.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Make(#[from] make::MakeError),
     /// Two texts for one stream.
     #[error("{first} and {second} would both be written to standard output")]
     #[diagnostic(code(distlto::usage), help("give one of them a file"))]
@@ -144,7 +153,8 @@ fn help_of(error: &dyn Diagnostic) -> String {
 pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
     check_outputs(&args)?;
     let input = GraphSource::find(&args.input, args.state.as_deref())?;
-    let graph = if args.ninja.is_some() { input.read_to_run()? } else { input.read()? };
+    let graph =
+        if args.ninja.is_some() || args.make.is_some() { input.read_to_run()? } else { input.read()? };
     if let Some(path) = &args.json {
         emit(path, &json::to_bytes(&graph))?;
     }
@@ -160,9 +170,22 @@ pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
                 .directory()
                 .filter(|parent| !parent.as_str().is_empty())
                 .map(Utf8Path::to_owned),
-            manifest: manifest(path, &input),
+            manifest: again(path).map(|command| ninja::NinjaRemake {
+                path: path.clone(),
+                source: input.path.clone(),
+                command,
+            }),
         };
         emit(path, ninja::render(&graph, &options)?.as_bytes())?;
+    }
+    if let Some(path) = &args.make {
+        let remake = again(path).map(|command| make::MakeRemake {
+            path: path.clone(),
+            source: input.path.clone(),
+            command,
+        });
+        let options = make::MakeOptions { opt_program: args.opt_program.clone(), remake };
+        emit(path, make::render(&graph, &options)?.as_bytes())?;
     }
     if args.dry_run {
         to_standard_output(dry_run(&graph, &input)?.as_bytes())?;
@@ -274,7 +297,9 @@ fn found(graph: &ActionGraph, state: &Utf8Path) -> Result<Vec<(ActionId, Option<
 }
 
 fn asks_for_something(args: &PlanArgs) -> bool {
-    args.json.is_some() || args.dot.is_some() || args.ninja.is_some() || args.dry_run || args.summary
+    [&args.json, &args.dot, &args.ninja, &args.make].iter().any(|file| file.is_some())
+        || args.dry_run
+        || args.summary
 }
 
 fn check_outputs(args: &PlanArgs) -> Result<(), PlanCommandError> {
@@ -283,6 +308,7 @@ fn check_outputs(args: &PlanArgs) -> Result<(), PlanCommandError> {
         ("--json", to_stream(&args.json)),
         ("--dot", to_stream(&args.dot)),
         ("--ninja", to_stream(&args.ninja)),
+        ("--make", to_stream(&args.make)),
         ("--dry-run", args.dry_run),
         ("--summary", args.summary),
     ];
@@ -299,14 +325,13 @@ fn is_stream(path: &Utf8Path) -> bool {
     path == "-"
 }
 
-/// How Ninja makes the file again: as this run made it. Nothing if it goes to a stream or the command is not
-/// text.
-fn manifest(path: &Utf8Path, input: &GraphSource) -> Option<ninja::NinjaRemake> {
+/// The command by which a build program makes the file again: that of this run. Nothing if the file goes to a stream or the
+/// command is not text.
+fn again(path: &Utf8Path) -> Option<Vec<String>> {
     if is_stream(path) {
         return None;
     }
-    let command: Result<Vec<_>, _> = std::env::args_os().map(|word| word.into_string()).collect();
-    Some(ninja::NinjaRemake { path: path.to_owned(), source: input.path.clone(), command: command.ok()? })
+    std::env::args_os().map(|word| word.into_string().ok()).collect()
 }
 
 fn emit(path: &Utf8Path, text: &[u8]) -> Result<(), PlanCommandError> {

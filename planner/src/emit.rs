@@ -1,7 +1,9 @@
-//! What an action graph is written as for other programs: DOT to be drawn, Ninja to be run.
+//! What an action graph is written as for other programs: DOT to be drawn, Ninja and Make to be run.
 //!
 //! Every emitter is a pure function of the graph. Adding a build system is one emitter here; none knows of
 //! the front end that the graph came from.
 
+mod command;
 pub mod dot;
+pub mod make;
 pub mod ninja;
