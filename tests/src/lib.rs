@@ -9,6 +9,7 @@ pub mod case;
 pub mod check;
 pub mod distlto;
 pub mod engine;
+pub mod example;
 pub mod folder;
 pub mod plugin;
 pub mod program;

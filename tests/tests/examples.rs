@@ -1,60 +1,10 @@
 //! Builds every project of `examples/` as its README says, with distlto in PATH, and runs what comes out.
 
-use std::env;
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use distlto_tests::distlto;
-use distlto_tests::folder::Folder;
+use distlto_tests::example::Example;
 use distlto_tests::program::objects;
-use distlto_tests::run::succeed;
-use distlto_tests::toolchain::{NEWEST, Toolchain, repository};
-
-/// A copy of an example and a PATH in which distlto goes by its names.
-struct Example {
-    dir: PathBuf,
-    path: std::ffi::OsString,
-}
-
-impl Example {
-    fn copy(name: &str) -> Result<Self> {
-        let toolchain = Toolchain { version: NEWEST };
-        let folder = Folder::create(toolchain, &format!("example/{name}"))?;
-        let dir = folder.path.join(name);
-        succeed(Command::new("cp").arg("-r").arg(repository().join("examples").join(name)).arg(&dir))?;
-        let bin = folder.path.join("bin");
-        fs::create_dir(&bin)?;
-        let distlto = fs::canonicalize(distlto::binary()?)?;
-        symlink(&distlto, bin.join("distlto"))?;
-        symlink(&distlto, bin.join("distlto-clang-22"))?;
-        let search = env::var_os("PATH").context("PATH is set")?;
-        let path = env::join_paths([bin].into_iter().chain(env::split_paths(&search)))?;
-        Ok(Self { dir, path })
-    }
-
-    fn run(&self, program: &str, arguments: &[&str]) -> Result<String> {
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(&self.dir).env("PATH", &self.path);
-        // Cargo's own variables would make another cargo build into the tests' directory with their flags.
-        for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO")) {
-            if name != "CARGO_HOME" {
-                command.env_remove(name);
-            }
-        }
-        command.env("MAKEFLAGS", "");
-        String::from_utf8(succeed(&mut command)?.stdout).context("programs print UTF-8")
-    }
-
-    /// Runs the built program and counts the native objects it was linked from.
-    fn built(&self, program: &str) -> Result<(String, usize)> {
-        let output = self.dir.join(program);
-        let said = self.run(output.to_str().context("paths are UTF-8")?, &[])?;
-        Ok((said, objects(&distlto::objects_dir(Path::new(&output)))?.len()))
-    }
-}
 
 #[test]
 fn make() -> Result<()> {

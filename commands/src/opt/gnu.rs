@@ -11,6 +11,7 @@ use distlto_planner::backend_flags::driver_words::is_for_bitcode;
 use distlto_planner::backend_flags::link_flags::{self, LinkFlags};
 use distlto_planner::module;
 use distlto_planner::recorded_flags::{RecordedFlags, Records, Source};
+use distlto_planner::shard::{self, Shard};
 use distlto_prepare::kind::Native;
 use distlto_prepare::write::IoError;
 
@@ -56,7 +57,10 @@ pub(super) fn plan(args: &OptArgs) -> Result<Plan, OptError> {
         shard: &args.index,
         output: &args.out,
     });
-    let imports = args.imports.as_deref().map_or_else(|| Ok(Vec::new()), imports_in)?;
+    let imports = match &args.imports {
+        Some(list) => imports_in(list)?,
+        None => imports_of(&args.index, args.input.as_str()),
+    };
     plan.others.extend(imports);
     plan.outputs.push((args.out.clone(), Role::Object));
     let role = if args.split_dwarf.is_some() { Role::DwoIfAny } else { Role::Dwo };
@@ -139,6 +143,16 @@ fn check_dwo(args: &OptArgs) -> Result<(), OptError> {
 fn triple_of(module: &Utf8Path) -> Result<String, IoError> {
     let bytes = fs::read(module).map_err(IoError::on("read the module", module))?;
     Ok(module::read(&bytes).map(|module| module.triple).unwrap_or_default())
+}
+
+/// The modules that a shard imports from. One that cannot be read is told when it is verified.
+fn imports_of(shard: &Utf8Path, module: &str) -> Vec<String> {
+    let read = fs::read(shard).ok().and_then(|bytes| shard::read(&bytes).ok());
+    let imported = |shard: Shard| {
+        let from = shard.imported_from(module);
+        from.filter_map(|import| String::from_utf8(import.path.clone()).ok()).collect()
+    };
+    read.map(imported).unwrap_or_default()
 }
 
 /// An import list: one module a line, as the thin link writes it.

@@ -1,0 +1,3 @@
+#include "kernel.h"
+
+int time_now(void) { return 21; }
