@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use distlto_commands::distribute::DistributeArgs;
+use distlto_commands::header_list::HeaderListArgs;
 use distlto_commands::index::IndexArgs;
 use distlto_commands::index_only::KbuildIndexArgs;
 use distlto_commands::jobs::JobsArgs;
@@ -54,6 +55,8 @@ pub enum CliCommand {
     ArchiveMapper(distlto_prepare::archive_mapper::Args),
     #[command(name = "compiler-stats-merger", alias = "compiler_stats_merger")]
     CompilerStatsMerger(distlto_prepare::stats::Args),
+    #[command(name = "header-list")]
+    HeaderList(HeaderListArgs),
     #[command(hide = true)]
     Man(ManualArgs),
     #[command(hide = true)]

@@ -16,7 +16,7 @@ use distlto_commands::jobs;
 use distlto_commands::link::LinkError;
 use distlto_commands::remote::{check, simulate};
 use distlto_commands::tool::ToolRunner;
-use distlto_commands::{distribute, index, index_only, kbuild_archive, link, opt, run};
+use distlto_commands::{distribute, header_list, index, index_only, kbuild_archive, link, opt, run};
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_prepare::exit;
@@ -55,6 +55,7 @@ fn main() -> ExitCode {
         }),
         CliCommand::Copy(args) => exit::run(|| distlto_prepare::copy::run(&args)),
         CliCommand::ArchiveMapper(args) => exit::run(|| distlto_prepare::archive_mapper::run(&args)),
+        CliCommand::HeaderList(args) => exit::run(|| header_list::run(&args)),
         CliCommand::CompilerStatsMerger(args) => exit::run(|| distlto_prepare::stats::run(&args)),
         CliCommand::Completions(args) => exit::run(|| completions::run(&args)),
         CliCommand::Man(args) => exit::run(|| manual::run(&args)),

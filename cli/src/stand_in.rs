@@ -32,6 +32,7 @@ const TOOLS: &[&str] = &[
     "archive-mapper",
     "archive_mapper",
     "compiler-stats-merger",
+    "header-list",
     "compiler_stats_merger",
 ];
 

@@ -5,6 +5,7 @@
 pub mod backend_command;
 pub mod buck2_index;
 pub mod distribute;
+pub mod header_list;
 pub mod index;
 pub mod index_only;
 pub mod jobs;

@@ -21,6 +21,8 @@ pub mod places;
 pub mod plan;
 pub mod script;
 pub mod settle;
+pub mod spelling;
+pub mod split_units;
 pub mod stale;
 pub mod thin_link;
 pub mod trace;

@@ -51,6 +51,34 @@ impl DependencyFile {
     }
 }
 
+/// The files that the first rule of a dependency file of a compiler names: many on a line, escaped as by lld.
+pub fn rule_files(text: &[u8]) -> Vec<Word> {
+    let Some(colon) = text.iter().position(|&byte| byte == b':') else { return Vec::new() };
+    let mut files = Vec::new();
+    let mut name = Word::new();
+    let mut slashes = 0;
+    for &byte in &text[colon + 1..] {
+        let escaped = slashes % 2 == 1;
+        let continued = byte == b'\n' && slashes == 1 && name.len() == 1;
+        if continued || (byte == b' ' && !escaped) || (byte == b'\n') {
+            if !name.is_empty() && !continued {
+                files.push(unescaped(&name));
+            }
+            name.clear();
+            if byte == b'\n' && !continued {
+                break;
+            }
+        } else {
+            name.push(byte);
+        }
+        slashes = if byte == b'\\' { slashes + 1 } else { 0 };
+    }
+    if !name.is_empty() {
+        files.push(unescaped(&name));
+    }
+    files
+}
+
 fn escape(name: &[u8], text: &mut Word) {
     for (at, &byte) in name.iter().enumerate() {
         match byte {
@@ -118,6 +146,7 @@ mod tests {
                 .map(|name| format!("{name}.o").into_bytes())
                 .collect();
             let written = DependencyFile { target: b"out".to_vec(), files };
+            prop_assert_eq!(rule_files(&written.to_bytes()), written.files.clone());
             prop_assert_eq!(DependencyFile::parse(&written.to_bytes()), Some(written));
         }
 

@@ -59,10 +59,11 @@ pub struct Args {
 struct Buck2 {
     /// The archive's name in the build; not looked at
     ///
-    /// The results are those of Buck2's stock tools, with four differences. What linkers ignore in an archive (text, empty
+    /// The results are those of Buck2's stock tools, with five differences. What linkers ignore in an archive (text, empty
     /// members, metadata of rlibs) is left out. The members of a nested archive stand in its place. Those of a thin
-    /// archive are copied into the objects directory. Spaces, quotes and what is not ASCII are percent-encoded in names
-    /// of files, since the rules write these into argument files without quotes.
+    /// archive are copied into the objects directory. Names that do not end in `.o` get that end, since drivers go by it.
+    /// Spaces, quotes and what is not ASCII are percent-encoded in names of files, since the rules write these into
+    /// argument files without quotes.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// The archiver; not needed

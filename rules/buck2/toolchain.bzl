@@ -1,5 +1,5 @@
-"""distlto in the prelude's C++ rules: `distlto_tools` swaps the tools of distributed ThinLTO in a toolchain that you have,
-`distlto_cxx_toolchain` is a whole C++ toolchain on clang and lld.
+"""distlto in the prelude's C++ rules: `distlto_thin_lto` is what a toolchain that you have needs, `distlto_tools` the tools
+of distributed ThinLTO alone, `distlto_cxx_toolchain` a whole C++ toolchain on clang and lld.
 
 All that this project loads from the prelude is loaded here.
 """
@@ -29,6 +29,24 @@ def distlto_tools(name: str, distlto = "distlto", visibility = ["PUBLIC"]):
         visibility = visibility,
     )
 
+def distlto_thin_lto(name: str, distlto = "distlto", **internal_tools) -> dict:
+    """
+    Declares the tools under `name`, and gives the attributes by which a toolchain of the prelude uses them:
+
+        cxx_toolchain_inheriting_target_platform(name = "cxx", ..., **distlto_thin_lto(name = "thin-lto"))
+
+    `distlto`: as in `distlto_tools`. Everything else goes to the prelude's `cxx_internal_tools`.
+    """
+    distlto_tools(name = name + "-tools", distlto = distlto)
+    cxx_internal_tools(name = name, dist_lto = ":{}-tools".format(name), **internal_tools)
+    return {
+        "internal_tools": ":" + name,
+        "lto_mode": "thin",
+        # Objects rather than archives: the prelude does not unpack the archives of its own libraries.
+        "requires_objects": True,
+        "supports_distributed_thinlto": True,
+    }
+
 def distlto_cxx_toolchain(name: str, llvm = None, distlto = "distlto", linker_flags = [], visibility = ["PUBLIC"], **kwargs):
     """
     A C++ toolchain on clang and lld whose binaries may set `enable_distributed_thinlto = True`.
@@ -37,8 +55,7 @@ def distlto_cxx_toolchain(name: str, llvm = None, distlto = "distlto", linker_fl
     `distlto`: as in `distlto_tools`.
     Everything else goes to the prelude's `cxx_toolchain_inheriting_target_platform`.
     """
-    distlto_tools(name = name + "-dist-lto", distlto = distlto)
-    cxx_internal_tools(name = name + "-internal-tools", dist_lto = ":{}-dist-lto".format(name))
+    thin_lto = distlto_thin_lto(name = name + "-thin-lto", distlto = distlto)
     clang = llvm_programs(
         name,
         llvm,
@@ -54,21 +71,15 @@ def distlto_cxx_toolchain(name: str, llvm = None, distlto = "distlto", linker_fl
         "compiler_type": "clang",
         "cxx_compiler": clang["clang++"],
         "cxx_compiler_flags": ["-O2"],
-        "internal_tools": ":{}-internal-tools".format(name),
         "link_style": "static",
         "linker": clang["clang++"],
         "linker_flags": lld_flags(llvm) + linker_flags,
         "linker_type": "gnu",
-        "lto_mode": "thin",
         "nm": clang["llvm-nm"],
         "objcopy_for_shared_library_interface": clang["llvm-objcopy"],
         "objdump": clang["llvm-objdump"],
         "ranlib": clang["llvm-ranlib"],
-        # Objects rather than archives: an archive would have to be unpacked again.
-        "requires_archives": False,
-        "requires_objects": True,
         "strip": clang["llvm-strip"],
-        "supports_distributed_thinlto": True,
         "visibility": visibility,
     }
-    cxx_toolchain_inheriting_target_platform(name = name, **(attributes | kwargs))
+    cxx_toolchain_inheriting_target_platform(name = name, **(attributes | thin_lto | kwargs))

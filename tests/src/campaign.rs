@@ -2,7 +2,7 @@
 //!
 //! A seed decides a program (`generate`), which is data (`model`); `source` and `assembly` write its texts, `line` its link
 //! line, and a `workspace` builds it. `links` compares ways of linking one line, `edits` a relink with a fresh link,
-//! `remote` a link with a server that errs with one without.
+//! `remote` a link with a server that errs with one without. `stock` compares tools for Buck2 with its own.
 
 mod arrange;
 mod assembly;
@@ -17,5 +17,6 @@ mod outcome;
 mod random;
 pub mod remote;
 mod source;
+pub mod stock;
 pub mod ways;
 mod workspace;

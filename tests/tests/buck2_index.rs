@@ -6,6 +6,8 @@
 mod darwin;
 #[path = "buck2_index/failures.rs"]
 mod failures;
+#[path = "buck2_index/kinds.rs"]
+mod kinds;
 #[path = "buck2_index/loaded.rs"]
 mod loaded;
 #[path = "buck2_index/recorded.rs"]

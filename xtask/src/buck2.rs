@@ -46,9 +46,10 @@ pub fn test(release: bool) -> Result<()> {
     Ok(())
 }
 
-/// A copy of the example.
+/// A copy of what the example needs.
 struct Project {
     buck2: PathBuf,
+    /// The example in it.
     dir: PathBuf,
     /// With this distlto in it; the daemon keeps the one that it was started with.
     path: OsString,
@@ -69,9 +70,12 @@ impl Project {
         run(&mut build)?;
         let dir = shell::target().join("buck2");
         shell::remove(&dir)?;
-        copy(&shell::root().join("examples/buck2"), &dir)?;
-        shell::remove(&dir.join("distlto"))?;
-        copy(&shell::root().join("rules/buck2"), &dir.join("distlto"))?;
+        for part in [".buckconfig", "examples/buck2", "rules/buck2"] {
+            copy(&shell::root().join(part), &dir.join(part))?;
+        }
+        // The repository around it is a project, too.
+        fs::write(dir.join(".buckroot"), "")?;
+        let dir = dir.join("examples/buck2");
         let built = shell::target().join(profile);
         let path = env::join_paths(
             iter::once(built).chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())),
@@ -150,7 +154,7 @@ fn identifier<'a>(line: &'a str, category: &str) -> Option<&'a str> {
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    if !from.is_dir() {
+    if !from.exists() {
         bail!("{} is missing", from.display());
     }
     fs::create_dir_all(to.parent().context("the target directory has a parent")?)?;

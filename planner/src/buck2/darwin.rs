@@ -21,8 +21,8 @@ use super::listing::{Listing, Listings};
 use super::meta::values::Index;
 use super::meta::{Linkable, Meta, MetaEntry, Object, check_outputs};
 use super::modules::LinkedModules;
-use super::outputs;
 use super::settle::{Form, Settling};
+use super::{outputs, split_units};
 
 /// How bitcode begins that is wrapped, as merged modules are.
 const WRAPPER: [u8; 4] = [0xde, 0xc0, 0x17, 0x0b];
@@ -122,7 +122,8 @@ impl DarwinLink<'_> {
         let listings = Listings::load(self.directory)?;
         let listing = Listing::read(&listings, self.directory, self.modules);
         remove(Path::new(self.link_plan))?;
-        let finished = self.plans(&listing);
+        let whole = split_units::refuse(self.modules, &listing, self.directory);
+        let finished = whole.and_then(|()| self.plans(&listing));
         if finished.is_err() {
             outputs::withdraw(self.modules.plans().chain([self.link_plan]));
         }

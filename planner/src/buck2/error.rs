@@ -167,6 +167,32 @@ pub enum Buck2PlanError {
         /// Who says that it has to be there.
         because: String,
     },
+    /// A shard whose module paths LLVM has garbled, and which cannot be mended.
+    #[error("{} has paths that are not ASCII, and {because}", file.display())]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help(
+            "LLVM writes such paths wrongly into shards, and only lld's shards of LLVM 14 to 22 can be mended: give the modules names of ASCII"
+        )
+    )]
+    Garbled {
+        /// The shard.
+        file: PathBuf,
+        /// Why it cannot be mended.
+        because: String,
+    },
+    /// A module of which only one part would be compiled.
+    #[error("{module} is a split LTO unit: no backend compiles its vtables, and the program would lack them")]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help(
+            "compile with `-fno-split-lto-unit` besides `-fwhole-program-vtables`, which then works without units being split"
+        )
+    )]
+    SplitUnit {
+        /// The module.
+        module: String,
+    },
     /// A linkable that the driver does not give to the linker.
     #[error("{file} never reaches the linker, though {} lists it: the program would lack it", meta.display())]
     #[diagnostic(

@@ -16,7 +16,7 @@ use super::listing::{Listing, Listings, lines};
 use super::meta::{Meta, Object};
 use super::modules::LinkedModules;
 use super::settle::{Form, Settled, Settling};
-use super::{outputs, plan};
+use super::{outputs, plan, split_units};
 
 /// A link whose thin link has run.
 #[derive(Clone, Copy)]
@@ -68,7 +68,8 @@ impl GnuLink<'_> {
         for list in [self.final_list, self.link_plan] {
             remove(Path::new(list))?;
         }
-        let finished = self.plans(&listing).and_then(|settled| {
+        let whole = split_units::refuse(self.modules, &listing, self.directory);
+        let finished = whole.and_then(|()| self.plans(&listing)).and_then(|settled| {
             self.lists(&listing, &settled.native)?;
             Ok(settled.unknown)
         });

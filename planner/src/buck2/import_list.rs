@@ -60,6 +60,11 @@ impl ImportList {
         }
     }
 
+    /// The list that was read last.
+    pub fn text(&self) -> &[u8] {
+        &self.buffer[..self.length]
+    }
+
     /// Looks up the paths of the list that was read last, which is `importer`'s. Marks what is imported.
     pub fn look_up(
         &mut self,

@@ -14,7 +14,7 @@ use super::index_directory::{IMPORTS, IndexDirectory, SHARD};
 use super::listing::{Listing, lines};
 use super::meta::Object;
 use super::modules::{LinkedModules, SlotOrigin};
-use super::{outputs, plan};
+use super::{outputs, plan, spelling};
 
 /// What plans of objects look like.
 pub trait Form: Sync {
@@ -123,6 +123,7 @@ impl Settling<'_> {
                 false => false,
             };
         if bitcode {
+            spelling::mend(&place, path, buffers.imports.text())?;
             buffers.imports.look_up(path, &buffers.list, self.modules, imported)?;
         }
         let mut fate = Fate { bitcode, ..Fate::default() };

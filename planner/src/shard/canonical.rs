@@ -69,7 +69,7 @@ fn canonical_form(bytes: &[u8]) -> Result<Canonical, BitcodeError> {
     ranks.sort_unstable();
     // As many digits as the order of any number of modules needs.
     let name_of = |path: &[u8]| format!("{:07}.bc", ranks.partition_point(|&other| other.as_slice() < path));
-    let new_table = new_table(table, &walk, |path| Some(name_of(path).into_bytes()))?;
+    let new_table = new_table(table, &walk, |path| Some(name_of(path).into_bytes()), |hash| hash)?;
     let mut inside = index.open(&walk);
     let summaries = loop {
         match inside.next(&mut walk)? {

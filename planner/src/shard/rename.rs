@@ -4,11 +4,12 @@
 //! blocks around it are corrected; all else stays as the thin link wrote it. The format is that of LLVM's document
 //! "LLVM Bitcode File Format".
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use super::writer::Writer;
 use super::{MODULE_ENTRY, MODULE_HASH, REMEDY, Shard, read};
-use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
+use crate::bitcode::{self, BitcodeError, Item, ModuleHash, SubBlock, Walk};
 use crate::module::{hash, number};
 
 /// The shard with `path(old)` in place of every module path `old` for which there is one.
@@ -27,7 +28,28 @@ pub fn rename(bytes: &[u8], path: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Result<V
     if !renamed {
         return Ok(bytes.to_vec());
     }
-    let found = splice(bytes, path).map_err(|error| BitcodeError { remedy: REMEDY, ..error })?;
+    let found = splice(bytes, path, |hash| hash).map_err(|error| BitcodeError { remedy: REMEDY, ..error })?;
+    check(&found, &expected)?;
+    Ok(found)
+}
+
+/// The shard with these module paths and hashes, one for each module that it has and in its order.
+///
+/// LLVM writes a path that is not ASCII so that neither it nor the hash behind it can be had back, and different paths
+/// may look the same then.
+pub fn rename_all(bytes: &[u8], modules: &[(&[u8], Option<ModuleHash>)]) -> Result<Vec<u8>, BitcodeError> {
+    let mut expected = read(bytes)?;
+    for (module, (path, hash)) in expected.modules.iter_mut().zip(modules) {
+        module.path = path.to_vec();
+        module.hash = hash.or(module.hash);
+    }
+    let (mut next, at) = (modules.iter(), Cell::new(None));
+    let path = |_: &[u8]| {
+        at.set(next.next());
+        at.get().map(|(path, _)| path.to_vec())
+    };
+    let found = splice(bytes, path, |old| at.get().and_then(|(_, hash)| *hash).unwrap_or(old));
+    let found = found.map_err(|error| BitcodeError { remedy: REMEDY, ..error })?;
     check(&found, &expected)?;
     Ok(found)
 }
@@ -69,9 +91,13 @@ pub(super) fn find_table(bytes: &[u8]) -> Result<(Walk, SubBlock<'_>, SubBlock<'
     }
 }
 
-fn splice(bytes: &[u8], path: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Result<Vec<u8>, BitcodeError> {
+fn splice(
+    bytes: &[u8],
+    path: impl FnMut(&[u8]) -> Option<Vec<u8>>,
+    rehash: impl FnMut(ModuleHash) -> ModuleHash,
+) -> Result<Vec<u8>, BitcodeError> {
     let (walk, index, table) = find_table(bytes)?;
-    let new = new_table(table, &walk, path)?;
+    let new = new_table(table, &walk, path, rehash)?;
     replace(bytes, index.body(), &[(table.body(), &new)])
 }
 
@@ -105,11 +131,12 @@ pub(super) fn replace(
     Ok(out)
 }
 
-/// The body of a path table block with other paths.
+/// The body of a path table block with other paths and hashes; a path is asked for before its hash.
 pub(super) fn new_table(
     table: SubBlock<'_>,
     walk: &Walk,
-    path: impl Fn(&[u8]) -> Option<Vec<u8>>,
+    mut path: impl FnMut(&[u8]) -> Option<Vec<u8>>,
+    mut rehash: impl FnMut(ModuleHash) -> ModuleHash,
 ) -> Result<Vec<u8>, BitcodeError> {
     let mut out = Writer::new(table.width());
     let mut walk = walk.clone();
@@ -124,7 +151,7 @@ pub(super) fn new_table(
                 out.record(MODULE_ENTRY, &operands.collect::<Vec<_>>());
             }
             Item::Record(MODULE_HASH) => {
-                let words = hash(&mut block)?;
+                let words = rehash(hash(&mut block)?);
                 out.record(MODULE_HASH, &words.map(u64::from));
             }
             Item::End => return Ok(out.end()),

@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use distlto_tests::campaign::edits::edits;
 use distlto_tests::campaign::links::{Request, links};
 use distlto_tests::campaign::remote::remote;
+use distlto_tests::campaign::stock::stock;
 use distlto_tests::toolchain::{Toolchain, profile_dir};
 
 /// Links random programs in every way, and compares them with lld's.
@@ -26,6 +27,14 @@ enum Campaign {
     Edits(Common),
     /// Two links of each program with a server that errs, against one without.
     Remote(Common),
+    /// Buck2's Python tools against those of distlto: an archive and a link for gnu and for darwin.
+    Stock {
+        #[command(flatten)]
+        common: Common,
+        /// The directory of the Python tools: prelude/cxx/dist_lto/tools of Buck2.
+        #[arg(long, value_name = "DIR")]
+        tools: PathBuf,
+    },
 }
 
 #[derive(Args)]
@@ -77,6 +86,11 @@ fn run() -> Result<bool> {
         Campaign::Edits(common) => {
             let found = edits(&common.request()?, toolchain)?;
             println!("{}", found.table());
+            Ok(found.messages.is_empty())
+        }
+        Campaign::Stock { common, tools } => {
+            let found = stock(&common.request()?, toolchain, &tools)?;
+            println!("{found}");
             Ok(found.messages.is_empty())
         }
         Campaign::Remote(common) => {

@@ -40,7 +40,8 @@ pub struct Build<'b, 'v, 'a, 'e> {
     finished: HashSet<usize>,
     /// How much of the module's list of emitted values has been read.
     read: usize,
-    dynamics: usize,
+    /// How many dynamic outputs each target has.
+    dynamics: HashMap<(String, String), usize>,
     built: Built,
 }
 
@@ -60,7 +61,7 @@ impl<'b, 'v, 'a, 'e> Build<'b, 'v, 'a, 'e> {
             declared: HashSet::new(),
             finished: HashSet::new(),
             read: 0,
-            dynamics: 0,
+            dynamics: HashMap::new(),
             built: Built::default(),
         }
     }
@@ -98,8 +99,11 @@ impl<'b, 'v, 'a, 'e> Build<'b, 'v, 'a, 'e> {
 
     /// Makes all that building the target makes.
     pub fn build(mut self, label: &str) -> Result<Built> {
-        let providers = self.analyse(label)?;
-        let outputs = self.call("built_outputs", &[providers])?;
+        let (target, part) =
+            label.strip_suffix(']').and_then(|label| label.split_once('[')).unwrap_or((label, ""));
+        let providers = self.analyse(target)?;
+        let part = self.eval.heap().alloc(part);
+        let outputs = self.call("built_outputs", &[providers, part])?;
         self.read_emitted()?;
         for output in ListRef::from_value(outputs).context("outputs are a list")?.iter() {
             let path = artifact(output)?.path.clone();
@@ -189,24 +193,39 @@ impl<'b, 'v, 'a, 'e> Build<'b, 'v, 'a, 'e> {
     }
 
     fn run_command(&mut self, name: &str, command: Rendered) -> Result<()> {
-        let mut inputs = command.inputs;
+        let mut inputs = [&command.inputs[..], &command.tagged].concat();
         inputs.sort();
         inputs.dedup();
-        let mut hasher = DefaultHasher::new();
-        (&command.words, &command.outputs).hash(&mut hasher);
         for input in &inputs {
             self.make(input)?;
-            (input, sandbox::digest(&self.project.root.join(input))?).hash(&mut hasher);
         }
-        let state = hasher.finish();
         let there = command.outputs.iter().all(|output| self.project.root.join(output).exists());
-        if !there || self.project.done.get(name) != Some(&state) {
+        if !there || self.project.done.get(name) != Some(&self.state(&command)?) {
             sandbox::run(&self.project.root, &command.words, &inputs, &command.outputs)?;
+            let state = self.state(&command)?;
             self.project.done.insert(name.to_owned(), state);
             self.built.ran.push(name.to_owned());
         }
         ensure!(self.built.inputs.insert(name.to_owned(), inputs).is_none(), "two actions are named {name}");
         Ok(())
+    }
+
+    /// A number for a command and what it reads. Of tagged inputs only what the last run listed counts, as in Buck2.
+    fn state(&self, command: &Rendered) -> Result<u64> {
+        let root = &self.project.root;
+        let mut hasher = DefaultHasher::new();
+        (&command.words, &command.outputs).hash(&mut hasher);
+        let mut read = command.inputs.clone();
+        match command.lists.first().map(|list| fs::read_to_string(root.join(list))) {
+            Some(Ok(list)) => read.extend(list.lines().map(str::to_owned)),
+            _ => read.extend(command.tagged.iter().cloned()),
+        }
+        read.sort();
+        for path in read {
+            let found = root.join(&path).exists().then(|| sandbox::digest(&root.join(&path))).transpose()?;
+            (path, found).hash(&mut hasher);
+        }
+        Ok(hasher.finish())
     }
 
     /// Takes over what rules and dynamic functions have recorded since the last time.
@@ -260,13 +279,12 @@ impl<'b, 'v, 'a, 'e> Build<'b, 'v, 'a, 'e> {
                 Maker::Directory { output: path("output")?, entries }
             }
             "dynamic" => {
-                self.dynamics += 1;
-                Maker::Dynamic {
-                    value,
-                    inputs: paths(field("dynamic")?)?,
-                    outputs: paths(field("outputs")?)?,
-                    number: self.dynamics,
-                }
+                let text =
+                    |name: &str| field(name).map(|value| value.unpack_str().unwrap_or_default().to_owned());
+                let (inputs, outputs) = (paths(field("dynamic")?)?, paths(field("outputs")?)?);
+                let count = self.dynamics.entry((text("package")?, text("name")?)).or_default();
+                *count += 1;
+                Maker::Dynamic { value, inputs, outputs, number: *count }
             }
             _ => return Ok(()),
         };

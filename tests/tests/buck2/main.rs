@@ -4,8 +4,10 @@
 //! `cargo xtask test --buck2` does the same with Buck2 itself.
 
 mod build;
+mod programs;
 mod project;
 mod render;
+mod rules;
 mod sandbox;
 mod values;
 
@@ -145,7 +147,32 @@ fn further_file_leaves_the_other_backends_alone() -> Result<()> {
     fs::write(project.root.join("text/another.cpp"), "int another() { return 1; }\n")?;
     let built = project.build(":words")?;
     assert_eq!(built.ran_of("distlto_compile"), ["text/another.cpp"]);
-    assert!(built.ran_of("distlto_opt").is_empty(), "nothing refers to the file: {:?}", built.ran);
+    assert_eq!(
+        built.ran.len(),
+        2,
+        "nothing but the thin link concerns a file that is not used: {:?}",
+        built.ran
+    );
+    Ok(())
+}
+
+#[test]
+fn archive_before_another_leaves_its_backends_alone() -> Result<()> {
+    let mut project = built_example("further-archive")?;
+    fs::write(project.root.join("early.c"), "int early(void) { return 1; }\n")?;
+    let archive = "genrule(\n    name = \"early-archive\",\n    srcs = [\"early.c\"],\n    out = \"libearly.a\",\n    \
+         cmd = \"clang-22 -flto=thin -fPIC -c early.c -o $TMP/early.o && llvm-ar-22 rcs $OUT $TMP/early.o\",\n)\n\
+         distlto_prebuilt_library(name = \"early\", archive = \":early-archive\")\n\n";
+    let place = "distlto_binary(\n    name = \"words\",";
+    project.edit("BUCK", place, &format!("{archive}{place}"))?;
+    project.edit(
+        "BUCK",
+        "deps = [\n        \":own-checksum\"",
+        "deps = [\n        \":early\",\n        \":own-checksum\"",
+    )?;
+    let built = project.build(":words")?;
+    let own: Vec<_> = built.ran.iter().filter(|action| action.starts_with("words: ")).collect();
+    assert_eq!(own, ["words: distlto_prepare early/libearly.a", "words: distlto_thin_link "]);
     Ok(())
 }
 
@@ -247,6 +274,59 @@ fn recorded_plans() -> Result<()> {
     Ok(())
 }
 
+/// What a toolchain of the prelude is given that has everything else already, and no more.
+#[test]
+fn toolchain_that_one_has_takes_four_attributes() -> Result<()> {
+    let project = example("own-toolchain")?;
+    let file = project.root.join("toolchains/BUCK");
+    let text = "load(\"@distlto//:toolchain.bzl\", \"distlto_thin_lto\")\n\
+        load(\"@prelude//cxx:cxx_toolchain.bzl\", \"cxx_toolchain_inheriting_target_platform\")\n\
+        cxx_toolchain_inheriting_target_platform(name = \"mine\", **distlto_thin_lto(name = \"lto\", distlto = \"/bin/d\"))\n";
+    fs::write(file, text)?;
+    let targets = project.foreign()?;
+    let mine = targets.iter().find(|target| target.name == "mine").context("the toolchain is declared")?;
+    let expected = serde_json::json!({
+        "internal_tools": ":lto", "lto_mode": "thin", "requires_objects": true, "supports_distributed_thinlto": true,
+    });
+    assert_eq!(mine.attributes, expected);
+    let internal = targets.iter().find(|target| target.name == "lto").context("its tools are declared")?;
+    assert_eq!(
+        (internal.kind.as_str(), &internal.attributes["dist_lto"]),
+        ("cxx_internal_tools", &":lto-tools".into())
+    );
+    Ok(())
+}
+
+/// The project's file names the cells by which the example loads its rules.
+#[test]
+fn example_builds_where_it_is_checked_out() -> Result<()> {
+    let root = distlto_tests::toolchain::repository();
+    let config = fs::read_to_string(root.join(".buckconfig"))?;
+    let cells =
+        config.split_once("[cells]\n").and_then(|(_, rest)| rest.split_once("\n[")).context("cells")?.0;
+    let cells: BTreeMap<&str, &str> = cells.lines().filter_map(|line| line.split_once(" = ")).collect();
+    assert_eq!((cells["root"], cells["example"]), (".", "examples/buck2"));
+    ensure!(!root.join("examples/buck2/distlto").exists(), "the example holds a copy of the rules");
+    let mut loads = 0;
+    for file in ["BUCK", "toolchains/BUCK"] {
+        let text = fs::read_to_string(root.join("examples/buck2").join(file))?;
+        for load in text.lines().filter_map(|line| line.strip_prefix("load(\"@")) {
+            let (cell, file) =
+                load.split_once("//:").or(load.split_once("//")).context("a cell and a file")?;
+            let place = cells.get(cell).with_context(|| format!("no cell {cell}"))?;
+            let file = file.split('"').next().unwrap_or_default();
+            ensure!(cell == "prelude" || root.join(place).join(file).is_file(), "{place} has no {file}");
+            loads += 1;
+        }
+    }
+    ensure!(loads > 2, "nothing is loaded");
+    for spec in config.lines().filter_map(|line| line.split_once("target:")).map(|(_, spec)| spec) {
+        let cell = spec.split("//").next().unwrap_or_default();
+        ensure!(cells.contains_key(cell), "the platform is that of targets in {cell}, which is no cell");
+    }
+    Ok(())
+}
+
 #[test]
 fn toolchain_swaps_the_tools() -> Result<()> {
     let mut project = example("toolchain")?;
@@ -288,10 +368,8 @@ fn toolchain_swaps_the_tools() -> Result<()> {
     for (attribute, value) in [("lto_mode", "thin"), ("linker_type", "gnu"), ("compiler_type", "clang")] {
         assert_eq!(cxx.attributes[attribute], value);
     }
-    for (attribute, value) in
-        [("supports_distributed_thinlto", true), ("requires_objects", true), ("requires_archives", false)]
-    {
-        assert_eq!(cxx.attributes[attribute], value);
+    for attribute in ["supports_distributed_thinlto", "requires_objects"] {
+        assert_eq!(cxx.attributes[attribute], true);
     }
     let compiler = cxx.attributes["cxx_compiler"].as_str().context("a label")?;
     assert_eq!(project.command(&format!("toolchains//{compiler}"))?, ["clang++-22"]);

@@ -62,7 +62,7 @@ pub struct Foreign {
 }
 
 impl Project {
-    /// Builds a target of the root package or of another one, such as `toolchains//:distlto`.
+    /// Builds a target of the root package or of another one, such as `toolchains//:distlto`, or its part in brackets.
     pub fn build(&mut self, label: &str) -> Result<Built> {
         self.with_build(|build| build.build(label))
     }
@@ -102,9 +102,19 @@ impl Project {
     }
 
     fn evaluate_build_files<'v>(&self, eval: &mut Evaluator<'v, '_, '_>) -> Result<()> {
-        for (package, file) in [("toolchains", "toolchains/BUCK"), ("", "BUCK")] {
+        let root = self.root.to_str().context("the project's path is UTF-8")?;
+        let mut packages = vec!["toolchains".to_owned(), String::new()];
+        for file in glob::glob(&format!("{root}/*/BUCK"))? {
+            let file = file?;
+            let package = file.parent().and_then(|folder| folder.file_name()).context("a package")?;
+            packages.push(package.to_str().context("the project's names are UTF-8")?.to_owned());
+        }
+        packages[2..].sort();
+        packages.dedup();
+        for package in packages {
             let mark = parse("mark", format!("emit(\"package\", \"{package}\")"))?;
-            let ast = parse(file, fs::read_to_string(self.root.join(file))?)?;
+            let file = Path::new(&package).join("BUCK");
+            let ast = parse(&package, fs::read_to_string(self.root.join(file))?)?;
             for ast in [mark, ast] {
                 eval.eval_module(ast, &globals()).map_err(|error| error.into_anyhow())?;
             }
@@ -141,14 +151,12 @@ pub fn rules() -> PathBuf {
     distlto_tests::toolchain::repository().join("rules/buck2")
 }
 
-/// Copies the example, without what a user's own builds left in it.
+/// Copies the example.
 pub fn copy_example(to: &Path) -> Result<()> {
     let example = distlto_tests::toolchain::repository().join("examples/buck2");
     for entry in fs::read_dir(&example)? {
         let name = entry?.file_name();
-        if name != "buck-out" && name != "distlto" {
-            crate::sandbox::copy(&example.join(&name), &to.join(&name))?;
-        }
+        crate::sandbox::copy(&example.join(&name), &to.join(&name))?;
     }
     Ok(())
 }

@@ -21,6 +21,10 @@ pub struct Rendered {
     pub inputs: Vec<String>,
     /// Paths that whoever uses the words makes.
     pub outputs: Vec<String>,
+    /// Inputs that count only as far as the lists name them.
+    pub tagged: Vec<String>,
+    /// Outputs that list what was read of the tagged inputs.
+    pub lists: Vec<String>,
 }
 
 /// How the paths of artifacts are spelled inside a `cmd_args`.
@@ -92,6 +96,13 @@ fn add<'v>(to: &mut Rendered, value: Value<'v>, heap: Heap<'v>, spelling: &Spell
         for item in tuple.iter() {
             add(to, item, heap, spelling)?;
         }
+    } else if let Some(tagged) = attribute(value, "_tagged", heap) {
+        let mut inner = Rendered::default();
+        add(&mut inner, tagged, heap, spelling)?;
+        to.words.extend(inner.words);
+        to.tagged.extend(inner.inputs);
+        to.lists.extend(inner.outputs.iter().cloned());
+        to.outputs.extend(inner.outputs);
     } else if attribute(value, "_cmd_args", heap).is_some() {
         add_cmd_args(to, value, heap, spelling)?;
     } else if attribute(value, "_provider", heap).is_some() {
@@ -132,6 +143,8 @@ fn add_cmd_args<'v>(to: &mut Rendered, value: Value<'v>, heap: Heap<'v>, outer: 
     add(&mut hidden, field("_hidden")?, heap, &spelling)?;
     to.inputs.extend(inner.inputs.into_iter().chain(hidden.inputs));
     to.outputs.extend(inner.outputs.into_iter().chain(hidden.outputs));
+    to.tagged.extend(inner.tagged.into_iter().chain(hidden.tagged));
+    to.lists.extend(inner.lists.into_iter().chain(hidden.lists));
     Ok(())
 }
 

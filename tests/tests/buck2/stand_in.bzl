@@ -15,6 +15,7 @@ def provider(fields, doc = ""):
 
 DefaultInfo = provider(["default_output", "default_outputs", "other_outputs", "sub_targets"])
 RunInfo = provider(["args"])
+ExternalRunnerTestInfo = provider(["type", "command", "env", "labels", "contacts"])
 
 # --- attributes ------------------------------------------------------------------------------------------------------
 
@@ -25,12 +26,15 @@ def _attr(kind, default = _REQUIRED, inner = None, providers = [], optional = Fa
 
 attrs = struct(
     arg = lambda default = _REQUIRED, doc = "": _attr("arg", default),
+    dict = lambda key, value, default = _REQUIRED, doc = "": _attr("dict", default, inner = value),
+    enum = lambda variants, default = _REQUIRED, doc = "": _attr("enum", default, inner = variants),
+    named_set = lambda inner, sorted = False, default = _REQUIRED, doc = "": _attr("named_set", default, inner = inner),
     bool = lambda default = _REQUIRED, doc = "": _attr("bool", default),
     dep = lambda providers = [], default = _REQUIRED, doc = "": _attr("dep", default, providers = providers),
     exec_dep = lambda providers = [], default = _REQUIRED, doc = "": _attr("dep", default, providers = providers),
     list = lambda inner, default = _REQUIRED, doc = "": _attr("list", default, inner = inner),
     option = lambda inner, default = _REQUIRED, doc = "": _attr("option", default, inner = inner),
-    source = lambda default = _REQUIRED, doc = "": _attr("source", default),
+    source = lambda default = _REQUIRED, allow_directory = False, doc = "": _attr("source", default),
     string = lambda default = _REQUIRED, doc = "": _attr("string", default),
     toolchain_dep = lambda providers = [], default = _REQUIRED, doc = "": _attr("dep", default, providers = providers),
 )
@@ -122,8 +126,13 @@ def make_context(package, name, values, prefix):
     def output_of(output):
         return declare_output(output) if type(output) == "string" else output
 
-    def run(command, category, identifier = ""):
-        emit("run", struct(command = command, owner = name, category = category, identifier = identifier))
+    def run(command, category, identifier = "", dep_files = {}):
+        owner = package + ":" + name if package else name
+        emit("run", struct(command = command, owner = owner, category = category, identifier = identifier, tags = [tag.id for tag in dep_files.values()]))
+
+    def artifact_tag():
+        id = unique()
+        return struct(id = id, tag_artifacts = lambda inner: struct(_tagged = inner, _tag = id))
 
     def write(output, content, allow_args = False):
         artifact = output_of(output)
@@ -154,6 +163,7 @@ def make_context(package, name, values, prefix):
         attrs = struct(**values),
         label = struct(package = package, name = name),
         actions = struct(
+            artifact_tag = artifact_tag,
             copy_file = copy_file,
             declare_output = declare_output,
             dynamic_output = dynamic_output,
@@ -178,6 +188,12 @@ def analyse(target, package, resolve):
     def coerce(name, attr, value):
         if attr.kind == "option":
             return None if value == None else coerce(name, attr.inner, value)
+        if attr.kind == "named_set":
+            if type(value) == "dict":
+                return {key: coerce(name, attr.inner, item) for key, item in value.items()}
+            return [coerce(name, attr.inner, item) for item in value]
+        if attr.kind == "dict":
+            return {key: coerce(name, attr.inner, item) for key, item in value.items()}
         if attr.kind == "list":
             if type(value) != "list":
                 fail("{}: `{}` is no list: {}".format(target.name, name, value))
@@ -188,6 +204,10 @@ def analyse(target, package, resolve):
             return value
         if type(value) != "string":
             fail("{}: `{}` is no string: {}".format(target.name, name, value))
+        if attr.kind == "enum":
+            if value not in attr.inner:
+                fail("{}: `{}` is none of {}: {}".format(target.name, name, attr.inner, value))
+            return value
         if attr.kind == "dep":
             found = resolve(value)
             for provider in attr.providers:
@@ -225,6 +245,8 @@ def default_outputs(providers):
     return info.default_outputs or []
 
 def run_arguments(providers):
+    if ExternalRunnerTestInfo in providers:
+        return providers[ExternalRunnerTestInfo].command
     return providers[RunInfo].args
 
 def call_dynamic(dynamic, contents, number):
@@ -249,21 +271,27 @@ def resolver(emitted):
         for kind, value in emitted:
             if kind == "package":
                 package = value
-            elif kind == "target" and key == (package, value.name):
-                return value
+            elif kind in ("target", "foreign") and key == (package, value.name):
+                return kind, value
         fail("there is no target {}".format(key))
 
     def resolve(package, label):
         place, name = label.split(":")
-        key = ({"": package, "//": "", "toolchains//": "toolchains"}[place], name)
+        key = ({"": package, "toolchains//": "toolchains"}.get(place, place.removeprefix("//")), name)
         if key not in memo:
-            memo[key] = analyse(find(key), key[0], lambda label: resolve(key[0], label))
+            kind, target = find(key)
+            memo[key] = analyse(target, key[0], lambda label: resolve(key[0], label)) if kind == "target" else {}
+
+            # By which a dependency prints.
+            memo[key]["label"] = label
         return memo[key]
 
     return resolve
 
-def built_outputs(providers):
-    """What building a target makes."""
+def built_outputs(providers, sub_target):
+    """What building a target or a part of it makes."""
+    if sub_target:
+        return [info.default_output for info in providers[DefaultInfo].sub_targets[sub_target]]
     return default_outputs(providers) + (providers[DefaultInfo].other_outputs or [])
 
 # --- what the example uses of the prelude ----------------------------------------------------------------------------
@@ -281,6 +309,11 @@ genrule = rule(
         "out": attrs.string(),
         "srcs": attrs.list(attrs.source(), default = []),
     },
+)
+
+export_file = rule(
+    impl = lambda ctx: [DefaultInfo(default_output = ctx.attrs.src)],
+    attrs = {"src": attrs.source()},
 )
 
 cxx_binary = foreign_rule("cxx_binary")

@@ -1,0 +1,119 @@
+//! `distlto header-list`: a compilation, and the list of the project's files that it read, one a line.
+//!
+//! Build systems such as Buck2 compile again only where a listed file has changed. They take paths below the working
+//! directory without `.` and `..`; the compiler writes a rule for make. Knows nothing of what is compiled.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use clap::Args;
+use distlto_planner::dependency_file::rule_files;
+use distlto_planner::words::{Word, lossy, path_of, word_of};
+use distlto_prepare::write::{IoError, remove, write_atomically};
+use miette::Diagnostic;
+use thiserror::Error;
+
+/// Compile, and list the files below the working directory that the compiler read
+///
+/// The command gets `-MD -MF FILE` at its end. Its exit code is that of this one.
+#[derive(Debug, Args)]
+#[command(after_help = distlto_prepare::exit::help())]
+pub struct HeaderListArgs {
+    /// Write the list to this file
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// The compiler and its arguments
+    #[arg(last = true, required = true, value_name = "COMPILER")]
+    pub command: Vec<OsString>,
+}
+
+/// Why there is no list.
+#[derive(Debug, Error, Diagnostic)]
+pub enum HeaderListError {
+    /// A file.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+    /// The compiler.
+    #[error("cannot start {program}: {source}")]
+    #[diagnostic(code(distlto::tool), help("name a compiler that is installed"))]
+    Start {
+        /// Its name.
+        program: String,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+}
+
+/// Runs the compiler and writes the list. Returns the compiler's exit code.
+pub fn run(args: &HeaderListArgs) -> Result<u8, HeaderListError> {
+    let mut rule = args.out.clone().into_os_string();
+    rule.push(".d");
+    let rule = PathBuf::from(rule);
+    // The list is this program's only way to say what the compiler read: one of an earlier run must not stay.
+    remove(&args.out)?;
+    let mut words = args.command.iter();
+    let program = words.next().cloned().unwrap_or_default();
+    let status = Command::new(&program)
+        .args(words)
+        .args(["-MD", "-MT", "object", "-MF"])
+        .arg(&rule)
+        .status()
+        .map_err(|source| HeaderListError::Start { program: lossy(&word_of(program)), source })?;
+    if !status.success() {
+        let _ = remove(&rule);
+        let code = status.code().or(status.signal().map(|signal| signal + 128));
+        return Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1));
+    }
+    let read = match fs::read(&rule) {
+        Ok(text) => rule_files(&text),
+        // Assembly that is not preprocessed reads nothing else.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(IoError::on("read", rule)(error).into()),
+    };
+    remove(&rule)?;
+    let here = env::current_dir().map_err(IoError::on("find", "the working directory"))?;
+    write_atomically(&args.out, &list(&read, &here))?;
+    Ok(0)
+}
+
+fn list(files: &[Word], here: &Path) -> Vec<u8> {
+    let mut found: Vec<Word> = files.iter().filter_map(|file| below(&path_of(file), here)).collect();
+    found.sort_unstable();
+    found.dedup();
+    found.into_iter().flat_map(|file| [file, b"\n".to_vec()].concat()).collect()
+}
+
+/// A path below the working directory; `None` where it does not lie there, since no build system knows of it then.
+fn below(file: &Path, here: &Path) -> Option<Word> {
+    let file = if file.is_absolute() { file.strip_prefix(here).ok()? } else { file };
+    let mut clean = PathBuf::new();
+    for part in file.components() {
+        match part {
+            Component::Normal(name) => clean.push(name),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if !clean.pop() {
+                    return None;
+                }
+            }
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(word_of(clean.into_os_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_elsewhere_is_left_out() {
+        let files = ["./a/../b.h", "/project/x y.h", "/usr/include/c.h", "../d.h", "b.h", "/project2/e.h"];
+        let files = files.map(|file| file.as_bytes().to_vec());
+        assert_eq!(list(&files, Path::new("/project")), b"b.h\nx y.h\n");
+    }
+}
