@@ -74,7 +74,8 @@ pub fn cut(
                 request.objects[at].native.clone()
             }
             None => {
-                let label = module.id.as_str().strip_prefix(&members).unwrap_or(module.id.as_str());
+                let name = module.id.as_str().strip_prefix(&members).unwrap_or(module.id.as_str());
+                let label = request.label(name);
                 let Some(at) = request.tree_of(label) else {
                     return Err(SliceError::Unplaced { id: module.id.clone() });
                 };

@@ -13,6 +13,8 @@ pub struct Request {
     pub objects: Vec<WantedObject>,
     /// Slices that all other modules are spread over, by name.
     pub trees: Vec<WantedTree>,
+    /// Directories that names of other modules are told without, so that they are the same in every configuration.
+    pub roots: Vec<String>,
     /// Where the final link's response file goes.
     pub link: Option<Utf8PathBuf>,
     /// Where the action graph of the whole link goes.
@@ -57,12 +59,18 @@ impl Request {
                 ["rest", slice, native] => {
                     request.trees.push(WantedTree { slice: slice.into(), native: native.into() });
                 }
+                ["root", directory] => request.roots.push(format!("{}/", directory.trim_end_matches('/'))),
                 ["link", file] => request.link = Some(file.into()),
                 ["graph", file] => request.graph = Some(file.into()),
                 _ => return Err(SliceError::Line { number: at + 1, found: line.to_owned() }),
             }
         }
         Ok(request)
+    }
+
+    /// What a module is called that is not known before the link.
+    pub(super) fn label<'a>(&self, name: &'a str) -> &'a str {
+        self.roots.iter().find_map(|root| name.strip_prefix(root.as_str())).unwrap_or(name)
     }
 
     /// Which of the trees has the modules of this name; `None` where there are none.
@@ -77,11 +85,12 @@ mod tests {
 
     #[test]
     fn records_and_what_is_none() {
-        let text = "object\tapp/main.cc\tm.o\ts/m\tn/m.o\nrest\ts/0\tn/0\n\nlink\tl.args\ngraph\tg.json\n";
+        let text = "root\tbin\nobject\tapp/main.cc\tm.o\ts/m\tn/m.o\nrest\ts/0\tn/0\n\nlink\tl.args\ngraph\tg.json\n";
         let request = Request::read(text).expect("a request");
         assert_eq!((request.objects.len(), request.trees.len()), (1, 1));
         assert_eq!(request.objects[0].native, "n/m.o");
         assert_eq!(request.link.as_deref(), Some("l.args".into()));
+        assert_eq!((request.label("bin/x.a/m.o"), request.label("binx/m.o")), ("x.a/m.o", "binx/m.o"));
         let wrong = Request::read("link\ta\nobject\tm.o").expect_err("too few fields");
         assert!(matches!(wrong, SliceError::Line { number: 2, .. }), "{wrong}");
     }

@@ -11,9 +11,6 @@ files in a tree artifact could declare one backend for each member, from a plan 
 
 load(":toolchain.bzl", "find_toolchain", "run")
 
-def _object_words(file):
-    return file.path
-
 def _unique(taken, name):
     count = taken.get(name, 0) + 1
     taken[name] = count
@@ -87,6 +84,7 @@ def link(ctx, output, nodes, flags, last = [], link_inputs = depset(), fission =
     request = ctx.actions.args()
     request.use_param_file("--slices=%s", use_always = True)
     request.set_param_file_format("multiline")
+    request.add_joined(["root", ctx.bin_dir.path], join_with = "\t")
     slices = []
     units = []
     for node, object in known:
