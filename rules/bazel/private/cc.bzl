@@ -5,8 +5,10 @@ An aspect takes the command of the target's own link, so that all that Bazel and
 its command, libraries are replaced by their objects, of which each gets a slice.
 """
 
+load("@rules_cc//cc/common:cc_common.bzl", "cc_common")
+load("@rules_cc//cc/common:cc_info.bzl", "CcInfo")
 load(":link.bzl", "link")
-load(":toolchain.bzl", "TOOLCHAIN", "find_toolchain")
+load(":toolchain.bzl", "SETTINGS", "TOOLCHAIN", "find_toolchain", "programs", "toolchain_of")
 
 _CcLink = provider(
     doc = "The link of a target of the cc rules.",
@@ -47,8 +49,6 @@ def _linker_inputs(target, ctx):
     infos = [dep[CcInfo] for dep in deps + [malloc, extra] if dep and CcInfo in dep]
     if CcInfo in target:
         infos.append(target[CcInfo])
-    if hasattr(target, "CcSharedLibraryInfo"):
-        pass
     return [one for info in infos for one in info.linking_context.linker_inputs.to_list()]
 
 def _link_aspect_impl(target, ctx):
@@ -122,6 +122,9 @@ def _distlto_link_impl(ctx):
     binary = ctx.attr.binary[0] if type(ctx.attr.binary) == "list" else ctx.attr.binary
     if _CcLink not in binary:
         fail("{}: {} is linked by no action of the cc rules: `binary` is a cc_binary, cc_test or cc_shared_library".format(ctx.label, binary.label))
+    compiler = ctx.attr._cc_toolchain[cc_common.CcToolchainInfo].compiler
+    if compiler == "gcc":
+        fail("{}: the registered cc_toolchain is GCC, which has no ThinLTO; register clang, such as by `--repo_env=CC=clang`".format(ctx.label))
     toolchain = find_toolchain(ctx)
     cc = binary[_CcLink]
     suffix = ".so" if ".so" in cc.output.basename and not ctx.label.name.endswith(".so") else ""
@@ -168,6 +171,7 @@ _ATTRIBUTES = dict(TOOLCHAIN, **{
     ),
     "data": attr.label_list(doc = "Files that the program needs when it runs, besides those of `binary`", allow_files = True),
     "fission": attr.bool(doc = "Pack split debug information into NAME.dwp (output group `dwp`); `binary` is compiled with -g"),
+    "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
 })
 
@@ -183,4 +187,20 @@ distlto_link_test = rule(
     implementation = _distlto_link_impl,
     attrs = _ATTRIBUTES,
     test = True,
+)
+
+def _cc_toolchain_impl(ctx):
+    cc = ctx.attr.cc_toolchain[cc_common.CcToolchainInfo]
+    given = {"clang": cc.compiler_executable, "clangxx": cc.compiler_executable}
+    if not (ctx.attr.lld or ctx.attr.lld_path) and cc.ld_executable.rpartition("/")[2].startswith("ld.lld"):
+        given["lld"] = cc.ld_executable
+    return toolchain_of(ctx, given, cc.all_files)
+
+distlto_cc_toolchain = rule(
+    doc = "A toolchain with the clang of the registered cc_toolchain, and its lld if that is the linker which it names.",
+    implementation = _cc_toolchain_impl,
+    attrs = dict(
+        dict(programs(["distlto", "dwp", "lld"]), **SETTINGS),
+        cc_toolchain = attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain", providers = [cc_common.CcToolchainInfo]),
+    ),
 )
