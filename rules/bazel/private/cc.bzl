@@ -155,11 +155,7 @@ def _distlto_link_impl(ctx):
     )
     return [
         DefaultInfo(executable = output, files = depset([output]), runfiles = runfiles),
-        OutputGroupInfo(
-            dwp = depset([linked.dwp] if linked.dwp else []),
-            plan = depset([linked.graph]),
-            slices = depset(linked.slices),
-        ),
+        linked,
     ]
 
 _ATTRIBUTES = dict(TOOLCHAIN, **{

@@ -129,15 +129,6 @@ def _link(ctx, output, first, separate = False):
         return None, below, compiled
     return link_nodes(ctx, fission = ctx.attr.fission, **arguments), below, compiled
 
-def _groups(linked):
-    if not linked:
-        return []
-    return [OutputGroupInfo(
-        dwp = depset([linked.dwp] if linked.dwp else []),
-        plan = depset([linked.graph]),
-        slices = depset(linked.slices),
-    )]
-
 def _binary_impl(ctx):
     if not ctx.attr.linkstatic:
         fail("{}: `linkstatic = False` is not done: libraries of these rules are objects; make a distlto_shared_library of what is to be shared".format(ctx.label))
@@ -148,7 +139,7 @@ def _binary_impl(ctx):
     runfiles = _collect(ctx, [output])
     return [
         DefaultInfo(executable = output, files = depset([output]), runfiles = runfiles),
-    ] + _groups(linked)
+    ] + ([linked] if linked else [])
 
 def _shared_library_impl(ctx):
     name = ctx.attr.shared_lib_name or "lib{}.so".format(ctx.label.name)
@@ -164,7 +155,8 @@ def _shared_library_impl(ctx):
             compile_flags = compiled.compile_flags,
             link_inputs = depset(),
         ),
-    ] + _groups(linked)
+        linked,
+    ]
 
 # --- attributes ------------------------------------------------------------------------------------------------------
 
