@@ -1,6 +1,6 @@
 """The rules that compile by themselves: library, import, binary, test, shared library."""
 
-load(":compile.bzl", "SOURCES", "compile_sources", "dependencies", "expand", "separate_objects")
+load(":compile.bzl", "SOURCES", "compile_sources", "dependencies", "expand")
 load(":link.bzl", "link_nodes", "link_separate")
 load(":providers.bzl", "DistltoInfo", "node")
 load(":toolchain.bzl", "TOOLCHAIN")
@@ -28,7 +28,7 @@ def _library_impl(ctx):
         unknown = compiled.unknown,
         flags = expand(ctx, ctx.attr.linkopts),
         whole = ctx.attr.alwayslink,
-        separate = separate_objects(ctx, compiled.objects),
+        separate = compiled.separate,
     )
 
     # A library of headers adds no node, and no action.
@@ -69,7 +69,7 @@ def _import_impl(ctx):
         shared = shared,
         flags = expand(ctx, ctx.attr.linkopts),
         whole = ctx.attr.alwayslink,
-        separate = separate_objects(ctx, objects),
+        separate = objects,
     )
     exported = tuple(["-D" + define for define in ctx.attr.defines] + [
         word
@@ -107,7 +107,7 @@ def _link(ctx, output, first, separate = False):
         objects = compiled.objects,
         unknown = compiled.unknown,
         whole = True,
-        separate = separate_objects(ctx, compiled.objects) if separate else [],
+        separate = compiled.separate,
     )
     nodes = [own] + below.nodes.to_list()
     flags = list(first)
