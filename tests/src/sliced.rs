@@ -11,6 +11,7 @@ use anyhow::Result;
 
 use crate::distlto;
 use crate::folder::Folder;
+use crate::program::files;
 use crate::run::succeed;
 use crate::way::Way;
 
@@ -50,22 +51,28 @@ pub fn index(folder: &Folder) -> Result<Command> {
 pub fn finish(folder: &Folder) -> Result<()> {
     let dir = Way::Slices.dir();
     let natives = natives(folder)?;
-    let opt = |slice: String, option: &str, place: String| -> Result<()> {
+    let opt = |words: &[&str]| -> Result<()> {
         let mut command = Command::new(distlto::binary()?);
-        command.args(["opt", "--slice", &slice, option, &place]).current_dir(&folder.path);
+        command.args(["opt", "--slice"]).args(words).current_dir(&folder.path);
         succeed(&mut command).map(drop)
     };
     for (at, _) in announced(folder) {
-        let native = format!("{natives}/{at}.o");
-        opt(format!("{dir}/slices/{at}"), "--out", native.clone())?;
-        // What stands for an object that has no backend; the link does not read it.
-        let native = folder.path.join(native);
-        if fs::metadata(&native)?.len() == 0 {
-            fs::remove_file(native)?;
+        let outputs = [format!("{natives}/{at}.o"), format!("{dir}/program-dwo/{at}.dwo")];
+        opt(&[&format!("{dir}/slices/{at}"), "--out", &outputs[0], "--dwo", &outputs[1]])?;
+        for output in outputs.map(|output| folder.path.join(output)) {
+            // What stands for an object that has no backend; the link does not read it.
+            if fs::metadata(&output).is_ok_and(|found| found.len() == 0) {
+                fs::remove_file(output)?;
+            }
         }
     }
     for at in 0..SPREAD {
-        opt(format!("{dir}/rest/{at}"), "--objects", format!("{natives}/rest-{at}"))?;
+        let objects = format!("{natives}/rest-{at}");
+        opt(&[&format!("{dir}/rest/{at}"), "--objects", &objects])?;
+        for (path, _) in files(&folder.path.join(objects), "dwo")? {
+            let name = path.file_name().unwrap_or_default();
+            fs::rename(&path, folder.path.join(dir).join("program-dwo").join(name))?;
+        }
     }
     let mut linker = Command::new(folder.toolchain.tool("ld.lld")?);
     succeed(linker.arg(format!("@{dir}/link.args")).current_dir(&folder.path)).map(drop)

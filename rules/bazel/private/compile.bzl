@@ -47,7 +47,7 @@ def expand(ctx, words):
     found = [ctx.expand_location(word, targets) for word in words]
     return [ctx.expand_make_variables("flags", word, {}) if "$(" in word else word for word in found]
 
-def dependencies(ctx, deps):
+def dependencies(deps):
     """The DistltoInfo of dependencies, merged."""
     infos = [dep[DistltoInfo] for dep in deps if DistltoInfo in dep]
     return struct(

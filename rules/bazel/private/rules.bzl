@@ -20,7 +20,7 @@ def _own_inputs(ctx, below):
 def _library_impl(ctx):
     if ctx.attr.linkstamp:
         fail("{}: `linkstamp` is not done by distlto_library: link a cc_binary with distlto_link, or pass the stamp as a define".format(ctx.label))
-    below = dependencies(ctx, ctx.attr.deps)
+    below = dependencies(ctx.attr.deps)
     compiled = compile_sources(ctx, below)
     own = node(
         label = str(ctx.label),
@@ -45,7 +45,7 @@ def _library_impl(ctx):
     ]
 
 def _import_impl(ctx):
-    below = dependencies(ctx, ctx.attr.deps)
+    below = dependencies(ctx.attr.deps)
     objects = []
     unknown = []
     trees = []
@@ -100,7 +100,7 @@ def _run_path(output, library):
 def _link(ctx, output, first, separate = False):
     """Compiles `srcs` and links them with what they depend on."""
     deps = ctx.attr.deps + ([ctx.attr.malloc] if ctx.attr.malloc else [])
-    below = dependencies(ctx, deps)
+    below = dependencies(deps)
     compiled = compile_sources(ctx, below)
     own = node(
         label = str(ctx.label),
