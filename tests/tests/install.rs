@@ -21,7 +21,7 @@ const SOURCES: [(&str, &str); 2] = [
 ];
 
 /// All that is to be there.
-const FILES: [(&str, bool); 16] = [
+const FILES: [(&str, bool); 18] = [
     ("bin/distlto", true),
     ("bin/distlto-index", true),
     ("bin/distlto-distribute", true),
@@ -38,6 +38,8 @@ const FILES: [(&str, bool); 16] = [
     ("share/distlto/rules/make/distlto.mk", false),
     ("share/distlto/rules/cmake/distlto.cmake", false),
     ("share/distlto/rules/buck2/toolchain.bzl", false),
+    ("share/distlto/rules/bazel/MODULE.bazel", false),
+    ("share/distlto/rules/bazel/private/link.bzl", false),
 ];
 
 fn install(prefix: &Path, destination: &Path) -> Result<Output> {
