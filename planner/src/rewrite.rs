@@ -91,7 +91,7 @@ pub(crate) fn is_for_final(option: &LinkOption) -> bool {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::inputs::{MemberInput, ModuleInput, NativeInput, OtherInput, UnpackedArchive};
+    use crate::inputs::{MemberInput, ModuleInput, NativeInput, Origin, OtherInput, UnpackedArchive};
     use crate::link_line::{Argument, parse};
     use crate::module::{Module, SummaryKind};
 

@@ -119,10 +119,16 @@ impl Writer<'_> {
             prefix.iter().map(String::as_str).chain(own_flags(self.action, module, shard, out)).collect();
         let (number, _) = flags.insert_full(self.checked(&command_line(&words))?);
         let files = self.recipe(&files)?;
-        self.step(&[]).and_then(|()| {
-            write_text(self.text, format_args!("\t$(DISTLTO_OPT) {files} -- $(distlto_flags_{number})\n\n"));
-            Ok(())
-        })
+        self.step(&[])?;
+        write_text(self.text, format_args!("\t$(DISTLTO_OPT) {files} -- $(distlto_flags_{number})\n"));
+        // The object's rule writes them; a rule of several targets would run once for each.
+        let object = prerequisite(Utf8Path::new(out), &self.action.label)?;
+        for file in self.action.outputs().filter(|&file| file != backend.object) {
+            let also = target(self.graph.path(file), &self.action.label)?;
+            write_text(self.text, format_args!("{also}: {object}\n\t@test -f {OUTPUT}\n"));
+        }
+        self.text.push('\n');
+        Ok(())
     }
 
     /// A link. `linker` is the place of the linker among the words; those after it stand in a response file, which make
@@ -154,7 +160,11 @@ impl Writer<'_> {
         let inputs = inputs.collect::<Result<Vec<_>, _>>()?.join(" ");
         let target = match self.stamp_name() {
             Some(stamp) => target(&stamp, label)?,
-            None => self.outputs()?.join(" "),
+            None => {
+                let object = self.action.backend().map(|backend| backend.object);
+                let only = object.or_else(|| self.action.outputs().next());
+                only.map_or(Ok(String::new()), |file| target(self.graph.path(file), label))?
+            }
         };
         write_text(self.text, format_args!("{target}: {inputs}\n"));
         for line in recipe {
