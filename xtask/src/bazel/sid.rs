@@ -1,6 +1,7 @@
 //! The Bazel of Debian's unstable release, in a folder of its own with the libraries and the Java that it needs.
 //!
-//! Nothing of the system is touched: programs run by that release's loader, links and class paths name the folder.
+//! Nothing of the system is touched: programs run by that release's loader, links and class paths name the folder. A
+//! build needs no network: the rules and modules that Bazel itself loads are Debian's.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -36,6 +37,20 @@ const PROGRAMS: [&str; 6] = [
 
 /// The same for Java, below its own folder.
 const JAVA: [&str; 2] = ["bin/java", "lib/jspawnhelper"];
+
+/// Modules that Bazel's own names and a build of C++ has no use for; Debian has none of them.
+const UNUSED: [&str; 4] = ["apple_support", "buildozer", "protobuf", "zlib"];
+
+/// What Bazel loads of one of them.
+const BUILDOZER: &str = "\
+def _buildozer_binary(_context):
+    pass
+
+buildozer_binary = module_extension(
+    implementation = _buildozer_binary,
+    tag_classes = {\"buildozer\": tag_class(attrs = {\"sha256\": attr.string_dict(), \"version\": attr.string()})},
+)
+";
 
 /// Where Debian has what is written in Java.
 const JARS: &str = "/usr/share/java/";
@@ -145,14 +160,34 @@ impl Tree<'_> {
         Ok(fs::write(&file, found.iter().map(|path| format!("{root}{path}\n")).collect::<String>())?)
     }
 
-    /// Keeps of Debian's options those that say where things are.
+    /// Keeps of Debian's options those that say where things are, and has what Bazel would fetch come from the packages:
+    /// for modules as Debian does, and for workspaces.
     fn set_options(&self) -> Result<()> {
         let file = self.unpacked.join("etc/bazel/bazelrc");
         let root = self.runs_at.to_str().context("the path of the repository is no text")?;
         let text = fs::read_to_string(&file)?;
-        let kept = text.lines().filter(|line| line.starts_with("startup ") || line.starts_with("common "));
-        let kept = kept.map(|line| line.replace("=/usr/share/", &format!("={root}/usr/share/")) + "\n");
-        Ok(fs::write(&file, kept.collect::<String>())?)
+        let mut options = String::new();
+        for line in text.lines().filter(|line| line.starts_with("startup ") || line.starts_with("common ")) {
+            let line = line.replace("=/usr/share/", &format!("={root}/usr/share/")) + "\n";
+            if line.contains("--override_module=") {
+                let repository = line.replace("--override_module=", "--override_repository=");
+                // A workspace has one of them by two names.
+                if line.contains("=rules_java=") {
+                    options += &repository.replace("=rules_java=", "=rules_java_builtin=");
+                }
+                options += &repository;
+            }
+            options += &line;
+        }
+        for name in UNUSED {
+            let module = self.unpacked.join("unused").join(name);
+            fs::create_dir_all(&module)?;
+            fs::write(module.join("MODULE.bazel"), format!("module(name = \"{name}\")\n"))?;
+            fs::write(module.join("BUILD"), "")?;
+            options += &format!("common --override_module={name}={root}/unused/{name}\n");
+        }
+        fs::write(self.unpacked.join("unused/buildozer/buildozer_binary.bzl"), BUILDOZER)?;
+        Ok(fs::write(&file, options)?)
     }
 }
 
