@@ -3,6 +3,8 @@
 //! For build systems that run backends and the final link themselves. Everything is written only if it differs.
 //! With a meta file it is Buck2's planner (`buck2_index`). Knows nothing of running the actions.
 
+mod slices;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -53,6 +55,13 @@ pub struct IndexArgs {
     /// Keep unpacked archive members in this store, and take them from there
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
+    /// Also cut the link into slices, as this file says
+    ///
+    /// A slice is a directory with all that some backends read, for a build system whose actions declare inputs before
+    /// the link is planned; `distlto-opt --slice` runs it. Of the directory of --index only what the final link reads
+    /// is left. docs/slices.md describes the file.
+    #[arg(long, value_name = "FILE", requires = "index", conflicts_with = "meta")]
+    pub slices: Option<PathBuf>,
     /// The link command: a compiler driver or ld.lld with its arguments
     #[arg(last = true, required = true, value_name = "LINKER")]
     pub command: Vec<OsString>,
@@ -77,6 +86,7 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
     let output = link.line.output();
     let directory = args.index.clone().unwrap_or_else(|| state::directory(output, args.state.as_deref()));
     let held = state::LinkState::open(&directory)?;
+    let wanted = args.slices.as_deref().map(slices::Wanted::read).transpose()?;
     let store = args.store.as_deref().map(Store::open).transpose()?;
     let planned = index::plan(index::Request {
         link: &link,
@@ -95,7 +105,10 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         }
         Ok(Planned::Unchanged) => {
             held.discard()?;
-            return Err(LinkError::NothingToIndex);
+            return match wanted {
+                Some(wanted) => wanted.of_native_link(&link, &directory).map(|()| 0),
+                None => Err(LinkError::NothingToIndex),
+            };
         }
         Err(error) => return tool_failure(error.into(), cancel),
     };
@@ -103,6 +116,11 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         warn(format_args!("{option} is ignored: a distributed link writes objects only"));
     }
     show(&planned.warnings);
+    if let Some(wanted) = wanted {
+        drop(held);
+        wanted.write(planned.plan, &directory)?;
+        return Ok(0);
+    }
     let graph = planned.plan.to_graph()?;
     write_if_changed(&Place::Graph.path(&directory), &json::to_bytes(&graph))?;
     plan_files::write(&directory, &planned.plan)?;

@@ -101,6 +101,12 @@ pub enum LinkError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Prepare(#[from] distlto_prepare::error::Error),
+    #[error("{}: {source}", path.display())]
+    #[diagnostic(forward(source))]
+    SliceRequest { path: PathBuf, source: distlto_planner::slices::SliceError },
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Slice(#[from] distlto_planner::slices::SliceError),
     #[error("{linker} ended well and wrote no program to {}", output.display())]
     #[diagnostic(
         code(distlto::failed),

@@ -8,15 +8,17 @@ pub mod compiler;
 mod darwin;
 pub mod gnu;
 pub mod processor;
+mod slice;
 
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use clap::{ArgGroup, Args};
 use distlto_planner::backend_flags::link_flags::LinkFlagError;
 use distlto_planner::digests::FileDigests;
+use distlto_planner::graph::error::GraphError;
 use distlto_planner::response::ResponseError;
 use distlto_prepare::kind::Native;
 use distlto_prepare::warning::warn;
@@ -66,17 +68,26 @@ const BUCK2_DARWIN: &str = "As Buck2 calls it for linkers of type darwin";
 #[command(after_long_help = format!("{FORMS}\n{}", distlto_prepare::exit::help()))]
 pub struct OptArgs {
     /// Write the native object here
-    #[arg(long, value_name = "OBJECT")]
-    pub out: Utf8PathBuf,
+    #[arg(long, value_name = "OBJECT", required_unless_present = "objects")]
+    pub out: Option<Utf8PathBuf>,
     /// Compile this bitcode module
     ///
     /// The path is the module's id: spell it exactly as in the thin link. Clang compiles a module under another
     /// spelling to an object without its functions; this program refuses it.
-    #[arg(long, value_name = "MODULE")]
-    pub input: Utf8PathBuf,
+    #[arg(long, value_name = "MODULE", required_unless_present = "slice")]
+    pub input: Option<Utf8PathBuf>,
     /// Take imports and linkage from this index shard; /dev/null imports nothing
-    #[arg(long, value_name = "SHARD")]
-    pub index: Utf8PathBuf,
+    #[arg(long, value_name = "SHARD", required_unless_present = "slice")]
+    pub index: Option<Utf8PathBuf>,
+    /// Compile what this slice holds, which `distlto-index --slices` wrote
+    ///
+    /// A slice without a backend gives an empty file, for a build system that has declared one. The compiler is the one
+    /// of the thin link.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["input", "index", "imports", "args", "target", "split_dwarf", "debug", DARWIN])]
+    pub slice: Option<Utf8PathBuf>,
+    /// With --slice, of any number of modules: put the native objects into this directory
+    #[arg(long, value_name = "DIR", requires = "slice", conflicts_with_all = ["out", "dwo"])]
+    pub objects: Option<Utf8PathBuf>,
     /// Check that each file of this list of imports is there
     #[arg(long, value_name = "FILE", conflicts_with = DARWIN)]
     pub imports: Option<Utf8PathBuf>,
@@ -132,7 +143,7 @@ pub struct OptArgs {
     /// The compiler and arguments for it; with --compiler, more arguments
     ///
     /// Of `WRAPPER --cc=COMPILER ARGUMENTS`, the compiler is run without the wrapper and the wrapper's own arguments.
-    #[arg(last = true, required_unless_present = "shared_args", value_name = "COMPILER")]
+    #[arg(last = true, required_unless_present_any = ["shared_args", "slice"], value_name = "COMPILER")]
     pub words: Vec<String>,
 }
 
@@ -193,6 +204,24 @@ pub enum OptError {
         /// The name.
         path: Utf8PathBuf,
     },
+    /// The graph of a slice.
+    #[error("{path}: {source}")]
+    #[diagnostic(forward(source))]
+    Slice {
+        /// The graph.
+        path: Utf8PathBuf,
+        /// What is wrong with it.
+        source: GraphError,
+    },
+    /// A slice of several backends, and one name.
+    #[error("{slice} holds {count} backends, and --out names one object")]
+    #[diagnostic(code(distlto::usage), help("say with --objects DIR where the objects go"))]
+    ManyObjects {
+        /// The slice.
+        slice: Utf8PathBuf,
+        /// How many backends it has.
+        count: usize,
+    },
     /// Signals cannot be caught.
     #[error("cannot prepare for signals: {0}")]
     #[diagnostic(code(distlto::io), help("check the limit of open files (ulimit -n)"))]
@@ -217,9 +246,24 @@ struct Plan {
     notes: Vec<String>,
 }
 
+/// The files that a command line of one module names.
+#[derive(Debug, Clone, Copy)]
+struct Named<'a> {
+    out: &'a Utf8Path,
+    input: &'a Utf8Path,
+    index: &'a Utf8Path,
+}
+
+impl<'a> Named<'a> {
+    /// `None` for a command line of a slice.
+    fn of(args: &'a OptArgs) -> Option<Self> {
+        Some(Self { out: args.out.as_deref()?, input: args.input.as_deref()?, index: args.index.as_deref()? })
+    }
+}
+
 impl Plan {
-    fn of(args: &OptArgs) -> Self {
-        Self { module: args.input.to_string(), shard: args.index.to_string(), ..Self::default() }
+    fn of(named: Named<'_>) -> Self {
+        Self { module: named.input.to_string(), shard: named.index.to_string(), ..Self::default() }
     }
 }
 
@@ -231,9 +275,10 @@ pub fn run(args: &OptArgs) -> Result<u8, OptError> {
 
 /// [`run`] with a token of the caller's.
 pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
+    let Some(named) = Named::of(args) else { return slice::run(args, cancel) };
     let plan = match &args.shared_args {
-        Some(shared) => darwin::plan(args, shared)?,
-        None => gnu::plan(args)?,
+        Some(shared) => darwin::plan(args, named, shared)?,
+        None => gnu::plan(args, named)?,
     };
     let others: Vec<_> = plan.others.iter().map(String::as_str).collect();
     let job = Job {
@@ -251,7 +296,12 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
         eprintln!("+ {}", job.command_line(None));
         plan.notes.iter().for_each(|option| eprintln!("note: {option} is not done by a distributed link"));
     }
-    let attempt = compile(&job, plan.expected, args.remote.connect(cancel)?.as_ref(), cancel);
+    let attempt = compile(&job, plan.expected, None, args.remote.connect(cancel)?.as_ref(), cancel);
+    tell(&job, attempt, None, cancel)
+}
+
+/// Prints what the compiler said. Returns the exit code: 0, or the compiler's own.
+fn tell(job: &Job<'_>, attempt: Attempt, directory: Option<&Path>, cancel: &Cancel) -> Result<u8, OptError> {
     if let Some(executed) = &attempt.executed {
         print!("{}", executed.stdout.text());
         eprint!("{}", whole_lines(&executed.stderr.text()));
@@ -262,21 +312,28 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
         Err(cause) => {
             let Some(code) = cause.exit_code() else { return Err(cause.into()) };
             distlto_prepare::exit::print(&cause);
-            eprintln!("  repeat: {}", job.command_line(None));
+            eprintln!("  repeat: {}", job.command_line(directory));
             Ok(code)
         }
     }
 }
 
 /// Compiles on an engine if there is one, or else here.
-fn compile(job: &Job<'_>, expected: Option<Native>, engine: Option<&Engine>, cancel: &Cancel) -> Attempt {
-    let (modules, digests) = (Modules::new(None), FileDigests::new(Path::new("")));
-    let local = Local { spawner: &LocalSpawner, cancel, grace: GRACE, directory: None, drivers: None };
+fn compile(
+    job: &Job<'_>,
+    expected: Option<Native>,
+    directory: Option<&Path>,
+    engine: Option<&Engine>,
+    cancel: &Cancel,
+) -> Attempt {
+    let modules = Modules::new(directory);
+    let digests = FileDigests::new(directory.unwrap_or(Path::new("")));
+    let local = Local { spawner: &LocalSpawner, cancel, grace: GRACE, directory, drivers: None };
     let here = Context {
         execute: &local,
         cancel,
         modules: &modules,
-        directory: None,
+        directory,
         expected,
         describer: None,
         places: None,
@@ -285,10 +342,9 @@ fn compile(job: &Job<'_>, expected: Option<Native>, engine: Option<&Engine>, can
     };
     let Some(engine) = engine else { return job::run(job, Site::Here, Duration::ZERO, &here) };
     let answers = Cc1Commands::default();
-    let drivers =
-        Drivers { answers: &answers, spawner: &LocalSpawner, cancel, grace: GRACE, directory: None };
+    let drivers = Drivers { answers: &answers, spawner: &LocalSpawner, cancel, grace: GRACE, directory };
     let toolchains = Toolchains::new(&user_cache());
-    let describer = Describer::new(&toolchains, &drivers, &digests, None, engine.platform());
+    let describer = Describer::new(&toolchains, &drivers, &digests, directory, engine.platform());
     let there = Context {
         execute: &Remote { engine, local },
         describer: describer.as_ref(),

@@ -43,6 +43,7 @@ mod script_objects;
 pub mod search;
 pub mod search_path;
 pub mod shard;
+pub mod slices;
 pub mod state;
 pub mod thin_link;
 pub mod words;

@@ -14,34 +14,34 @@ use distlto_prepare::kind::Native;
 use distlto_prepare::write::IoError;
 
 use super::compiler::{self, Compiler};
-use super::{OptArgs, OptError, Plan};
+use super::{Named, OptArgs, OptError, Plan};
 use crate::backend_command;
 use distlto_executor::verify::Role;
 
 /// What there is to do. `shared` is the file of shared arguments.
-pub(super) fn plan(args: &OptArgs, shared: &Utf8Path) -> Result<Plan, OptError> {
+pub(super) fn plan(args: &OptArgs, named: Named<'_>, shared: &Utf8Path) -> Result<Plan, OptError> {
     let Compiler { program, arguments } = compiler::read(&args.compiler)?;
     let mut words = program;
     // Clang that is told no target compiles for its own. What any of the words names comes after this and wins.
     let said = said(args, shared, &arguments)?;
-    let bytes = fs::read(&args.input).map_err(IoError::on("read the module", &args.input))?;
+    let bytes = fs::read(named.input).map_err(IoError::on("read the module", named.input))?;
     let triple = module::read(&bytes).map(|module| module.triple).unwrap_or_default();
     if !triple.is_empty() && !names_target(&said) {
         words.push(format!("--target={triple}"));
     }
     words.extend(arguments);
     words.push(format!("@{shared}"));
-    words.extend(["-o", args.out.as_str(), "-x", "ir", "-c", args.input.as_str()].map(str::to_owned));
+    words.extend(["-o", named.out.as_str(), "-x", "ir", "-c", named.input.as_str()].map(str::to_owned));
     // Shared arguments are those of all compilations, which make bitcode.
     words.extend(["-fno-lto", "-Werror=unused-command-line-argument"].map(str::to_owned));
-    words.push(format!("-fthinlto-index={}", args.index));
-    let mut plan = Plan { expected: expected(&said, &triple), ..Plan::of(args) };
-    plan.outputs.push((args.out.clone(), Role::Object));
+    words.push(format!("-fthinlto-index={}", named.index));
+    let mut plan = Plan { expected: expected(&said, &triple), ..Plan::of(named) };
+    plan.outputs.push((named.out.to_owned(), Role::Object));
     if args.codegen_only {
         words.push("-fthinlto-codegen-only".to_owned());
         // Bitcode that an earlier compilation wrote is no module of the shard, and needs no imports.
         plan.shard = "/dev/null".to_owned();
-        plan.others.push(args.index.to_string());
+        plan.others.push(named.index.to_string());
     }
     if let Some(path) = &args.save_precodegen_ir {
         words.push(format!("-save-precodegen-ir={path}"));

@@ -15,7 +15,7 @@ use distlto_prepare::write::IoError;
 
 use super::compiler::{self, Compiler};
 use super::processor;
-use super::{OptArgs, OptError, Plan, args_file};
+use super::{Named, OptArgs, OptError, Plan, args_file};
 use crate::backend_command;
 use distlto_executor::verify::Role;
 
@@ -31,18 +31,18 @@ pub enum SplitDwarf {
 }
 
 /// What there is to do.
-pub(super) fn plan(args: &OptArgs) -> Result<Plan, OptError> {
+pub(super) fn plan(args: &OptArgs, named: Named<'_>) -> Result<Plan, OptError> {
     check_dwo(args)?;
     let compiler = compiler::read(&args.words)?;
     let own_triple = match &args.target {
         Some(triple) => triple.clone(),
-        None => triple_of(&args.input)?,
+        None => triple_of(named.input)?,
     };
-    let named = backend_command::target_of(&compiler.arguments);
-    let triple = named.unwrap_or(&own_triple).to_owned();
-    let mut plan = Plan { expected: Native::of_triple(&triple), ..Plan::of(args) };
+    let said = backend_command::target_of(&compiler.arguments);
+    let triple = said.unwrap_or(&own_triple).to_owned();
+    let mut plan = Plan { expected: Native::of_triple(&triple), ..Plan::of(named) };
     let Compiler { program, arguments } = match &args.args {
-        Some(path) => with_link_flags(path, args, &triple, compiler, &mut plan)?,
+        Some(path) => with_link_flags(path, (args, named), &triple, compiler, &mut plan)?,
         None => compiler,
     };
     plan.words = backend_command::words(backend_command::BackendParts {
@@ -50,13 +50,13 @@ pub(super) fn plan(args: &OptArgs) -> Result<Plan, OptError> {
         given: &arguments,
         triple: &own_triple,
         flags: &[],
-        module: &args.input,
-        shard: &args.index,
-        output: &args.out,
+        module: named.input,
+        shard: named.index,
+        output: named.out,
     });
     let imports = args.imports.as_deref().map_or_else(|| Ok(Vec::new()), imports_in)?;
     plan.others.extend(imports);
-    plan.outputs.push((args.out.clone(), Role::Object));
+    plan.outputs.push((named.out.to_owned(), Role::Object));
     let role = if args.split_dwarf.is_some() { Role::DwoIfAny } else { Role::Dwo };
     plan.outputs.extend(args.dwo.clone().map(|dwo| (dwo, role)));
     Ok(plan)
@@ -67,7 +67,7 @@ pub(super) fn plan(args: &OptArgs) -> Result<Plan, OptError> {
 /// They follow the compiler's own arguments, so they win; both together name the processor.
 fn with_link_flags(
     path: &Utf8Path,
-    args: &OptArgs,
+    (args, files): (&OptArgs, Named<'_>),
     triple: &str,
     compiler: Compiler,
     plan: &mut Plan,
@@ -86,8 +86,8 @@ fn with_link_flags(
     // A compiler that is always given `-flto=thin` would write bitcode again.
     arguments.retain(|argument| is_for_bitcode(argument.as_bytes()));
     arguments.extend(backend.args);
-    arguments.extend(processor::arguments(&named, &args.input, &args.index)?);
-    arguments.extend(split_dwarf_arguments(args));
+    arguments.extend(processor::arguments(&named, files.input, files.index)?);
+    arguments.extend(split_dwarf_arguments(args, files.out));
     plan.others.extend(backend.inputs.into_iter().map(String::from));
     plan.notes = backend.not_done;
     Ok(Compiler { program, arguments })
@@ -95,10 +95,10 @@ fn with_link_flags(
 
 /// Clang takes the names of split debug information from the object's, and writes them into the object; the object is
 /// written elsewhere first, so the names are given.
-fn split_dwarf_arguments(args: &OptArgs) -> Vec<String> {
+fn split_dwarf_arguments(args: &OptArgs, out: &Utf8Path) -> Vec<String> {
     let (mode, name, place) = match (args.split_dwarf, &args.dwo) {
-        (Some(SplitDwarf::Split), Some(dwo)) => ("-gsplit-dwarf=split", dwo, Some(dwo)),
-        (Some(SplitDwarf::Single), _) => ("-gsplit-dwarf=single", &args.out, None),
+        (Some(SplitDwarf::Split), Some(dwo)) => ("-gsplit-dwarf=split", dwo.as_path(), Some(dwo)),
+        (Some(SplitDwarf::Single), _) => ("-gsplit-dwarf=single", out, None),
         (Some(SplitDwarf::None), _) => return vec!["-gno-split-dwarf".to_owned()],
         _ => return Vec::new(),
     };

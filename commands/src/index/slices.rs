@@ -1,0 +1,115 @@
+//! `distlto-index --slices`: writes a link's slices, and the response file of its final link.
+//!
+//! A module goes into a slice as a hard link where it may, for a slice is as large as all that its backends import.
+//! Knows nothing of what belongs into a slice.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use distlto_planner::graph::json;
+use distlto_planner::link_command::LinkCommand;
+use distlto_planner::link_plan::LinkPlan;
+use distlto_planner::response;
+use distlto_planner::slices::{self, Content, GRAPH, Request, Slice};
+use distlto_planner::words::Word;
+use distlto_prepare::regular;
+use distlto_prepare::write::{IoError, remove, write_if_changed};
+
+use crate::link::LinkError;
+
+/// The file that says which slices are wanted.
+pub(super) struct Wanted {
+    request: Request,
+}
+
+impl Wanted {
+    pub(super) fn read(path: &Path) -> Result<Self, LinkError> {
+        let text = fs::read_to_string(path).map_err(IoError::on("read", path))?;
+        let request = Request::read(&text)
+            .map_err(|source| LinkError::SliceRequest { path: path.to_owned(), source })?;
+        Ok(Self { request })
+    }
+
+    /// Writes the slices of a plan, and leaves of its state directory what the final link reads.
+    pub(super) fn write(&self, mut plan: LinkPlan, state: &str) -> Result<(), LinkError> {
+        let read = |path: &Utf8Path| {
+            regular::read(path.as_std_path()).map_err(IoError::on("read the index shard", path))
+        };
+        let slices = slices::cut(&mut plan, state, &self.request, &read)?;
+        slices.iter().try_for_each(write)?;
+        if let Some(path) = &self.request.graph {
+            write_if_changed(path.as_std_path(), &json::to_bytes(&plan.to_graph()?))?;
+        }
+        let words: Vec<Word> = plan.link.command[1..].iter().map(|word| word.clone().into_bytes()).collect();
+        self.link(&words)?;
+        let kept: HashSet<&Path> = plan.link.inputs.iter().map(|path| path.as_std_path()).collect();
+        Ok(prune(Path::new(state), &kept)?)
+    }
+
+    /// The slices of a link without bitcode: none has a backend, and the linker gets the line as it is.
+    pub(super) fn of_native_link(&self, link: &LinkCommand, state: &str) -> Result<(), LinkError> {
+        let objects = self.request.objects.iter().map(|object| &object.slice);
+        let empty = |directory: &Utf8PathBuf| Slice { directory: directory.clone(), ..Slice::default() };
+        let slices = objects.chain(self.request.trees.iter().map(|tree| &tree.slice)).map(empty);
+        slices.into_iter().try_for_each(|slice| write(&slice))?;
+        if let Some(path) = &self.request.graph {
+            write_if_changed(path.as_std_path(), &json::to_bytes(&Slice::default().graph))?;
+        }
+        self.link(&[&link.linker[1..], link.line.words()].concat())?;
+        fs::create_dir_all(state).map_err(IoError::on("create directory", state))?;
+        Ok(prune(Path::new(state), &HashSet::new())?)
+    }
+
+    /// The words after the linker's name.
+    fn link(&self, words: &[Word]) -> Result<(), IoError> {
+        let Some(path) = &self.request.link else { return Ok(()) };
+        write_if_changed(path.as_std_path(), &response::content(words.iter().map(Vec::as_slice))).map(drop)
+    }
+}
+
+fn write(slice: &Slice) -> Result<(), IoError> {
+    let directory = slice.directory.as_std_path();
+    let named: HashSet<PathBuf> = slice.files.keys().map(|name| directory.join(name)).collect();
+    prune(directory, &named.iter().map(PathBuf::as_path).collect())?;
+    for (name, content) in &slice.files {
+        let place = directory.join(name);
+        match content {
+            Content::Bytes(bytes) => drop(write_if_changed(&place, bytes)?),
+            Content::File(file) => take(file.as_std_path(), &place)?,
+        }
+    }
+    write_if_changed(&directory.join(GRAPH), &json::to_bytes(&slice.graph)).map(drop)
+}
+
+/// A file of the link, by its content. What anybody may still write to is copied: by a hard link, whoever edits one would
+/// edit the other, and a build system that makes its outputs read-only would make a source so.
+fn take(file: &Path, place: &Path) -> Result<(), IoError> {
+    const WRITABLE: u32 = 0o222;
+    let real = file.canonicalize().map_err(IoError::on("read the module", file))?;
+    let mode = fs::metadata(&real).map_err(IoError::on("read the module", file))?.permissions().mode();
+    remove(place)?;
+    if mode & WRITABLE == 0 && fs::hard_link(&real, place).is_ok() {
+        return Ok(());
+    }
+    reflink_copy::reflink_or_copy(&real, place).map(drop).map_err(IoError::on("copy", place))
+}
+
+/// Removes what is not among these files, and directories that are left empty; not the directory itself.
+fn prune(directory: &Path, kept: &HashSet<&Path>) -> Result<(), IoError> {
+    fs::create_dir_all(directory).map_err(IoError::on("create directory", directory))?;
+    for entry in fs::read_dir(directory).map_err(IoError::on("read directory", directory))? {
+        let entry = entry.map_err(IoError::on("read directory", directory))?;
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            prune(&path, kept)?;
+            // Full ones stay.
+            let _ = fs::remove_dir(&path);
+        } else if !kept.contains(path.as_path()) {
+            remove(&path)?;
+        }
+    }
+    Ok(())
+}

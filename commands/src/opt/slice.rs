@@ -1,0 +1,167 @@
+//! `distlto-opt --slice`: the backends of a slice, run in the slice's directory, where modules have the names that shards
+//! say.
+//!
+//! Knows nothing of how a slice was cut (`distlto_planner::slices`). One backend runs after the other: what runs beside
+//! what is for the build system to say.
+
+use std::fs;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use distlto_executor::cancel::Cancel;
+use distlto_executor::job::Job;
+use distlto_executor::verify::{Backend, Role};
+use distlto_planner::graph::{self, Action, ActionGraph, FileId, json};
+use distlto_planner::slices::{GRAPH, reworded};
+use distlto_prepare::regular;
+use distlto_prepare::write::{IoError, write_atomically};
+
+use super::{OptArgs, OptError, compile, tell};
+
+/// Runs all backends of the slice. Returns 0, or the exit code of the first that fails.
+pub(super) fn run(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
+    let slice = args.slice.as_deref().unwrap_or(Utf8Path::new("."));
+    let path = slice.join(GRAPH);
+    let bytes = regular::read(path.as_std_path()).map_err(IoError::on("read", &path))?;
+    let graph = json::read(&bytes).map_err(|source| OptError::Slice { path, source })?;
+    let places = Places::of(args)?;
+    let backends: Vec<_> =
+        graph.actions().filter_map(|(id, action)| Some((id, action, action.backend()?))).collect();
+    if let Some(out) = &args.out {
+        match backends.len() {
+            0 => return nothing(out, args.dwo.as_deref()).map(|()| 0),
+            1 => {}
+            count => return Err(OptError::ManyObjects { slice: slice.to_owned(), count }),
+        }
+    }
+    let engine = args.remote.connect(cancel)?;
+    for (id, action, backend) in backends {
+        let compilation = Compilation::of(&graph, id, backend, &places)?;
+        let others: Vec<&str> = backend.others().map(|file| graph.path(file).as_str()).collect();
+        let job = compilation.job(&graph, action, backend, &others);
+        if args.verbose {
+            eprintln!("+ {}", job.command_line(Some(slice.as_std_path())));
+        }
+        let attempt = compile(&job, None, Some(slice.as_std_path()), engine.as_ref(), cancel);
+        let code = tell(&job, attempt, Some(slice.as_std_path()), cancel)?;
+        if code != 0 {
+            return Ok(code);
+        }
+    }
+    Ok(0)
+}
+
+/// What stands for the object of a module that is not compiled: it is machine code, or the link does not load it.
+fn nothing(out: &Utf8Path, dwo: Option<&Utf8Path>) -> Result<(), OptError> {
+    for place in [Some(out), dwo].into_iter().flatten() {
+        write_atomically(place.as_std_path(), b"")?;
+    }
+    Ok(())
+}
+
+/// Where the outputs go. Commands run in the slice, so their places are absolute; objects name them as they are spelled.
+struct Places<'a> {
+    args: &'a OptArgs,
+    here: Utf8PathBuf,
+}
+
+impl<'a> Places<'a> {
+    fn of(args: &'a OptArgs) -> Result<Self, OptError> {
+        let here = std::env::current_dir().and_then(|here| {
+            Utf8PathBuf::from_path_buf(here).map_err(|_| std::io::ErrorKind::InvalidFilename.into())
+        });
+        let here = here.map_err(IoError::on("use the working directory", "."))?;
+        if let Some(objects) = &args.objects {
+            fs::create_dir_all(objects).map_err(IoError::on("create directory", objects))?;
+        }
+        Ok(Self { args, here })
+    }
+
+    /// As the command line spells it.
+    fn spelled(&self, name: &Utf8Path, is_dwo: bool) -> Utf8PathBuf {
+        let one = if is_dwo { &self.args.dwo } else { &self.args.out };
+        match (&self.args.objects, one) {
+            (Some(objects), _) => objects.join(name),
+            (None, Some(one)) => one.clone(),
+            // Split debug information that nobody asked for.
+            (None, None) => self.args.out.as_deref().unwrap_or(name).with_extension("dwo"),
+        }
+    }
+}
+
+/// One backend with its words and outputs.
+struct Compilation {
+    words: Vec<String>,
+    outputs: Vec<(Utf8PathBuf, Role)>,
+}
+
+impl Compilation {
+    fn of(
+        graph: &ActionGraph,
+        id: graph::ActionId,
+        backend: &graph::Backend,
+        places: &Places<'_>,
+    ) -> Result<Self, OptError> {
+        let mut outputs = Vec::new();
+        let mut names = Vec::new();
+        for (file, role) in
+            [(Some(backend.object), Role::Object), (backend.dwo, Role::Dwo)].into_iter().filter_map(named)
+        {
+            let name = graph.path(file);
+            let spelled = places.spelled(name, role == Role::Dwo);
+            let place = places.here.join(&spelled);
+            if let Some(parent) = place.parent() {
+                fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
+            }
+            names.push((name.to_string(), place.to_string()));
+            outputs.push((place, role));
+            if role == Role::Dwo {
+                names.push((DWO_NAME.to_owned(), spelled.into_string()));
+            }
+        }
+        let mut words: Vec<String> = graph.command(id).into_iter().map(str::to_owned).collect();
+        if let Some(dwo) = backend.dwo {
+            mark_dwo_name(&mut words, graph.path(dwo).as_str());
+        }
+        let mut words = reworded(&words, &names);
+        // A compiler of the build, named from where the command was started.
+        if let Some(program) = words.first_mut().filter(|program| program.contains('/')) {
+            *program = places.here.join(&*program).into_string();
+        }
+        Ok(Self { words, outputs })
+    }
+
+    fn job<'a>(
+        &'a self,
+        graph: &'a ActionGraph,
+        action: &'a Action,
+        backend: &graph::Backend,
+        others: &'a [&'a str],
+    ) -> Job<'a> {
+        Job {
+            label: &action.label,
+            words: self.words.iter().map(String::as_str).collect(),
+            backend: Some(Backend {
+                module: graph.path(backend.module).as_str(),
+                shard: graph.path(backend.shard).as_str(),
+                others,
+            }),
+            outputs: self.outputs.iter().map(|(path, role)| (path.as_path(), *role)).collect(),
+        }
+    }
+}
+
+fn named((file, role): (Option<FileId>, Role)) -> Option<(FileId, Role)> {
+    Some((file?, role))
+}
+
+/// What stands for the name by which the object is to know its split debug information.
+const DWO_NAME: &str = "\0dwo";
+
+/// The name in the object is not the place where the compiler writes.
+fn mark_dwo_name(words: &mut [String], dwo: &str) {
+    for at in 2..words.len() {
+        if words[at] == dwo && words[at - 2] == "-split-dwarf-file" {
+            words[at] = DWO_NAME.to_owned();
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Which slices are wanted: a text of one record a line, its fields separated by tabs.
+//!
+//! A build system writes it before it knows what the thin link will say. Knows nothing of what goes into a slice.
+
+use camino::Utf8PathBuf;
+
+use super::{SliceError, bucket};
+
+/// What is wanted.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// A slice for each of these objects.
+    pub objects: Vec<WantedObject>,
+    /// Slices that all other modules are spread over, by name.
+    pub trees: Vec<WantedTree>,
+    /// Directories that names of other modules are told without, so that they are the same in every configuration.
+    pub roots: Vec<String>,
+    /// Where the final link's response file goes.
+    pub link: Option<Utf8PathBuf>,
+    /// Where the action graph of the whole link goes.
+    pub graph: Option<Utf8PathBuf>,
+}
+
+/// An object that is known before the link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedObject {
+    /// What a person calls it.
+    pub label: String,
+    /// The object, as the link line names it.
+    pub file: Utf8PathBuf,
+    /// The slice's directory.
+    pub slice: Utf8PathBuf,
+    /// Where the native object will be for the final link.
+    pub native: Utf8PathBuf,
+}
+
+/// A slice of modules that are not known before the link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedTree {
+    /// The slice's directory.
+    pub slice: Utf8PathBuf,
+    /// The directory where native objects will be for the final link.
+    pub native: Utf8PathBuf,
+}
+
+impl Request {
+    /// Reads the text. Empty lines say nothing.
+    pub fn read(text: &str) -> Result<Self, SliceError> {
+        let mut request = Self::default();
+        for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty()) {
+            let fields: Vec<&str> = line.split('\t').collect();
+            match *fields.as_slice() {
+                ["object", label, file, slice, native] => request.objects.push(WantedObject {
+                    label: label.to_owned(),
+                    file: file.into(),
+                    slice: slice.into(),
+                    native: native.into(),
+                }),
+                ["rest", slice, native] => {
+                    request.trees.push(WantedTree { slice: slice.into(), native: native.into() });
+                }
+                ["root", directory] => request.roots.push(format!("{}/", directory.trim_end_matches('/'))),
+                ["link", file] => request.link = Some(file.into()),
+                ["graph", file] => request.graph = Some(file.into()),
+                _ => return Err(SliceError::Line { number: at + 1, found: line.to_owned() }),
+            }
+        }
+        Ok(request)
+    }
+
+    /// What a module is called that is not known before the link.
+    pub(super) fn label<'a>(&self, name: &'a str) -> &'a str {
+        self.roots.iter().find_map(|root| name.strip_prefix(root.as_str())).unwrap_or(name)
+    }
+
+    /// Which of the trees has the modules of this name; `None` where there are none.
+    pub(super) fn tree_of(&self, name: &str) -> Option<usize> {
+        bucket(name, self.trees.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_and_what_is_none() {
+        let text = "root\tbin\nobject\tapp/main.cc\tm.o\ts/m\tn/m.o\nrest\ts/0\tn/0\n\nlink\tl.args\ngraph\tg.json\n";
+        let request = Request::read(text).expect("a request");
+        assert_eq!((request.objects.len(), request.trees.len()), (1, 1));
+        assert_eq!(request.objects[0].native, "n/m.o");
+        assert_eq!(request.link.as_deref(), Some("l.args".into()));
+        assert_eq!((request.label("bin/x.a/m.o"), request.label("binx/m.o")), ("x.a/m.o", "binx/m.o"));
+        let wrong = Request::read("link\ta\nobject\tm.o").expect_err("too few fields");
+        assert!(matches!(wrong, SliceError::Line { number: 2, .. }), "{wrong}");
+    }
+}

@@ -1,0 +1,195 @@
+"""A link by distributed ThinLTO: one thin link, a backend for each slice, a final link.
+
+The thin link (DistltoIndex) knows what each backend reads only when it has run, and Bazel wants to know before. So it
+writes a slice for each object: a tree artifact with the object, what it imports and its index shard, which is the sole
+input of its backend (DistltoOpt). What is in archives and directories is not known during analysis; it is spread over a
+fixed number of slices by its names. Formats: docs/slices.md of the distlto repository.
+
+With Bazel 9, `actions.map_directory` can take the place of slices for what is unknown: a template that sees the names of
+files in a tree artifact could declare one backend for each member, from a plan written as names.
+"""
+
+load(":toolchain.bzl", "find_toolchain", "run")
+
+def _unique(taken, name):
+    count = taken.get(name, 0) + 1
+    taken[name] = count
+    return name if count == 1 else "{}-{}".format(name, count)
+
+def _place(file):
+    return file.short_path.replace("../", "external/")
+
+def add_node(args, node, separate = False):
+    """Puts what a target adds to a link on a line."""
+    args.add_all(node.flags)
+    objects = node.separate if separate else node.objects
+    lazy = not node.whole and (objects or node.trees)
+    if lazy:
+        args.add("-Wl,--start-lib")
+    args.add_all(objects)
+    args.add_all(node.trees, expand_directories = True)
+    if lazy:
+        args.add("-Wl,--end-lib")
+    if node.whole and node.unknown:
+        args.add("-Wl,--whole-archive")
+    args.add_all(node.unknown)
+    if node.whole and node.unknown:
+        args.add("-Wl,--no-whole-archive")
+    args.add_all(node.shared)
+
+def files_of(nodes):
+    """All files that a line of these nodes names."""
+    return [file for node in nodes for file in node.objects + node.unknown + node.trees + node.shared]
+
+def line_of(ctx, toolchain, output, nodes, flags, last, separate = False):
+    """The arguments of the compiler driver, in a response file."""
+    args = ctx.actions.args()
+    args.use_param_file("@%s", use_always = True)
+    args.set_param_file_format("shell")
+    args.add("--ld-path=" + toolchain.lld)
+    args.add("-fuse-ld=lld")
+    args.add("-flto=thin")
+    args.add_all(toolchain.linkopts)
+    args.add_all(flags)
+    for node in nodes:
+        add_node(args, node, separate)
+    args.add_all(last)
+    args.add("-o", output)
+    return args
+
+def link(ctx, output, nodes, flags, last = [], link_inputs = depset(), fission = False):
+    """Links `nodes` to `output`.
+
+    Args:
+      ctx: the rule's context; its attributes are not looked at.
+      output: the File to make.
+      nodes: list of nodes, dependents first.
+      flags: words of the compiler driver before all inputs.
+      last: words after all inputs.
+      link_inputs: depset of files that flags name.
+      fission: whether backends write split debug information.
+
+    Returns:
+      A struct: `graph`, a File; `objects`, native objects and directories of them; `slices`; `dwp`, a File or None.
+    """
+    toolchain = find_toolchain(ctx)
+    below = output.basename + ".thinlto"
+    taken = {}
+    known = [(node, object) for node in nodes for object in node.objects]
+    unknown = [file for node in nodes for file in node.unknown + node.trees]
+    if len(known) > toolchain.slices:
+        known = []
+        unknown = [None]
+
+    request = ctx.actions.args()
+    request.use_param_file("--slices=%s", use_always = True)
+    request.set_param_file_format("multiline")
+    request.add_joined(["root", ctx.bin_dir.path], join_with = "\t")
+    slices = []
+    units = []
+    for node, object in known:
+        name = _unique(taken, _place(object))
+        slice = ctx.actions.declare_directory("{}/slices/{}".format(below, name))
+        native = ctx.actions.declare_file("{}/objects/{}.o".format(below, name))
+        dwo = ctx.actions.declare_file("{}/objects/{}.dwo".format(below, name)) if fission else None
+        request.add_joined(["object", name, object, slice, native], join_with = "\t", expand_directories = False)
+        slices.append(slice)
+        units.append(struct(label = name, slice = slice, native = native, dwo = dwo, tree = False))
+    for at in range(toolchain.shards if unknown else 0):
+        slice = ctx.actions.declare_directory("{}/shards/{}".format(below, at))
+        native = ctx.actions.declare_directory("{}/shard-objects/{}".format(below, at))
+        request.add_joined(["rest", slice, native], join_with = "\t", expand_directories = False)
+        slices.append(slice)
+        units.append(struct(label = "{} (part {} of {})".format(ctx.label, at + 1, toolchain.shards), slice = slice, native = native, dwo = None, tree = True))
+
+    # What the final link reads besides: excerpts of archives, members that were not loaded.
+    state = ctx.actions.declare_directory(below + "/link")
+    response = ctx.actions.declare_file(below + "/link.args")
+    graph = ctx.actions.declare_file(below + "/graph.json")
+    request.add_joined(["link", response], join_with = "\t")
+    request.add_joined(["graph", graph], join_with = "\t")
+
+    inputs = depset(files_of(nodes), transitive = [link_inputs])
+    run(
+        ctx,
+        toolchain,
+        "DistltoIndex",
+        "Planning ThinLTO of {}".format(output.short_path),
+        executable = toolchain.distlto,
+        arguments = [
+            "index",
+            "--index",
+            state.path,
+            request,
+            "--compiler",
+            toolchain.clangxx,
+            "--",
+            toolchain.clangxx,
+            line_of(ctx, toolchain, output, nodes, flags, last),
+        ],
+        inputs = inputs,
+        outputs = [state, response, graph] + slices,
+    )
+    for unit in units:
+        _backend(ctx, toolchain, unit)
+    natives = [unit.native for unit in units]
+    run(
+        ctx,
+        toolchain,
+        "DistltoLink",
+        "Linking {}".format(output.short_path),
+        executable = toolchain.lld,
+        arguments = ["@" + response.path],
+        inputs = depset([state, response] + natives, transitive = [inputs]),
+        outputs = [output],
+    )
+    dwp = _dwp(ctx, toolchain, output, [unit.dwo or unit.native for unit in units]) if fission else None
+    return struct(graph = graph, objects = natives, slices = slices, dwp = dwp)
+
+def _backend(ctx, toolchain, unit):
+    arguments = ["opt", "--slice", unit.slice.path, "--objects" if unit.tree else "--out", unit.native.path]
+    if unit.dwo:
+        arguments += ["--dwo", unit.dwo.path]
+    run(
+        ctx,
+        toolchain,
+        "DistltoOpt",
+        "Compiling {} with what it imports".format(unit.label),
+        executable = toolchain.distlto,
+        arguments = arguments,
+        inputs = depset([unit.slice]),
+        outputs = [unit.native] + ([unit.dwo] if unit.dwo else []),
+        resources = True,
+    )
+
+def _dwp(ctx, toolchain, output, pieces):
+    """One file of all split debug information."""
+    if not toolchain.dwp:
+        fail("{}: split debug information needs `dwp` or `dwp_path` (llvm-dwp) in the distlto_toolchain".format(ctx.label))
+    dwp = ctx.actions.declare_file(output.basename + ".dwp")
+    run(
+        ctx,
+        toolchain,
+        "DistltoDwp",
+        "Packing debug information of {}".format(output.short_path),
+        executable = toolchain.dwp,
+        arguments = ["-e", output.path, "-o", dwp.path],
+        inputs = depset([output] + pieces),
+        outputs = [dwp],
+    )
+    return dwp
+
+def link_separate(ctx, output, nodes, flags, last = [], link_inputs = depset()):
+    """Links objects that were compiled without imports: no thin link, and backends that all such links share."""
+    toolchain = find_toolchain(ctx)
+    pieces = [file for node in nodes for file in node.separate + node.unknown + node.trees + node.shared]
+    run(
+        ctx,
+        toolchain,
+        "DistltoLink",
+        "Linking {} without imports".format(output.short_path),
+        executable = toolchain.clangxx,
+        arguments = [line_of(ctx, toolchain, output, nodes, flags, last, separate = True)],
+        inputs = depset(pieces, transitive = [link_inputs]),
+        outputs = [output],
+    )
