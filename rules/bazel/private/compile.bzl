@@ -16,6 +16,8 @@ SOURCES = _C + _CXX + _ASSEMBLY + _HEADERS + _OBJECTS + _ARCHIVES
 _REPRODUCIBLE = [
     "-no-canonical-prefixes",
     "-ffile-compilation-dir=.",
+]
+_PREPROCESSED = [
     "-Wno-builtin-macro-redefined",
     "-D__DATE__=\"redacted\"",
     "-D__TIMESTAMP__=\"redacted\"",
@@ -95,16 +97,18 @@ def _compile(ctx, toolchain, src, flags, headers, below):
     if src.extension not in _ASSEMBLY:
         args.add("-flto=thin")
     args.add_all(_REPRODUCIBLE)
-    args.add("-fPIC")
-    args.add_all(["-iquote", ".", "-iquote", ctx.bin_dir.path])
-    if ctx.label.workspace_root:
-        args.add_all(["-iquote", ctx.label.workspace_root])
-    args.add_all(flags[0])
-    if cxx:
-        args.add_all(toolchain.cxxopts)
-    args.add_all(below.compile_flags, map_each = _words, uniquify = False)
-    args.add_all(flags[1])
-    args.add_all(flags[2])
+    if src.extension != "s":
+        args.add_all(_PREPROCESSED)
+        args.add("-fPIC")
+        args.add_all(["-iquote", ".", "-iquote", ctx.bin_dir.path])
+        if ctx.label.workspace_root:
+            args.add_all(["-iquote", ctx.label.workspace_root])
+        args.add_all(flags[0])
+        if cxx:
+            args.add_all(toolchain.cxxopts)
+        args.add_all(below.compile_flags, map_each = _words, uniquify = False)
+        args.add_all(flags[1])
+        args.add_all(flags[2])
     args.add_all(expand(ctx, ctx.attr.copts))
     args.add("-c", src)
     args.add("-o", out)

@@ -19,6 +19,8 @@ def _unique(taken, name):
 def _place(file):
     return file.short_path.replace("../", "external/")
 
+_FLAGS = ["-fuse-ld=lld", "-flto=thin"]
+
 def add_node(args, node, separate = False):
     """Puts what a target adds to a link on a line."""
     args.add_all(node.flags)
@@ -46,9 +48,8 @@ def line_of(ctx, toolchain, output, nodes, flags, last, separate = False):
     args = ctx.actions.args()
     args.use_param_file("@%s", use_always = True)
     args.set_param_file_format("shell")
+    args.add_all(_FLAGS)
     args.add("--ld-path=" + toolchain.lld)
-    args.add("-fuse-ld=lld")
-    args.add("-flto=thin")
     args.add_all(toolchain.linkopts)
     args.add_all(flags)
     for node in nodes:
@@ -57,16 +58,17 @@ def line_of(ctx, toolchain, output, nodes, flags, last, separate = False):
     args.add("-o", output)
     return args
 
-def link(ctx, output, nodes, flags, last = [], link_inputs = depset(), fission = False):
-    """Links `nodes` to `output`.
+def link(ctx, output, line, objects, unknown, inputs, driver = None, fission = False):
+    """Links what is on a line to `output`.
 
     Args:
       ctx: the rule's context; its attributes are not looked at.
       output: the File to make.
-      nodes: list of nodes, dependents first.
-      flags: words of the compiler driver before all inputs.
-      last: words after all inputs.
-      link_inputs: depset of files that flags name.
+      line: Args for the compiler driver.
+      objects: list of Files, the objects on the line.
+      unknown: whether the line names archives or directories, whose modules are not known yet.
+      inputs: depset of all files that the line names.
+      driver: path of the compiler driver; the toolchain's where absent.
       fission: whether backends write split debug information.
 
     Returns:
@@ -75,11 +77,9 @@ def link(ctx, output, nodes, flags, last = [], link_inputs = depset(), fission =
     toolchain = find_toolchain(ctx)
     below = output.basename + ".thinlto"
     taken = {}
-    known = [(node, object) for node in nodes for object in node.objects]
-    unknown = [file for node in nodes for file in node.unknown + node.trees]
-    if len(known) > toolchain.slices:
-        known = []
-        unknown = [None]
+    if len(objects) > toolchain.slices:
+        objects = []
+        unknown = True
 
     request = ctx.actions.args()
     request.use_param_file("--slices=%s", use_always = True)
@@ -87,7 +87,7 @@ def link(ctx, output, nodes, flags, last = [], link_inputs = depset(), fission =
     request.add_joined(["root", ctx.bin_dir.path], join_with = "\t")
     slices = []
     units = []
-    for node, object in known:
+    for object in objects:
         name = _unique(taken, _place(object))
         slice = ctx.actions.declare_directory("{}/slices/{}".format(below, name))
         native = ctx.actions.declare_file("{}/objects/{}.o".format(below, name))
@@ -109,7 +109,6 @@ def link(ctx, output, nodes, flags, last = [], link_inputs = depset(), fission =
     request.add_joined(["link", response], join_with = "\t")
     request.add_joined(["graph", graph], join_with = "\t")
 
-    inputs = depset(files_of(nodes), transitive = [link_inputs])
     run(
         ctx,
         toolchain,
@@ -124,8 +123,8 @@ def link(ctx, output, nodes, flags, last = [], link_inputs = depset(), fission =
             "--compiler",
             toolchain.clangxx,
             "--",
-            toolchain.clangxx,
-            line_of(ctx, toolchain, output, nodes, flags, last),
+            driver or toolchain.clangxx,
+            line,
         ],
         inputs = inputs,
         outputs = [state, response, graph] + slices,
@@ -179,7 +178,20 @@ def _dwp(ctx, toolchain, output, pieces):
     )
     return dwp
 
-def link_separate(ctx, output, nodes, flags, last = [], link_inputs = depset()):
+def link_nodes(ctx, output, nodes, flags, last, link_inputs, fission):
+    """`link` of what targets of these rules add to it: `nodes`, dependents first."""
+    toolchain = find_toolchain(ctx)
+    return link(
+        ctx,
+        output,
+        line = line_of(ctx, toolchain, output, nodes, flags, last),
+        objects = [object for node in nodes for object in node.objects],
+        unknown = any([node.unknown or node.trees for node in nodes]),
+        inputs = depset(files_of(nodes), transitive = [link_inputs]),
+        fission = fission,
+    )
+
+def link_separate(ctx, output, nodes, flags, last, link_inputs):
     """Links objects that were compiled without imports: no thin link, and backends that all such links share."""
     toolchain = find_toolchain(ctx)
     pieces = [file for node in nodes for file in node.separate + node.unknown + node.trees + node.shared]

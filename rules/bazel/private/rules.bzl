@@ -1,7 +1,7 @@
 """The rules that compile by themselves: library, import, binary, test, shared library."""
 
 load(":compile.bzl", "SOURCES", "compile_sources", "dependencies", "expand", "separate_objects")
-load(":link.bzl", "link", "link_separate")
+load(":link.bzl", "link_nodes", "link_separate")
 load(":providers.bzl", "DistltoInfo", "node")
 load(":toolchain.bzl", "TOOLCHAIN")
 
@@ -127,7 +127,7 @@ def _link(ctx, output, first, separate = False):
             fail("{}: `fission` and `shared_backends` exclude each other".format(ctx.label))
         link_separate(ctx, **arguments)
         return None, below, compiled
-    return link(ctx, fission = ctx.attr.fission, **arguments), below, compiled
+    return link_nodes(ctx, fission = ctx.attr.fission, **arguments), below, compiled
 
 def _groups(linked):
     if not linked:

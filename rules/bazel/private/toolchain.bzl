@@ -42,10 +42,23 @@ def _requirements(ctx):
         found[mnemonic] = {word.partition("=")[0]: word.partition("=")[2] for word in words}
     return found
 
-def _toolchain_impl(ctx):
-    files = list([depset(ctx.files.files)])
+def toolchain_of(ctx, given, more_files):
+    """The toolchain that attributes describe.
+
+    Args:
+      ctx: of a rule with `PROGRAMS` and `SETTINGS`.
+      given: dict of programs that are no attributes to their paths.
+      more_files: depset of what those read.
+
+    Returns:
+      The providers of the rule.
+    """
+    files = [depset(ctx.files.files), more_files]
     programs = {}
     for name in ["clang", "clangxx", "lld", "dwp", "distlto"]:
+        if name in given:
+            programs[name] = given[name]
+            continue
         programs[name], of_program = _program(ctx, name)
         files += of_program
     for name in ["clangxx", "lld", "distlto"]:
@@ -67,32 +80,40 @@ def _toolchain_impl(ctx):
         resource_sets = ctx.attr.resource_sets,
     )]
 
-def _programs():
+def _toolchain_impl(ctx):
+    return toolchain_of(ctx, {}, depset())
+
+def programs(names):
+    """Attributes that name programs."""
     attrs = {}
-    for name, doc in {
-        "clang": "The C compiler; that of C++ where absent",
-        "clangxx": "The C++ compiler and driver of links, of LLVM 14 or later",
-        "distlto": "The program `distlto`",
-        "dwp": "llvm-dwp, for split debug information",
-        "lld": "ld.lld of the same LLVM",
-    }.items():
-        attrs[name] = attr.label(doc = doc, allow_files = True, cfg = "exec")
+    for name in names:
+        attrs[name] = attr.label(doc = _DOCS[name], allow_files = True, cfg = "exec")
         attrs[name + "_path"] = attr.string(doc = "The same as an absolute path that all machines of the build have")
     return attrs
+
+_DOCS = {
+    "clang": "The C compiler; that of C++ where absent",
+    "clangxx": "The C++ compiler and driver of links, of LLVM 14 or later",
+    "distlto": "The program `distlto`",
+    "dwp": "llvm-dwp, for split debug information",
+    "lld": "ld.lld of the same LLVM",
+}
+
+SETTINGS = {
+    "copts": attr.string_list(doc = "Flags of every compilation"),
+    "cxxopts": attr.string_list(doc = "Flags of every compilation of C++"),
+    "execution_requirements": attr.string_list_dict(doc = "By mnemonic: requirements, `name` or `name=value`"),
+    "files": attr.label_list(doc = "What the programs read besides: libraries, headers, a sysroot", allow_files = True, cfg = "exec"),
+    "linkopts": attr.string_list(doc = "Flags of every link"),
+    "resource_sets": attr.bool(doc = "Tell Bazel what backends need (Bazel 6 or later)"),
+    "shards": attr.int(default = 8, doc = "Over how many slices modules are spread that are not known before the link: members of archives, objects in directories"),
+    "slices": attr.int(default = 4000, doc = "The most objects that get a slice each; with more, all modules are spread over `shards` slices"),
+}
 
 distlto_toolchain = rule(
     doc = "Compiler, linker and distlto for the rules of this module; used by `--@distlto//:toolchain=LABEL`.",
     implementation = _toolchain_impl,
-    attrs = dict(_programs(), **{
-        "copts": attr.string_list(doc = "Flags of every compilation"),
-        "cxxopts": attr.string_list(doc = "Flags of every compilation of C++"),
-        "execution_requirements": attr.string_list_dict(doc = "By mnemonic: requirements, `name` or `name=value`"),
-        "files": attr.label_list(doc = "What the programs read besides: libraries, headers, a sysroot", allow_files = True, cfg = "exec"),
-        "linkopts": attr.string_list(doc = "Flags of every link"),
-        "resource_sets": attr.bool(doc = "Tell Bazel what backends need (Bazel 6 or later)"),
-        "shards": attr.int(default = 8, doc = "Over how many slices modules are spread that are not known before the link: members of archives, objects in directories"),
-        "slices": attr.int(default = 4000, doc = "The most objects that get a slice each; with more, all modules are spread over `shards` slices"),
-    }),
+    attrs = dict(programs(_DOCS), **SETTINGS),
 )
 
 def find_toolchain(ctx):
