@@ -22,7 +22,18 @@ pub fn create(version: Version, name: &str) -> Result<Workspace> {
     let workspace = Workspace::create(version, name)?;
     workspace.copy(&repository().join("tests/data/bazel"))?;
     archive(&workspace, &["first", "second"])?;
-    compile(&workspace, "object")?;
+    object(&workspace)?;
+    rlib(&workspace)?;
+    Ok(workspace)
+}
+
+/// Makes the prebuilt object.
+pub fn object(workspace: &Workspace) -> Result<()> {
+    compile(workspace, "object")
+}
+
+/// Makes the prebuilt rlib.
+pub fn rlib(workspace: &Workspace) -> Result<()> {
     let mut rustc = Command::new(system_tool("rustc")?);
     rustc.args([
         "--edition=2024",
@@ -31,8 +42,8 @@ pub fn create(version: Version, name: &str) -> Result<Workspace> {
         "-Copt-level=2",
         "-Cpanic=abort",
     ]);
-    succeed(rustc.args(["rusty.rs", "-o", "librusty.rlib"]).current_dir(workspace.path("prebuilt")))?;
-    Ok(workspace)
+    rustc.args(["rusty.rs", "-o", "librusty.rlib"]).current_dir(workspace.path("prebuilt"));
+    succeed(&mut rustc).map(drop)
 }
 
 /// Compiles a source of `prebuilt` to bitcode.

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 
-use super::Version;
 use super::log::Actions;
 use super::program::{self, Slices};
 use super::workspace::Workspace;
@@ -29,60 +28,118 @@ impl Row {
     pub fn backends(&self) -> BTreeSet<String> {
         self.actions.ran("DistltoOpt").into_iter().map(str::to_owned).collect()
     }
-
-    /// How many actions of these kinds ran.
-    pub fn counts<const N: usize>(&self, mnemonics: [&str; N]) -> [usize; N] {
-        mnemonics.map(|mnemonic| self.actions.ran(mnemonic).len())
-    }
 }
 
 /// A change of the workspace.
 type Change = fn(&Workspace) -> Result<()>;
 
 /// The changes, each made on top of those before it.
-const CHANGES: [(&str, Change); 9] = [
+const CHANGES: [(&str, Change); 11] = [
     ("cold", |_| Ok(())),
     ("nothing", |_| Ok(())),
-    ("comment", |ws| ws.edit("lib/wide.c", "return", "/* Sums. */ return")),
-    ("leaf", |ws| ws.edit("lib/leaf.c", "- 1", "- 2")),
-    ("wide", |ws| ws.edit("lib/wide.c", "+ 10", "+ 11")),
-    ("member", |ws| {
+    ("a comment", |ws| ws.edit("lib/wide.c", "return", "/* Sums. */ return")),
+    ("a leaf", |ws| ws.edit("lib/leaf.c", "- 1", "- 2")),
+    ("a source that others import from", |ws| ws.edit("lib/wide.c", "+ 10", "+ 11")),
+    ("a member of an archive", |ws| {
         ws.edit("prebuilt/second.c", "+ 200", "+ 201")?;
         program::archive(ws, &["first", "second"])
     }),
-    ("member added", |ws| {
+    ("a member added", |ws| {
         ws.write("prebuilt/third.c", "int third(int x) { return x; }\n")?;
         program::archive(ws, &["first", "second", "third"])
     }),
-    ("member of a directory", |ws| ws.edit("tree/leafy.c", "+ 700", "+ 701")),
-    ("link flag", |ws| {
+    ("a prebuilt object", |ws| {
+        ws.edit("prebuilt/object.c", "+ 300", "+ 301")?;
+        program::object(ws)
+    }),
+    ("an rlib", |ws| {
+        ws.edit("prebuilt/rusty.rs", "add(500)", "add(501)")?;
+        program::rlib(ws)
+    }),
+    ("an object of a directory", |ws| ws.edit("tree/leafy.c", "+ 700", "+ 701")),
+    ("a flag of the link", |ws| {
         ws.edit("app/BUILD", "name = \"app\",", "name = \"app\",\n    linkopts = [\"-Wl,--build-id\"],")
     }),
 ];
 
-/// Builds the program, and again after each change.
-pub fn rows(version: Version, workspace: &Workspace) -> Result<Vec<Row>> {
-    let _ = version;
-    let mut rows = Vec::new();
-    let mut before = Slices::new();
-    for (name, change) in CHANGES {
-        change(workspace)?;
-        rows.push(row(workspace, name, &mut before, &[])?);
-    }
-    Ok(rows)
+/// What the program prints after all changes.
+pub const CHANGED: &str = "12 24 -1\n101 202 302\n601 702 502\n";
+
+/// Builds of one workspace, one after the other.
+pub struct Table<'a> {
+    workspace: &'a Workspace,
+    before: Slices,
+    /// What they did.
+    pub rows: Vec<Row>,
 }
 
-/// Builds the program with further options.
-pub fn row(
-    workspace: &Workspace,
-    change: &'static str,
-    before: &mut Slices,
-    options: &[&str],
-) -> Result<Row> {
-    let actions = workspace.build(&[&["//app"], options].concat())?;
-    let slices = program::slices(workspace)?;
-    let had_to = slices.iter().filter(|&(name, slice)| before.get(name) != Some(slice));
-    let had_to = had_to.map(|(name, _)| name.clone()).collect();
-    *before = slices;
-    Ok(Row { change, actions, had_to, said: workspace.say("app/app")? })
+impl<'a> Table<'a> {
+    /// None yet.
+    pub fn new(workspace: &'a Workspace) -> Self {
+        Self { workspace, before: Slices::new(), rows: Vec::new() }
+    }
+
+    /// A build after each change, which fill a disk cache and find nothing in it.
+    pub fn local(&mut self) -> Result<()> {
+        let cache = self.disk_cache();
+        for (name, change) in CHANGES {
+            change(self.workspace)?;
+            self.row(self.workspace, name, &[&cache])?;
+        }
+        Ok(())
+    }
+
+    /// An edit after `clean`, and one in an output base that knows nothing: a disk cache has the rest.
+    pub fn from_disk_cache(&mut self) -> Result<()> {
+        let (ws, cache) = (self.workspace, self.disk_cache());
+        ws.clean()?;
+        ws.edit("lib/wide.c", "+ 11", "+ 12")?;
+        self.row(ws, "clean, an imported source; disk cache", &[&cache])?;
+        ws.edit("lib/leaf.c", "- 2", "- 3")?;
+        self.row(&ws.elsewhere(), "another output base, a leaf; disk cache", &[&cache])
+    }
+
+    /// The same with the cache of a server, which is filled first.
+    pub fn from_remote_cache(&mut self, url: &str) -> Result<()> {
+        let (ws, cache) = (self.workspace, format!("--remote_cache={}", grpc(url)));
+        ws.clean()?;
+        ws.build(&["//app", &cache])?;
+        ws.clean()?;
+        ws.edit("lib/wide.c", "+ 12", "+ 13")?;
+        self.row(ws, "clean, an imported source; remote cache", &[&cache])
+    }
+
+    /// All of it on an engine that runs actions: they see what they declare.
+    pub fn on_engine(&mut self, url: &str) -> Result<()> {
+        let (ws, executor) = (self.workspace, format!("--remote_executor={}", grpc(url)));
+        ws.clean()?;
+        let before = std::mem::take(&mut self.before);
+        let options = [
+            executor.as_str(),
+            "--spawn_strategy=remote",
+            "--noremote_accept_cached",
+            "--noremote_local_fallback",
+        ];
+        self.row(ws, "clean; remote execution", &options)?;
+        self.before = before;
+        Ok(())
+    }
+
+    fn disk_cache(&self) -> String {
+        format!("--disk_cache={}", self.workspace.folder.join("cache").display())
+    }
+
+    fn row(&mut self, workspace: &Workspace, change: &'static str, options: &[&str]) -> Result<()> {
+        let actions = workspace.build(&[&["//app"], options].concat())?;
+        let slices = program::slices(workspace)?;
+        let had_to = slices.iter().filter(|&(name, slice)| self.before.get(name) != Some(slice));
+        let had_to = had_to.map(|(name, _)| name.clone()).collect();
+        self.before = slices;
+        self.rows.push(Row { change, actions, had_to, said: workspace.say("app/app")? });
+        Ok(())
+    }
+}
+
+fn grpc(url: &str) -> String {
+    url.replace("http://", "grpc://")
 }

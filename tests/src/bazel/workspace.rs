@@ -37,7 +37,9 @@ impl Workspace {
         fs::create_dir_all(folder.join("ws"))?;
         let distlto = fs::canonicalize(distlto::binary()?)?;
         let mut options =
-            ["--jobs=2", "--color=no", "--curses=no", "--noshow_progress"].map(str::to_owned).to_vec();
+            ["--jobs=2", "--color=no", "--curses=no", "--noshow_progress", "--remote_download_outputs=all"]
+                .map(str::to_owned)
+                .to_vec();
         options.extend(version.options().iter().map(|&option| option.to_owned()));
         options.push(format!("--repo_env=DISTLTO={}", distlto.display()));
         let workspace = Self { version, folder, options, base: "base" };

@@ -5,7 +5,7 @@ def _bitcode_tree_impl(ctx):
     ctx.actions.run_shell(
         outputs = [tree],
         inputs = ctx.files.srcs,
-        command = "tree=$1; shift; for source; do clang-22 -O2 -flto=thin -c $source -o $tree/$(basename $source .c).o || exit; done",
+        command = "tree=$1; shift; mkdir -p $tree; for source; do clang-22 -O2 -flto=thin -c $source -o $tree/$(basename $source .c).o || exit; done",
         arguments = [tree.path] + [src.path for src in ctx.files.srcs],
         mnemonic = "BitcodeTree",
         use_default_shell_env = True,
