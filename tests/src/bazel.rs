@@ -3,6 +3,7 @@
 //! Knows nothing of what is built. `cargo xtask bazel setup` installs both versions.
 
 pub mod log;
+pub mod mistakes;
 pub mod native;
 pub mod program;
 pub mod table;

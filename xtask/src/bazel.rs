@@ -12,13 +12,15 @@ use anyhow::Result;
 use clap::Subcommand;
 
 use crate::setup;
-use crate::shell::target;
+use crate::shell::{cargo, quietly, run, target};
 
 /// What is done.
 #[derive(Subcommand)]
 pub enum What {
     /// Installs what is missing, and prints where both versions and buildifier are.
     Setup,
+    /// Prints what runs again after each kind of change, what caches have, and what Bazel's own thin_lto refuses.
+    Table,
 }
 
 /// Packages and their programs without which nothing here can be installed or run.
@@ -33,6 +35,12 @@ pub fn bazel(what: &What) -> Result<()> {
             println!("Bazel of Debian's next release: {}", sid::launcher().display());
             println!("buildifier: {}", buildifier::program().display());
             Ok(())
+        }
+        What::Table => {
+            install()?;
+            // The helpers of the tests lie beside their programs.
+            run(cargo().args(["build", "--quiet", "--package", "distlto-tests", "--bins"]))?;
+            quietly(cargo().args(["run", "--quiet", "--package", "distlto-tests", "--bin", "distlto-bazel"]))
         }
     }
 }

@@ -79,8 +79,16 @@ impl<'a> Table<'a> {
         Self { workspace, before: Slices::new(), rows: Vec::new() }
     }
 
+    /// All of it, with a server of the Remote Execution API.
+    pub fn all(&mut self, url: &str) -> Result<()> {
+        self.local()?;
+        self.disk_cache_hits()?;
+        self.remote_cache_hits(url)?;
+        self.on_server(url)
+    }
+
     /// A build after each change, which fill a disk cache and find nothing in it.
-    pub fn local(&mut self) -> Result<()> {
+    fn local(&mut self) -> Result<()> {
         let cache = self.disk_cache();
         for (name, change) in CHANGES {
             change(self.workspace)?;
@@ -90,7 +98,7 @@ impl<'a> Table<'a> {
     }
 
     /// An edit after `clean`, and one in an output base that knows nothing: a disk cache has the rest.
-    pub fn from_disk_cache(&mut self) -> Result<()> {
+    fn disk_cache_hits(&mut self) -> Result<()> {
         let (ws, cache) = (self.workspace, self.disk_cache());
         ws.clean()?;
         ws.edit("lib/wide.c", "+ 11", "+ 12")?;
@@ -100,7 +108,7 @@ impl<'a> Table<'a> {
     }
 
     /// The same with the cache of a server, which is filled first.
-    pub fn from_remote_cache(&mut self, url: &str) -> Result<()> {
+    fn remote_cache_hits(&mut self, url: &str) -> Result<()> {
         let (ws, cache) = (self.workspace, format!("--remote_cache={}", grpc(url)));
         ws.clean()?;
         ws.build(&["//app", &cache])?;
@@ -109,8 +117,8 @@ impl<'a> Table<'a> {
         self.row(ws, "clean, an imported source; remote cache", &[&cache])
     }
 
-    /// All of it on an engine that runs actions: they see what they declare.
-    pub fn on_engine(&mut self, url: &str) -> Result<()> {
+    /// Run by a server, where they see no file but those that they declare and the machine's own.
+    fn on_server(&mut self, url: &str) -> Result<()> {
         let (ws, executor) = (self.workspace, format!("--remote_executor={}", grpc(url)));
         ws.clean()?;
         let before = std::mem::take(&mut self.before);
