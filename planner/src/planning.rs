@@ -255,6 +255,9 @@ impl Planning<'_> {
         );
         let lazy = modules.keys().filter(|id| fates.of_module(id, true) == ModuleFate::Unloaded);
         found.extend(lazy.map(Utf8PathBuf::from));
+        let members = self.inputs.archives.iter().flat_map(|archive| &archive.members);
+        let unloaded = members.filter(|member| member.module.is_none() && !fates.is_loaded(&member.path));
+        found.extend(unloaded.map(|member| Utf8PathBuf::from(&member.path)));
         found.into_iter().collect()
     }
 }

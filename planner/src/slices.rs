@@ -126,6 +126,26 @@ fn bucket(name: &str, count: usize) -> Option<usize> {
     usize::try_from(hash.finish() % count).ok()
 }
 
+/// What each backend imports, a line each, and what the link did not compile is not told: for a person who asks why a
+/// backend ran.
+pub fn explain(plan: &LinkPlan, state: &str, request: &Request) -> String {
+    let members = format!("{}/", Place::Members.of(state));
+    let announced: HashMap<&str, &str> =
+        request.objects.iter().map(|object| (object.file.as_str(), object.label.as_str())).collect();
+    let name = |id: &Utf8Path| {
+        let plain = request.label(id.as_str().strip_prefix(&members).unwrap_or(id.as_str())).to_owned();
+        announced.get(id.as_str()).map_or(plain, |&label| label.to_owned())
+    };
+    let mut text = String::new();
+    for module in &plan.modules {
+        let (own, imported) = (module.own_instructions, module.imported_instructions);
+        let imports: Vec<String> = module.imports.iter().map(|id| name(id)).collect();
+        let from = if imports.is_empty() { String::new() } else { format!(" from {}", imports.join(", ")) };
+        text += &format!("{}: {own} instructions, {imported} imported{from}\n", name(&module.id));
+    }
+    text
+}
+
 /// One slice in the making.
 struct Cutting<'a> {
     backend: &'a [String],

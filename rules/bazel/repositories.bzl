@@ -16,7 +16,6 @@ distlto_toolchain(
     execution_requirements = {execution_requirements},
     linkopts = {linkopts},
     lld_path = {lld},
-    resource_sets = {resource_sets},
     shards = {shards},
     slices = {slices},
 )
@@ -52,11 +51,6 @@ Install it (`cargo xtask install --prefix DIR` in its repository) and put it int
 """.format(path or "distlto"))
     return found
 
-def _major():
-    """Bazel's major version; 0 for one that does not say."""
-    version = getattr(native, "bazel_version", "").partition(".")[0]
-    return int(version) if version.isdigit() else 0
-
 def _configure_impl(repository_ctx):
     repository_ctx.symlink(_distlto(repository_ctx), "bin/distlto")
     repository_ctx.file("bin/BUILD.bazel", "exports_files([\"distlto\"])\n")
@@ -70,7 +64,6 @@ def _configure_impl(repository_ctx):
         cxxopts = repr(attributes.cxxopts),
         linkopts = repr(attributes.linkopts),
         execution_requirements = repr(attributes.execution_requirements),
-        resource_sets = repr(_major() >= 6),
         shards = attributes.shards,
         slices = attributes.slices,
     ))

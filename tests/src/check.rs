@@ -13,6 +13,7 @@ use crate::distlto::objects_dir;
 use crate::folder::Folder;
 use crate::program::{objects, symbols};
 use crate::run::{capture, fail, shown, succeed, told};
+use crate::sliced;
 use crate::toolchain::Toolchain;
 use crate::way::Way;
 
@@ -49,7 +50,22 @@ pub fn check(case: &Case, toolchain: Toolchain) -> Result<Compared> {
     if toolchain.has_dtlto() {
         compared = compared + links_alike(case, &folder, Way::TwoStep, &oracle, dtlto)?;
     }
+    sliced_alike(case, &folder, &oracle, dtlto)?;
     Ok(compared)
+}
+
+/// Links by slices, and compares with the oracles.
+fn sliced_alike(case: &Case, folder: &Folder, oracle: &str, dtlto: bool) -> Result<()> {
+    let way = Way::Slices;
+    succeed(&mut way.command(case, folder)?)?;
+    sliced::finish(folder)?;
+    let said = outcome_of_linked(case, folder, way)?;
+    ensure!(said == oracle, "{}: the program says\n{said}\nand the in-process one\n{oracle}", way.dir());
+    same_symbols(folder, way)?;
+    if dtlto {
+        same_objects(folder, way)?;
+    }
+    Ok(())
 }
 
 /// Links in a way of ours, and compares with the oracles; links again, which changes nothing.

@@ -15,6 +15,7 @@ pub mod plugin;
 pub mod program;
 pub mod project;
 pub mod run;
+pub mod sliced;
 pub mod small_disk;
 pub mod terminal;
 pub mod third_party;

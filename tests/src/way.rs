@@ -1,5 +1,5 @@
 //! The ways of linking a case: in-process ThinLTO, lld's DTLTO with the simplest distributor, `distlto link`, which is one
-//! run of a linker with DTLTO, and `distlto link --two-step`.
+//! run of a linker with DTLTO, `distlto link --two-step`, and slices, whose backends and final link are run by hand.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use crate::case::Case;
 use crate::folder::Folder;
-use crate::{distlto, toolchain};
+use crate::{distlto, sliced, toolchain};
 
 /// A way of linking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum Way {
     Distlto,
     /// The program under test, which runs the linker twice.
     TwoStep,
+    /// The program under test plans, and cuts what is to be done into slices.
+    Slices,
 }
 
 impl Way {
@@ -32,6 +34,7 @@ impl Way {
             Self::Dtlto => "by-dtlto",
             Self::Distlto => "by-distlto",
             Self::TwoStep => "by-distlto-in-two-steps",
+            Self::Slices => "by-slices",
         }
     }
 
@@ -56,9 +59,10 @@ impl Way {
         let mut command = match self {
             Self::Distlto => distlto::link()?,
             Self::TwoStep => distlto::link_in_two_steps()?,
+            Self::Slices => sliced::index(folder)?,
             Self::InProcess | Self::Dtlto => Command::new(&words[0]),
         };
-        let wrapped = matches!(self, Self::Distlto | Self::TwoStep);
+        let wrapped = matches!(self, Self::Distlto | Self::TwoStep | Self::Slices);
         command.args(if wrapped { &words[..] } else { &words[1..] });
         command.current_dir(&folder.path);
         Ok(command)

@@ -9,7 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use distlto_planner::graph::json;
+use distlto_planner::graph::summary::GraphSummary;
+use distlto_planner::graph::{ActionGraph, json};
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::response;
@@ -40,9 +41,8 @@ impl Wanted {
         };
         let slices = slices::cut(&mut plan, state, &self.request, &read)?;
         slices.iter().try_for_each(write)?;
-        if let Some(path) = &self.request.graph {
-            write_if_changed(path.as_std_path(), &json::to_bytes(&plan.to_graph()?))?;
-        }
+        let graph = plan.to_graph()?;
+        self.tell(&graph, &slices::explain(&plan, state, &self.request))?;
         let words: Vec<Word> = plan.link.command[1..].iter().map(|word| word.clone().into_bytes()).collect();
         self.link(&words)?;
         let kept: HashSet<&Path> = plan.link.inputs.iter().map(|path| path.as_std_path()).collect();
@@ -55,12 +55,26 @@ impl Wanted {
         let empty = |directory: &Utf8PathBuf| Slice { directory: directory.clone(), ..Slice::default() };
         let slices = objects.chain(self.request.trees.iter().map(|tree| &tree.slice)).map(empty);
         slices.into_iter().try_for_each(|slice| write(&slice))?;
-        if let Some(path) = &self.request.graph {
-            write_if_changed(path.as_std_path(), &json::to_bytes(&Slice::default().graph))?;
-        }
+        self.tell(&Slice::default().graph, "")?;
         self.link(&[&link.linker[1..], link.line.words()].concat())?;
         fs::create_dir_all(state).map_err(IoError::on("create directory", state))?;
         Ok(prune(Path::new(state), &HashSet::new())?)
+    }
+
+    /// What people and other programs may ask for.
+    fn tell(&self, graph: &ActionGraph, explained: &str) -> Result<(), IoError> {
+        let wanted = &self.request;
+        let texts = [
+            (&wanted.graph, json::to_bytes(graph)),
+            (&wanted.report, GraphSummary::of(graph).to_string().into_bytes()),
+            (&wanted.explain, explained.as_bytes().to_vec()),
+        ];
+        for (place, text) in texts {
+            if let Some(place) = place {
+                write_if_changed(place.as_std_path(), &text)?;
+            }
+        }
+        Ok(())
     }
 
     /// The words after the linker's name.

@@ -16,7 +16,7 @@ pub enum SliceError {
     #[diagnostic(
         code(distlto::bad_input),
         help(
-            "expected, with tabs between: `object LABEL FILE SLICE NATIVE`, `rest SLICE NATIVE`, `root DIR`, `link FILE` or `graph FILE`"
+            "expected, with tabs between: `object LABEL FILE SLICE NATIVE`, `rest SLICE NATIVE`, `root DIR`, or `link`, `graph`, `report` or `explain` and a file"
         )
     )]
     Line {

@@ -19,6 +19,10 @@ pub struct Request {
     pub link: Option<Utf8PathBuf>,
     /// Where the action graph of the whole link goes.
     pub graph: Option<Utf8PathBuf>,
+    /// Where a summary of the link goes.
+    pub report: Option<Utf8PathBuf>,
+    /// Where it goes in which slice each module is, and what it imports.
+    pub explain: Option<Utf8PathBuf>,
 }
 
 /// An object that is known before the link.
@@ -62,6 +66,8 @@ impl Request {
                 ["root", directory] => request.roots.push(format!("{}/", directory.trim_end_matches('/'))),
                 ["link", file] => request.link = Some(file.into()),
                 ["graph", file] => request.graph = Some(file.into()),
+                ["report", file] => request.report = Some(file.into()),
+                ["explain", file] => request.explain = Some(file.into()),
                 _ => return Err(SliceError::Line { number: at + 1, found: line.to_owned() }),
             }
         }

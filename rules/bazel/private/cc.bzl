@@ -10,7 +10,7 @@ load("@rules_cc//cc/common:cc_info.bzl", "CcInfo")
 load(":link.bzl", "link")
 load(":toolchain.bzl", "SETTINGS", "TOOLCHAIN", "find_toolchain", "programs", "toolchain_of")
 
-_CcLink = provider(
+_CcLinkInfo = provider(
     doc = "The link of a target of the cc rules.",
     fields = {
         "output": "the File that it makes",
@@ -68,7 +68,7 @@ def _link_aspect_impl(target, ctx):
                     objects[library.static_library.path] = library.objects
                 if library.pic_static_library:
                     objects[library.pic_static_library.path] = library.pic_objects
-        return [_CcLink(output = made[0], argv = action.argv, inputs = action.inputs, objects = objects)]
+        return [_CcLinkInfo(output = made[0], argv = action.argv, inputs = action.inputs, objects = objects)]
     return []
 
 _link_aspect = aspect(implementation = _link_aspect_impl)
@@ -120,13 +120,13 @@ def _words(link, output):
 
 def _distlto_link_impl(ctx):
     binary = ctx.attr.binary[0] if type(ctx.attr.binary) == "list" else ctx.attr.binary
-    if _CcLink not in binary:
+    if _CcLinkInfo not in binary:
         fail("{}: {} is linked by no action of the cc rules: `binary` is a cc_binary, cc_test or cc_shared_library".format(ctx.label, binary.label))
     compiler = ctx.attr._cc_toolchain[cc_common.CcToolchainInfo].compiler
     if compiler == "gcc":
         fail("{}: the registered cc_toolchain is GCC, which has no ThinLTO; register clang, such as by `--repo_env=CC=clang`".format(ctx.label))
     toolchain = find_toolchain(ctx)
-    cc = binary[_CcLink]
+    cc = binary[_CcLinkInfo]
     suffix = ".so" if ".so" in cc.output.basename and not ctx.label.name.endswith(".so") else ""
     output = ctx.actions.declare_file(ctx.label.name + suffix)
     found = _words(cc, output)
@@ -155,11 +155,7 @@ def _distlto_link_impl(ctx):
     )
     return [
         DefaultInfo(executable = output, files = depset([output]), runfiles = runfiles),
-        OutputGroupInfo(
-            dwp = depset([linked.dwp] if linked.dwp else []),
-            plan = depset([linked.graph]),
-            slices = depset(linked.slices),
-        ),
+        linked,
     ]
 
 _ATTRIBUTES = dict(TOOLCHAIN, **{

@@ -47,7 +47,7 @@ def expand(ctx, words):
     found = [ctx.expand_location(word, targets) for word in words]
     return [ctx.expand_make_variables("flags", word, {}) if "$(" in word else word for word in found]
 
-def dependencies(ctx, deps):
+def dependencies(deps):
     """The DistltoInfo of dependencies, merged."""
     infos = [dep[DistltoInfo] for dep in deps if DistltoInfo in dep]
     return struct(
@@ -69,6 +69,7 @@ def compile_sources(ctx, below):
         flags = flags + ["-g"]
     compile_headers = depset(headers + private, transitive = [below.headers])
     objects = []
+    separate = []
     unknown = []
     for src in ctx.files.srcs:
         if src in private:
@@ -77,14 +78,18 @@ def compile_sources(ctx, below):
             fail("{}: `srcs` has the directory {}; give it to a distlto_import".format(ctx.label, src.short_path))
         if src.extension in _OBJECTS:
             objects.append(src)
+            separate.append(src)
         elif src.extension in _ARCHIVES:
             unknown.append(src)
         elif src.extension in _C + _CXX + _ASSEMBLY:
-            objects.append(_compile(ctx, toolchain, src, [flags, exported, local], compile_headers, below))
+            object = _compile(ctx, toolchain, src, [flags, exported, local], compile_headers, below)
+            objects.append(object)
+            separate.append(object if src.extension in _ASSEMBLY else _separate(ctx, toolchain, object))
         else:
             fail("{}: {} is no source, header, object or archive".format(ctx.label, src.short_path))
     return struct(
         objects = objects,
+        separate = separate,
         unknown = unknown,
         headers = depset(headers, transitive = [below.headers]),
         compile_flags = depset([tuple(exported)] if exported else [], order = "topological", transitive = [below.compile_flags]),
@@ -132,21 +137,17 @@ def _name_of(ctx, src):
     name = src.short_path
     return name[len(package):] if name.startswith(package) else name.replace("../", "external/")
 
-def separate_objects(ctx, objects):
-    """The objects compiled without imports, so that links can share them. Compiled only where a link asks for them."""
-    toolchain = find_toolchain(ctx)
-    outs = []
-    for at, object in enumerate(objects):
-        out = ctx.actions.declare_file("_distlto/{}/separate/{}-{}.o".format(ctx.label.name, at, object.basename))
-        run(
-            ctx,
-            toolchain,
-            "DistltoOpt",
-            "Compiling {} without imports".format(object.short_path),
-            executable = toolchain.distlto,
-            arguments = ["opt", "--out", out.path, "--input", object.path, "--index", "/dev/null", "--", toolchain.clangxx],
-            inputs = depset([object]),
-            outputs = [out],
-        )
-        outs.append(out)
-    return outs
+def _separate(ctx, toolchain, object):
+    """The object compiled without imports, so that links can share it. Compiled only where a link asks for it."""
+    out = ctx.actions.declare_file("{}.separate.o".format(object.basename), sibling = object)
+    run(
+        ctx,
+        toolchain,
+        "DistltoOpt",
+        "Compiling {} without imports".format(object.short_path),
+        executable = toolchain.distlto,
+        arguments = ["opt", "--out", out.path, "--input", object.path, "--index", "/dev/null", "--", toolchain.clangxx],
+        inputs = depset([object]),
+        outputs = [out],
+    )
+    return out

@@ -72,7 +72,8 @@ def link(ctx, output, line, objects, unknown, inputs, driver = None, fission = F
       fission: whether backends write split debug information.
 
     Returns:
-      A struct: `graph`, a File; `objects`, native objects and directories of them; `slices`; `dwp`, a File or None.
+      An OutputGroupInfo: `plan`, the action graph; `report`, its summary; `explain`, what each module imports; `objects`;
+      `slices`; `dwp`.
     """
     toolchain = find_toolchain(ctx)
     below = output.basename + ".thinlto"
@@ -108,6 +109,10 @@ def link(ctx, output, line, objects, unknown, inputs, driver = None, fission = F
     graph = ctx.actions.declare_file(below + "/graph.json")
     request.add_joined(["link", response], join_with = "\t")
     request.add_joined(["graph", graph], join_with = "\t")
+    report = ctx.actions.declare_file(below + "/report.txt")
+    request.add_joined(["report", report], join_with = "\t")
+    explain = ctx.actions.declare_file(below + "/explain.txt")
+    request.add_joined(["explain", explain], join_with = "\t")
 
     run(
         ctx,
@@ -127,7 +132,7 @@ def link(ctx, output, line, objects, unknown, inputs, driver = None, fission = F
             line,
         ],
         inputs = inputs,
-        outputs = [state, response, graph] + slices,
+        outputs = [state, response, graph, report, explain] + slices,
     )
     for unit in units:
         _backend(ctx, toolchain, unit)
@@ -143,7 +148,14 @@ def link(ctx, output, line, objects, unknown, inputs, driver = None, fission = F
         outputs = [output],
     )
     dwp = _dwp(ctx, toolchain, output, [unit.dwo or unit.native for unit in units]) if fission else None
-    return struct(graph = graph, objects = natives, slices = slices, dwp = dwp)
+    return OutputGroupInfo(
+        dwp = depset([dwp] if dwp else []),
+        explain = depset([explain]),
+        objects = depset(natives),
+        plan = depset([graph]),
+        report = depset([report]),
+        slices = depset(slices),
+    )
 
 def _backend(ctx, toolchain, unit):
     arguments = ["opt", "--slice", unit.slice.path, "--objects" if unit.tree else "--out", unit.native.path]

@@ -25,7 +25,6 @@ DistltoToolchainInfo = provider(
         "slices": "with more objects than this, a link is cut into a fixed number of slices",
         "shards": "number of slices for modules that are not known before the link",
         "execution_requirements": "dict of mnemonic to dict",
-        "resource_sets": "whether this Bazel takes estimates of what actions need",
     },
 )
 

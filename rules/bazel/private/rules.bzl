@@ -1,6 +1,6 @@
 """The rules that compile by themselves: library, import, binary, test, shared library."""
 
-load(":compile.bzl", "SOURCES", "compile_sources", "dependencies", "expand", "separate_objects")
+load(":compile.bzl", "SOURCES", "compile_sources", "dependencies", "expand")
 load(":link.bzl", "link_nodes", "link_separate")
 load(":providers.bzl", "DistltoInfo", "node")
 load(":toolchain.bzl", "TOOLCHAIN")
@@ -20,7 +20,7 @@ def _own_inputs(ctx, below):
 def _library_impl(ctx):
     if ctx.attr.linkstamp:
         fail("{}: `linkstamp` is not done by distlto_library: link a cc_binary with distlto_link, or pass the stamp as a define".format(ctx.label))
-    below = dependencies(ctx, ctx.attr.deps)
+    below = dependencies(ctx.attr.deps)
     compiled = compile_sources(ctx, below)
     own = node(
         label = str(ctx.label),
@@ -28,7 +28,7 @@ def _library_impl(ctx):
         unknown = compiled.unknown,
         flags = expand(ctx, ctx.attr.linkopts),
         whole = ctx.attr.alwayslink,
-        separate = separate_objects(ctx, compiled.objects),
+        separate = compiled.separate,
     )
 
     # A library of headers adds no node, and no action.
@@ -45,7 +45,7 @@ def _library_impl(ctx):
     ]
 
 def _import_impl(ctx):
-    below = dependencies(ctx, ctx.attr.deps)
+    below = dependencies(ctx.attr.deps)
     objects = []
     unknown = []
     trees = []
@@ -69,7 +69,7 @@ def _import_impl(ctx):
         shared = shared,
         flags = expand(ctx, ctx.attr.linkopts),
         whole = ctx.attr.alwayslink,
-        separate = separate_objects(ctx, objects),
+        separate = objects,
     )
     exported = tuple(["-D" + define for define in ctx.attr.defines] + [
         word
@@ -100,14 +100,14 @@ def _run_path(output, library):
 def _link(ctx, output, first, separate = False):
     """Compiles `srcs` and links them with what they depend on."""
     deps = ctx.attr.deps + ([ctx.attr.malloc] if ctx.attr.malloc else [])
-    below = dependencies(ctx, deps)
+    below = dependencies(deps)
     compiled = compile_sources(ctx, below)
     own = node(
         label = str(ctx.label),
         objects = compiled.objects,
         unknown = compiled.unknown,
         whole = True,
-        separate = separate_objects(ctx, compiled.objects) if separate else [],
+        separate = compiled.separate,
     )
     nodes = [own] + below.nodes.to_list()
     flags = list(first)
@@ -129,15 +129,6 @@ def _link(ctx, output, first, separate = False):
         return None, below, compiled
     return link_nodes(ctx, fission = ctx.attr.fission, **arguments), below, compiled
 
-def _groups(linked):
-    if not linked:
-        return []
-    return [OutputGroupInfo(
-        dwp = depset([linked.dwp] if linked.dwp else []),
-        plan = depset([linked.graph]),
-        slices = depset(linked.slices),
-    )]
-
 def _binary_impl(ctx):
     if not ctx.attr.linkstatic:
         fail("{}: `linkstatic = False` is not done: libraries of these rules are objects; make a distlto_shared_library of what is to be shared".format(ctx.label))
@@ -148,7 +139,7 @@ def _binary_impl(ctx):
     runfiles = _collect(ctx, [output])
     return [
         DefaultInfo(executable = output, files = depset([output]), runfiles = runfiles),
-    ] + _groups(linked)
+    ] + ([linked] if linked else [])
 
 def _shared_library_impl(ctx):
     name = ctx.attr.shared_lib_name or "lib{}.so".format(ctx.label.name)
@@ -164,7 +155,8 @@ def _shared_library_impl(ctx):
             compile_flags = compiled.compile_flags,
             link_inputs = depset(),
         ),
-    ] + _groups(linked)
+        linked,
+    ]
 
 # --- attributes ------------------------------------------------------------------------------------------------------
 

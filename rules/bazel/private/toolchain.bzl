@@ -77,7 +77,6 @@ def toolchain_of(ctx, given, more_files):
         slices = ctx.attr.slices,
         shards = ctx.attr.shards,
         execution_requirements = _requirements(ctx),
-        resource_sets = ctx.attr.resource_sets,
     )]
 
 def _toolchain_impl(ctx):
@@ -105,7 +104,6 @@ SETTINGS = {
     "execution_requirements": attr.string_list_dict(doc = "By mnemonic: requirements, `name` or `name=value`"),
     "files": attr.label_list(doc = "What the programs read besides: libraries, headers, a sysroot", allow_files = True, cfg = "exec"),
     "linkopts": attr.string_list(doc = "Flags of every link"),
-    "resource_sets": attr.bool(doc = "Tell Bazel what backends need (Bazel 6 or later)"),
     "shards": attr.int(default = 8, doc = "Over how many slices modules are spread that are not known before the link: members of archives, objects in directories"),
     "slices": attr.int(default = 4000, doc = "The most objects that get a slice each; with more, all modules are spread over `shards` slices"),
 }
@@ -120,13 +118,16 @@ def find_toolchain(ctx):
     """The DistltoToolchainInfo of a rule."""
     return ctx.attr._distlto_toolchain[DistltoToolchainInfo]
 
-def _resources(_os, inputs):
-    # A backend keeps its module and all imports in memory, one processor busy; see docs/bazel.md.
-    return {"cpu": 1, "memory": 200 + inputs}
+# As old as `resource_set`, near enough, and visible from here.
+_TAKES_RESOURCES = hasattr(native, "package_relative_label")
+
+def _resources(_os, _inputs):
+    # What a backend reads is known only in its slice, so this is what most take.
+    return {"cpu": 1, "memory": 300}
 
 def run(ctx, toolchain, mnemonic, message, executable, arguments, inputs, outputs, resources = False):
     """An action of these rules."""
-    more = {"resource_set": _resources} if resources and toolchain.resource_sets else {}
+    more = {"resource_set": _resources} if resources and _TAKES_RESOURCES else {}
     ctx.actions.run(
         mnemonic = mnemonic,
         progress_message = message,

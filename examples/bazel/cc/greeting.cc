@@ -1,0 +1,3 @@
+#include "cc/greeting.h"
+
+const char *greeting() { return "hello"; }

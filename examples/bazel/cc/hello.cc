@@ -1,0 +1,5 @@
+#include <cstdio>
+
+#include "cc/greeting.h"
+
+int main() { std::puts(greeting()); }

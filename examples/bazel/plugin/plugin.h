@@ -1,0 +1,3 @@
+#pragma once
+
+extern "C" int plugin_score(int length);

@@ -1,0 +1,1 @@
+int prebuilt_unused(int x) { return x; }

@@ -1,0 +1,4 @@
+#pragma once
+#include <string>
+
+std::string rotated(const std::string &word);

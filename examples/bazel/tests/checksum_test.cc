@@ -1,0 +1,3 @@
+#include "checksum/checksum.h"
+
+int main() { return checksum("ab", 2) == 4066 ? 0 : 1; }

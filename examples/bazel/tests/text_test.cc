@@ -1,0 +1,3 @@
+#include "text/text.h"
+
+int main() { return text::upper("thin") == "THIN" ? 0 : 1; }

@@ -1,0 +1,6 @@
+#pragma once
+#include <string>
+
+namespace text {
+std::string upper(const std::string &word);
+}

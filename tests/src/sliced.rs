@@ -1,0 +1,79 @@
+//! A link by slices, as a build system would run it: `distlto index --slices`, `distlto opt --slice` for each, ld.lld.
+//!
+//! Every other object of a case is announced before the link; all other modules are spread over a few slices.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::distlto;
+use crate::folder::Folder;
+use crate::program::files;
+use crate::run::succeed;
+use crate::way::Way;
+
+/// Over how many slices the modules are spread that are not announced.
+const SPREAD: usize = 3;
+
+/// The objects that are announced.
+fn announced(folder: &Folder) -> impl Iterator<Item = (usize, &String)> {
+    folder.objects.iter().enumerate().step_by(2)
+}
+
+/// Where what a slice gives lies, which is where a link keeps its objects.
+fn natives(folder: &Folder) -> Result<String> {
+    let place = distlto::objects_dir(&PathBuf::from(Way::Slices.dir()).join("program"));
+    let place = folder.path.join(&place).strip_prefix(&folder.path)?.to_owned();
+    Ok(place.display().to_string())
+}
+
+/// The command that plans, without the link's own words.
+pub fn index(folder: &Folder) -> Result<Command> {
+    let dir = Way::Slices.dir();
+    let natives = natives(folder)?;
+    let mut request = format!("link\t{dir}/link.args\ngraph\t{dir}/graph.json\nreport\t{dir}/report.txt\n");
+    for (at, object) in announced(folder) {
+        writeln!(request, "object\tnumber {at}\t{object}\t{dir}/slices/{at}\t{natives}/{at}.o")?;
+    }
+    for at in 0..SPREAD {
+        writeln!(request, "rest\t{dir}/rest/{at}\t{natives}/rest-{at}")?;
+    }
+    let request = folder.write(&format!("{dir}/request"), request)?;
+    let mut command = Command::new(distlto::binary()?);
+    command.arg("index").arg("--slices").arg(request).args(["--index", &format!("{dir}/state"), "--"]);
+    Ok(command)
+}
+
+/// Runs the backends of every slice, and the final link.
+pub fn finish(folder: &Folder) -> Result<()> {
+    let dir = Way::Slices.dir();
+    let natives = natives(folder)?;
+    let opt = |words: &[&str]| -> Result<()> {
+        let mut command = Command::new(distlto::binary()?);
+        command.args(["opt", "--slice"]).args(words).current_dir(&folder.path);
+        succeed(&mut command).map(drop)
+    };
+    for (at, _) in announced(folder) {
+        let outputs = [format!("{natives}/{at}.o"), format!("{dir}/program-dwo/{at}.dwo")];
+        opt(&[&format!("{dir}/slices/{at}"), "--out", &outputs[0], "--dwo", &outputs[1]])?;
+        for output in outputs.map(|output| folder.path.join(output)) {
+            // What stands for an object that has no backend; the link does not read it.
+            if fs::metadata(&output).is_ok_and(|found| found.len() == 0) {
+                fs::remove_file(output)?;
+            }
+        }
+    }
+    for at in 0..SPREAD {
+        let objects = format!("{natives}/rest-{at}");
+        opt(&[&format!("{dir}/rest/{at}"), "--objects", &objects])?;
+        for (path, _) in files(&folder.path.join(objects), "dwo")? {
+            let name = path.file_name().unwrap_or_default();
+            fs::rename(&path, folder.path.join(dir).join("program-dwo").join(name))?;
+        }
+    }
+    let mut linker = Command::new(folder.toolchain.tool("ld.lld")?);
+    succeed(linker.arg(format!("@{dir}/link.args")).current_dir(&folder.path)).map(drop)
+}
