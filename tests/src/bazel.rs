@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of what is built. `cargo xtask bazel setup` installs both versions.
 
+pub mod compare;
 pub mod log;
 pub mod mistakes;
 pub mod native;

@@ -6,13 +6,15 @@
 pub mod buildifier;
 mod sid;
 
+use std::ffi::OsStr;
+use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::setup;
-use crate::shell::{cargo, quietly, run, target};
+use crate::shell::{self, cargo, quietly, target};
+use crate::{projects, setup};
 
 /// What is done.
 #[derive(Subcommand)]
@@ -21,6 +23,8 @@ pub enum What {
     Setup,
     /// Prints what runs again after each kind of change, what caches have, and what Bazel's own thin_lto refuses.
     Table,
+    /// Builds libgit2's program by the rules, by Bazel's own thin_lto and by lld in process, and prints ratios.
+    Compare,
 }
 
 /// Packages and their programs without which nothing here can be installed or run.
@@ -38,11 +42,25 @@ pub fn bazel(what: &What) -> Result<()> {
         }
         What::Table => {
             install()?;
-            // The helpers of the tests lie beside their programs.
-            run(cargo().args(["build", "--quiet", "--package", "distlto-tests", "--bins"]))?;
-            quietly(cargo().args(["run", "--quiet", "--package", "distlto-tests", "--bin", "distlto-bazel"]))
+            helper(&["table".as_ref()])
+        }
+        What::Compare => {
+            install()?;
+            let project = projects::libgit2(&folder().join("compare"))?;
+            project.configure(&["-DCMAKE_EXPORT_COMPILE_COMMANDS=ON".to_owned()])?;
+            let (file, line) = project.leaf;
+            let (sources, build) = (fs::canonicalize(&project.sources)?, fs::canonicalize(&project.build)?);
+            helper(&["compare".as_ref(), sources.as_ref(), build.as_ref(), file.as_ref(), line.as_ref()])
         }
     }
+}
+
+/// Runs the part that knows Bazel, which the tests have, with distlto as users get it.
+fn helper(words: &[&OsStr]) -> Result<()> {
+    let distlto = shell::distlto()?;
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--package", "distlto-tests", "--bin", "distlto-bazel", "--"]);
+    quietly(command.args(words).env("DISTLTO_TEST_BIN", distlto))
 }
 
 /// Makes all of it usable.

@@ -53,6 +53,13 @@ impl Workspace {
         Ok(workspace)
     }
 
+    /// Loads what `MODULE.bazel` names, and no `WORKSPACE`; only the newer version can.
+    pub fn by_modules(mut self) -> Self {
+        self.options.retain(|option| !Version::Seven.options().contains(&option.as_str()));
+        self.options.extend(["--noenable_workspace", "--lockfile_mode=off"].map(str::to_owned));
+        self
+    }
+
     /// The same sources, built into another output base by another server.
     pub fn elsewhere(&self) -> Self {
         let Self { version, folder, options, .. } = self;
@@ -132,6 +139,19 @@ impl Workspace {
     /// Builds or fails to.
     pub fn try_build(&self, arguments: &[&str]) -> Result<Output> {
         capture(&mut self.building(arguments)?)
+    }
+
+    /// Runs a program as `bazel run` does, and gives what it prints.
+    pub fn run(&self, target: &str) -> Result<String> {
+        let output = succeed(self.bazel("run")?.args(&self.options).arg(target))?;
+        String::from_utf8(output.stdout).context("programs print UTF-8")
+    }
+
+    /// Runs tests, and gives what Bazel says of each.
+    pub fn test(&self, arguments: &[&str]) -> Result<String> {
+        let mut command = self.bazel("test")?;
+        let output = succeed(command.args(&self.options).args(arguments))?;
+        String::from_utf8(output.stdout).context("Bazel prints UTF-8")
     }
 
     /// Runs a program that is built, and gives what it prints.
