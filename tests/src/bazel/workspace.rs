@@ -36,13 +36,23 @@ impl Workspace {
         }
         fs::create_dir_all(folder.join("ws"))?;
         let distlto = fs::canonicalize(distlto::binary()?)?;
-        let mut options =
-            ["--jobs=2", "--color=no", "--curses=no", "--noshow_progress", "--remote_download_outputs=all"]
-                .map(str::to_owned)
-                .to_vec();
+        let mut options = [
+            "--jobs=2",
+            "--color=no",
+            "--curses=no",
+            "--noshow_progress",
+            // Debian has it on, which keeps every sandbox.
+            "--nosandbox_debug",
+            "--remote_download_outputs=all",
+        ]
+        .map(str::to_owned)
+        .to_vec();
         options.extend(version.options().iter().map(|&option| option.to_owned()));
         options.push(format!("--repo_env=DISTLTO={}", distlto.display()));
-        let workspace = Self { version, folder, options, base: "base" };
+        let mut workspace = Self { version, folder, options, base: "base" };
+        if version == Version::Four {
+            workspace.provide_coverage()?;
+        }
         let rules = repository().join("rules/bazel");
         let text = format!(
             "local_repository(name = \"distlto\", path = \"{}\")\n\n\
@@ -51,6 +61,17 @@ impl Workspace {
         );
         workspace.write("WORKSPACE", text)?;
         Ok(workspace)
+    }
+
+    /// Has a repository that the older version fetches for every test be one of nothing.
+    fn provide_coverage(&mut self) -> Result<()> {
+        let coverage = self.folder.join("coverage");
+        let group = |name| format!("filegroup(name = \"{name}\", visibility = [\"//visibility:public\"])\n");
+        fs::create_dir_all(&coverage)?;
+        fs::write(coverage.join("WORKSPACE"), "")?;
+        fs::write(coverage.join("BUILD"), ["coverage_report_generator", "lcov_merger"].map(group).concat())?;
+        self.options.push(format!("--override_repository=remote_coverage_tools={}", coverage.display()));
+        Ok(())
     }
 
     /// Loads what `MODULE.bazel` names, and no `WORKSPACE`; only the newer version can.
