@@ -3,6 +3,7 @@
 //! A case is a file below `cases/` (see `cases/README.md`); `tests/programs.rs` runs them all. The other files of
 //! `tests/` use the same parts to check how a link behaves: what it runs again, and what it leaves when it fails.
 
+pub mod bazel;
 pub mod build;
 pub mod campaign;
 pub mod case;

@@ -3,7 +3,8 @@
 //! A system seldom lists either. apt is asked where its packages come from, and given lists of its own of what else is
 //! there, which it checks by the archive's signatures; so nothing of the system changes and no rights are needed.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -64,10 +65,12 @@ fn fetch(package: &SourcePackage, dir: &Path) -> Result<()> {
     apt.run(dir, &["source", "--only-source", "--download-only", "--tar-only", &wanted])
 }
 
-/// A package of another release with all that it needs, so that it can run by that release's own loader.
+/// Packages of another release with all that they need, so that they can run by that release's own loader.
 pub struct Closure {
-    /// The package.
-    pub package: &'static str,
+    /// The packages, the first of which gives the closure its name.
+    pub packages: &'static [&'static str],
+    /// What they are said to need and can do without here.
+    pub without: &'static [&'static str],
     /// The release.
     pub release: &'static str,
 }
@@ -81,10 +84,11 @@ pub fn unpack_closure(closure: &Closure, dir: &Path, to: &Path) -> Result<()> {
     };
     if archives()?.is_empty() {
         fetch_closure(closure, dir).with_context(|| {
-            let Closure { package, release } = closure;
+            let Closure { packages, release, .. } = closure;
             format!(
-                "cannot fetch {package} of Debian {release} with apt-get; put its archive, and those of all that it \
-                 needs, into {}",
+                "cannot fetch {} of Debian {release} with apt-get; put their archives, and those of all that they \
+                 need, into {}",
+                packages.join(", "),
                 dir.display()
             )
         })?;
@@ -106,15 +110,48 @@ fn fetch_closure(closure: &Closure, dir: &Path) -> Result<()> {
     remove(&partial)?;
     fs::create_dir_all(partial.join("partial"))?;
     apt.run(&partial, &["update"])?;
-    // Nothing counts as installed: the closure ends at the loader.
+    // Nothing else counts as installed: the closure ends at the loader.
     let status = apt.private.path().join("status");
-    fs::write(&status, "")?;
+    fs::write(&status, closure.without.iter().map(|package| installed(package)).collect::<String>())?;
     let place = |key: &str, path: &Path| format!("{key}={}", path.display());
     let (status, archives) = (place("Dir::State::status", &status), place("Dir::Cache::Archives", &partial));
-    let install = ["install", "--yes", "--no-install-recommends", "--download-only", closure.package];
-    apt.run(&partial, &[&["-o", &status, "-o", &archives], install.as_slice()].concat())?;
+    let install = ["install", "--yes", "--no-install-recommends", "--download-only"];
+    apt.run(&partial, &[&["-o", &status, "-o", &archives], install.as_slice(), closure.packages].concat())?;
     remove(dir)?;
     Ok(fs::rename(partial, dir)?)
+}
+
+/// What dpkg would say of a package that is newer than any.
+fn installed(package: &str) -> String {
+    format!(
+        "Package: {package}\nStatus: install ok installed\nVersion: 99:0\nArchitecture: amd64\nMulti-Arch: foreign\n\
+         Maintainer: none\nDescription: none\n\n"
+    )
+}
+
+/// Puts a script, below the tree of a closure, that runs a program of it by its own release's loader and libraries, once
+/// the tree lies at `runs_at`.
+pub fn wrap(unpacked: &Path, runs_at: &Path, program: &str, script: &str) -> Result<()> {
+    let word = |path: &str| quoted(&runs_at.join(path));
+    let text = format!(
+        "#!/bin/sh\nexec {} --library-path {} {} \"$@\"\n",
+        word("usr/lib64/ld-linux-x86-64.so.2")?,
+        word("usr/lib/x86_64-linux-gnu")?,
+        word(program)?
+    );
+    write_script(&unpacked.join(script), &text)
+}
+
+/// A path as a word of a shell.
+pub fn quoted(path: &Path) -> Result<String> {
+    let text = path.to_str().context("the path of the repository is no text")?;
+    Ok(shlex::try_quote(text)?.into_owned())
+}
+
+/// Writes an executable text.
+pub fn write_script(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(fs::set_permissions(path, Permissions::from_mode(0o755))?)
 }
 
 /// Where apt has this system's packages from, each in a form of apt's.

@@ -2,6 +2,7 @@
 //!
 //! Holds the command line; each command is a module of its own. Nothing a user of distlto needs is in here.
 
+mod bazel;
 mod bench;
 mod buck2;
 mod campaign;
@@ -71,6 +72,11 @@ enum Command {
         name: engine::Name,
         #[command(subcommand)]
         what: engine::What,
+    },
+    /// Bazel for the tests of `rules/bazel`: this system's, and one of Debian's next release.
+    Bazel {
+        #[command(subcommand)]
+        what: bazel::What,
     },
     /// Builds a real program by distributed ThinLTO, runs it, edits it, and shows what ran again.
     Demo,
@@ -203,6 +209,7 @@ fn main() -> ExitCode {
         Command::Test { buck2: true, release, .. } => buck2::test(release).map(|()| true),
         Command::Test { llvm, release, filter, .. } => test::test(llvm, release, filter.as_deref()),
         Command::Engine { name, what } => engine::engine(name, &what).map(|()| true),
+        Command::Bazel { what } => bazel::bazel(&what).map(|()| true),
         Command::Demo => demo::demo().map(|()| true),
         Command::Compare { jobs } => {
             let jobs = jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));

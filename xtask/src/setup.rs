@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, bail, ensure};
 
-use crate::engine;
 use crate::shell::{cargo, find, output, quietly, run, shown};
+use crate::{bazel, engine};
 
 /// The LLVM that everything is tested with.
 pub const NEWEST: u32 = 22;
@@ -28,6 +28,7 @@ pub fn setup(versions: &[u32]) -> Result<()> {
         install(&missing)?;
     }
     engine::casd::install()?;
+    bazel::install()?;
     let manifest = ["--locked", "--manifest-path", "tests/third-party/Cargo.toml"];
     quietly(cargo().args(["fetch", "--quiet"]).args(manifest))?;
     eprintln!("setup: everything is there");
@@ -51,7 +52,12 @@ fn missing(versions: &[u32]) -> Vec<String> {
         ("build-essential".to_owned(), "g++"),
     ]
     .into_iter()
-    .chain(engine::casd::NEEDS.map(|(package, program)| (package.to_owned(), program)))
+    .chain(
+        engine::casd::NEEDS
+            .into_iter()
+            .chain(bazel::NEEDS)
+            .map(|(package, program)| (package.to_owned(), program)),
+    )
     .map(|(package, program)| (package, program.to_owned()))
     .collect::<Vec<_>>();
     let mut versions = versions.to_owned();

@@ -5,6 +5,7 @@
 mod crates;
 mod files;
 mod sources;
+mod starlark;
 
 use std::fs;
 use std::path::PathBuf;
@@ -48,6 +49,7 @@ pub fn tidy() -> Result<()> {
         findings.extend(sources::check(file));
     }
     findings.extend(crates::check(&files));
+    findings.extend(starlark::check(&files)?);
     for finding in &findings {
         eprintln!("{finding}");
     }

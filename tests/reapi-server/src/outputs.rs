@@ -1,7 +1,7 @@
-//! Collects what an action made at the `output_paths` of its command.
+//! Collects what an action made at the outputs of its command.
 //!
-//! `output_files` and `output_directories` of older clients are not looked at, as BuildGrid and buildbox-casd do. What
-//! is not there is left out of the result, which is no failure.
+//! Clients of version 2.0, such as Bazel, name files and directories apart. What is not there is left out of the result,
+//! which is no failure.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +22,7 @@ use crate::store::{Store, failed};
 pub fn collect(store: &Store, command: &Command, root: &Path) -> Result<ActionResult, Status> {
     let work = root.join(below(&command.working_directory)?);
     let mut result = ActionResult::default();
-    for path in &command.output_paths {
+    for path in paths(command) {
         let at = work.join(below(path)?);
         let Ok(found) = fs::symlink_metadata(&at) else { continue };
         let path = path.clone();
@@ -43,6 +43,15 @@ pub fn collect(store: &Store, command: &Command, root: &Path) -> Result<ActionRe
         }
     }
     Ok(result)
+}
+
+/// The outputs that a command names.
+#[expect(deprecated, reason = "Bazel knows no other fields")]
+pub fn paths(command: &Command) -> impl Iterator<Item = &String> {
+    // These are not looked at where the others are.
+    let apart =
+        command.output_paths.is_empty().then_some([&command.output_files, &command.output_directories]);
+    command.output_paths.iter().chain(apart.into_iter().flatten().flatten())
 }
 
 fn file(store: &Store, path: &Path) -> Result<(Digest, bool), Status> {

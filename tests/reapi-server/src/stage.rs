@@ -8,6 +8,7 @@ use bazel_remote_apis::build::bazel::remote::execution::v2::{Command, Directory,
 use tonic::Status;
 
 use crate::digest::{self, Digest};
+use crate::outputs;
 use crate::store::{Store, failed};
 
 /// What came of it.
@@ -28,7 +29,7 @@ pub fn stage(store: &Store, root: Option<&Digest>, command: &Command, to: &Path)
     let make = |path: &Path| fs::create_dir_all(path).map_err(|error| failed("make a folder", &error));
     let work = to.join(below(&command.working_directory)?);
     make(&work)?;
-    for output in &command.output_paths {
+    for output in outputs::paths(command) {
         if let Some(parent) = work.join(below(output)?).parent() {
             make(parent)?;
         }

@@ -4,8 +4,7 @@
 //! a worker, not speed. A worker is lost by killing its number in `target/engines/run/buildgrid/processes`.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -42,31 +41,15 @@ pub fn install() -> Result<()> {
     if !buildbox.is_dir() {
         let partial = folder().join("buildbox.partial");
         remove(&partial)?;
-        let closure = Closure { package: "buildbox", release: RELEASE };
+        let closure = Closure { packages: &["buildbox"], without: &[], release: RELEASE };
         debian::unpack_closure(&closure, &folder().join("downloads/buildbox"), &partial)?;
-        wrap(&partial, &buildbox, "buildbox-worker")?;
-        wrap(&partial, &buildbox, "buildbox-run-bubblewrap")?;
+        // They call each other by these scripts.
+        for program in ["buildbox-worker", "buildbox-run-bubblewrap"] {
+            debian::wrap(&partial, &buildbox, &format!("usr/bin/{program}"), program)?;
+        }
         fs::rename(partial, buildbox)?;
     }
     Ok(())
-}
-
-/// Programs of another release run by that release's loader and libraries; they call each other by these scripts.
-fn wrap(unpacked: &Path, runs_at: &Path, program: &str) -> Result<()> {
-    let word = |path: &str| {
-        let path = runs_at.join(path);
-        let text = path.to_str().context("the path of the repository is no text")?;
-        Ok::<_, anyhow::Error>(shlex::try_quote(text)?.into_owned())
-    };
-    let script = format!(
-        "#!/bin/sh\nexec {} --library-path {} {} \"$@\"\n",
-        word("usr/lib64/ld-linux-x86-64.so.2")?,
-        word("usr/lib/x86_64-linux-gnu")?,
-        word(&format!("usr/bin/{program}"))?
-    );
-    let path = unpacked.join(program);
-    fs::write(&path, script)?;
-    Ok(fs::set_permissions(path, Permissions::from_mode(0o755))?)
 }
 
 /// The folder of PostgreSQL's programs, which Debian does not put into PATH.

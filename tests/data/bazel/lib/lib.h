@@ -1,0 +1,4 @@
+// What lib has.
+int wide(int);
+int middle(int);
+int leaf(int);

@@ -1,0 +1,4 @@
+// Imported by main.c and middle.c.
+#include "lib/lib.h"
+
+int wide(int x) { return x + 10; }

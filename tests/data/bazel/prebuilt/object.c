@@ -1,0 +1,2 @@
+// An object without an archive around it.
+int object(int x) { return x + 300; }

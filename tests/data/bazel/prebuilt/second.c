@@ -1,0 +1,2 @@
+// Another member.
+int second(int x) { return x + 200; }

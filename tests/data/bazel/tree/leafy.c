@@ -1,0 +1,2 @@
+// Another one there.
+int leafy(int x) { return x + 700; }
