@@ -63,7 +63,7 @@ pub enum CliCommand {
     Completions(CompletionsArgs),
 }
 
-/// Look after servers of the Remote Execution API, and say what workers would give
+/// Ask servers of remote execution, or say what workers would give
 #[derive(Debug, Args)]
 #[command(after_help = exit::help())]
 pub struct RemoteCommandArgs {

@@ -16,7 +16,7 @@ use distlto_prepare::write::{IoError, remove, write_atomically};
 use miette::Diagnostic;
 use thiserror::Error;
 
-/// Compile, and list the files below the working directory that the compiler read
+/// Compile, and list the files of the project that the compiler read
 ///
 /// The command gets `-MD -MF FILE` at its end. Its exit code is that of this one.
 #[derive(Debug, Args)]

@@ -29,7 +29,7 @@ use crate::tool::ToolRunner;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;
 
-/// Run the thin link of a link command and write shards, plans and the action graph
+/// Run the thin link of a link command and write its action graph
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]
 pub struct IndexArgs {

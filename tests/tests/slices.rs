@@ -1,5 +1,5 @@
 //! `distlto-index --slices` and `distlto-opt --slice`: slices that are the same wherever the link is, what an edit changes
-//! in them, and what is wrong with a request. That programs are right is for the cases, which are all linked by slices.
+//! in them, and what is wrong with a request. That programs are right is for the cases, which are linked by slices too.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -16,7 +16,8 @@ use crate::{module, shard};
 
 /// Mends a shard, which has `module` and the lines of `imports`; where all of these are ASCII it is right already.
 pub fn mend(shard: &str, module: &str, imports: &[u8]) -> Result<(), Buck2PlanError> {
-    if module.is_ascii() && imports.is_ascii() {
+    // An import list that is not UTF-8 is refused by its reader.
+    if (module.is_ascii() && imports.is_ascii()) || std::str::from_utf8(imports).is_err() {
         return Ok(());
     }
     let bytes = match fs::read(shard) {
