@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use distlto_commands::distribute::DistributeArgs;
+use distlto_commands::doctor::DoctorArgs;
 use distlto_commands::header_list::HeaderListArgs;
 use distlto_commands::index::IndexArgs;
 use distlto_commands::index_only::KbuildIndexArgs;
@@ -49,6 +50,7 @@ pub enum CliCommand {
     Opt(OptArgs),
     Distribute(DistributeArgs),
     Cache(CacheArgs),
+    Doctor(DoctorArgs),
     Remote(RemoteCommandArgs),
     Copy(distlto_prepare::copy::Args),
     #[command(name = "archive-mapper", alias = "archive_mapper")]
