@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use distlto_commands::distribute::DistributeArgs;
+use distlto_commands::doctor::DoctorArgs;
 use distlto_commands::header_list::HeaderListArgs;
 use distlto_commands::index::IndexArgs;
 use distlto_commands::index_only::KbuildIndexArgs;
@@ -49,6 +50,7 @@ pub enum CliCommand {
     Opt(OptArgs),
     Distribute(DistributeArgs),
     Cache(CacheArgs),
+    Doctor(DoctorArgs),
     Remote(RemoteCommandArgs),
     Copy(distlto_prepare::copy::Args),
     #[command(name = "archive-mapper", alias = "archive_mapper")]
@@ -100,22 +102,23 @@ pub struct LinkArgs {
     /// Give every backend this argument besides those that the link line implies; repeatable
     #[arg(long = "backend-arg", value_name = "ARG", allow_hyphen_values = true)]
     pub backend_args: Vec<String>,
-    /// Compile each module with the flags that a build has recorded of it, and not with those of the link line
+    /// Compile each module with the flags that a build has recorded
     ///
-    /// `kbuild` takes them from .X.o.cmd beside each object; any other word is the path of a compile_commands.json. The linker
-    /// is run twice then: in one run it gives all modules the same flags.
+    /// Those of the link line do not count then. `kbuild` takes them from .X.o.cmd beside each object; any other word is the
+    /// path of a compile_commands.json. The linker is run twice: in one run it gives all modules the same flags.
     #[arg(long, value_name = "kbuild|FILE")]
     pub flags_from: Option<Source>,
-    /// Keep state in a folder of this directory, and not beside the output; any number of links may share the directory
+    /// Keep state in a folder of this directory
     ///
-    /// The folder is named after the output and its place, as in prog-0123456789ab: outputs of one name have folders of
-    /// their own. `distlto plan --state DIR OUTPUT.distlto` finds it.
+    /// Without it state is beside the output. Any number of links may share the directory: the folder is named after the output
+    /// and its place, as in prog-0123456789ab, so that outputs of one name have folders of their own. `distlto plan --state DIR
+    /// OUTPUT.distlto` finds it.
     #[arg(long, value_name = "DIR", env = VARIABLE)]
     pub state: Option<String>,
     /// Keep unpacked archive members in this store, and take them from there
     ///
     /// A linker that runs once opens archives itself.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub store: Option<PathBuf>,
     /// Run the linker twice, for a thin link and for the final link, also where it can do both in one run (DTLTO)
     ///

@@ -16,7 +16,7 @@ use distlto_commands::jobs;
 use distlto_commands::link::LinkError;
 use distlto_commands::remote::{check, simulate};
 use distlto_commands::tool::ToolRunner;
-use distlto_commands::{distribute, header_list, index, index_only, kbuild_archive, link, opt, run};
+use distlto_commands::{distribute, doctor, header_list, index, index_only, kbuild_archive, link, opt, run};
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_prepare::exit;
@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         CliCommand::Opt(args) => exit::run(|| opt::run(&args)),
         CliCommand::Distribute(args) => watching(|cancel| exit::run(|| distribute::run(&args, cancel))),
         CliCommand::Cache(args) => exit::run(|| cache::run(&args)),
+        CliCommand::Doctor(args) => watching(|cancel| exit::run(|| doctor::run(&args, cancel))),
         CliCommand::Remote(args) => watching(|cancel| match &args.command {
             RemoteCommand::Check(args) => exit::run(|| check::run(args, cancel)),
             RemoteCommand::Simulate(args) => exit::run(|| simulate::run(args)),

@@ -56,7 +56,7 @@ const GRACE: Duration = Duration::from_millis(400);
 /// How long a linker that was told to end together with this process may take.
 const LINKER_ENDS: Duration = Duration::from_millis(300);
 
-/// Run the backends of a link with lld's distributor option (DTLTO)
+/// Run the backend compilations of a link with lld's distributor (DTLTO)
 ///
 /// The program to name in clang's -fthinlto-distributor= or lld's --thinlto-distributor=; options go through
 /// -Xthinlto-distributor= or --thinlto-distributor-arg=, or into DISTLTO_DISTRIBUTE_OPTIONS. Ends, with its

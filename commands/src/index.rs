@@ -29,7 +29,7 @@ use crate::tool::ToolRunner;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;
 
-/// Run the thin link of a link command and write its action graph
+/// Run the thin link of a link command: shards, plans and the action graph
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]
 pub struct IndexArgs {
@@ -53,13 +53,14 @@ pub struct IndexArgs {
     /// Give every backend this argument besides those that the link line implies; repeatable
     #[arg(long = "backend-arg", value_name = "ARG", allow_hyphen_values = true)]
     pub backend_args: Vec<String>,
-    /// Compile each module with the flags that a build has recorded of it, and not with those of the link line
+    /// Compile each module with the flags that a build has recorded
     ///
-    /// `kbuild` takes them from .X.o.cmd beside each object; any other word is the path of a compile_commands.json.
+    /// Those of the link line do not count then. `kbuild` takes them from .X.o.cmd beside each object; any other word is the
+    /// path of a compile_commands.json.
     #[arg(long, value_name = "kbuild|FILE")]
     pub flags_from: Option<Source>,
     /// Keep unpacked archive members in this store, and take them from there
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub store: Option<PathBuf>,
     /// Also cut the link into slices, as this file says
     ///

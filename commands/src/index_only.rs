@@ -23,7 +23,7 @@ use crate::link::state::LinkState;
 use crate::link::{LinkError, show, tool_failure};
 use crate::tool::ToolRunner;
 
-/// Run a thin link, and put in place which shards and import lists changed
+/// Run a thin link and put only shards and import lists that changed in place
 ///
 /// The line is the linker's, with --thinlto-index-only=LIST and whatever else a build system says. Shards that are as they
 /// were keep their times, so make compiles the backends that an edit needs. The list is always written.

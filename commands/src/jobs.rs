@@ -21,7 +21,7 @@ use distlto_planner::link_command::{self, GivenCommand, LinkCommandError, Resolv
 use distlto_planner::runner::Runner;
 use distlto_planner::words::{Word, lossy, shell_line, word_of};
 
-/// Print a DTLTO job file in another form, or what lld leaves out
+/// Print a DTLTO job file, or say what lld leaves out through a distributor
 ///
 /// lld gives its distributor one job file, which is gone when the link ends; distlto-distribute --save-job keeps it.
 #[derive(Debug, Clone, Args)]

@@ -22,7 +22,7 @@ use thiserror::Error;
 use crate::link::show;
 use crate::tool::ToolRunner;
 
-/// Archive objects, with native ones in the places of modules
+/// Make an archive of objects, with native ones in the places of modules
 ///
 /// Upstream's rule asks grep for each object of a kernel. Which objects are modules, the index of the thin link says.
 #[derive(Debug, Clone, Args)]

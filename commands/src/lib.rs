@@ -5,6 +5,7 @@
 pub mod backend_command;
 pub mod buck2_index;
 pub mod distribute;
+pub mod doctor;
 pub mod header_list;
 pub mod index;
 pub mod index_only;
@@ -15,6 +16,7 @@ pub mod module_links;
 pub mod opt;
 pub mod plan;
 pub mod remote;
+mod report;
 pub mod run;
 pub mod run_args;
 pub mod tool;

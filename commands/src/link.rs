@@ -170,7 +170,7 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         Some(link) => link,
         None => {
             let spawner = options.run.asker(&spawner);
-            resolve(&given, &ToolRunner { spawner, cancel, directory: None })?
+            resolve(&given, &ToolRunner { spawner, cancel, directory: None }, &options.run)?
         }
     };
     if let Some(asked) = IndexOnly::of(link.line.words()).filter(|_| link.compilations.is_empty()) {
@@ -207,12 +207,21 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
 
 /// What a command turned out to be. One that is no link by lld takes this process's place, unless it has bitcode among its
 /// inputs.
-fn resolve(given: &GivenCommand<'_>, runner: &ToolRunner<'_>) -> Result<LinkCommand, LinkError> {
+fn resolve(
+    given: &GivenCommand<'_>,
+    runner: &ToolRunner<'_>,
+    options: &RunArgs,
+) -> Result<LinkCommand, LinkError> {
     match link_command::resolve(given, runner)? {
         Resolved::Link(link) => Ok(link),
         Resolved::Other { linker, words } => Err(match (linker, index::bitcode_among(&words)) {
             (Some(linker), Some(input)) => ToolError::NotLld { linker, input }.into(),
-            _ => replace_process(given.words),
+            (linker, _) => {
+                if let Some(linker) = linker.filter(|_| options.verbose && !options.json) {
+                    eprintln!("distlto: {NO_BITCODE}: {linker} links by itself");
+                }
+                replace_process(given.words)
+            }
         }),
     }
 }
@@ -279,6 +288,10 @@ struct Session<'a> {
     takes_distributor: OnceLock<bool>,
 }
 
+/// Why a link is the linker's alone.
+const NO_BITCODE: &str = "ThinLTO is off, no input is LTO bitcode";
+const WRITES_ITSELF: &str = "the line asks for what only the linker writes";
+
 /// How a link ended.
 enum End {
     /// With this exit code.
@@ -312,6 +325,13 @@ impl Session<'_> {
         Ok(self.two_step()?.map_or(End::AsItIs, End::Code))
     }
 
+    /// For people who asked: why there is nothing for this program to do.
+    fn say_why_whole(&self, why: &str) {
+        if self.options.run.verbose && !self.options.run.json {
+            eprintln!("distlto: {why}: the linker links by itself");
+        }
+    }
+
     /// For people who asked: what the link consisted of, and what had to run.
     fn summarise(&self, plan: &LinkPlan, stale: usize) {
         if !self.options.run.verbose || self.options.run.json {
@@ -319,6 +339,10 @@ impl Session<'_> {
         }
         let modules = plan.modules.len();
         let imports: usize = plan.modules.iter().map(|module| module.imports.len()).sum();
+        if modules == 0 {
+            eprintln!("distlto: {}: no module is ThinLTO bitcode: there are no backends", plan.output);
+            return;
+        }
         // Those that a cache had did not run.
         eprintln!(
             "distlto: {}: {modules} modules, {imports} imports; {stale} of {modules} backends were out of date",

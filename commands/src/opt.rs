@@ -88,7 +88,7 @@ pub struct OptArgs {
     /// of the thin link.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["input", "index", "imports", "args", "target", "split_dwarf", "debug", DARWIN])]
     pub slice: Option<Utf8PathBuf>,
-    /// With --slice, of any number of modules: put the native objects into this directory
+    /// With --slice: put the objects into this directory, however many
     #[arg(long, value_name = "DIR", requires = "slice", conflicts_with_all = ["out", "dwo"])]
     pub objects: Option<Utf8PathBuf>,
     /// Check that each file of this list of imports is there
@@ -97,15 +97,16 @@ pub struct OptArgs {
     /// Write split debug information here; without --split-dwarf, a name in .dwo
     #[arg(long, value_name = "FILE", conflicts_with = DARWIN)]
     pub dwo: Option<Utf8PathBuf>,
-    /// Read the link's flags from this file, one a line, and compile as lld's LTO would
+    /// Compile as lld's LTO would by the link's flags in this file, one a line
     ///
     /// The flags are those of a compiler driver, which may stand before them, or a command of ld.lld. Flags that say
     /// nothing of code are passed over. An option that would change code and has no spelling for a backend is an
     /// error. What the flags leave open is the compiler's default, at -O2 -ffunction-sections -fdata-sections.
     #[arg(long, value_name = "FILE", conflicts_with = DARWIN)]
     pub args: Option<Utf8PathBuf>,
-    /// Compile with the flags that this file records for the module: Kbuild's .X.o.cmd, or compile_commands.json
+    /// Compile with the flags that a build has recorded in this file
     ///
+    /// Kbuild's .X.o.cmd, or compile_commands.json; of the latter, what it says of the module.
     /// Those that are for preprocessing, for diagnostics and for outputs are passed over. They precede the arguments that
     /// follow the compiler.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["args", DARWIN])]
@@ -123,10 +124,10 @@ pub struct OptArgs {
     #[arg(long, hide_short_help = true, conflicts_with = DARWIN, help_heading = BUCK2_GNU)]
     pub debug: bool,
     /// Compile with this compiler
-    #[arg(long, value_name = "CLANG", num_args = 1.., requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
+    #[arg(long, hide_short_help = true, value_name = "CLANG", num_args = 1.., requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub compiler: Vec<String>,
     /// Give the compiler this response file, which all backends of a link share
-    #[arg(long, value_name = "FILE", requires = "compiler", group = DARWIN, help_heading = BUCK2_DARWIN)]
+    #[arg(long, hide_short_help = true, value_name = "FILE", requires = "compiler", group = DARWIN, help_heading = BUCK2_DARWIN)]
     pub shared_args: Option<Utf8PathBuf>,
     /// Give the compiler this response file, too; it says what else to write
     #[arg(long, hide_short_help = true, value_name = "FILE", requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]

@@ -24,7 +24,9 @@ use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run;
 use distlto_executor::schedule::Policy;
 use distlto_executor::schedule::memory::Limit;
+use distlto_executor::schedule::tokens;
 use distlto_record::progress::{Profile, Progress, Reporter, Style};
+use jobserver::Client;
 
 use crate::remote::args::RemoteArgs;
 use crate::remote::connect::RemoteError;
@@ -32,7 +34,7 @@ use crate::remote::connect::RemoteError;
 /// Where results of backend compilations are kept on disk.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CacheArgs {
-    /// Take results of backend compilations from this directory, and keep them there
+    /// Keep results in this directory, and take them from there
     ///
     /// A result is found again wherever the same compiler compiles the same contents in the same way: in another checkout,
     /// under other names, on another machine that shares the directory. Many links may use one directory at once. Only
@@ -228,6 +230,24 @@ impl RunArgs {
         if self.cache.directory().is_none() {
             spawner.prewarm(compiler, jobs);
         }
+    }
+
+    /// The job slots of the make that runs this. One that make keeps to itself is told of with what to do, where more than one
+    /// of so many jobs could run at once; `implied` is a number that something else than `-j` asks for.
+    pub fn jobserver(&self, jobs: usize, implied: Option<usize>) -> Option<Client> {
+        let at_once = self.jobs.map(usize::from).or(implied).unwrap_or(usize::MAX).min(jobs);
+        let found = tokens::jobserver_of_make();
+        if let Err(unusable) = &found
+            && unusable.is_withheld
+            && at_once > 1
+            && !(self.quiet || self.json)
+        {
+            eprintln!(
+                "distlto: note: make does not pass its jobserver on, so that more may run at once than its -j says: {}",
+                tokens::REMEDY
+            );
+        }
+        found.ok().flatten()
     }
 
     /// What starts a driver that is asked what it would run: no server, unless compilers need it anyway.

@@ -12,6 +12,8 @@ use rustix::pipe::PipeFlags;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::schedule::tokens;
+
 /// How urgently a run is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
@@ -89,6 +91,8 @@ impl Cancel {
 
 /// A token that `SIGINT`, `SIGTERM` and `SIGHUP` set. To be called once, early in `main`.
 pub fn cancel_on_signals() -> io::Result<Cancel> {
+    // The token's own pipe gets the first free numbers, which may be those that MAKEFLAGS names.
+    let _ = tokens::jobserver_of_make();
     let cancel = Cancel::new()?;
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let token = cancel.clone();

@@ -26,7 +26,7 @@ use thiserror::Error;
 use crate::alias::{Aliases, needs_alias};
 use crate::bitcode::BitcodeError;
 use crate::link_line::{Argument, LinkOption, options};
-use crate::module::Module;
+use crate::module::{Module, SummaryKind};
 use crate::state::Place;
 use crate::words::lossy;
 use line::{LinePart, Named, name_parts, refuse};
@@ -276,6 +276,16 @@ impl Bitcode {
     /// Whether nothing is.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.archives == 0
+    }
+
+    /// How many of the objects ThinLTO compiles on their own.
+    pub fn thin(&self) -> usize {
+        self.objects.iter().filter(|(_, module)| module.summary == SummaryKind::ThinLto).count()
+    }
+
+    /// Whether there is bitcode, and all of it is merged into one module. Of archives that is not known.
+    pub fn is_full_lto(&self) -> bool {
+        !self.objects.is_empty() && self.archives == 0 && self.thin() == 0
     }
 }
 

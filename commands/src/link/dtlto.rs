@@ -39,7 +39,7 @@ use rustix::pipe::PipeFlags;
 
 use super::file_state::Start;
 use super::reads::Reads;
-use super::{LinkError, Session, ahead, identity};
+use super::{LinkError, NO_BITCODE, Session, WRITES_ITSELF, ahead, identity};
 use crate::up_to_date::Records;
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::execute::process::{Command, Finished, Spawner, signal_name};
@@ -75,11 +75,7 @@ pub(super) fn run(session: &Session<'_>) -> Result<End, LinkError> {
     let (arguments, words) = (line.arguments(), line.words());
     let compilation = compilation(session, arguments)?;
     if let Some(option) = compilation.flags.not_done.iter().find(|option| !option.contains("save-temps")) {
-        if session.options.run.verbose && !session.options.run.json {
-            eprintln!(
-                "distlto: {option} asks for what only the linker's own backends write: it links by itself"
-            );
-        }
+        session.say_why_whole(&format!("{option} asks for what only the linker's own backends write"));
         return Ok(End::Done(super::End::AsItIs));
     }
     session.options.run.prewarm(session.spawner, OsStr::new(&compilation.compiler), 1);
@@ -100,6 +96,7 @@ enum Looked {
 fn look(session: &Session<'_>) -> Result<Looked, LinkError> {
     let arguments = session.link.line.arguments();
     if index::writes_itself(arguments) {
+        session.say_why_whole(WRITES_ITSELF);
         return Ok(Looked::End(End::Done(super::End::AsItIs)));
     }
     if let Some(odd) = line::odd_name(arguments) {
@@ -124,6 +121,7 @@ fn look(session: &Session<'_>) -> Result<Looked, LinkError> {
     let bitcode = bitcode?;
     // Sources on the line are not compiled yet.
     if bitcode.is_empty() && session.link.compilations.is_empty() {
+        session.say_why_whole(NO_BITCODE);
         return Ok(Looked::End(End::Done(super::End::AsItIs)));
     }
     Ok(Looked::Found(bitcode))
@@ -225,6 +223,10 @@ impl Link<'_> {
         let Some(ran) = ran else {
             if code == 0 {
                 line.commit(false, true)?;
+                session.say_why_whole(match bitcode {
+                    Some(bitcode) if bitcode.is_full_lto() => "all bitcode is that of full LTO (-flto)",
+                    _ => "none of the modules that it loaded is ThinLTO bitcode",
+                });
             }
             return Ok(End::Done(super::End::Needless(code)));
         };

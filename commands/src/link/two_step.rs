@@ -19,14 +19,13 @@ use distlto_prepare::warning::warn;
 use super::keeping::Keeping;
 use super::phases::{FinalLink, Phases};
 use super::{
-    LinkError, Session, ahead, final_link, identity, line_cache, nothing_to_do, state, two_step_reads,
-    unchanged,
+    LinkError, NO_BITCODE, Session, WRITES_ITSELF, ahead, final_link, identity, line_cache, nothing_to_do,
+    state, two_step_reads, unchanged,
 };
 use crate::run_args::Assembly;
 use crate::up_to_date::{Recording, Records};
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::run;
-use distlto_executor::schedule::tokens::jobserver_from_env;
 use distlto_record::progress::Progress;
 
 impl Session<'_> {
@@ -52,7 +51,10 @@ impl Session<'_> {
                 ..self.request(store.as_ref(), &phases)
             })
         })?;
-        let Planned::Link(planned, pending) = planned else { return Ok(None) };
+        let Planned::Link(planned, pending) = planned else {
+            self.say_why_whole(if index::writes_itself(arguments) { WRITES_ITSELF } else { NO_BITCODE });
+            return Ok(None);
+        };
         for option in &planned.not_done {
             let warning = format!("{option} is ignored: a distributed link writes objects only");
             warn(&warning);
@@ -166,7 +168,7 @@ impl Session<'_> {
         if let Some(compiler) = planned.plan.backend.first().filter(|_| wanted.len() > 1) {
             self.options.run.prewarm(self.spawner, OsStr::new(compiler), wanted.len());
         }
-        let jobserver = jobserver_from_env();
+        let jobserver = self.options.run.jobserver(wanted.len(), planned.jobs);
         let assembly = Assembly::new(&self.options.run, self.spawner, self.cancel)?;
         let history = state::history(self.directory);
         let mut run_options = assembly.options(self.reporter, Some(&history), planned.jobs);

@@ -4,7 +4,6 @@
 //! for longer than a run would. Knows nothing of schedules: what is wrong is to be told, not survived.
 
 mod backend;
-mod report;
 mod server;
 
 use std::io;
@@ -22,11 +21,11 @@ use distlto_reapi::{self as reapi, Client};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use self::report::Report;
 use super::args::RemoteArgs;
 use super::config::ConfigError;
 use super::settings::Settings;
 use super::values::{CacheMode, ToolchainPlace, UrlText};
+use crate::report::Report;
 
 /// Whoever checks does not want to wait as long as a link may.
 const QUEUE_TIME: Duration = Duration::from_secs(20);

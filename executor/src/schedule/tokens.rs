@@ -4,17 +4,57 @@
 //! asking, and takes a token for each one beyond. Without a jobserver, or with a broken one, nothing is asked.
 
 use std::io;
+use std::sync::OnceLock;
 use std::sync::mpsc::Sender;
 
-use jobserver::{Acquired, Client, HelperThread};
+use jobserver::{Acquired, Client, FromEnvErrorKind, HelperThread};
 
-/// Finds the jobserver that `MAKEFLAGS` names. To be called once, early in `main`, before files are opened.
+/// The variable by which cargo tells build scripts and compilers of its jobserver.
+const CARGO: &str = "CARGO_MAKEFLAGS";
+
+/// A jobserver that the environment names and that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{variable} names a jobserver that cannot be used: {why}")]
+pub struct Unusable {
+    /// The variable that names it.
+    pub variable: &'static str,
+    /// Why it cannot be used.
+    pub why: String,
+    /// Whether make has one and keeps it from a recipe line that it takes for no make.
+    pub is_withheld: bool,
+}
+
+/// How make is told to pass its jobserver on.
+pub const REMEDY: &str = "put + before the recipe line that links";
+
+/// The jobserver that `MAKEFLAGS` names, as the first call finds it: before anything is opened, since make closes the
+/// descriptors that it names where it does not pass them on (a recipe line without `+`), and whatever is opened next gets
+/// their numbers. A pipe of our own would be taken for the jobserver, and never have a token.
 ///
-/// `None` when there is none, or when make did not pass it on (a recipe line without `+`).
+/// `None` when there is none. One that make did not pass on is an error.
+pub fn jobserver_of_make() -> Result<Option<Client>, Unusable> {
+    static FOUND: OnceLock<Result<Option<Client>, Unusable>> = OnceLock::new();
+    FOUND.get_or_init(find).clone()
+}
+
+fn find() -> Result<Option<Client>, Unusable> {
+    use FromEnvErrorKind::{CannotOpenFd, NegativeFd, NoEnvVar, NoJobserver, NotAPipe};
+    // SAFETY: the descriptors that MAKEFLAGS names are checked to be pipes; that nothing else took their numbers is
+    // made sure of by `cancel_on_signals`, which every program that runs jobs calls first.
+    let found = unsafe { Client::from_env_ext(true) };
+    match (found.client, found.var) {
+        (Ok(client), _) => Ok(Some(client)),
+        (Err(error), Some((variable, _))) if !matches!(error.kind(), NoEnvVar | NoJobserver) => {
+            let is_closed = matches!(error.kind(), CannotOpenFd | NegativeFd | NotAPipe);
+            Err(Unusable { variable, why: error.to_string(), is_withheld: is_closed && variable != CARGO })
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The same for those who do without one that cannot be used.
 pub fn jobserver_from_env() -> Option<Client> {
-    // SAFETY: the descriptors that MAKEFLAGS names are checked to be pipes; that nothing else took their
-    // numbers is what calling this early makes sure of.
-    unsafe { Client::from_env_ext(true) }.client.ok()
+    jobserver_of_make().ok().flatten()
 }
 
 /// The tokens of one run.

@@ -37,7 +37,7 @@ pub(crate) fn about(duration: Duration) -> String {
 }
 
 /// `340 MiB`, `1.2 GiB`.
-pub(crate) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     let mib = bytes as f64 / f64::from(1 << 20);
     if mib < 1000.0 { format!("{mib:.0} MiB") } else { format!("{:.1} GiB", mib / 1024.0) }
 }

@@ -40,7 +40,6 @@ use distlto_executor::describe::inputs::Inputs;
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::run::{self, Hooks};
 use distlto_executor::schedule::memory::Limit;
-use distlto_executor::schedule::tokens::jobserver_from_env;
 use distlto_executor::verify::Backend;
 use distlto_planner::dtlto::temporaries;
 use distlto_record::progress::Reporter;
@@ -273,7 +272,7 @@ impl Backends<'_> {
         if numbers.len() > 1 {
             args.prewarm(session.spawner, OsStr::new(&self.compilation.compiler), numbers.len());
         }
-        let jobserver = jobserver_from_env();
+        let jobserver = args.jobserver(numbers.len(), self.compilation.jobs);
         let assembly = Assembly::new(args, session.spawner, session.cancel)?;
         let history = state::history(session.directory);
         let mut options = assembly.options(session.reporter, Some(&history), self.compilation.jobs);

@@ -30,9 +30,9 @@ use distlto_reapi::{Client, Digest, Error, proto};
 use object::{Object, ObjectSection};
 use tempfile::TempDir;
 
-use super::report::Report;
 use super::{CheckError, run_time};
 use crate::remote::settings::Settings;
+use crate::report::Report;
 use crate::tool::ToolRunner;
 
 const SOURCE: &str = "int distlto_check(int x) { return x * x + 1; }\n";

@@ -14,8 +14,8 @@ use distlto_reapi::options::Compression;
 use distlto_reapi::{Client, Digest, Error, proto};
 
 use super::is_written;
-use super::report::Report;
 use crate::remote::values::CacheMode;
+use crate::report::Report;
 
 /// Fits into any batch.
 const SMALL: usize = 1 << 10;

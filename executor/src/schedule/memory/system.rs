@@ -8,6 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// From here on a number is the first version's way to say "max": all that a signed word holds, in whole pages.
+const NO_LIMIT: u64 = 1 << 62;
+
 /// The files of one system.
 #[derive(Debug, Clone)]
 pub struct System {
@@ -69,6 +72,12 @@ impl System {
         free.into_iter().chain(left).min()
     }
 
+    /// The bytes that control groups allow us at most; `None` where they set no limit.
+    pub fn limit(&self) -> Option<u64> {
+        let of_group = |group: &Group| group.directories.iter().filter_map(|place| group.limit(place)).min();
+        self.groups.iter().filter_map(of_group).min().filter(|&limit| limit < NO_LIMIT)
+    }
+
     /// How long anybody has waited for memory since the system, or our control group, began.
     pub fn stalled(&self) -> Option<Duration> {
         let own = self.groups.iter().filter_map(|group| group.directories.first());
@@ -90,14 +99,17 @@ impl System {
 }
 
 impl Group {
+    /// The lower of the limits in one directory: "max" is no number.
+    fn limit(&self, directory: &Path) -> Option<u64> {
+        self.names.limits.iter().filter_map(|name| number(&directory.join(name))).min()
+    }
+
     /// What each limit on the way to the root leaves.
     fn left(&self) -> impl Iterator<Item = u64> + '_ {
         self.directories.iter().filter_map(|directory| {
-            let number =
-                |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse::<u64>().ok();
-            // "max" is no number; without a limit nothing else is read.
-            let limit = self.names.limits.iter().filter_map(|name| number(name)).min()?;
-            let used = number(self.names.used)?;
+            // Without a limit nothing else is read.
+            let limit = self.limit(directory)?;
+            let used = number(&directory.join(self.names.used))?;
             let stat = fs::read_to_string(directory.join("memory.stat")).unwrap_or_default();
             let inactive = value(&stat, self.names.inactive).unwrap_or(0);
             Some(limit.saturating_sub(used.saturating_sub(inactive)))
@@ -144,6 +156,11 @@ fn unescaped(text: &str) -> String {
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
         .iter()
         .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+/// The number that a file holds.
+fn number(file: &Path) -> Option<u64> {
+    fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
 /// The number after a name at the beginning of a line.
@@ -207,6 +224,7 @@ mod tests {
     fn a_group_further_up_limits_too() {
         let (_place, system) = system(SECOND_ALONE);
         assert_eq!(system.available(), Some(900_000 - (500_000 - 300_000)));
+        assert_eq!(system.limit(), Some(900_000));
         assert_eq!(system.kills(), Some(2));
         assert_eq!(system.stalled(), Some(Duration::from_micros(1500)));
     }
@@ -222,7 +240,7 @@ mod tests {
     #[test]
     fn no_limit_leaves_what_the_system_has() {
         let (_place, system) = system(&SECOND_ALONE[..4]);
-        assert_eq!(system.available(), Some(8_000_000 << 10));
+        assert_eq!((system.available(), system.limit()), (Some(8_000_000 << 10), None));
         assert_eq!((system.kills(), system.stalled()), (None, None));
     }
 

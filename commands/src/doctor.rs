@@ -1,0 +1,124 @@
+//! `distlto doctor`: says in sentences what is seen here, and what will and will not work.
+//!
+//! Every sentence follows from asking: programs are run, files are looked at, and nothing is left behind. No server is
+//! contacted. What a link would end with is the exit code. Knows nothing of schedules.
+
+mod command;
+mod machine;
+mod places;
+mod tools;
+mod trial;
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+
+use clap::Args;
+use distlto_executor::cancel::Cancel;
+use distlto_executor::schedule::tokens::jobserver_of_make;
+use distlto_planner::state::VARIABLE;
+use distlto_planner::words::{Word, word_of};
+use distlto_prepare::exit;
+use miette::Diagnostic;
+use serde_json::json;
+
+use crate::remote::args::RemoteArgs;
+use crate::report::{Report, is_wrong, line};
+use crate::run_args::CacheArgs;
+
+/// The exit code of what `distlto::tool` is.
+const TOOL: u8 = 7;
+
+/// Say what is seen here, and whether links by distlto will work
+///
+/// Compiler, linker and fork server are tried on some lines of C; memory, processors, make's jobserver, the folder of states,
+/// the cache and the configured servers are looked at. The exit code is 0 if links can work, and otherwise the one that they
+/// would end with: 7 if a compiler or linker is missing or too old. A cache or jobserver that cannot be used is WRONG, and
+/// links work without it.
+#[derive(Debug, Clone, Args)]
+#[command(name = "doctor", after_help = exit::help())]
+pub struct DoctorArgs {
+    /// Look at this clang instead of the one that the link command names or implies
+    #[arg(long, value_name = "CLANG")]
+    pub compiler: Option<String>,
+    /// The folder of states, as for `distlto link`
+    #[arg(long, value_name = "DIR", env = VARIABLE)]
+    pub state: Option<String>,
+    /// Where results would be kept.
+    #[command(flatten)]
+    pub cache: CacheArgs,
+    /// Which servers are configured.
+    #[command(flatten)]
+    pub remote: RemoteArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The link command to look at [default: ld.lld and clang of PATH]
+    #[arg(last = true, value_name = "LINKER")]
+    pub command: Vec<OsString>,
+}
+
+/// What is told, and whether links can work.
+struct Doctor<'a> {
+    args: &'a DoctorArgs,
+    cancel: &'a Cancel,
+    report: Report,
+    /// The exit code of a link here, as far as it is known.
+    code: u8,
+}
+
+/// Looks and tells. Returns the exit code.
+pub fn run(args: &DoctorArgs, cancel: &Cancel) -> Result<u8, Infallible> {
+    let report = if args.json { Report::keeping() } else { Report::default() };
+    let mut doctor = Doctor { args, cancel, report, code: 0 };
+    let words: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
+    let link = doctor.command(&words);
+    doctor.tools(link.as_ref(), !words.is_empty());
+    doctor.machine(jobserver_of_make());
+    doctor.places(link.as_ref().filter(|_| !words.is_empty()));
+    doctor.remote();
+    if cancel.is_cancelled() {
+        return Ok(cancel.exit_code());
+    }
+    Ok(doctor.finish())
+}
+
+impl Doctor<'_> {
+    /// Something is wrong without which no link can work.
+    fn fatal(&mut self, code: u8, sentence: &str) {
+        self.report.wrong(sentence);
+        self.ends_with(code);
+    }
+
+    /// The same, of an error that a link would end with.
+    fn fails(&mut self, what: &str, error: &dyn Diagnostic) {
+        self.report.failed(what, error);
+        self.ends_with(exit::code_of(error));
+    }
+
+    /// What is found first counts.
+    fn ends_with(&mut self, code: u8) {
+        if self.code == 0 {
+            self.code = code;
+        }
+    }
+
+    fn finish(self) -> u8 {
+        let wrong = self.report.count_wrong();
+        let verdict = match (self.code, wrong) {
+            (0, 0) => "links by distlto can work here".to_owned(),
+            (0, wrong) => format!("links by distlto can work here, and {}", is_wrong(wrong)),
+            (_, wrong) => format!("links by distlto cannot work here: {}", is_wrong(wrong)),
+        };
+        let code = self.code;
+        match self.report.kept() {
+            None => line(&verdict),
+            Some(findings) => {
+                line(
+                    &json!({ "version": 1, "code": code, "verdict": verdict, "findings": findings })
+                        .to_string(),
+                );
+            }
+        }
+        code
+    }
+}

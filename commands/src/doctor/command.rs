@@ -1,0 +1,93 @@
+//! The link command: which linker it runs, and whether its line can be linked by backends of our own.
+//!
+//! A driver is asked what it would run. Without a command it is `ld.lld` of PATH.
+
+use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_planner::backend_flags;
+use distlto_planner::index::IndexError;
+use distlto_planner::inputs::Bitcode;
+use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
+use distlto_planner::runner::Runner;
+use distlto_planner::words::{Word, lossy};
+
+use super::{Doctor, TOOL};
+use crate::tool::ToolRunner;
+
+/// The linker that is looked at where no command is given.
+const LINKER: &[u8] = b"ld.lld";
+
+impl Doctor<'_> {
+    /// What the command would run; `None` where there is no link by lld.
+    pub(super) fn command(&mut self, words: &[Word]) -> Option<LinkCommand> {
+        let runner = ToolRunner { spawner: &LocalSpawner, cancel: self.cancel, directory: None };
+        let without = [LINKER.to_vec()];
+        let (words, is_given) = if words.is_empty() { (&without[..], false) } else { (words, true) };
+        if is_given {
+            self.report.about("link command");
+        }
+        match link_command::resolve(&GivenCommand::new(words), &runner) {
+            Ok(Resolved::Link(link)) => {
+                if is_given {
+                    self.link(&link);
+                }
+                Some(link)
+            }
+            Ok(Resolved::Other { linker: Some(linker), .. }) => {
+                self.fatal(
+                    TOOL,
+                    &format!(
+                        "it links by {linker}, and bitcode is linked by ld.lld alone: add -fuse-ld=lld to its flags"
+                    ),
+                );
+                None
+            }
+            Ok(Resolved::Other { linker: None, .. }) => {
+                self.no_link(words, &runner);
+                None
+            }
+            Err(error) => {
+                self.fails("it cannot be looked at", &error);
+                None
+            }
+        }
+    }
+
+    /// A driver that says nothing of a link, or fails.
+    fn no_link(&mut self, words: &[Word], runner: &dyn Runner) {
+        let mut question = words.to_vec();
+        question.push(b"-###".to_vec());
+        let name = lossy(&words[0]);
+        match runner.run(&question) {
+            Ok(answer) if !answer.status.success() => {
+                self.fatal(TOOL, &format!("{name} -### fails, so that nothing is known of the link"));
+                self.report.quote(&lossy(&answer.stderr));
+            }
+            Ok(_) => self.fatal(2, &format!("{name} links nothing here: name a command that links")),
+            Err(error) => self.fatal(TOOL, &format!("cannot run {name}: {error}")),
+        }
+    }
+
+    fn link(&mut self, link: &LinkCommand) {
+        let arguments = link.line.arguments();
+        self.report.good(&format!("it links {} by {}", link.line.output(), lossy(&link.linker[0])));
+        match Bitcode::among(arguments) {
+            Err(error) => self.fails("an input cannot be used", &error),
+            Ok(found) if found.is_empty() && link.compilations.is_empty() => self.report.note(
+                "no input that exists is LTO bitcode: as it is the linker links by itself (compile with -flto=thin)",
+            ),
+            Ok(found) if found.is_full_lto() => self
+                .report
+                .note("all bitcode is that of full LTO: the linker links by itself (compile with -flto=thin)"),
+            Ok(found) => self.report.good(&format!(
+                "ThinLTO objects among its inputs: {}; other bitcode: {}; archives with bitcode: {}",
+                found.thin(),
+                found.objects.len() - found.thin(),
+                found.archives
+            )),
+        }
+        match backend_flags::of_distributed_line(arguments, &[]).map_err(IndexError::from) {
+            Ok(_) => self.report.good("all its options that change code can be told to clang"),
+            Err(error) => self.fails("its options", &error),
+        }
+    }
+}

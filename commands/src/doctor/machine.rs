@@ -1,0 +1,75 @@
+//! Memory, processors and make's jobserver, as a run would find them.
+//!
+//! Knows nothing of tools.
+
+use std::thread;
+use std::time::Instant;
+
+use distlto_executor::schedule::memory::{Limit, Memory, System};
+use distlto_executor::schedule::tokens::{REMEDY, Unusable};
+use distlto_record::progress::text::size;
+use jobserver::Client;
+
+use super::Doctor;
+
+impl Doctor<'_> {
+    /// Tells of all of it.
+    pub(super) fn machine(&mut self, jobserver: Result<Option<Client>, Unusable>) {
+        self.report.about("memory");
+        self.memory(&System::real());
+        self.report.about("processors");
+        self.processors();
+        self.report.about("jobserver");
+        self.jobserver(jobserver);
+    }
+
+    fn memory(&mut self, system: &System) {
+        let budget = Memory::new(Limit::Available, system.clone(), Instant::now()).last();
+        match (system.available(), budget) {
+            (Some(available), Some(budget)) => self.report.good(&format!(
+                "{} are available, of which jobs may take {} together (--memory says otherwise)",
+                size(available),
+                size(budget)
+            )),
+            _ => self.report.note(
+                "the system does not say how much is available: nothing waits for memory unless --memory says how much",
+            ),
+        }
+        match system.limit() {
+            Some(limit) => self.report.note(&format!("a control group allows {} in all", size(limit))),
+            None => self.report.good("no control group that is seen here limits it"),
+        }
+        if system.stalled().is_none() {
+            self.report.note("the kernel does not count waits for memory (PSI), so that none slows starts");
+        }
+    }
+
+    fn processors(&mut self) {
+        let Ok(jobs) = thread::available_parallelism().map(usize::from) else {
+            return self
+                .report
+                .note("the system does not say how many there are: jobs run one by one (-j N)");
+        };
+        self.report.good(&format!("{jobs} jobs run at once (-j says otherwise)"));
+        let allowed = rustix::thread::sched_getaffinity(None).map(|set| set.count() as usize);
+        if let Some(allowed) = allowed.ok().filter(|&allowed| allowed > jobs) {
+            self.report.note(&format!("a control group's quota leaves {jobs} of {allowed} processors"));
+        }
+    }
+
+    fn jobserver(&mut self, found: Result<Option<Client>, Unusable>) {
+        match found {
+            Ok(Some(_)) => self.report.good("make passes its jobserver on: jobs take slots of its -j"),
+            Ok(None) if std::env::var_os("MAKELEVEL").is_some() => self.report.note(
+                "the make that runs this names no jobserver: it has one if it is run with -j N, and jobs take no slots of it",
+            ),
+            Ok(None) => self.report.note(
+                "no make runs this. In a makefile, + before the recipe line that links passes make's jobserver on",
+            ),
+            Err(unusable) if unusable.is_withheld => {
+                self.report.wrong(&format!("make does not pass it on ({unusable}): {REMEDY}"));
+            }
+            Err(unusable) => self.report.wrong(&format!("{unusable}: jobs take no slots of it")),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Where state and results are kept, and which servers are configured.
+//!
+//! Directories are not made: whether that would work is tried in the nearest one that exists. Servers are not contacted.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use distlto_executor::cache::store::{Cache, Limits};
+use distlto_planner::link_command::LinkCommand;
+use distlto_planner::state;
+use distlto_record::progress::text::size;
+
+use super::Doctor;
+
+/// The exit code of what `distlto::io` is.
+const IO: u8 = 4;
+
+impl Doctor<'_> {
+    /// Tells of the state of a link, if one was given, and of the cache.
+    pub(super) fn places(&mut self, link: Option<&LinkCommand>) {
+        self.report.about("state");
+        self.state(link);
+        self.report.about("cache");
+        self.cache();
+    }
+
+    fn state(&mut self, link: Option<&LinkCommand>) {
+        let folder = self.args.state.as_deref().filter(|folder| !folder.is_empty());
+        let own = link.map(|link| state::directory(link.line.output(), folder));
+        let place = match (folder, &own) {
+            (Some(folder), _) => PathBuf::from(folder),
+            (None, Some(own)) => PathBuf::from(own),
+            (None, None) => {
+                return self.report.good(
+                    "it is kept beside each output, in OUTPUT.distlto (--state and DISTLTO_STATE name a folder)",
+                );
+            }
+        };
+        if let Err(error) = usable(&place) {
+            return self.fatal(IO, &format!("{} cannot be written: {error}", place.display()));
+        }
+        match taken(&place) {
+            Ok(bytes) => {
+                self.report.good(&format!("{} can be used and holds {}", place.display(), size(bytes)))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.report.good(&format!("{} can be made", place.display()));
+            }
+            Err(error) => {
+                self.report.note(&format!("{} can be used; its size is not known: {error}", place.display()));
+            }
+        }
+    }
+
+    fn cache(&mut self) {
+        let Some(directory) = self.args.cache.directory() else {
+            return self.report.note("no cache of results is used: --cache and DISTLTO_CACHE name one");
+        };
+        let shown = directory.display();
+        let opened = Cache::open_existing(directory, Limits { size: None, age: None });
+        let writable = usable(directory);
+        match (opened, writable) {
+            (Ok(cache), writable) => {
+                match cache.holdings() {
+                    Ok(held) => self.report.good(&format!(
+                        "{shown} holds {} results, {} on disk",
+                        held.records,
+                        size(held.disk)
+                    )),
+                    Err(error) => self.report.failed(&format!("{shown} cannot be looked at"), &error),
+                }
+                if let Err(error) = writable {
+                    self.report.note(&format!("{shown} is read only, nothing is put there: {error}"));
+                }
+            }
+            // What is no cache yet, or one of another version, gets a folder of this one's.
+            (Err(_), Ok(())) => {
+                self.report.good(&format!("{shown} holds no results of this version yet, and can"));
+            }
+            (Err(_), Err(error)) => {
+                self.report.wrong(&format!("{shown} cannot be used, and links go without: {error}"));
+            }
+        }
+    }
+
+    /// Which servers a link would use.
+    pub(super) fn remote(&mut self) {
+        self.report.about("remote");
+        let settings = match self.args.remote.settings() {
+            Ok(settings) => settings,
+            Err(error) => return self.fails("the configuration", &error),
+        };
+        settings.notices.iter().for_each(|notice| self.report.note(notice));
+        let asks = |url: &dyn std::fmt::Display| format!("`distlto remote check {url}` asks it");
+        if let Some(execute) = &settings.execute {
+            let url = &execute.endpoint;
+            self.report.note(&format!("backends run at {url}, which was not asked: {}", asks(url)));
+        }
+        if let Some((cache, _)) = settings.cache.as_ref().filter(|_| !settings.is_one_server()) {
+            let url = &cache.endpoint;
+            self.report.note(&format!("results are looked up at {url}, which was not asked: {}", asks(url)));
+        }
+        if !settings.is_remote() {
+            self.report.good("no server is configured: this machine does all of it");
+        }
+    }
+}
+
+/// Whether files can be made in a directory, or in the nearest one above if it is missing.
+fn usable(directory: &Path) -> io::Result<()> {
+    let absolute = std::path::absolute(directory)?;
+    for place in absolute.ancestors() {
+        match fs::metadata(place) {
+            Ok(_) => return tempfile::tempfile_in(place).map(drop),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::NotFound.into())
+}
+
+/// The bytes of all files below a directory.
+fn taken(directory: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let found = entry.metadata()?;
+        bytes += if found.is_dir() { taken(&entry.path())? } else { found.len() };
+    }
+    Ok(bytes)
+}

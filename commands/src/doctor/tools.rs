@@ -1,0 +1,155 @@
+//! Compiler, linker and fork server: what they say of themselves, and whether they do a link's work together.
+//!
+//! Versions are shown and not judged: a link of some lines decides.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use distlto_executor::execute::forkserver::{self, ForkServer};
+use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::loaded;
+use distlto_planner::index;
+use distlto_planner::link_command::LinkCommand;
+use distlto_planner::runner::{Runner, ToolError};
+use distlto_planner::search_path::program_file;
+use distlto_planner::words::{Word, lossy, path_of, word_of};
+
+use super::{Doctor, TOOL, trial};
+use crate::tool::ToolRunner;
+
+impl Doctor<'_> {
+    /// Tells of all tools. `is_given` says whether somebody named the linker.
+    pub(super) fn tools(&mut self, link: Option<&LinkCommand>, is_given: bool) {
+        let spawner = ForkServer::new(LocalSpawner);
+        let runner = ToolRunner { spawner: &spawner, cancel: self.cancel, directory: None };
+        let linker = link.filter(|link| self.linker(link, is_given, &runner));
+        self.report.about("compiler");
+        let compiler = self.compiler(link, &runner);
+        if let (Some(link), Some(compiler)) = (linker, &compiler) {
+            match trial::link(link, compiler, &spawner, self.cancel) {
+                Ok(()) => self.report.good("compiler and linker do a ThinLTO link of some lines together"),
+                Err(failed) => {
+                    self.fatal(
+                        TOOL,
+                        &format!(
+                            "compiler and linker do not fit together, {} fails: use both of one LLVM version",
+                            failed.what
+                        ),
+                    );
+                    self.report.quote(&failed.said);
+                }
+            }
+        }
+        self.report.about("fork server");
+        self.fork_server(compiler.as_deref(), &spawner);
+    }
+
+    /// Whether there is a linker that works.
+    fn linker(&mut self, link: &LinkCommand, is_given: bool, runner: &dyn Runner) -> bool {
+        self.report.about("linker");
+        let name = lossy(&link.linker[0]);
+        let Some(said) = self.version(&link.linker, runner) else {
+            if !is_given {
+                self.report
+                    .quote("name the link command to look at another: distlto doctor -- clang++-22 ...");
+            }
+            return false;
+        };
+        if !said.contains("LLD") {
+            self.fatal(TOOL, &format!("{name} does not call itself LLD: {said}"));
+            return false;
+        }
+        match link.asks_distributors(runner) {
+            Ok(true) => {
+                self.report.good("it takes a distributor (DTLTO): it runs once, and its backends run here");
+            }
+            Ok(false) => self.report.note(
+                "it has no DTLTO: it runs twice, for a thin link and for the final link (docs/link.md)",
+            ),
+            Err(error) => {
+                self.fails("its help cannot be read", &error);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The compiler for the backends, if it works.
+    fn compiler(&mut self, link: Option<&LinkCommand>, runner: &dyn Runner) -> Option<String> {
+        let asked = self.args.compiler.as_deref();
+        let found = match link {
+            Some(link) => index::compiler_of(link, asked),
+            None => asked
+                .map(str::to_owned)
+                .or_else(|| program_file(Path::new("clang")).map(|_| "clang".to_owned()))
+                .ok_or_else(|| ToolError::NoCompiler { linker: "ld.lld".to_owned() }),
+        };
+        match found {
+            Ok(compiler) => {
+                let said = self.version(&[word_of(compiler.clone().into())], runner)?;
+                if !said.contains("clang version") {
+                    self.fatal(TOOL, &format!("{compiler} does not call itself clang: {said}"));
+                    return None;
+                }
+                Some(compiler)
+            }
+            Err(error) => {
+                self.fails("there is no compiler", &error);
+                None
+            }
+        }
+    }
+
+    /// What a program says of its version, which is told.
+    fn version(&mut self, program: &[Word], runner: &dyn Runner) -> Option<String> {
+        let name = lossy(&program[0]);
+        let place = program_file(&path_of(&program[0])).and_then(|file| file.canonicalize().ok());
+        let Some(place) = place else {
+            self.fatal(TOOL, &format!("{name} is missing: install it, or put its directory into PATH"));
+            return None;
+        };
+        let question = [program, &[b"--version".to_vec()]].concat();
+        let failed = match runner.run(&question) {
+            Ok(answer) if answer.status.success() => {
+                let said = lossy(&answer.stdout);
+                let said = said.lines().next().unwrap_or_default().to_owned();
+                let place = place.to_string_lossy();
+                let place = if place == name { String::new() } else { format!(" is {place}") };
+                self.report.good(&format!("{name}{place}: {said}"));
+                return Some(said);
+            }
+            Ok(answer) => answer.status.to_string(),
+            Err(error) => error.to_string(),
+        };
+        self.fatal(TOOL, &format!("{name} ({}) cannot be asked for its version: {failed}", place.display()));
+        None
+    }
+
+    fn fork_server(&mut self, compiler: Option<&str>, spawner: &ForkServer<LocalSpawner>) {
+        let variable = forkserver::VARIABLE;
+        let slower = "compilers are loaded anew for each job";
+        let Some(library) = forkserver::find_library() else {
+            let lack = forkserver::lack_of_library();
+            return self
+                .report
+                .note(&lack.unwrap_or_else(|| format!("{variable} switches it off: {slower}")));
+        };
+        let Some(compiler) = compiler else {
+            return self.report.note(&format!("{} cannot be tried without a compiler", library.display()));
+        };
+        if spawner.server_of(OsStr::new(compiler)).is_some() {
+            return self
+                .report
+                .good(&format!("{compiler} is loaded once for all jobs, by {}", library.display()));
+        }
+        let script = program_file(Path::new(compiler)).is_some_and(|file| loaded::is_script(&file));
+        let why = if !library.is_file() {
+            format!("{variable} names {}, which is no file", library.display())
+        } else if script {
+            format!("{compiler} is a script, which cannot be a server")
+        } else {
+            format!("{compiler} does not become a server with {}", library.display())
+        };
+        self.report.note(&format!("{why}: {slower}"));
+    }
+}

@@ -1,0 +1,111 @@
+//! What a check tells, a sentence a line or as JSON, and whether anything of it is wrong.
+//!
+//! What others said is printed as text, whatever is in it. Knows nothing of what is checked.
+
+use std::io::{self, Write};
+
+use distlto_prepare::text::printable;
+use miette::Diagnostic;
+use serde_json::{Value, json};
+
+/// Sentences so far.
+#[derive(Debug, Default)]
+pub struct Report {
+    wrong: usize,
+    about: String,
+    /// Where readers are programs: the sentences, which are printed at the end.
+    kept: Option<Vec<Value>>,
+}
+
+impl Report {
+    /// A report that keeps its sentences.
+    pub fn keeping() -> Self {
+        Self { kept: Some(Vec::new()), ..Self::default() }
+    }
+
+    /// What the following sentences are about.
+    pub fn about(&mut self, what: &str) {
+        what.clone_into(&mut self.about);
+        if self.kept.is_none() {
+            line(what);
+        }
+    }
+
+    /// Something is as it should be.
+    pub fn good(&mut self, sentence: &str) {
+        self.tell("ok", sentence);
+    }
+
+    /// Something is good to know.
+    pub fn note(&mut self, sentence: &str) {
+        self.tell("note", sentence);
+    }
+
+    /// Something is wrong, with what to do.
+    pub fn wrong(&mut self, sentence: &str) {
+        self.wrong += 1;
+        self.tell("WRONG", sentence);
+    }
+
+    /// What failed, with what can be done about it.
+    pub fn failed(&mut self, what: &str, error: &dyn Diagnostic) {
+        let help = error.help().map_or_else(String::new, |help| format!("; {help}"));
+        self.wrong(&format!("{what}: {error}{help}"));
+    }
+
+    /// More of the last sentence: what somebody else said.
+    pub fn quote(&mut self, text: &str) {
+        for text in text.lines().filter(|text| !text.is_empty()) {
+            match &mut self.kept {
+                None => line(&format!("           {text}")),
+                Some(kept) => {
+                    if let Some(Value::Array(said)) = kept.last_mut().map(|last| &mut last["said"]) {
+                        said.push(text.into());
+                    }
+                }
+            }
+        }
+    }
+
+    /// How many things are wrong.
+    pub fn count_wrong(&self) -> usize {
+        self.wrong
+    }
+
+    /// The sentences that were kept.
+    pub fn kept(self) -> Option<Vec<Value>> {
+        self.kept
+    }
+
+    /// The exit code.
+    pub fn finish(self) -> u8 {
+        match self.wrong {
+            0 => line("everything can be used as it is configured"),
+            wrong => line(&is_wrong(wrong)),
+        }
+        u8::from(self.wrong > 0)
+    }
+
+    fn tell(&mut self, level: &str, sentence: &str) {
+        match &mut self.kept {
+            None => line(&format!("  {level:<5}  {sentence}")),
+            Some(kept) => kept.push(json!({
+                "about": self.about, "level": level.to_lowercase(), "sentence": sentence, "said": [],
+            })),
+        }
+    }
+}
+
+/// How much is wrong, in words.
+pub fn is_wrong(count: usize) -> String {
+    match count {
+        1 => "1 thing is wrong".to_owned(),
+        many => format!("{many} things are wrong"),
+    }
+}
+
+/// A line on standard output, of text.
+pub fn line(text: &str) {
+    // A reader that has gone away wants no more of it.
+    let _ = writeln!(io::stdout(), "{}", printable(text));
+}

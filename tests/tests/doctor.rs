@@ -1,0 +1,253 @@
+//! `distlto doctor` with the installed tools, with one of them missing, and under a make that keeps its jobserver; and links
+//! that say the same of make, and why there was nothing to do.
+
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, ensure};
+use distlto_tests::distlto;
+use distlto_tests::folder::Folder;
+use distlto_tests::run::{capture, shown, succeed, told};
+use distlto_tests::toolchain::{Toolchain, system_tool};
+use serde_json::Value;
+
+/// What make tells its children, and what would change what the doctor sees.
+const OURS: [&str; 8] = [
+    "MAKEFLAGS",
+    "MFLAGS",
+    "MAKELEVEL",
+    "CARGO_MAKEFLAGS",
+    "DISTLTO_CACHE",
+    "DISTLTO_STATE",
+    "DISTLTO_REMOTE",
+    "DISTLTO_FORKSERVER",
+];
+
+/// A folder, and a PATH that holds these tools alone, without their versions.
+struct Place {
+    folder: Folder,
+    path: PathBuf,
+}
+
+impl Place {
+    fn create(name: &str, tools: &[&str]) -> Result<Self> {
+        let folder = Folder::create(Toolchain::from_env()?, &format!("doctor/{name}"))?;
+        let path = folder.path.join("path");
+        std::fs::create_dir(&path)?;
+        for tool in tools {
+            symlink(folder.toolchain.tool(tool)?, path.join(tool))?;
+        }
+        Ok(Self { folder, path })
+    }
+
+    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        for name in OURS {
+            command.env_remove(name);
+        }
+        command.env("PATH", &self.path).env("HOME", &self.folder.path).env_remove("XDG_CONFIG_HOME");
+        command.current_dir(&self.folder.path);
+        command
+    }
+
+    fn distlto(&self, words: &[&str]) -> Result<Command> {
+        let mut command = self.command(distlto::binary()?);
+        command.args(words);
+        Ok(command)
+    }
+
+    /// One make whose recipes have these names and commands, each with and without `+`.
+    fn make(&self, flags: &[&str], command: &Command, plus: bool) -> Result<Output> {
+        let recipe = shown(command).replace('$', "$$");
+        let plus = if plus { "+" } else { "" };
+        self.folder.write("Makefile", format!("all:\n\t{plus}{recipe}\n"))?;
+        let mut make = self.command(system_tool("make")?);
+        make.arg("-s").args(flags);
+        succeed(&mut make)
+    }
+
+    /// Objects of a program of two modules.
+    fn compile(&self, flags: &[&str]) -> Result<()> {
+        self.folder.write("main.c", "int f(int);\nint main(void) { return f(0); }\n")?;
+        self.folder.write("f.c", "int f(int x) { return x; }\n")?;
+        let mut clang = self.command(self.folder.toolchain.tool("clang")?);
+        succeed(clang.args(flags).args(["-c", "main.c", "f.c"])).map(drop)
+    }
+}
+
+/// A sentence of this kind, of what is wrong, said or noted.
+fn says(output: &Output, level: &str, part: &str) -> bool {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().any(|line| line.trim_start().starts_with(level) && line.contains(part))
+}
+
+fn expect(command: &mut Command, code: i32, sentences: &[(&str, &str)]) -> Result<Output> {
+    let output = capture(command)?;
+    ensure!(output.status.code() == Some(code), "not {code}: {}", told(command, &output));
+    for (level, part) in sentences {
+        ensure!(says(&output, level, part), "{level}, {part:?}: {}", told(command, &output));
+    }
+    Ok(output)
+}
+
+#[test]
+fn installed_tools_work_and_programs_read_the_same() -> Result<()> {
+    let place = Place::create("works", &["clang", "ld.lld"])?;
+    let version = format!("LLD {}.", place.folder.toolchain.version);
+    let dtlto = match place.folder.toolchain.has_dtlto() {
+        true => ("ok", "it takes a distributor (DTLTO)"),
+        false => ("note", "it has no DTLTO"),
+    };
+    let sentences = [
+        ("ok", version.as_str()),
+        dtlto,
+        ("ok", "do a ThinLTO link of some lines together"),
+        ("ok", "is loaded once for all jobs"),
+        ("note", "no make runs this"),
+        ("links by distlto can work here", ""),
+    ];
+    let text = expect(&mut place.distlto(&["doctor"])?, 0, &sentences)?;
+    let json = succeed(&mut place.distlto(&["doctor", "--json"])?)?;
+    let json: Value = serde_json::from_slice(&json.stdout)?;
+    let findings = json["findings"].as_array().context("a list")?;
+    let of_text = String::from_utf8(text.stdout)?;
+    ensure!(
+        findings.len() == of_text.lines().filter(|line| line.starts_with("  ")).count(),
+        "{json}\n{of_text}"
+    );
+    for finding in findings.iter().filter(|finding| finding["about"] != "memory") {
+        let sentence = finding["sentence"].as_str().context("a sentence")?;
+        ensure!(of_text.contains(sentence), "{sentence}\n{of_text}");
+    }
+    ensure!(json["code"] == 0 && json["verdict"] == "links by distlto can work here", "{json}");
+    Ok(())
+}
+
+#[test]
+fn what_is_missing_is_named_and_is_the_exit_code() -> Result<()> {
+    let place = Place::create("missing", &["clang"])?;
+    let cannot = ("links by distlto cannot work here", "");
+    expect(&mut place.distlto(&["doctor"])?, 7, &[("WRONG", "ld.lld is missing"), cannot])?;
+    let lld = place.folder.toolchain.tool("ld.lld")?;
+    let lld = lld.to_str().context("UTF-8")?;
+    let gcc = system_tool("gcc")?;
+    let words = ["doctor", "--compiler", gcc.to_str().context("UTF-8")?, "--", lld];
+    expect(&mut place.distlto(&words)?, 7, &[("WRONG", "does not call itself clang"), cannot])?;
+    let words = ["doctor", "--", "clang", "-fuse-ld=missing", "main.o"];
+    expect(&mut place.distlto(&words)?, 7, &[("WRONG", "-###"), cannot])?;
+    // A backend by another compiler than one that reads the shard.
+    place.folder.write(
+        "false",
+        "#!/bin/sh\ncase $1 in --version) echo clang version 22.0.0 ;; *) exit 1 ;; esac\n",
+    )?;
+    std::fs::set_permissions(place.folder.path.join("false"), Permissions::from_mode(0o755))?;
+    let words = ["doctor", "--compiler", "./false", "--", lld];
+    expect(
+        &mut place.distlto(&words)?,
+        7,
+        &[("WRONG", "do not fit together"), ("note", "is a script"), cannot],
+    )?;
+    Ok(())
+}
+
+#[test]
+fn places_that_cannot_be_used_are_told_apart() -> Result<()> {
+    let place = Place::create("places", &["clang", "ld.lld"])?;
+    place.folder.write("file", "")?;
+    let can = ("links by distlto can work here, and 1 thing is wrong", "");
+    let mut command = place.distlto(&["doctor"])?;
+    expect(command.env("DISTLTO_CACHE", "file/cache"), 0, &[("WRONG", "file/cache cannot be used"), can])?;
+    let mut command = place.distlto(&["doctor", "--state", "file/states"])?;
+    expect(&mut command, 4, &[("WRONG", "file/states cannot be written")])?;
+    let mut command = place.distlto(&["doctor", "--cache", "cache", "--state", "states"])?;
+    expect(&mut command, 0, &[("ok", "cache holds no results"), ("ok", "states can be made")])?;
+    ensure!(!place.folder.path.join("cache").exists() && !place.folder.path.join("states").exists(), "made");
+    place.compile(&["-flto=thin"])?;
+    let clang = place.folder.toolchain.tool("clang")?;
+    let clang = clang.to_str().context("UTF-8")?;
+    let link = ["--", clang, "-fuse-ld=lld", "main.o", "f.o", "-o", "program"];
+    succeed(&mut place.distlto(&[&["link", "--cache", "cache"][..], &link].concat())?)?;
+    let mut command = place.distlto(&[&["doctor", "--cache", "cache"][..], &link].concat())?;
+    let sentences = [
+        ("ok", "cache holds 2 results"),
+        ("ok", "program.distlto can be used and holds"),
+        ("ok", "ThinLTO objects among its inputs: 2;"),
+    ];
+    expect(&mut command, 0, &sentences)?;
+    place.folder.write("distlto.toml", "[remote]\nurl = \"grpc://localhost:1\"\n")?;
+    let asks = [("note", "`distlto remote check grpc://localhost:1` asks it")];
+    expect(&mut place.distlto(&["doctor"])?, 0, &asks)?;
+    Ok(())
+}
+
+#[test]
+fn a_jobserver_that_make_keeps_is_told_of() -> Result<()> {
+    let place = Place::create("make", &["clang", "ld.lld"])?;
+    let doctor = place.distlto(&["doctor"])?;
+    // Where make has a pipe it closes it, and where it has a fifo anybody can open that.
+    let passes = ("ok", "make passes its jobserver on");
+    let mut flags = Command::new(system_tool("printenv")?);
+    flags.arg("MAKEFLAGS");
+    let with_fifo = String::from_utf8(place.make(&["-j3"], &flags, false)?.stdout)?.contains("fifo:");
+    let withheld = ("WRONG", "put + before the recipe line");
+    let (level, part) = if with_fifo { passes } else { withheld };
+    let without = place.make(&["-j3"], &doctor, false)?;
+    ensure!(says(&without, level, part), "{level}, {part:?}: {without:?}");
+    let with = place.make(&["-j3"], &doctor, true)?;
+    ensure!(says(&with, passes.0, passes.1), "{with:?}");
+    let none = place.make(&[], &doctor, true)?;
+    ensure!(says(&none, "note", "names no jobserver"), "{none:?}");
+
+    place.compile(&["-flto=thin"])?;
+    let clang = place.folder.toolchain.tool("clang")?;
+    let clang = clang.to_str().context("UTF-8")?;
+    let mut number = 0;
+    let mut notes = |flags: &[&str], options: &[&str], plus| -> Result<usize> {
+        number += 1;
+        let output = format!("program{number}");
+        let words =
+            [&["link"], options, &["--", clang, "-fuse-ld=lld", "main.o", "f.o", "-o", &output]].concat();
+        let ran = place.make(flags, &place.distlto(&words)?, plus)?;
+        Ok(String::from_utf8(ran.stderr)?.matches("put + before the recipe line").count())
+    };
+    let told = usize::from(!with_fifo);
+    for options in [&[][..], &["--two-step"]] {
+        ensure!(notes(&["-j3"], options, false)? == told, "without +, {options:?}");
+        ensure!(notes(&["-j3"], options, true)? == 0, "with +, {options:?}");
+    }
+    for options in ["-q", "--json", "-j1"] {
+        ensure!(notes(&["-j3"], &[options], false)? == 0, "{options}");
+    }
+    ensure!(notes(&[], &[], false)? == 0, "make has no jobserver");
+    Ok(())
+}
+
+#[test]
+fn links_without_thinlto_say_so_when_asked() -> Result<()> {
+    let place = Place::create("verbose", &["clang", "ld.lld"])?;
+    let clang = place.folder.toolchain.tool("clang")?;
+    let clang = clang.to_str().context("UTF-8")?;
+    let full = match place.folder.toolchain.has_dtlto() {
+        true => "all bitcode is that of full LTO",
+        false => "no module is ThinLTO bitcode",
+    };
+    let cases = [(&["-flto"][..], full), (&[], "ThinLTO is off, no input is LTO bitcode")];
+    for (flags, sentence) in cases {
+        place.compile(flags)?;
+        for options in [&[][..], &["--two-step"]] {
+            let expected =
+                if options.is_empty() || flags.is_empty() { sentence } else { "no module is ThinLTO" };
+            let command = ["--", clang, "-fuse-ld=lld", "main.o", "f.o", "-o", "program"];
+            for (verbose, times) in [(&["-v"][..], 1), (&[], 0)] {
+                let mut link = place.distlto(&[&["link"], options, verbose, &command].concat())?;
+                let ran = succeed(&mut link)?;
+                let found = String::from_utf8_lossy(&ran.stderr).matches(expected).count();
+                ensure!(found == times, "{expected}: {}", told(&link, &ran));
+                let _ = std::fs::remove_file(place.folder.path.join("program"));
+            }
+        }
+    }
+    Ok(())
+}
