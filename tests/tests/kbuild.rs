@@ -66,6 +66,10 @@ fn an_edit_compiles_what_it_changes() -> Result<()> {
         let said = make()?;
         ensure!(backends(&said) == ["init/main", "kernel/async", "kernel/time"], "{name}: {said}");
         ensure!(made(&ours)? == made(&upstream)?, "{name}: the objects are others than upstream's");
+        let module = |example: &Example| fs::read(example.dir.join("drivers/disk.o"));
+        // The rules compile each object with its own flags, lld in process does not.
+        let alike = module(&ours)? == module(&upstream)?;
+        ensure!(alike == (way == &linker), "{name}: a module of several objects");
         edit(&ours, "lib/string.c", "length++", "length += 1")?;
         let said = make()?;
         ensure!(backends(&said).len() <= 2, "{name}: {said}");

@@ -26,7 +26,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
-use distlto_planner::backend_flags;
+use distlto_planner::backend_flags::{self, FlagError};
 use distlto_planner::compile_jobs;
 use distlto_planner::index;
 use distlto_planner::inputs::Bitcode;
@@ -54,6 +54,10 @@ use kept::Kept;
 use line::Line;
 use linker::{Linker, News};
 
+/// Why a link with `-r` has no backends: they would be for other code than that of one process.
+const EACH_ITS_OWN: &str = "with -r the linker takes relocation and code model from each module, which only --flags-from or \
+                            --backend-arg=-fPIC and the like can tell a backend";
+
 /// How a link by the linker ended.
 pub(super) enum End {
     /// It is done.
@@ -76,6 +80,12 @@ pub(super) fn run(session: &Session<'_>) -> Result<End, LinkError> {
     let compilation = compilation(session, arguments)?;
     if let Some(option) = compilation.flags.not_done.iter().find(|option| !option.contains("save-temps")) {
         session.say_why_whole(&format!("{option} asks for what only the linker's own backends write"));
+        return Ok(End::Done(super::End::AsItIs));
+    }
+    let extra = &session.options.backend_args;
+    let told = backend_flags::of_link_line(arguments, backend_flags::architecture(arguments), extra);
+    if let Err(FlagError::RelocationModelUnknown) = told {
+        session.say_why_whole(EACH_ITS_OWN);
         return Ok(End::Done(super::End::AsItIs));
     }
     session.options.run.prewarm(session.spawner, OsStr::new(&compilation.compiler), 1);
