@@ -63,9 +63,10 @@ pub fn launcher() -> PathBuf {
 /// Makes it usable.
 pub fn install() -> Result<()> {
     let to = folder().join("sid");
-    if to.is_dir() {
+    if is_at(&to) {
         return Ok(());
     }
+    remove(&to)?;
     // Renamed when it is whole.
     let partial = folder().join("sid.partial");
     remove(&partial)?;
@@ -78,6 +79,12 @@ pub fn install() -> Result<()> {
     );
     set_up(&Tree { unpacked: &partial, runs_at: &to })?;
     Ok(fs::rename(partial, to)?)
+}
+
+/// Whether it is there and was set up to run from there: scripts and links name the folder, so a copy of it is of no use.
+fn is_at(to: &Path) -> bool {
+    let programs = to.join("usr/bin");
+    fs::read_to_string(launcher()).is_ok_and(|text| text.contains(&*programs.to_string_lossy()))
 }
 
 fn version(label: &str) -> Option<(u32, u32)> {
