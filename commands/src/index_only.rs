@@ -44,7 +44,7 @@ pub fn run(args: &KbuildIndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
     let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
     let found = link_command::resolve(&GivenCommand::new(&command), &runner)?;
     let Resolved::Link(link) = found else { return Err(LinkError::NoThinLink) };
-    let asked = IndexOnly::of(link.line.words()).ok_or(LinkError::NoThinLink)?;
+    let asked = IndexOnly::of(link.line.arguments()).ok_or(LinkError::NoThinLink)?;
     perform(&asked, &link, &runner, args.verbose).or_else(|error| tool_failure(error, cancel))
 }
 

@@ -173,7 +173,7 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
             resolve(&given, &ToolRunner { spawner, cancel, directory: None }, &options.run)?
         }
     };
-    if let Some(asked) = IndexOnly::of(link.line.words()).filter(|_| link.compilations.is_empty()) {
+    if let Some(asked) = IndexOnly::of(link.line.arguments()).filter(|_| link.compilations.is_empty()) {
         let done = index_only::perform(&asked, &link, &runner, options.run.verbose);
         return done.or_else(|error| tool_failure(error, cancel));
     }

@@ -12,6 +12,8 @@ use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, write_atomically, write_if_changed};
 
 use crate::keep;
+use crate::link_line::{Argument, options};
+use crate::linker::elf::options::{is, value};
 use crate::runner::{Runner, ToolError, ToolOutput};
 use crate::scratch::Scratch;
 use crate::thin_link::ThinLinkError;
@@ -50,33 +52,14 @@ pub struct Written {
 }
 
 impl IndexOnly {
-    /// What a line asks for; `None` if it is a link of another kind, or if its words are an error that the linker is to tell.
-    pub fn of(words: &[Word]) -> Option<Self> {
-        let mut asked = None;
-        let mut replaced = None;
-        let mut words = words.iter().map(|word| lossy(word));
-        while let Some(word) = words.next() {
-            let Some(mut option) =
-                word.strip_prefix("--").or_else(|| word.strip_prefix('-')).map(str::to_owned)
-            else {
-                continue;
-            };
-            if option == "plugin-opt" {
-                option = words.next()?;
-            } else if let Some(value) = option.strip_prefix("plugin-opt=") {
-                option = value.to_owned();
-            } else if option == "thinlto-prefix-replace" {
-                option = format!("{option}={}", words.next()?);
-            }
-            if option == "thinlto-index-only" {
-                asked.get_or_insert(None);
-            } else if let Some(list) = option.strip_prefix("thinlto-index-only=") {
-                asked = Some((!list.is_empty()).then(|| PathBuf::from(list)));
-            } else if let Some(value) = option.strip_prefix("thinlto-prefix-replace=") {
-                replaced = Some(Replaced::read(value)?);
-            }
-        }
-        asked.map(|list| Self { list, replaced })
+    /// What a line asks for; `None` if it is a link of another kind, or if a value is an error that the linker is to tell.
+    pub fn of(arguments: &[Argument]) -> Option<Self> {
+        let of_name = |name| options(arguments).rev().filter(move |option| is(option, name));
+        of_name("thinlto-index-only").next()?;
+        let list = of_name("thinlto-index-only").find_map(value).map(PathBuf::from);
+        let replaced = of_name("thinlto-prefix-replace").next().and_then(value);
+        let replaced = replaced.map(|value| Replaced::read(value).ok_or(())).transpose().ok()?;
+        Some(Self { list, replaced })
     }
 
     /// Runs the thin link and puts what is different into place; nothing is, where the linker failed.
@@ -206,21 +189,24 @@ fn is_there(module: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link_line::parse;
 
     fn asked(line: &str) -> Option<IndexOnly> {
-        IndexOnly::of(&line.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>())
+        let words = line.split(' ').map(|word| word.as_bytes().to_vec());
+        IndexOnly::of(&parse(words).expect("a link line"))
     }
 
     #[test]
     fn a_line_says_where() {
         assert_eq!(asked("-r a.o -o b.o"), None);
+        assert_eq!(asked("-mllvm --thinlto-index-only -o --thinlto-index-only"), None);
         let plain = asked("-r --thinlto-index-only=x.index a.o").expect("a thin link");
         assert_eq!(plain.list.as_deref(), Some(Path::new("x.index")));
         assert_eq!((plain.place("d/a.o"), plain.listed("d/a.o")), ("d/a.o".into(), "d/a.o".into()));
         for line in [
             "--thinlto-index-only --thinlto-prefix-replace=d/;e/;f/",
             "-plugin-opt=thinlto-index-only -plugin-opt=thinlto-prefix-replace=d/;e/;f/",
-            "-plugin-opt thinlto-index-only --thinlto-prefix-replace d/;e/;f/",
+            "-plugin-opt thinlto-index-only -plugin-opt thinlto-prefix-replace=d/;e/;f/",
         ] {
             let moved = asked(line).expect("a thin link");
             assert_eq!(moved.list, None);
