@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         }),
         CliCommand::Copy(args) => exit::run(|| distlto_prepare::copy::run(&args)),
         CliCommand::ArchiveMapper(args) => exit::run(|| distlto_prepare::archive_mapper::run(&args)),
-        CliCommand::HeaderList(args) => exit::run(|| header_list::run(&args)),
+        CliCommand::HeaderList(args) => watching(|cancel| exit::run(|| header_list::run(&args, cancel))),
         CliCommand::CompilerStatsMerger(args) => exit::run(|| distlto_prepare::stats::run(&args)),
         CliCommand::Completions(args) => exit::run(|| completions::run(&args)),
         CliCommand::Man(args) => exit::run(|| manual::run(&args)),

@@ -32,8 +32,8 @@ const TOOLS: &[&str] = &[
     "archive-mapper",
     "archive_mapper",
     "compiler-stats-merger",
-    "header-list",
     "compiler_stats_merger",
+    "header-list",
 ];
 
 /// What follows `distlto-` in the name that this process was started under.

@@ -4,17 +4,21 @@
 //! directory without `.` and `..`; the compiler writes a rule for make. Knows nothing of what is compiled.
 
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Component, Path, PathBuf};
-use std::process::Command;
 use std::{env, fs};
 
 use clap::Args;
+use distlto_executor::cancel::Cancel;
+use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_planner::dependency_file::rule_files;
+use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::words::{Word, lossy, path_of, word_of};
-use distlto_prepare::write::{IoError, remove, write_atomically};
+use distlto_prepare::write::{IoError, remove, to_standard_output, write_atomically};
 use miette::Diagnostic;
 use thiserror::Error;
+
+use crate::link::show;
+use crate::tool::{ToolRunner, exit_code};
 
 /// Compile, and list the files of the project that the compiler read
 ///
@@ -37,36 +41,30 @@ pub enum HeaderListError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Io(#[from] IoError),
-    /// The compiler.
-    #[error("cannot start {program}: {source}")]
-    #[diagnostic(code(distlto::tool), help("name a compiler that is installed"))]
-    Start {
-        /// Its name.
-        program: String,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
+    /// The compiler could not be run.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Tool(#[from] ToolError),
 }
 
 /// Runs the compiler and writes the list. Returns the compiler's exit code.
-pub fn run(args: &HeaderListArgs) -> Result<u8, HeaderListError> {
+pub fn run(args: &HeaderListArgs, cancel: &Cancel) -> Result<u8, HeaderListError> {
     let mut rule = args.out.clone().into_os_string();
     rule.push(".d");
     let rule = PathBuf::from(rule);
     // The list is this program's only way to say what the compiler read: one of an earlier run must not stay.
     remove(&args.out)?;
-    let mut words = args.command.iter();
-    let program = words.next().cloned().unwrap_or_default();
-    let status = Command::new(&program)
-        .args(words)
-        .args(["-MD", "-MT", "object", "-MF"])
-        .arg(&rule)
-        .status()
-        .map_err(|source| HeaderListError::Start { program: lossy(&word_of(program)), source })?;
-    if !status.success() {
-        let _ = remove(&rule);
-        let code = status.code().or(status.signal().map(|signal| signal + 128));
-        return Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1));
+    let mut command: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
+    let own = ["-MD", "-MT", "object", "-MF"].map(|word| word.as_bytes().to_vec());
+    command.extend(own.into_iter().chain([word_of(rule.clone().into_os_string())]));
+    let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
+    let program = || lossy(&command[0]);
+    let ended = runner.run(&command).map_err(|source| ToolError::Start { program: program(), source })?;
+    to_standard_output(&ended.stdout)?;
+    show(&ended.stderr);
+    if !ended.status.success() {
+        remove(&rule)?;
+        return Ok(if cancel.is_cancelled() { cancel.exit_code() } else { exit_code(ended.status) });
     }
     let read = match fs::read(&rule) {
         Ok(text) => rule_files(&text),

@@ -20,7 +20,7 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::link::show;
-use crate::tool::ToolRunner;
+use crate::tool::{ToolRunner, exit_code};
 
 /// Make an archive of objects, with native ones in the places of modules
 ///
@@ -57,7 +57,7 @@ pub enum ArchiveError {
     #[diagnostic(transparent)]
     Tool(#[from] ToolError),
     /// No object where one should be.
-    #[error("{} is {what}, where the native object of {module} should be", object.display())]
+    #[error("{}: {what}, where the native object of {module} should be", object.display())]
     #[diagnostic(
         code(distlto::bad_input),
         help("remove it and build again: the backend of {module} makes it")
@@ -92,7 +92,7 @@ pub fn run(args: &KbuildArchiveArgs, cancel: &Cancel) -> Result<u8, ArchiveError
     show(&ended.stderr);
     if !ended.status.success() {
         remove(&temporary)?;
-        return Ok(ended.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1));
+        return Ok(if cancel.is_cancelled() { cancel.exit_code() } else { exit_code(ended.status) });
     }
     Ok(move_into_place(&temporary, &args.out).map(|()| 0)?)
 }
@@ -102,7 +102,7 @@ fn native(module: &str, suffix: &str) -> Result<String, ArchiveError> {
     let object = format!("{}{suffix}", module.strip_suffix(".o").unwrap_or(module));
     let what = match classify_file(Path::new(&object)) {
         Ok(Kind::Native(_)) => return Ok(object),
-        Ok(kind) => format!("{kind:?}"),
+        Ok(kind) => kind.to_string(),
         Err(error) => error.to_string(),
     };
     Err(ArchiveError::NoObject { object: object.into(), what, module: module.to_owned() })

@@ -42,7 +42,7 @@ use thiserror::Error;
 
 use crate::index_only;
 use crate::run_args::RunArgs;
-use crate::tool::ToolRunner;
+use crate::tool::{ToolRunner, exit_code};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::{ForkServer, INSTALL};
 use distlto_executor::execute::spawn::LocalSpawner;
@@ -375,7 +375,7 @@ impl LinkError {
     /// The exit code of a tool that failed.
     fn tool_code(&self) -> Option<u8> {
         let output = self.tool_output()?;
-        Some(output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+        Some(exit_code(output.status))
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::io;
 use std::path::Path;
+use std::process::ExitStatus;
 
 use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::Word;
@@ -14,6 +15,11 @@ use distlto_executor::execute::response_file;
 
 /// How much of a tool's output is kept: a linker's trace names every file of a link.
 const KEEP: usize = 256 << 20;
+
+/// The exit code of a command whose tool ended so: the tool's own, and 1 where it was killed.
+pub fn exit_code(status: ExitStatus) -> u8 {
+    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
 
 /// Runs tools on this machine.
 pub struct ToolRunner<'a> {

@@ -40,6 +40,7 @@ use rustix::pipe::PipeFlags;
 use super::file_state::Start;
 use super::reads::Reads;
 use super::{LinkError, NO_BITCODE, Session, WRITES_ITSELF, ahead, identity};
+use crate::tool::exit_code;
 use crate::up_to_date::Records;
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::execute::process::{Command, Finished, Spawner, signal_name};
@@ -220,7 +221,7 @@ impl Link<'_> {
             return Err(self.ended_early(linked.as_ref().ok()));
         }
         let linked = linked?;
-        let code = linked.finished.ended.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+        let code = exit_code(linked.finished.ended.status);
         let (code, ran) = match linked.ran {
             // What failed has been told, and its exit code says more than the linker's.
             Some(ran) if ran.code != 0 => (ran.code, Some(ran)),

@@ -3,6 +3,7 @@
 //! The linker writes into the state directory and the program is renamed into place, so a link that fails or is killed
 //! leaves the earlier program. Knows nothing of how the objects came to be.
 
+use crate::tool::exit_code;
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Write};
@@ -52,7 +53,7 @@ pub fn run(
     report(&finished, thin_warnings);
     tell(&finished.stderr);
     if !finished.status.success() {
-        return Ok(finished.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1));
+        return Ok(exit_code(finished.status));
     }
     let empty = fs::metadata(&staged).map_or(true, |found| found.len() == 0);
     if empty {
