@@ -19,7 +19,7 @@ use clap::{ArgGroup, Args};
 use distlto_planner::backend_flags::link_flags::LinkFlagError;
 use distlto_planner::digests::FileDigests;
 use distlto_planner::graph::error::GraphError;
-use distlto_planner::recorded_flags::RecordError;
+use distlto_planner::recorded_flags::{RecordError, Source};
 use distlto_planner::response::ResponseError;
 use distlto_prepare::kind::Native;
 use distlto_prepare::warning::warn;
@@ -104,13 +104,13 @@ pub struct OptArgs {
     /// error. What the flags leave open is the compiler's default, at -O2 -ffunction-sections -fdata-sections.
     #[arg(long, value_name = "FILE", conflicts_with = DARWIN)]
     pub args: Option<Utf8PathBuf>,
-    /// Compile with the flags that a build has recorded in this file
+    /// Compile with the flags that a build has recorded of the module
     ///
-    /// Kbuild's .X.o.cmd, or compile_commands.json; of the latter, what it says of the module.
+    /// `kbuild` takes them from .X.o.cmd beside it; any other word is the path of such a file or of a compile_commands.json.
     /// Those that are for preprocessing, for diagnostics and for outputs are passed over. They precede the arguments that
     /// follow the compiler.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["args", DARWIN])]
-    pub flags_from: Option<Utf8PathBuf>,
+    #[arg(long, value_name = "kbuild|FILE", conflicts_with_all = ["args", DARWIN])]
+    pub flags_from: Option<Source>,
     /// Compile for this target [default: that of the module]
     #[arg(long, value_name = "TRIPLE", conflicts_with = DARWIN)]
     pub target: Option<String>,

@@ -16,7 +16,7 @@ override cmd_ld_thinlto_index = \
 # One backend, with the flags that Kbuild has recorded of its module.
 override cmd_cc_o_bc = \
 	$(DISTLTO) opt $(DISTLTO_OPTIONS) --out $@ --input $< --index $(word 2,$^) \
-		--flags-from $(dir $<).$(notdir $<).cmd -- $(CC)
+		--flags-from kbuild -- $(CC)
 
 # The archive of native objects, in the order of the modules.
 override cmd_ar_vmlinux.a = \

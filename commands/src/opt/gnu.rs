@@ -45,7 +45,7 @@ pub(super) fn plan(args: &OptArgs, named: Named<'_>) -> Result<Plan, OptError> {
     let mut plan = Plan { expected: Native::of_triple(&triple), ..Plan::of(named) };
     let Compiler { program, arguments } = match (&args.args, &args.flags_from) {
         (Some(path), _) => with_link_flags(path, (args, named), &triple, compiler, &mut plan)?,
-        (None, Some(path)) => with_recorded_flags(path, named.input, compiler)?,
+        (None, Some(source)) => with_recorded_flags(source, named.input, compiler)?,
         (None, None) => compiler,
     };
     plan.words = backend_command::words(backend_command::BackendParts {
@@ -100,9 +100,8 @@ fn with_link_flags(
 }
 
 /// A compiler that compiles as a build recorded for the module.
-fn with_recorded_flags(path: &Utf8Path, module: &Utf8Path, compiler: Compiler) -> Result<Compiler, OptError> {
-    let records = Records::open(&Source::File(path.to_owned()))?;
-    let RecordedFlags { kept: mut arguments, .. } = records.flags_of(module, None)?;
+fn with_recorded_flags(source: &Source, module: &Utf8Path, compiler: Compiler) -> Result<Compiler, OptError> {
+    let RecordedFlags { kept: mut arguments, .. } = Records::open(source)?.flags_of(module, None)?;
     // Flags of whole compilations are not all for one of bitcode.
     arguments.push("-Wno-unused-command-line-argument".to_owned());
     arguments.extend(compiler.arguments);
