@@ -5,7 +5,6 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -16,6 +15,7 @@ use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::response;
 use distlto_planner::slices::{self, Content, GRAPH, Request, Slice};
 use distlto_planner::words::Word;
+use distlto_prepare::copy::share;
 use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, remove, write_if_changed};
 
@@ -92,23 +92,10 @@ fn write(slice: &Slice) -> Result<(), IoError> {
         let place = directory.join(name);
         match content {
             Content::Bytes(bytes) => drop(write_if_changed(&place, bytes)?),
-            Content::File(file) => take(file.as_std_path(), &place)?,
+            Content::File(file) => share(file.as_std_path(), &place)?,
         }
     }
     write_if_changed(&directory.join(GRAPH), &json::to_bytes(&slice.graph)).map(drop)
-}
-
-/// A file of the link, by its content. What anybody may still write to is copied: by a hard link, whoever edits one would
-/// edit the other, and a build system that makes its outputs read-only would make a source so.
-fn take(file: &Path, place: &Path) -> Result<(), IoError> {
-    const WRITABLE: u32 = 0o222;
-    let real = file.canonicalize().map_err(IoError::on("read the module", file))?;
-    let mode = fs::metadata(&real).map_err(IoError::on("read the module", file))?.permissions().mode();
-    remove(place)?;
-    if mode & WRITABLE == 0 && fs::hard_link(&real, place).is_ok() {
-        return Ok(());
-    }
-    reflink_copy::reflink_or_copy(&real, place).map(drop).map_err(IoError::on("copy", place))
 }
 
 /// Removes what is not among these files, and directories that are left empty; not the directory itself.
