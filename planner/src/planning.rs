@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use distlto_prepare::store::Store;
 
 use crate::backend_flags::{BackendFiles, BackendFlags};
@@ -25,6 +25,18 @@ use crate::recorded_flags::{RecordError, Records};
 use crate::shard::Cost;
 use crate::thin_link::{IndexedModule, ThinLinked, traced_file};
 use crate::words::lossy;
+
+/// Members of archives by their ids: each's archive, and what it was there.
+type Origins<'a> = HashMap<&'a str, (&'a str, &'a Origin)>;
+
+/// What a build has called a module, and the archive that holds it, if it is in no file of its own.
+fn recorded_as<'a>(id: &str, origins: &Origins<'a>) -> (Utf8PathBuf, Option<&'a str>) {
+    match origins.get(id) {
+        None => (id.into(), None),
+        Some((_, Origin::File(file))) => (file.to_string_lossy().into_owned().into(), None),
+        Some((archive, Origin::Member(name))) => (name.into(), Some(*archive)),
+    }
+}
 
 /// The program of a thin link's own command.
 const INDEX_PROGRAM: &str = "distlto-index";
@@ -71,7 +83,11 @@ impl Planning<'_> {
             by_linker: false,
             output: output.into(),
             archives: self.archive_plans(&fates),
-            thin_link: self.thin_step(merged.as_deref(), &first),
+            thin_link: self.thin_step(
+                merged.as_deref(),
+                &first,
+                self.record_files(&linked.modules, &origins),
+            ),
             backend: self.flags.shared_words(&self.compiler),
             modules,
             link: self.link_step(&linked, &fates, loaded, &first, output),
@@ -139,7 +155,7 @@ impl Planning<'_> {
     }
 
     /// Where members of archives come from, by their ids, where that is asked.
-    fn origins(&self) -> HashMap<&str, (&str, &Origin)> {
+    fn origins(&self) -> Origins<'_> {
         let archives = self.inputs.archives.iter().filter(|_| self.records.is_some());
         archives
             .flat_map(|archive| {
@@ -149,42 +165,35 @@ impl Planning<'_> {
             .collect()
     }
 
-    /// The flags that a build has recorded of a module, and the file that says so.
-    fn recorded(
-        &self,
-        id: &str,
-        origins: &HashMap<&str, (&str, &Origin)>,
-    ) -> Result<Option<(Vec<String>, Utf8PathBuf)>, RecordError> {
-        let Some(records) = &self.records else { return Ok(None) };
-        let (object, archive) = match origins.get(id) {
-            None => (id.to_owned(), None),
-            Some((_, Origin::File(file))) => (file.to_string_lossy().into_owned(), None),
-            Some((archive, Origin::Member(name))) => (name.clone(), Some(*archive)),
-        };
-        let object = Utf8Path::new(&object);
-        let mut flags = records.flags_of(object, archive)?.kept;
+    /// The flags that a build has recorded of a module; none where that is not asked.
+    fn recorded(&self, id: &str, origins: &Origins<'_>) -> Result<Vec<String>, RecordError> {
+        let Some(records) = &self.records else { return Ok(Vec::new()) };
+        let (object, archive) = recorded_as(id, origins);
+        let mut flags = records.flags_of(&object, archive)?.kept;
         flags.extend_from_slice(self.request.backend_args);
-        Ok(Some((flags, records.file_of(object))))
+        Ok(flags)
+    }
+
+    /// The files that hold those flags. Planning reads them, and no backend: what they say is in its command.
+    fn record_files(&self, modules: &[IndexedModule], origins: &Origins<'_>) -> Vec<Utf8PathBuf> {
+        let Some(records) = &self.records else { return Vec::new() };
+        modules.iter().map(|module| records.file_of(&recorded_as(&module.id, origins).0)).collect()
     }
 
     fn object_plan(
         &self,
         indexed: &IndexedModule,
         module: &Module,
-        origins: &HashMap<&str, (&str, &Origin)>,
+        origins: &Origins<'_>,
     ) -> Result<ObjectPlan, RecordError> {
         let places = ModulePlaces::of(self.request.state, &indexed.id);
         let dwo = self.flags.dwo(&indexed.id);
         let dwo_name = dwo.as_ref().map(|dwo| dwo.as_str());
         let names =
             BackendFiles { module: &indexed.id, shard: &places.shard, object: &places.object, dwo: dwo_name };
-        let mut args = Vec::new();
-        let mut extra_inputs = self.flags.inputs.clone();
-        if let Some((flags, file)) = self.recorded(&indexed.id, origins)? {
-            args.extend(flags);
-            extra_inputs.push(file);
-        }
+        let mut args = self.recorded(&indexed.id, origins)?;
         args.extend(names.args(&module.triple));
+        let mut extra_inputs = self.flags.inputs.clone();
         extra_inputs.push(keep::toolchain_place(self.request.state).into());
         extra_inputs.sort();
         let cost = indexed.cost.unwrap_or_else(|| cost_by_size(indexed));
@@ -223,7 +232,7 @@ impl Planning<'_> {
 
     /// The thin link as this planning runs it: a bare `ld.lld --thinlto-index-only` would write every shard anew and
     /// beside its module.
-    fn thin_step(&self, merged: Option<&str>, first: &FirstWords) -> Step {
+    fn thin_step(&self, merged: Option<&str>, first: &FirstWords, records: Vec<Utf8PathBuf>) -> Step {
         let request = &self.request;
         let mut command = [INDEX_PROGRAM, "--index", request.state, "--compiler", &self.compiler]
             .map(str::to_owned)
@@ -251,6 +260,7 @@ impl Planning<'_> {
             .chain(first.sources.iter().cloned())
             .filter(|path| !own(path))
             .map(Utf8PathBuf::from)
+            .chain(records)
             .collect();
         let notes = [keep::plan_place(request.state), keep::toolchain_place(request.state)];
         let written: BTreeSet<Utf8PathBuf> = notes
