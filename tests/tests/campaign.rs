@@ -1,8 +1,9 @@
-//! A short run of all campaigns, with fixed seeds: random programs in every way, random edits, and servers that err. `cargo xtask campaign`
-//! has the long one.
+//! A short run of all campaigns, with fixed seeds: random programs in every way, random edits, thin links and
+//! backends for another build, and servers that err. `cargo xtask campaign` has the long one.
 
 use anyhow::{Result, ensure};
 use distlto_tests::campaign::edits::edits;
+use distlto_tests::campaign::index::index;
 use distlto_tests::campaign::links::{Request, links};
 use distlto_tests::campaign::remote;
 use distlto_tests::campaign::ways::{DTLTO, ONE_LLD, TWO_STEP};
@@ -54,6 +55,15 @@ fn what_ran_is_what_changed_where_that_is_hard_to_see() -> Result<()> {
             ensure!(counts.stale.is_empty(), "{}", found.messages.join("\n"));
         }
     }
+    Ok(())
+}
+
+#[test]
+fn another_build_gets_what_lld_and_clang_make() -> Result<()> {
+    let found = index(&request("index", 1, 8)?, TOOLCHAIN)?;
+    println!("{found}");
+    ensure!(found.links == 24 && found.refused < 8 && found.backends > 12, "{found}");
+    ensure!(found.messages.is_empty(), "{found}");
     Ok(())
 }
 

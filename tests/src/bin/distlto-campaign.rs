@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use distlto_tests::campaign::edits::edits;
+use distlto_tests::campaign::index::index;
 use distlto_tests::campaign::links::{Request, links};
 use distlto_tests::campaign::remote::remote;
 use distlto_tests::campaign::stock::stock;
@@ -27,6 +28,8 @@ enum Campaign {
     Edits(Common),
     /// Two links of each program with a server that errs, against one without.
     Remote(Common),
+    /// Thin links and backends for another build's rules, against lld and clang; two edits each.
+    Index(Common),
     /// Buck2's Python tools against those of distlto: an archive and a link for gnu and for darwin.
     Stock {
         #[command(flatten)]
@@ -86,6 +89,11 @@ fn run() -> Result<bool> {
         Campaign::Edits(common) => {
             let found = edits(&common.request()?, toolchain)?;
             println!("{}", found.table());
+            Ok(found.messages.is_empty())
+        }
+        Campaign::Index(common) => {
+            let found = index(&common.request()?, toolchain)?;
+            println!("{found}");
             Ok(found.messages.is_empty())
         }
         Campaign::Stock { common, tools } => {

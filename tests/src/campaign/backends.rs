@@ -110,6 +110,13 @@ fn unlike(shards: &Shards, before: &Shards) -> Vec<String> {
     names
 }
 
+/// Whether the shards of two names say the same.
+pub(super) fn same_meaning(workspace: &Workspace, names: &[String; 2]) -> Result<bool> {
+    let [one, other] = names.each_ref().map(|name| shard(workspace, name));
+    let [one, other] = [one?, other?].map(|text| canonical(&text, str::to_owned, Order::Kept));
+    Ok(one == other)
+}
+
 /// What a shard says.
 fn shard(workspace: &Workspace, id: &str) -> Result<String> {
     let mut print = Command::new(workspace.toolchain.tool("llvm-dis")?);
