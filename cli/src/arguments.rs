@@ -128,6 +128,9 @@ pub struct LinkArgs {
     /// Without effect: a linker with DTLTO does the whole link
     #[arg(long, hide = true, conflicts_with = "two_step")]
     pub dtlto: bool,
+    /// Perform the thin link alone, and say which backends would run, why, and for how long
+    #[arg(long)]
+    pub dry_run: bool,
     /// The link command: a compiler driver or ld.lld with its arguments
     #[arg(last = true, required = true, value_name = "LINKER")]
     pub command: Vec<OsString>,
@@ -150,6 +153,7 @@ impl LinkArgs {
             store: self.store.clone(),
             two_step: self.two_step || self.save_plan.is_some() || self.flags_from.is_some(),
             flags_from: self.flags_from.clone(),
+            dry_run: self.dry_run,
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod backend_command;
 pub mod buck2_index;
 pub mod distribute;
 pub mod doctor;
+mod dry_run;
 pub mod header_list;
 pub mod index;
 pub mod index_only;

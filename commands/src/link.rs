@@ -5,6 +5,7 @@
 //! `<output>.distlto/`, and an advisory lock on it makes a second run of the same link an error.
 
 mod ahead;
+mod dry_run;
 pub mod dtlto;
 mod file_state;
 mod final_link;
@@ -36,7 +37,7 @@ use distlto_planner::response::ResponseError;
 use distlto_planner::runner::{ToolError, ToolOutput};
 use distlto_planner::thin_link::ThinLinkError;
 use distlto_planner::words::{Word, lossy, path_of};
-use distlto_prepare::write::IoError;
+use distlto_prepare::write::{IoError, to_standard_output};
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -46,7 +47,7 @@ use crate::tool::{ToolRunner, exit_code};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::{ForkServer, INSTALL};
 use distlto_executor::execute::spawn::LocalSpawner;
-use distlto_record::progress::{Plan, Profile, Progress, Reporter};
+use distlto_record::progress::{Plan, Profile, Progress, Reporter, Style};
 use distlto_record::report::Counts;
 
 pub use lock::Busy;
@@ -70,6 +71,8 @@ pub struct LinkOptions {
     pub store: Option<PathBuf>,
     /// Whether thin link and final link are runs of their own, whatever the linker can do.
     pub two_step: bool,
+    /// Whether to say what would run, and to run no backend.
+    pub dry_run: bool,
 }
 
 /// Why a link failed.
@@ -151,7 +154,10 @@ pub enum LinkError {
 pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<u8, LinkError> {
     let spawner = options.run.spawner();
     let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
-    let reporter = options.run.reporter(Profile::COMMAND)?;
+    let reporter = match options.dry_run {
+        false => options.run.reporter(Profile::COMMAND)?,
+        true => Reporter::new(Profile::COMMAND, Style { quiet: true, ..Style::default() }, None, None)?,
+    };
     let given = GivenCommand::new(command);
     let expanded = given.expanded()?;
     let key = state::key(expanded, options);
@@ -160,9 +166,13 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     let mut held =
         guess.as_deref().filter(|guess| Path::new(guess).is_dir()).map(state::LinkState::open).transpose()?;
     if let Some(state) = &held
-        && unchanged::is_unchanged(state.directory(), &key)
+        && let Some(unchanged) = unchanged::find(state.directory(), &key)
     {
-        return leave_unchanged(state, output.as_deref().unwrap_or_default(), options, &reporter);
+        if options.dry_run {
+            dry_run::nothing(output.as_deref().unwrap_or_default(), options.run.json)?;
+            return Ok(0);
+        }
+        return leave_unchanged(unchanged, state, output.as_deref().unwrap_or_default(), options, &reporter);
     }
     let known = held.as_ref().and_then(|held| line_cache::load(held.directory(), &key));
     let is_known = known.is_some();
@@ -170,7 +180,10 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         Some(link) => link,
         None => {
             let spawner = options.run.asker(&spawner);
-            resolve(&given, &ToolRunner { spawner, cancel, directory: None }, &options.run)?
+            match resolve(&given, &ToolRunner { spawner, cancel, directory: None }, &options.run)? {
+                Some(link) => link,
+                None => return as_it_is(command, options),
+            }
         }
     };
     if let Some(asked) = IndexOnly::of(link.line.arguments()).filter(|_| link.compilations.is_empty()) {
@@ -179,16 +192,17 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     }
     let output = link.line.output();
     if state::is_special(Path::new(output)) {
-        return Err(replace_process(command));
+        return as_it_is(command, options);
     }
     let directory = state::directory(output, options.state.as_deref());
-    let held = match held.take_if(|held| held.directory() == directory) {
-        Some(held) => held,
-        None => state::LinkState::open(&directory)?,
-    };
+    let mut held = held.take_if(|held| held.directory() == directory);
+    if held.is_none() && (!options.dry_run || Path::new(&directory).is_dir()) {
+        held = Some(state::LinkState::open(&directory)?);
+    }
     let session = Session {
         link: &link,
         directory: &directory,
+        earlier: &directory,
         options,
         cancel,
         spawner: &spawner,
@@ -196,51 +210,64 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         reporter: &reporter,
         key: &key,
         is_known: is_known && link.takes_distributor == Some(true),
-        after_crash: held.is_after_crash(),
+        after_crash: held.as_ref().is_some_and(state::LinkState::is_after_crash),
         takes_distributor: link.takes_distributor.map_or_else(OnceLock::new, OnceLock::from),
     };
+    if options.dry_run {
+        return session.dry_run(held.is_some()).or_else(|error| tool_failure(error, cancel));
+    }
     session.tell_link(output);
     let ended = session.link();
     session.keep(&ended);
     end(ended, held, command, cancel)
 }
 
-/// What a command turned out to be. One that is no link by lld takes this process's place, unless it has bitcode among its
+/// What a command turned out to be. One that is no link by lld is none of ours, and an error if it has bitcode among its
 /// inputs.
 fn resolve(
     given: &GivenCommand<'_>,
     runner: &ToolRunner<'_>,
     options: &RunArgs,
-) -> Result<LinkCommand, LinkError> {
+) -> Result<Option<LinkCommand>, LinkError> {
     match link_command::resolve(given, runner)? {
-        Resolved::Link(link) => Ok(link),
-        Resolved::Other { linker, words } => Err(match (linker, index::bitcode_among(&words)) {
-            (Some(linker), Some(input)) => ToolError::NotLld { linker, input }.into(),
+        Resolved::Link(link) => Ok(Some(link)),
+        Resolved::Other { linker, words } => match (linker, index::bitcode_among(&words)) {
+            (Some(linker), Some(input)) => Err(ToolError::NotLld { linker, input }.into()),
             (linker, _) => {
                 if let Some(linker) = linker.filter(|_| options.verbose && !options.json) {
                     eprintln!("distlto: {NO_BITCODE}: {linker} links by itself");
                 }
-                replace_process(given.words)
+                Ok(None)
             }
-        }),
+        },
     }
+}
+
+/// A command that is none of ours takes this process's place.
+fn as_it_is(command: &[Word], options: &LinkOptions) -> Result<u8, LinkError> {
+    if options.dry_run {
+        to_standard_output(b"the command would run as it is: it is no distributed ThinLTO link\n")?;
+        return Ok(0);
+    }
+    Err(replace_process(command))
 }
 
 /// The exit code of a link that has ended in this way, and what becomes of its state.
 fn end(
     ended: Result<End, LinkError>,
-    held: state::LinkState,
+    held: Option<state::LinkState>,
     command: &[Word],
     cancel: &Cancel,
 ) -> Result<u8, LinkError> {
+    let discard = || held.map_or(Ok(()), state::LinkState::discard);
     match ended {
         Ok(End::Code(code)) => Ok(code),
         Ok(End::Needless(code)) => {
-            held.discard()?;
+            discard()?;
             Ok(code)
         }
         Ok(End::AsItIs) => {
-            held.discard()?;
+            discard()?;
             Err(replace_process(command))
         }
         Err(error) => tool_failure(error, cancel),
@@ -249,12 +276,13 @@ fn end(
 
 /// Nothing is to be done: the outputs become newer than what they are made of, so that build tools stop asking.
 fn leave_unchanged(
+    unchanged: unchanged::Unchanged,
     state: &state::LinkState,
     output: &str,
     options: &LinkOptions,
     reporter: &Reporter,
 ) -> Result<u8, LinkError> {
-    unchanged::renew(state.directory())?;
+    unchanged.renew(state.directory())?;
     nothing_to_do(options, reporter);
     if options.run.verbose && !options.run.json {
         eprintln!("distlto: {output}: nothing to do");
@@ -274,6 +302,8 @@ fn replace_process(command: &[Word]) -> LinkError {
 struct Session<'a> {
     link: &'a LinkCommand,
     directory: &'a str,
+    /// The state that the last link left: the same directory, but in a dry run.
+    earlier: &'a str,
     options: &'a LinkOptions,
     cancel: &'a Cancel,
     spawner: &'a ForkServer<LocalSpawner>,
@@ -313,16 +343,46 @@ impl Session<'_> {
 
     /// Has the linker do it all where it can, and runs it twice where it cannot.
     fn link(&self) -> Result<End, LinkError> {
-        if !self.options.two_step {
-            match dtlto::run(self)? {
-                dtlto::End::Done(end) => return Ok(end),
-                dtlto::End::TwoStep(reason) if self.options.run.verbose && !self.options.run.json => {
-                    eprintln!("distlto: {reason}: the linker is run twice");
-                }
-                dtlto::End::TwoStep(_) => {}
+        match self.by_linker()? {
+            Some(end) => Ok(end),
+            None => Ok(self.two_step()?.map_or(End::AsItIs, End::Code)),
+        }
+    }
+
+    /// Has the linker do it all. `None` where it cannot, or is not to.
+    fn by_linker(&self) -> Result<Option<End>, LinkError> {
+        if self.options.two_step {
+            return Ok(None);
+        }
+        match dtlto::run(self)? {
+            dtlto::End::Done(end) => return Ok(Some(end)),
+            dtlto::End::TwoStep(reason) if self.options.run.verbose && !self.options.run.json => {
+                eprintln!("distlto: {reason}: the linker is run twice");
+            }
+            dtlto::End::TwoStep(_) => {}
+        }
+        Ok(None)
+    }
+
+    /// Says what would run.
+    fn dry_run(&self, has_state: bool) -> Result<u8, LinkError> {
+        dtlto::sweep_before(self)?;
+        let scratch = dry_run::scratch()?;
+        let place = scratch.path().to_string_lossy();
+        let takes_distributor = || self.takes_distributor.clone();
+        let session = Session { directory: &place, takes_distributor: takes_distributor(), ..*self };
+        let end = match session.by_linker()? {
+            Some(end) => end,
+            None if has_state => self.two_step()?.map_or(End::AsItIs, End::Code),
+            None => session.two_step()?.map_or(End::AsItIs, End::Code),
+        };
+        match end {
+            End::Code(code) | End::Needless(code) => Ok(code),
+            End::AsItIs => {
+                to_standard_output(b"the linker would link by itself: there is no backend to run\n")?;
+                Ok(0)
             }
         }
-        Ok(self.two_step()?.map_or(End::AsItIs, End::Code))
     }
 
     /// For people who asked: why there is nothing for this program to do.

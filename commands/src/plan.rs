@@ -3,8 +3,6 @@
 //!
 //! The one module of the graph's side that reads and writes files. Knows nothing of how actions are run.
 
-mod dry_run;
-
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -23,9 +21,11 @@ use distlto_planner::emit::{dot, make, ninja};
 use distlto_planner::freshness::{self, ActionLog, Reason};
 use distlto_planner::graph::error::GraphError;
 use distlto_planner::graph::summary::GraphSummary;
-use distlto_planner::graph::{ActionGraph, ActionId, json};
+use distlto_planner::graph::{Action, ActionGraph, ActionId, json};
 use distlto_planner::link_plan::{LinkPlan, PlanError};
 use distlto_planner::state::{self, Place, SUFFIX, VARIABLE};
+
+use crate::dry_run::{Row, lines};
 
 /// Show a link before it runs: as JSON, DOT, Ninja, a summary or a dry run
 #[derive(Debug, Clone, Args)]
@@ -282,7 +282,16 @@ fn dry_run(graph: &ActionGraph, input: &GraphSource) -> Result<String, PlanComma
         |found: &Vec<(ActionId, Option<Reason>)>| found.iter().filter(|(_, why)| why.is_some()).count();
     // A run has records of its own, while a directory may have none.
     let least = ran.into_iter().chain([linked]).min_by_key(running).unwrap_or_default();
-    Ok(dry_run::text(graph, &least))
+    let rows = least.iter().filter_map(|(id, why)| Some((graph.action(*id), why.as_ref()?))).map(row);
+    let rows: Vec<Row> = rows.collect();
+    let closing = format!("{} of {} actions would run\n", rows.len(), least.len());
+    Ok(lines(rows) + &closing)
+}
+
+fn row((action, why): (&Action, &Reason)) -> Row {
+    let Action { cost, label, .. } = action;
+    let what = format!("{} {label}", action.kind().name());
+    Row { weight: *cost, takes: cost.to_string(), what, why: why.to_string() }
 }
 
 /// What would run by the records in one directory.

@@ -69,6 +69,11 @@ impl Pending {
     pub fn finish(&self, plan: &LinkPlan) -> Result<(), IoError> {
         self.waiting.par_iter().try_for_each(|(shard, _)| self.keep(Utf8Path::new(shard)))?;
         keep::plan(&self.state, plan)?;
+        self.give_up()
+    }
+
+    /// Removes what the thin link left, for a link that ends here.
+    pub fn give_up(&self) -> Result<(), IoError> {
         lock(&self.scratch).take().map_or(Ok(()), Scratch::close)
     }
 }

@@ -9,6 +9,7 @@ mod assembly;
 mod backends;
 mod change;
 pub mod edits;
+mod foretold;
 mod generate;
 pub mod index;
 mod line;

@@ -72,6 +72,45 @@ fn events_follow_their_schema_and_the_summary_is_last() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_dry_run_foretells_and_leaves_nothing() -> Result<()> {
+    let project = Project::create("show-dry-run", &SOURCES)?;
+    let ask = |more: &[&str]| -> Result<String> {
+        let words: Vec<&str> = ["--dry-run"].iter().chain(more).copied().collect();
+        Ok(String::from_utf8(succeed(&mut project.link_with(&words)?)?.stdout)?)
+    };
+    for more in [&[][..], &["--two-step"]] {
+        let first = ask(more)?;
+        ensure!(first.contains("4 of 4 backends would run, for about "), "{first}");
+        ensure!(first.contains("a.o: there is no record of an earlier run\n"), "{first}");
+    }
+    ensure!(
+        !project.path("program").exists() && !project.path("program.distlto").exists(),
+        "a dry run leaves something"
+    );
+
+    succeed(&mut project.link()?)?;
+    ensure!(ask(&[])? == "nothing would run: program is up to date\n", "after a link");
+    project.edit("a.c", "+ 1", "+ 3")?;
+    let edited = ask(&[])?;
+    ensure!(edited.contains("  a.o: its module changed"), "{edited}");
+    ensure!(
+        edited.contains("1 of 4 backends would run") && edited.contains("; the linker took "),
+        "{edited}"
+    );
+    let told: Value = serde_json::from_str(&ask(&["--json"])?)?;
+    ensure!(told["backends"] == 4 && told["would_run"][0]["label"] == "a.o", "{told}");
+
+    // A link that the linker refuses, and one that is none of ours.
+    let mut refused = project.link_with(&["--dry-run"])?;
+    let refused = capture(refused.arg("-Wl,--no-such-option"))?;
+    ensure!(!refused.status.success() && !refused.stderr.is_empty(), "{refused:?}");
+    let mut other = Command::new(distlto_tests::distlto::binary()?);
+    let other = succeed(other.args(["link", "--dry-run", "--", "true"]))?;
+    ensure!(other.stdout.starts_with(b"the command would run as it is"), "{other:?}");
+    Ok(())
+}
+
 /// The rules of the Trace Event Format for what we write, and what a person expects to see.
 fn check_trace(text: &[u8]) -> Result<Vec<Value>> {
     let trace: Value = serde_json::from_slice(text)?;

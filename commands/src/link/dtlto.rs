@@ -54,6 +54,7 @@ pub use hand_over::serve;
 use kept::Kept;
 use line::Line;
 use linker::{Linker, News};
+pub(super) use sweep::before as sweep_before;
 
 /// Why a link with `-r` has no backends: they would be for other code than that of one process.
 const EACH_ITS_OWN: &str = "with -r the linker takes relocation and code model from each module, which only --flags-from or \
@@ -181,6 +182,8 @@ struct Served {
     final_link: Option<Instant>,
     /// Why the linker cannot do this link, if that is so.
     unable: Option<String>,
+    /// Whether it was said what would run; then nothing ran.
+    foretold: bool,
 }
 
 /// How the linker ended, and what it handed over.
@@ -190,6 +193,7 @@ struct Linked {
     reads: (Reads, Start),
     ran: Option<Ran>,
     unable: Option<String>,
+    foretold: bool,
     /// What it printed.
     said: String,
 }
@@ -201,8 +205,18 @@ impl Linked {
             reads: (served.reads, start),
             ran: served.ran,
             unable: served.unable,
+            foretold: served.foretold,
             said: String::new(),
         }
+    }
+}
+
+/// How a dry run ended: the linker's own failure counts where it did not get to its backends.
+fn foretold(foretold: bool, code: u8) -> super::End {
+    match (foretold, code) {
+        (true, _) => super::End::Code(0),
+        (false, 0) => super::End::AsItIs,
+        (false, code) => super::End::Code(code),
     }
 }
 
@@ -215,7 +229,7 @@ impl Link<'_> {
             let words: Vec<String> = line.words.iter().map(|word| lossy(word)).collect();
             eprintln!("distlto: {}", shell_line(words.iter().map(String::as_str)));
         }
-        let records = Records::open(Path::new(session.directory))?;
+        let records = Records::open(Path::new(session.earlier))?;
         let linked = self.link(&line, hand_over, &records, bitcode);
         if session.cancel.is_cancelled() {
             return Err(self.ended_early(linked.as_ref().ok()));
@@ -229,6 +243,10 @@ impl Link<'_> {
         };
         if let Some(reason) = linked.unable.filter(|_| code != 0) {
             return Ok(End::TwoStep(reason));
+        }
+        if session.options.dry_run {
+            line.drop_written()?;
+            return Ok(End::Done(foretold(linked.foretold, code)));
         }
         session.tell_linker(linked.said.as_bytes());
         let Some(ran) = ran else {
@@ -273,7 +291,7 @@ impl Link<'_> {
         let inputs = line::inputs(self.arguments);
         line::check_inputs(&inputs)?;
         let link_start = line::start(&inputs);
-        let (cc1_commands, kept) = (Cc1Commands::default(), Kept::load(session.directory));
+        let (cc1_commands, kept) = (Cc1Commands::default(), Kept::load(session.earlier));
         let linker = Linker::new(over);
         thread::scope(|scope| {
             let running = scope.spawn(|| {
@@ -288,7 +306,7 @@ impl Link<'_> {
             let mut linked = Linked::new(served?, finished.map_err(start)?, link_start);
             linked.said = linker.messages.said();
             linked.unable = linked.unable.or_else(|| linker.messages.defect().map(str::to_owned));
-            if linked.unable.is_none() {
+            if linked.unable.is_none() && !linked.foretold {
                 linker.messages.release();
             }
             Ok(linked)
@@ -305,8 +323,13 @@ impl Link<'_> {
         kept: &Kept,
     ) -> Result<Served, LinkError> {
         let session = self.session;
-        let mut served =
-            Served { reads: leaves::known_reads(self), ran: None, final_link: None, unable: None };
+        let mut served = Served {
+            reads: leaves::known_reads(self),
+            ran: None,
+            final_link: None,
+            unable: None,
+            foretold: false,
+        };
         let identity = self.compilation.identity(&toolchain(session, self.compilation)?);
         session.tell_compiler();
         let compilation = self.compilation;
@@ -319,6 +342,12 @@ impl Link<'_> {
             let defect = || linker.messages.defect().map(str::to_owned);
             if let Some(reason) = jobs.odd_name().map(cannot_spell).or_else(defect) {
                 served.unable = Some(reason);
+                request.answer(1);
+                continue;
+            }
+            if session.options.dry_run {
+                backends.foretell(&jobs)?;
+                served.foretold = true;
                 request.answer(1);
                 continue;
             }

@@ -19,8 +19,8 @@ use distlto_prepare::warning::warn;
 use super::keeping::Keeping;
 use super::phases::{FinalLink, Phases};
 use super::{
-    LinkError, NO_BITCODE, Session, WRITES_ITSELF, ahead, final_link, identity, line_cache, nothing_to_do,
-    state, two_step_reads, unchanged,
+    LinkError, NO_BITCODE, Session, WRITES_ITSELF, ahead, dry_run, final_link, identity, line_cache,
+    nothing_to_do, state, two_step_reads, unchanged,
 };
 use crate::run_args::Assembly;
 use crate::up_to_date::{Recording, Records};
@@ -66,6 +66,13 @@ impl Session<'_> {
             distlto_prepare::write::write_if_changed(path, &distlto_planner::graph::json::to_bytes(&graph))?;
         }
         let records = Records::open(Path::new(self.directory))?;
+        if self.options.dry_run {
+            let keeping =
+                Keeping { graph: &graph, plan: &planned.plan, pending: &pending, records: &records };
+            dry_run::tell(self, &graph, &keeping.known(&keeping.out_of_date()?), planned.jobs)?;
+            pending.give_up()?;
+            return Ok(Some(0));
+        }
         self.tell_compiler();
         let result = self.compile_and_link(&planned, &pending, &cc1_commands, &graph, arguments, &records);
         self.reporter.conclude(planned.plan.output.as_str(), Some(&graph), None);

@@ -49,6 +49,13 @@ struct Written {
     files: Vec<FileState>,
 }
 
+/// A link that has nothing to do.
+pub struct Unchanged {
+    /// What it read, where some of that was touched.
+    record: Option<Record>,
+    written: Written,
+}
+
 fn record_place(directory: &str) -> PathBuf {
     Place::LastLink.of(directory).into()
 }
@@ -61,23 +68,20 @@ fn read<T: for<'de> Deserialize<'de>>(place: &Path) -> Option<T> {
     serde_json::from_slice(&regular::read(place).ok()?).ok()
 }
 
-/// Whether the last link in this directory was the same and nothing it read or wrote has changed. An input that has
+/// The last link in this directory, if it was the same and nothing it read or wrote has changed. An input that has
 /// become another file, or was touched, counts as unchanged while it holds what it held.
-pub fn is_unchanged(directory: &str, key: &LinkKey) -> bool {
-    let Some(written) = read::<Written>(&written_place(directory)) else { return false };
+pub fn find(directory: &str, key: &LinkKey) -> Option<Unchanged> {
+    let written = read::<Written>(&written_place(directory))?;
     let hold = written.files.par_iter().with_min_len(64).all(FileState::holds);
-    let Some(record) = read::<Record>(&record_place(directory)) else { return false };
+    let record = read::<Record>(&record_place(directory))?;
     if written.version != VERSION || !hold || record.compiles || !record.is_of(key) {
-        return false;
+        return None;
     }
     let other: Vec<&FileState> =
         record.files.par_iter().with_min_len(64).filter(|file| !file.holds()).collect();
     let unchanged = other.par_iter().all(|file| record.holds_content(file));
-    if unchanged && !other.is_empty() {
-        // The next run need not read them again; if this is not kept, it does.
-        let _ = record.with_present_states().write(directory);
-    }
-    unchanged
+    let touched = !other.is_empty();
+    unchanged.then(|| Unchanged { record: touched.then_some(record), written })
 }
 
 /// What a file holds, if it is one.
@@ -139,14 +143,19 @@ fn holds_besides(directory: &str, key: &LinkKey, compared: &HashSet<&Path>) -> b
     record.is_of(key) && record.files.par_iter().with_min_len(64).all(holds)
 }
 
-/// Has the outputs of the last link in this directory become newer than whatever asked for it again, as the linker's
-/// would: they are written now.
-pub fn renew(directory: &str) -> Result<(), IoError> {
-    let Some(written) = read::<Written>(&written_place(directory)) else { return Ok(()) };
-    for file in &written.files {
-        touch(file.path())?;
+impl Unchanged {
+    /// Has the outputs of the last link in this directory become newer than whatever asked for it again, as the linker's
+    /// would: they are written now.
+    pub fn renew(self, directory: &str) -> Result<(), IoError> {
+        if let Some(record) = self.record {
+            // The next run need not read what was touched again; if this is not kept, it does.
+            let _ = record.with_present_states().write(directory);
+        }
+        for file in &self.written.files {
+            touch(file.path())?;
+        }
+        write_states(directory, self.written.files.iter().map(FileState::path))
     }
-    write_states(directory, written.files.iter().map(FileState::path))
 }
 
 /// The same for outputs that a link has found up to date.

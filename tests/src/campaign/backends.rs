@@ -28,6 +28,8 @@ type Shards = BTreeMap<String, Vec<String>>;
 pub struct Backends {
     /// Modules by path, which a way may put on its backends' command lines.
     by_path: Shards,
+    /// The same, and the order of paths, in which a backend imports: that of members that are called by their places.
+    by_order: Shards,
     /// Modules by hash: one that moves into an archive stays the same.
     by_hash: Shards,
 }
@@ -52,11 +54,18 @@ impl Backends {
             let name = stem(id).to_owned();
             let by_path = canonical(&text, |entry| without_place(entry, &members), Order::Kept);
             let by_hash = canonical(&text, without_path, Order::Sorted);
-            backends.by_hash.entry(name.clone()).or_default().push(by_hash);
-            backends.by_path.entry(name).or_default().push(by_path);
+            let by_order = format!("{by_path}\n{}", order(&text, &members));
+            for (shards, text) in [
+                (&mut backends.by_path, by_path),
+                (&mut backends.by_order, by_order),
+                (&mut backends.by_hash, by_hash),
+            ] {
+                shards.entry(name.clone()).or_default().push(text);
+            }
         }
-        let all = backends.by_path.values_mut().chain(backends.by_hash.values_mut());
-        all.for_each(|texts| texts.sort());
+        for shards in [&mut backends.by_path, &mut backends.by_order, &mut backends.by_hash] {
+            shards.values_mut().for_each(|texts| texts.sort());
+        }
         Ok(backends)
     }
 
@@ -68,9 +77,13 @@ impl Backends {
     /// Those that have to run after others, and those that may, by name; one for each member of that name. One lld runs
     /// backends by content, and may or may not run one whose modules are only called otherwise.
     pub fn unlike(&self, before: &Self, way: Way) -> Unlike {
-        let may = unlike(&self.by_path, &before.by_path);
-        let must = if way.exact { unlike(&self.by_hash, &before.by_hash) } else { may.clone() };
-        Unlike { must, may }
+        if way.exact {
+            let [must, may] = [(&self.by_hash, &before.by_hash), (&self.by_order, &before.by_order)]
+                .map(|(shards, before)| unlike(shards, before));
+            return Unlike { must, may };
+        }
+        let all = unlike(&self.by_path, &before.by_path);
+        Unlike { must: all.clone(), may: all }
     }
 }
 
@@ -86,7 +99,9 @@ pub struct Unlike {
 impl Unlike {
     /// Whether these are all that have to run, and no others than may.
     pub fn fits(&self, ran: &[String]) -> bool {
-        within(&self.must, ran) && within(ran, &self.may)
+        let mut ran: Vec<String> = ran.iter().map(|label| stem(label).to_owned()).collect();
+        ran.sort();
+        within(&self.must, &ran) && within(&ran, &self.may)
     }
 }
 
@@ -231,6 +246,14 @@ fn with_names(entry: &str, names: &BTreeMap<&str, String>) -> String {
     out + rest
 }
 
+/// The modules of a shard in the order of their paths.
+fn order(text: &str, members: &BTreeMap<String, String>) -> String {
+    let entries = text.lines().filter_map(|line| line.split_once(" = module: ")).map(|(_, entry)| entry);
+    let mut entries: Vec<&str> = entries.collect();
+    entries.sort_unstable();
+    entries.iter().map(|entry| without_place(entry, members)).collect::<Vec<_>>().join("\n")
+}
+
 /// A module's entry without its path.
 fn without_path(entry: &str) -> String {
     entry.split_once("hash: ").map_or(entry, |(_, hash)| hash).to_owned()
@@ -249,16 +272,15 @@ fn stem(id: &str) -> &str {
     name.split(['.', '_']).next().unwrap_or(name)
 }
 
-/// The backends that ran, of the events that `--json` prints.
+/// The labels of the backends that ran, of the events that `--json` prints.
 pub fn ran(events: &str) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for line in events.lines() {
         let event: Value =
             serde_json::from_str(line).with_context(|| format!("--json prints a line `{line}`"))?;
         if event["event"] == "finish" && event["kind"] == "opt" && event["origin"] == "ran" {
-            names.push(stem(event["label"].as_str().context("a finished action has a label")?).to_owned());
+            names.push(event["label"].as_str().context("a finished action has a label")?.to_owned());
         }
     }
-    names.sort();
     Ok(names)
 }

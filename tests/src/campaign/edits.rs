@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 
 use super::backends::{Backends, ran};
 use super::change::{Also, change, prepare};
+use super::foretold::{Foretold, Objects, objects};
 use super::generate;
 use super::line;
 use super::links::{Request, each, explain};
@@ -45,6 +46,10 @@ pub struct Counts {
     pub changed: usize,
     /// Links in which others ran than those.
     pub unequal: usize,
+    /// Links whose backends a dry run had foretold.
+    pub foretold: usize,
+    /// Links of which a dry run had said something else, or had written something.
+    pub mistold: usize,
 }
 
 /// What came of all edits.
@@ -69,7 +74,10 @@ impl Found {
         let number: usize = self.edits.values().sum();
         let list: Vec<String> = self.edits.iter().map(|(name, count)| format!("{name} {count}")).collect();
         let mut text = format!("{number} edits: {}\n", list.join(", "));
-        let head = ["links", "refused", "stale", "counted", "backends", "changed", "ran", "unequal"];
+        let head = [
+            "links", "refused", "stale", "counted", "backends", "changed", "ran", "unequal", "foretold",
+            "mistold",
+        ];
         let _ = writeln!(text, "{:<20} {}", "way", head.map(|name| format!("{name:>8}")).join(" "));
         for way in WAYS {
             let counts = self.of(way);
@@ -83,6 +91,8 @@ impl Found {
                 counts.changed,
                 counts.ran,
                 counts.unequal,
+                counts.foretold,
+                counts.mistold,
             ];
             let row = row.map(|number| format!("{number:>8}")).join(" ");
             let _ = writeln!(text, "{:<20} {row}", way.name);
@@ -103,6 +113,8 @@ impl Found {
             all.ran += counts.ran;
             all.changed += counts.changed;
             all.unequal += counts.unequal;
+            all.foretold += counts.foretold;
+            all.mistold += counts.mistold;
             for (kind, number) in counts.stale {
                 *all.stale.entry(kind).or_default() += number;
             }
@@ -132,6 +144,8 @@ struct Edited {
     workspace: Workspace,
     /// By the way's name, the backends of its last link, if that succeeded.
     before: BTreeMap<&'static str, Backends>,
+    /// The objects of its last link, likewise.
+    objects: BTreeMap<&'static str, Objects>,
     found: Found,
 }
 
@@ -141,7 +155,14 @@ fn edit(request: &Request, toolchain: Toolchain, seed: u64, count: usize) -> Res
     let mut random = Random::new(!seed);
     prepare(&mut random, &mut program);
     let workspace = Workspace::create(request.directory.join(format!("edit-{seed}")), toolchain)?;
-    let mut edited = Edited { seed, program, workspace, before: BTreeMap::new(), found: Found::default() };
+    let mut edited = Edited {
+        seed,
+        program,
+        workspace,
+        before: BTreeMap::new(),
+        objects: BTreeMap::new(),
+        found: Found::default(),
+    };
     edited.link("nothing")?;
     for number in 1..=count {
         let mut next = edited.program.clone();
@@ -193,6 +214,11 @@ impl Edited {
         let mut backends: Option<Backends> = None;
         for way in WAYS {
             let more: &[&str] = if way.keeps { &["--json"] } else { &[] };
+            let foretold = if way.keeps {
+                Foretold::ask(&self.program, &mut self.workspace, way).map_err(|error| error.to_string())
+            } else {
+                Ok(None)
+            };
             let again = outcome(&self.program, &mut self.workspace, way, more)?;
             let path = self.workspace.path.with_extension("fresh");
             let mut fresh = self.workspace.copy(path)?;
@@ -209,6 +235,7 @@ impl Edited {
                 self.tell(way, edit, "map", "  there is no map file\n");
             }
             if way.keeps && again.error.is_none() {
+                self.compare(way, edit, foretold, &again.events)?;
                 let backends = match &backends {
                     Some(backends) => backends.clone(),
                     None => backends.insert(Backends::of(&self.program, &fresh)?).clone(),
@@ -216,8 +243,35 @@ impl Edited {
                 self.count(way, edit, &again.events, backends)?;
             } else {
                 self.before.remove(way.name);
+                self.objects.remove(way.name);
             }
             fs::remove_dir_all(&fresh.path)?;
+        }
+        Ok(())
+    }
+
+    /// Compares what was foretold with what ran.
+    fn compare(
+        &mut self,
+        way: Way,
+        edit: &'static str,
+        foretold: Result<Option<Foretold>, String>,
+        events: &str,
+    ) -> Result<()> {
+        let now = objects(&self.program, &self.workspace)?;
+        let before = self.objects.insert(way.name, now.clone()).unwrap_or_default();
+        let checked = foretold.and_then(|foretold| {
+            let foretold = foretold.ok_or("a dry run fails where the link does not")?;
+            let checked = foretold.check(ran(events).map_err(|error| error.to_string())?);
+            checked.and_then(|()| foretold.check_reasons(&before, &now)).map_err(|error| error.to_string())
+        });
+        let counts = self.found.ways.entry(way.name).or_default();
+        match checked {
+            Ok(()) => counts.foretold += 1,
+            Err(text) => {
+                counts.mistold += 1;
+                self.message(way, edit, "dry run", &format!("  {text}\n"));
+            }
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ use super::names::{self, Name};
 use super::parts::{Identity, Parts};
 use super::told;
 use crate::distribute::linker;
-use crate::link::{LinkError, Session, nothing_to_do, state};
+use crate::link::{LinkError, Session, dry_run, nothing_to_do, state};
 use crate::run_args::Assembly;
 use crate::up_to_date::Records;
 use distlto_executor::describe::framed::Framed;
@@ -131,6 +131,20 @@ impl Backends<'_> {
             modules[number].ran = true;
         }
         Ok(Ran { code, modules })
+    }
+
+    /// Says which backends would run.
+    pub fn foretell(&self, jobs: &Jobs) -> Result<(), IoError> {
+        let mut modules = self.modules(&jobs.file, jobs.process);
+        modules.par_iter_mut().for_each(|module| {
+            let found =
+                module.key.as_ref().and_then(|key| self.kept.find(&key.hex(), self.records.digests()));
+            module.object = found.cloned();
+            module.cost = module.object.as_ref().map_or_else(|| cost(module), KeptObject::cost);
+        });
+        let (graph, wanted) = self.graph(&modules);
+        let actions = told::actions(self, &modules, &wanted);
+        dry_run::tell(self.session, &graph, &actions, self.compilation.jobs)
     }
 
     fn modules(&self, file: &JobFile, process: Option<u32>) -> Vec<LinkModule> {

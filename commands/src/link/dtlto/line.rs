@@ -60,12 +60,17 @@ impl Line {
         hand_over: &HandOver,
     ) -> Result<Self, LinkError> {
         let output = PathBuf::from(last_value(arguments, "output").unwrap_or("a.out"));
-        let staged = if names_after_output(arguments) { output.clone() } else { staged(&output) };
+        let is_dry = session.options.dry_run;
+        let beside = !is_dry && names_after_output(arguments);
+        let staged = if beside { output.clone() } else { staged(&output) };
         let dependencies = Place::Dependencies.path(session.directory);
         let option = |name: &str, value: &[u8]| [format!("--{name}=").as_bytes(), value].concat();
         let mut line = session.link.linker.clone();
         line.push(option("thinlto-distributor-arg", hand_over.argument().as_bytes()));
-        line.extend_from_slice(words);
+        match is_dry {
+            false => line.extend_from_slice(words),
+            true => line.extend(without_further_outputs(arguments, words)),
+        }
         line.push(option("thinlto-distributor", own_program()?.as_os_str().as_bytes()));
         line.push(option("thinlto-remote-compiler", compiler.as_bytes()));
         if last(arguments, "thinlto-cache-dir").is_some() {
@@ -106,6 +111,11 @@ impl Line {
             move_into_place(&self.staged, &self.output)?;
         }
         Ok(())
+    }
+
+    /// Removes what the linker wrote in a dry run: a link without backends has a program.
+    pub fn drop_written(&self) -> Result<(), IoError> {
+        remove(&self.staged)
     }
 
     /// The linker's own list of what it has read.
@@ -150,8 +160,38 @@ pub fn staged(output: &Path) -> PathBuf {
 
 /// Whether the linker is asked for files that it names after the program, or that hold its name.
 fn names_after_output(arguments: &[Argument]) -> bool {
-    let temporaries = |option: &LinkOption| of(option).is_some_and(|known| known.files == Files::Temporaries);
-    options(arguments).any(|option| temporaries(option) || option.name == "reproduce")
+    options(arguments).any(asks_for_temporaries)
+}
+
+fn asks_for_temporaries(option: &LinkOption) -> bool {
+    of(option).is_some_and(|known| known.files == Files::Temporaries) || option.name == "reproduce"
+}
+
+fn writes(option: &LinkOption) -> bool {
+    of(option).is_some_and(|known| matches!(known.files, Files::Written | Files::Beside(_)))
+}
+
+/// The words of a line that asks for a program alone.
+fn without_further_outputs(arguments: &[Argument], words: &[Word]) -> Vec<Word> {
+    let asking: Vec<Vec<&[u8]>> = options(arguments)
+        .filter(|option| asks_for_temporaries(option) || writes(option))
+        .map(|option| option.words.iter().map(|word| word.as_bytes()).collect())
+        .collect();
+    let mut left = words;
+    let mut kept = Vec::new();
+    while let [first, rest @ ..] = left {
+        let begins = |option: &&Vec<&[u8]>| {
+            option.len() <= left.len() && left.iter().zip(option.iter()).all(|(word, own)| word == own)
+        };
+        match asking.iter().find(begins) {
+            Some(option) => left = &left[option.len()..],
+            None => {
+                kept.push(first.clone());
+                left = rest;
+            }
+        }
+    }
+    kept
 }
 
 /// This program, which the linker is to start.

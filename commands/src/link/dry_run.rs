@@ -1,0 +1,168 @@
+//! What a link would do: its thin link is performed, and no backend is run.
+//!
+//! A link by one lld has a scratch directory in the place of its state, which is only read, and its linker ends when it
+//! asks for backends. A link in two steps needs its own directory, since commands name files there: what planning writes
+//! below it (members, shards) the next link would write first, and finds then.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use distlto_executor::execute::process::Spawner;
+use distlto_executor::schedule::estimate::Estimates;
+use distlto_executor::schedule::history::History;
+use distlto_planner::graph::summary::makespan;
+use distlto_planner::graph::{ActionGraph, ActionId};
+use distlto_prepare::write::{IoError, to_standard_output};
+use distlto_record::action::{ActionRecord, Fate};
+use distlto_record::progress::text::human;
+use distlto_record::run;
+use distlto_record::why::Change;
+use serde::Serialize;
+
+use super::{Session, state};
+use crate::dry_run::{Row, lines};
+
+/// The version of the JSON.
+const VERSION: u32 = 1;
+
+/// What a link would do, as JSON.
+#[derive(Serialize)]
+struct Foretold<'a> {
+    version: u32,
+    output: &'a str,
+    /// How many backends the link has.
+    backends: usize,
+    /// Those that would run, the longest first.
+    would_run: Vec<Backend<'a>>,
+    /// Of those together, by estimate.
+    cpu_us: u64,
+    /// Until the last of them ends, by estimate.
+    wall_us: u64,
+    /// How many would run at once.
+    jobs: usize,
+    /// What the linker itself took in the last link that left a record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    linker_us: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Backend<'a> {
+    label: String,
+    why: &'a [Change],
+    cpu_us: u64,
+}
+
+/// A directory for what must not be in the state.
+pub(super) fn scratch() -> Result<tempfile::TempDir, IoError> {
+    let parent = std::env::temp_dir();
+    tempfile::Builder::new()
+        .prefix("distlto-dry-run-")
+        .tempdir_in(&parent)
+        .map_err(IoError::on("create directory", &parent))
+}
+
+/// Tells of a link with backends. `graph` has an action for each record that is not of a kept object, at its number.
+pub(super) fn tell(
+    session: &Session<'_>,
+    graph: &ActionGraph,
+    actions: &[ActionRecord],
+    implied: Option<usize>,
+) -> Result<(), IoError> {
+    let running: Vec<&ActionRecord> = actions.iter().filter(|action| action.result != Fate::Kept).collect();
+    let ids: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
+    let wanted: Vec<ActionId> = running.iter().map(|action| ids[action.id]).collect();
+    let args = &session.options.run;
+    let history = args.history.clone().unwrap_or_else(|| state::history(session.earlier));
+    let history = History::load(Some(&history));
+    let estimates = Estimates::new(graph, &wanted, history, None, session.spawner.is_warm(), None);
+    let times: Vec<u64> = wanted.iter().map(|&id| estimates.weight(id).time).collect();
+    let own = args.jobs.map(usize::from).or(implied);
+    let jobs = own.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let mut backends: Vec<Backend<'_>> = running
+        .iter()
+        .zip(&times)
+        .map(|(action, &cpu_us)| {
+            // A first link in two steps is planned in a scratch directory.
+            let label = action.label.replacen(session.directory, session.earlier, 1);
+            Backend { label, why: &action.why, cpu_us }
+        })
+        .collect();
+    backends.sort_by_key(|backend| std::cmp::Reverse(backend.cpu_us));
+    let foretold = Foretold {
+        version: VERSION,
+        output: session.link.line.output(),
+        backends: actions.len(),
+        would_run: backends,
+        cpu_us: times.iter().sum(),
+        wall_us: until_done(graph, &wanted, &times, jobs),
+        jobs,
+        linker_us: linker_time(session.earlier),
+    };
+    foretold.print(args.json)
+}
+
+/// Tells of a link that would do nothing.
+pub(super) fn nothing(output: &str, json: bool) -> Result<(), IoError> {
+    if !json {
+        return to_standard_output(format!("nothing would run: {output} is up to date\n").as_bytes());
+    }
+    let (would_run, linker_us) = (Vec::new(), Some(0));
+    let foretold = Foretold {
+        version: VERSION,
+        output,
+        backends: 0,
+        would_run,
+        cpu_us: 0,
+        wall_us: 0,
+        jobs: 0,
+        linker_us,
+    };
+    foretold.print(json)
+}
+
+impl Foretold<'_> {
+    fn print(&self, json: bool) -> Result<(), IoError> {
+        let mut text = String::new();
+        if json {
+            text += &serde_json::to_string(self).expect("strings, numbers and lists serialise");
+        } else {
+            let why = |why: &[Change]| why.iter().map(Change::to_string).collect::<Vec<_>>().join("; ");
+            let row = |backend: &Backend<'_>| Row {
+                weight: backend.cpu_us,
+                takes: time(backend.cpu_us),
+                what: backend.label.clone(),
+                why: why(backend.why),
+            };
+            text += &lines(self.would_run.iter().map(row).collect());
+            text += &format!("{} of {} backends would run", self.would_run.len(), self.backends);
+            if !self.would_run.is_empty() {
+                let (wall, cpu) = (time(self.wall_us), time(self.cpu_us));
+                text += &format!(", for about {wall} with {} at once ({cpu} of processor time)", self.jobs);
+            }
+            text +=
+                &self.linker_us.map_or_else(String::new, |us| format!("; the linker took {} last", time(us)));
+        }
+        to_standard_output((text + "\n").as_bytes())
+    }
+}
+
+fn time(microseconds: u64) -> String {
+    human(Duration::from_micros(microseconds))
+}
+
+/// When the last of these ends. They do not wait for each other.
+fn until_done(graph: &ActionGraph, wanted: &[ActionId], times: &[u64], jobs: usize) -> u64 {
+    let mut timed = graph.clone();
+    graph.actions().for_each(|(id, _)| timed.set_cost(id, 0));
+    wanted.iter().zip(times).for_each(|(&id, &time)| timed.set_cost(id, time));
+    makespan(&timed, jobs)
+}
+
+/// What the steps of the last link that were the linker's took.
+fn linker_time(state: &str) -> Option<u64> {
+    let newest: PathBuf = run::list(Path::new(state)).ok()?.pop()?;
+    let run = run::read(&newest).ok().filter(|run| run.exit_code == Some(0))?;
+    let took = run.phases.iter().filter_map(|phase| Some(phase.end_us?.saturating_sub(phase.start_us)));
+    Some(took.sum())
+}

@@ -1,0 +1,127 @@
+//! What a dry run foretells, against what then runs: the same backends, for reasons that are true; and nothing is written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+use super::model::Program;
+use super::ways::Way;
+use super::workspace::Workspace;
+use crate::run::{capture, shown};
+
+/// What `distlto link --dry-run --json` prints, as far as it is looked at.
+#[derive(Debug, Deserialize)]
+pub struct Foretold {
+    would_run: Vec<Backend>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Backend {
+    label: String,
+    why: Vec<Why>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Why {
+    what: String,
+    name: Option<String>,
+}
+
+/// Files by path: content's length, number, and the second and nanosecond of the last change.
+type Files = BTreeMap<String, (u64, u64, i64, i64)>;
+
+/// The contents of the objects that the last link had, by path.
+pub type Objects = BTreeMap<String, Vec<u8>>;
+
+impl Foretold {
+    /// Asks. `None` where the link is refused.
+    pub fn ask(program: &Program, workspace: &mut Workspace, way: Way) -> Result<Option<Self>> {
+        let mut command = way.command(program, workspace, &["--dry-run", "--json"])?;
+        workspace.commands.push(shown(&command));
+        let before = files(&workspace.path)?;
+        let output = capture(&mut command)?;
+        let after = files(&workspace.path)?;
+        // Planning writes below the state directory, which two steps cannot do without.
+        if way.exact {
+            let changed = |(path, file): &(&String, &(u64, u64, i64, i64))| before.get(*path) != Some(file);
+            let written: Vec<&String> = after.iter().filter(changed).map(|(path, _)| path).collect();
+            ensure!(written.is_empty() && before.len() == after.len(), "a dry run has written {written:?}");
+        }
+        if !output.status.success() {
+            return Ok(None);
+        }
+        let text = String::from_utf8(output.stdout).context("JSON is UTF-8")?;
+        if !text.starts_with('{') {
+            // The linker links by itself.
+            return Ok(Some(Self { would_run: Vec::new() }));
+        }
+        Ok(Some(serde_json::from_str(&text).with_context(|| shown(&command))?))
+    }
+
+    /// Compares with what ran.
+    pub fn check(&self, mut ran: Vec<String>) -> Result<()> {
+        let mut would: Vec<String> = self.would_run.iter().map(|backend| backend.label.clone()).collect();
+        would.sort();
+        ran.sort();
+        ensure!(would == ran, "foretold: {}; ran: {}", would.join(" "), ran.join(" "));
+        Ok(())
+    }
+
+    /// Compares the reasons with what objects were and are; members of archives are not looked at.
+    pub fn check_reasons(&self, before: &Objects, now: &Objects) -> Result<()> {
+        let changed: BTreeSet<&str> = now
+            .iter()
+            .filter(|(path, bytes)| before.get(*path) != Some(bytes))
+            .map(|(path, _)| path.as_str())
+            .collect();
+        for Backend { label, why } in &self.would_run {
+            ensure!(!why.is_empty(), "{label} would run for no reason");
+            for Why { what, name } in why {
+                let about = if what == "module" { Some(label) } else { name.as_ref() };
+                let about = about.filter(|path| now.contains_key(*path)).map(String::as_str);
+                match (what.as_str(), about) {
+                    ("module" | "import", Some(path)) if !changed.contains(path) => {
+                        bail!("{label} would run since {path} changed, which it did not")
+                    }
+                    _ => {}
+                }
+            }
+            let says_so =
+                || why.iter().any(|why| ["module", "first-time", "not-known"].contains(&why.what.as_str()));
+            ensure!(
+                !changed.contains(label.as_str()) || !before.contains_key(label) || says_so(),
+                "{label} changed, and would run for {why:?}"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The contents of a program's objects.
+pub fn objects(program: &Program, workspace: &Workspace) -> Result<Objects> {
+    let read = |object: &String| Ok((object.clone(), fs::read(workspace.path.join(object))?));
+    program.units.iter().map(|unit| read(&unit.object)).collect()
+}
+
+fn files(directory: &Path) -> Result<Files> {
+    let mut found = Files::new();
+    let mut left = vec![directory.to_owned()];
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            let data = entry.metadata()?;
+            if data.is_dir() {
+                left.push(entry.path());
+            // Its process is noted in the lock.
+            } else if entry.file_name() != "lock" {
+                let name = entry.path().to_string_lossy().into_owned();
+                found.insert(name, (data.len(), data.ino(), data.mtime(), data.mtime_nsec()));
+            }
+        }
+    }
+    Ok(found)
+}
