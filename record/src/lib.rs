@@ -4,6 +4,8 @@
 
 pub mod action;
 pub mod cause;
+pub mod diff;
+pub mod inspect;
 pub mod progress;
 pub mod report;
 pub mod run;

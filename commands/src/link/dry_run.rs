@@ -15,6 +15,7 @@ use distlto_planner::graph::summary::makespan;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_prepare::write::{IoError, to_standard_output};
 use distlto_record::action::{ActionRecord, Fate};
+use distlto_record::inspect;
 use distlto_record::progress::text::human;
 use distlto_record::run;
 use distlto_record::why::Change;
@@ -163,6 +164,5 @@ fn until_done(graph: &ActionGraph, wanted: &[ActionId], times: &[u64], jobs: usi
 fn linker_time(state: &str) -> Option<u64> {
     let newest: PathBuf = run::list(Path::new(state)).ok()?.pop()?;
     let run = run::read(&newest).ok().filter(|run| run.exit_code == Some(0))?;
-    let took = run.phases.iter().filter_map(|phase| Some(phase.end_us?.saturating_sub(phase.start_us)));
-    Some(took.sum())
+    Some(inspect::linker_time(&run))
 }

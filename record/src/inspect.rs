@@ -1,0 +1,270 @@
+//! What a link is, in answers: what bounds it, whether more workers help, its hubs, its memory.
+//!
+//! A function of what is known of the modules and of the records of runs. Times are those that backends took when they last ran; estimates
+//! are of runs whose backends all run.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::fmt;
+use std::time::Duration;
+
+use distlto_prepare::text::printable;
+use serde::Serialize;
+
+use crate::action::Fate;
+use crate::progress::text::{human, size};
+use crate::run::RunRecord;
+
+/// The version of the JSON.
+const VERSION: u32 = 1;
+/// How many of a kind are told.
+const TOP: usize = 3;
+
+/// What is known of a link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Inspection {
+    version: u32,
+    /// The program.
+    pub output: String,
+    /// In link order.
+    pub modules: Vec<ModuleFacts>,
+    /// What the linker took before and after the backends of the last run, in microseconds.
+    linker_us: Option<u64>,
+    last_run: Option<LastRun>,
+    /// For 1, 2, 4, ... workers: how long the link would take if all backends ran, in microseconds.
+    workers: Vec<(usize, u64)>,
+}
+
+/// A module of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ModuleFacts {
+    /// What it is called.
+    pub label: String,
+    /// Its instructions.
+    pub own_instructions: u64,
+    /// Those that it imports.
+    pub imported_instructions: u64,
+    /// The modules that it imports from, by their places in the list.
+    pub imports: Vec<u32>,
+    /// How many modules import from it.
+    pub importers: u32,
+    /// The processor time that its backend took last, in microseconds.
+    pub cpu_us: Option<u64>,
+    /// The most memory that it held, in bytes.
+    pub peak_memory: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct LastRun {
+    begun_ms: u64,
+    wall_us: u64,
+    exit_code: Option<u8>,
+    jobs: Option<usize>,
+    /// Backends that ran.
+    ran: usize,
+    /// Of those the ones whose object is another one than before.
+    changed: usize,
+}
+
+/// A module as a plan, a graph or a record knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownModule {
+    /// What it is called.
+    pub label: String,
+    /// Its instructions.
+    pub own_instructions: u64,
+    /// Those that it imports.
+    pub imported_instructions: u64,
+    /// The labels of modules that it imports from; `None` where that is not known.
+    pub imports: Option<Vec<String>>,
+}
+
+impl Inspection {
+    /// Of a link's modules and the records of its runs, the oldest first.
+    pub fn of(output: &str, known: &[KnownModule], runs: &[RunRecord]) -> Self {
+        let numbers: HashMap<&str, u32> =
+            known.iter().zip(0..).map(|(module, number)| (module.label.as_str(), number)).collect();
+        let number = |label: &String| numbers.get(label.as_str()).copied();
+        let mut modules: Vec<ModuleFacts> = known
+            .iter()
+            .map(|module| ModuleFacts {
+                label: module.label.clone(),
+                own_instructions: module.own_instructions,
+                imported_instructions: module.imported_instructions,
+                imports: module.imports.iter().flatten().filter_map(number).collect(),
+                importers: 0,
+                cpu_us: None,
+                peak_memory: None,
+            })
+            .collect();
+        for importer in 0..modules.len() {
+            for import in modules[importer].imports.clone() {
+                modules[import as usize].importers += 1;
+            }
+        }
+        // The latest time counts.
+        for action in runs.iter().flat_map(RunRecord::backends).filter(|action| action.result == Fate::Done) {
+            let Some(number) = number(&action.label) else { continue };
+            let facts = &mut modules[number as usize];
+            facts.cpu_us = Some(action.took.cpu_us.unwrap_or(action.took.wall_us));
+            facts.peak_memory = action.took.peak_memory.or(facts.peak_memory);
+        }
+        let linker_us = runs.iter().rev().find(|run| run.exit_code == Some(0)).map(linker_time);
+        Self {
+            version: VERSION,
+            output: output.to_owned(),
+            workers: workers(&modules, linker_us.unwrap_or(0)),
+            modules,
+            linker_us,
+            last_run: runs.last().map(LastRun::of),
+        }
+    }
+
+    /// The modules that import from this one, and itself: what an edit of it runs.
+    pub fn edit_runs(&self, number: usize) -> impl Iterator<Item = &ModuleFacts> {
+        let concerned = move |(at, module): &(usize, &ModuleFacts)| {
+            *at == number || module.imports.iter().any(|&import| import as usize == number)
+        };
+        self.modules.iter().enumerate().filter(concerned).map(|(_, module)| module)
+    }
+
+    /// The JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("strings, numbers and lists serialise") + "\n"
+    }
+}
+
+/// What the phases of a run took that are the linker's.
+pub fn linker_time(run: &RunRecord) -> u64 {
+    run.phases.iter().filter_map(|phase| Some(phase.end_us?.saturating_sub(phase.start_us))).sum()
+}
+
+impl LastRun {
+    fn of(run: &RunRecord) -> Self {
+        let ran = || run.backends().filter(|action| action.result == Fate::Done);
+        Self {
+            begun_ms: run.begun_ms,
+            wall_us: run.wall_us,
+            exit_code: run.exit_code,
+            jobs: run.jobs,
+            ran: ran().count(),
+            changed: ran().filter(|action| action.outputs.iter().any(|out| out.before != out.after)).count(),
+        }
+    }
+}
+
+/// How long the link takes with 1, 2, 4, ... workers, until more do not help. Empty where no time is known.
+fn workers(modules: &[ModuleFacts], linker: u64) -> Vec<(usize, u64)> {
+    let mut times: Vec<u64> = modules.iter().filter_map(|module| module.cpu_us).collect();
+    times.sort_unstable_by(|a, b| b.cmp(a));
+    let Some(&longest) = times.first() else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut workers = 1;
+    loop {
+        let makespan = longest_first(&times, workers);
+        found.push((workers, makespan.saturating_add(linker)));
+        if makespan <= longest || workers >= times.len() {
+            return found;
+        }
+        workers *= 2;
+    }
+}
+
+/// When the last of these ends if each worker takes the longest that is left, whenever it is free.
+fn longest_first(times: &[u64], workers: usize) -> u64 {
+    let mut free: BinaryHeap<Reverse<u64>> = std::iter::repeat_n(Reverse(0), workers).collect();
+    for time in times {
+        let Reverse(start) = free.pop().unwrap_or_default();
+        free.push(Reverse(start.saturating_add(*time)));
+    }
+    free.into_iter().map(|Reverse(end)| end).max().unwrap_or(0)
+}
+
+fn time(microseconds: u64) -> String {
+    human(Duration::from_micros(microseconds))
+}
+
+/// `1 module`, `2 modules`.
+pub fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+impl fmt::Display for Inspection {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let imports: usize = self.modules.iter().map(|module| module.imports.len()).sum();
+        let modules = counted(self.modules.len(), "module");
+        writeln!(out, "{}: {modules}, {}", printable(&self.output), counted(imports, "import"))?;
+        if let Some(run) = &self.last_run {
+            let code = run.exit_code.map_or_else(String::new, |code| format!(" with exit code {code}"));
+            writeln!(
+                out,
+                "the last run ended{code} after {}: {} of {} backends ran, the objects of {} differ from those before",
+                time(run.wall_us),
+                run.ran,
+                self.modules.len(),
+                run.changed
+            )?;
+        }
+        self.bound(out)?;
+        self.hubs(out)?;
+        let heaviest = self.modules.iter().max_by_key(|module| module.peak_memory);
+        if let Some((module, peak)) = heaviest.and_then(|module| Some((module, module.peak_memory?))) {
+            writeln!(out, "memory: at most {} in one backend ({})", size(peak), printable(&module.label))?;
+        }
+        Ok(())
+    }
+}
+
+impl Inspection {
+    /// What bounds the link, and whether more workers help.
+    fn bound(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = self.modules.iter().filter(|module| module.cpu_us.is_some()).count();
+        let longest = self.modules.iter().max_by_key(|module| module.cpu_us);
+        let Some((longest, most)) = longest.and_then(|module| Some((module, module.cpu_us?))) else {
+            return writeln!(out, "no run has left times of its backends");
+        };
+        if known < self.modules.len() {
+            writeln!(out, "times are known of {known} of {} backends", self.modules.len())?;
+        }
+        let work: u64 = self.modules.iter().filter_map(|module| module.cpu_us).sum();
+        let linker = self.linker_us.unwrap_or(0);
+        writeln!(
+            out,
+            "all backends take {} of processor time, the linker {} alone; the longest backend is {}, {}",
+            time(work),
+            time(linker),
+            printable(&longest.label),
+            time(most)
+        )?;
+        writeln!(
+            out,
+            "no number of workers helps beyond about {}: the linker and {} take {} then, of which the backend is {} %",
+            work.div_ceil(most.max(1)).max(1),
+            printable(&longest.label),
+            time(most + linker),
+            most * 100 / (most + linker).max(1)
+        )?;
+        let list: Vec<String> =
+            self.workers.iter().map(|(workers, us)| format!("{workers}: {}", time(*us))).collect();
+        writeln!(out, "a link of everything by number of workers: {}", list.join(", "))
+    }
+
+    /// The modules that most others import from.
+    fn hubs(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut hubs: Vec<usize> = (0..self.modules.len()).collect();
+        hubs.sort_by_key(|&number| Reverse(self.modules[number].importers));
+        for number in hubs.into_iter().take(TOP).filter(|&number| self.modules[number].importers > 0) {
+            let ModuleFacts { label, importers, .. } = &self.modules[number];
+            let cost: u64 = self.edit_runs(number).filter_map(|module| module.cpu_us).sum();
+            writeln!(
+                out,
+                "hub: {} is imported by {}; an edit of it runs {}, {} of processor time",
+                printable(label),
+                counted(*importers as usize, "module"),
+                counted(self.edit_runs(number).count(), "backend"),
+                time(cost)
+            )?;
+        }
+        Ok(())
+    }
+}
