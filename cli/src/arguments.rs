@@ -4,11 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use distlto_commands::diff::DiffArgs;
 use distlto_commands::distribute::DistributeArgs;
 use distlto_commands::doctor::DoctorArgs;
+use distlto_commands::explain::ExplainArgs;
 use distlto_commands::header_list::HeaderListArgs;
 use distlto_commands::index::IndexArgs;
 use distlto_commands::index_only::KbuildIndexArgs;
+use distlto_commands::inspect::InspectArgs;
 use distlto_commands::jobs::JobsArgs;
 use distlto_commands::kbuild_archive::KbuildArchiveArgs;
 use distlto_commands::link::LinkOptions;
@@ -46,6 +49,9 @@ pub enum CliCommand {
     KbuildIndex(KbuildIndexArgs),
     KbuildArchive(KbuildArchiveArgs),
     Plan(PlanArgs),
+    Inspect(InspectArgs),
+    Explain(ExplainArgs),
+    Diff(DiffArgs),
     Jobs(JobsArgs),
     Opt(OptArgs),
     Distribute(DistributeArgs),

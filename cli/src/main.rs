@@ -16,7 +16,10 @@ use distlto_commands::jobs;
 use distlto_commands::link::LinkError;
 use distlto_commands::remote::{check, simulate};
 use distlto_commands::tool::ToolRunner;
-use distlto_commands::{distribute, doctor, header_list, index, index_only, kbuild_archive, link, opt, run};
+use distlto_commands::{
+    diff, distribute, doctor, explain, header_list, index, index_only, inspect, kbuild_archive, link, opt,
+    run,
+};
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_prepare::exit;
@@ -42,6 +45,9 @@ fn main() -> ExitCode {
             watching(|cancel| exit::run(|| kbuild_archive::run(&args, cancel)))
         }
         CliCommand::Plan(args) => exit::run(|| distlto_commands::plan::run(args)),
+        CliCommand::Inspect(args) => exit::run(|| inspect::run(&args)),
+        CliCommand::Explain(args) => watching(|cancel| exit::run(|| explain::run(&args, cancel))),
+        CliCommand::Diff(args) => exit::run(|| diff::run(&args)),
         CliCommand::Jobs(args) => watching(|cancel| {
             let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
             exit::run(|| jobs::run(&args, &runner))

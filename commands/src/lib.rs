@@ -4,12 +4,15 @@
 
 pub mod backend_command;
 pub mod buck2_index;
+pub mod diff;
 pub mod distribute;
 pub mod doctor;
 mod dry_run;
+pub mod explain;
 pub mod header_list;
 pub mod index;
 pub mod index_only;
+pub mod inspect;
 pub mod jobs;
 pub mod kbuild_archive;
 pub mod link;
@@ -20,5 +23,6 @@ pub mod remote;
 mod report;
 pub mod run;
 pub mod run_args;
+pub mod seen;
 pub mod tool;
 pub mod up_to_date;

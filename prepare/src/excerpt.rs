@@ -36,10 +36,15 @@ impl Excerpts {
     /// The place of a member in the archive; `None` if there is none of that name, or more than one. Directories in a name,
     /// which members of thin archives have, do not count: not every linker prints them.
     pub fn place(&self, name: &[u8]) -> Option<usize> {
-        match self.by_name.get(last_component(name)).map(Vec::as_slice) {
-            Some(&[at]) => Some(at),
+        match self.places(name) {
+            &[at] => Some(at),
             _ => None,
         }
+    }
+
+    /// The places of all members of a name, in order.
+    pub fn places(&self, name: &[u8]) -> &[usize] {
+        self.by_name.get(last_component(name)).map_or(&[], Vec::as_slice)
     }
 
     /// A member's content.

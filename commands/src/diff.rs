@@ -1,0 +1,58 @@
+//! `distlto diff`: two links, or two runs of one, side by side.
+//!
+//! Finds what is to be compared, and prints what differs.
+
+use camino::Utf8PathBuf;
+use clap::Args;
+use distlto_planner::state::VARIABLE;
+use distlto_prepare::exit;
+use distlto_prepare::write::to_standard_output;
+use distlto_record::diff::Difference;
+
+use crate::seen::{Seen, SeenError};
+
+/// Compare two links: modules, imports, what ran and why, objects that differ, times
+///
+/// Each is an output, a state directory, a record of a run (STATE/runs/*.json) or an action graph in JSON. Of an output or a
+/// state directory the newest run counts. With one of them its last two runs are compared.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = exit::help())]
+pub struct DiffArgs {
+    /// The older link
+    #[arg(value_name = "OLD")]
+    pub old: Utf8PathBuf,
+    /// The newer link [default: the last run of OLD, with the run before it as the older one]
+    #[arg(value_name = "NEW")]
+    pub new: Option<Utf8PathBuf>,
+    /// The directory of distlto link --state
+    #[arg(long, value_name = "DIR", env = VARIABLE)]
+    pub state: Option<String>,
+    /// Print JSON, times in microseconds
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Compares and prints.
+pub fn run(args: &DiffArgs) -> Result<u8, SeenError> {
+    let folder = args.state.as_deref();
+    let mut old = Seen::find(&args.old, folder)?;
+    let (old, new) = match &args.new {
+        Some(new) => (old.side(), Seen::find(new, folder)?.side()),
+        None => {
+            let found = old.runs.len();
+            let newest = old.runs.pop().filter(|_| found > 1);
+            let newest = newest.ok_or_else(|| SeenError::NoTwoRuns { path: args.old.clone(), found })?;
+            let mut new = old.side();
+            let old = distlto_record::diff::Side::of_run(
+                new.run
+                    .replace(newest)
+                    .ok_or_else(|| SeenError::NoTwoRuns { path: args.old.clone(), found })?,
+            );
+            (old, new)
+        }
+    };
+    let difference = Difference::of(&old, &new);
+    let text = if args.json { difference.to_json() } else { difference.to_string() };
+    to_standard_output(text.as_bytes())?;
+    Ok(0)
+}

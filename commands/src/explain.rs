@@ -1,0 +1,196 @@
+//! `distlto explain`: one module of a link: why its backend ran, what it imports from where and why not more, who imports
+//! from it, and what an edit of it would run.
+//!
+//! Reads what a link left. For functions it asks the compiler's own llvm-dis.
+
+mod functions;
+
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use clap::Args;
+use distlto_executor::cancel::Cancel;
+use distlto_planner::shard;
+use distlto_planner::state::VARIABLE;
+use distlto_prepare::exit;
+use distlto_prepare::regular;
+use distlto_prepare::text::printable;
+use distlto_prepare::write::to_standard_output;
+use distlto_record::action::{ActionRecord, Fate};
+use distlto_record::inspect::{Inspection, counted};
+use distlto_record::progress::text::human;
+use distlto_record::run::RunRecord;
+use serde_json::json;
+
+use crate::seen::{Seen, SeenError};
+use functions::Functions;
+
+/// How many names of a kind are told.
+const SHOWN: usize = 20;
+
+/// Say why a module's backend ran, what it imports and why, who imports from it, and what an edit of it would run
+///
+/// With FROM, which functions of that module it imports, and of each other one why not, as far as the index says. Modules are
+/// named as in `distlto inspect --modules`; the end of a name will do.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = exit::help())]
+pub struct ExplainArgs {
+    /// The link
+    #[arg(value_name = "OUTPUT|STATE|RECORD|GRAPH")]
+    pub thing: Utf8PathBuf,
+    /// The module
+    #[arg(value_name = "MODULE")]
+    pub module: String,
+    /// A module that it imports from, or might
+    #[arg(value_name = "FROM")]
+    pub from: Option<String>,
+    /// The directory of distlto link --state
+    #[arg(long, value_name = "DIR", env = VARIABLE)]
+    pub state: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Explains and prints.
+pub fn run(args: &ExplainArgs, cancel: &Cancel) -> Result<u8, SeenError> {
+    let seen = Seen::find(&args.thing, args.state.as_deref())?;
+    let number = seen.module(&args.module)?;
+    let text = match &args.from {
+        Some(from) => {
+            let functions = Functions::of(&seen, number, seen.module(from)?, cancel)?;
+            if args.json { functions.to_json() } else { functions.to_string() }
+        }
+        None => {
+            let module = Module::of(&seen, number);
+            if args.json { module.to_json() } else { module.text() }
+        }
+    };
+    to_standard_output(text.as_bytes())?;
+    Ok(0)
+}
+
+/// What is told of a module.
+struct Module<'a> {
+    seen: &'a Seen,
+    number: usize,
+    inspection: Inspection,
+    /// With the instructions and functions of each, where the shard is kept.
+    imports: Vec<(String, Option<(u64, u64)>)>,
+    /// The last run that had it, and what became of it there.
+    last: Option<(&'a RunRecord, &'a ActionRecord)>,
+}
+
+impl<'a> Module<'a> {
+    fn of(seen: &'a Seen, number: usize) -> Self {
+        let known = &seen.modules[number];
+        let plan =
+            seen.plan.as_ref().and_then(|plan| plan.modules.iter().find(|module| module.id == known.label));
+        let kept = plan.and_then(|module| shard::read(&regular::read(module.shard.as_std_path()).ok()?).ok());
+        let counts = |label: &String| {
+            let module = kept.as_ref()?.modules.iter().find(|module| module.path == label.as_bytes())?;
+            Some((module.functions, module.instructions))
+        };
+        let mut imports: Vec<_> =
+            known.imports.iter().flatten().map(|label| (label.clone(), counts(label))).collect();
+        imports.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.map(|(_, instructions)| instructions)));
+        let in_run =
+            |run: &'a RunRecord| Some((run, run.actions.iter().rev().find(|one| one.label == known.label)?));
+        let last = seen.runs.iter().rev().find_map(in_run);
+        Self {
+            seen,
+            number,
+            inspection: Inspection::of(&seen.output, &seen.modules, &seen.runs),
+            imports,
+            last,
+        }
+    }
+
+    fn importers(&self) -> Vec<&str> {
+        let runs = self.inspection.edit_runs(self.number);
+        let own = &self.seen.modules[self.number].label;
+        runs.map(|module| module.label.as_str()).filter(|label| label != own).collect()
+    }
+
+    fn edit_us(&self) -> u64 {
+        self.inspection.edit_runs(self.number).filter_map(|module| module.cpu_us).sum()
+    }
+
+    fn text(&self) -> String {
+        let facts = &self.inspection.modules[self.number];
+        let mut text = format!(
+            "{}: {}, and {} imported from {}\n",
+            printable(&facts.label),
+            counted(facts.own_instructions as usize, "instruction"),
+            facts.imported_instructions,
+            counted(self.imports.len(), "module")
+        );
+        text += &self.last_run();
+        for (label, counts) in self.imports.iter().take(SHOWN) {
+            let what = counts.map_or_else(String::new, |(functions, instructions)| {
+                let functions = counted(functions as usize, "function");
+                format!(": {functions}, {}", counted(instructions as usize, "instruction"))
+            });
+            text += &format!("imports from {}{what}\n", printable(label));
+        }
+        text += &more(self.imports.len());
+        let importers = self.importers();
+        for label in importers.iter().take(SHOWN) {
+            text += &format!("is imported by {}\n", printable(label));
+        }
+        text += &more(importers.len());
+        text += &format!("an edit of it runs {}", counted(importers.len() + 1, "backend"));
+        if self.edit_us() > 0 {
+            text += &format!(", {} of processor time", human(Duration::from_micros(self.edit_us())));
+        }
+        text + ", if what it exports to them stays; `distlto link --dry-run` says it exactly\n"
+    }
+
+    /// What became of it in the last run.
+    fn last_run(&self) -> String {
+        let Some((_, action)) = self.last else { return "no run has left a record of it\n".to_owned() };
+        let why: Vec<String> =
+            action.why.iter().map(|why| printable(&why.to_string()).into_owned()).collect();
+        let why = if why.is_empty() { String::new() } else { format!(", since {}", why.join("; ")) };
+        let cache = action
+            .cache
+            .as_ref()
+            .map_or("", |cache| if cache.hit { " (a cache had its object)" } else { "" });
+        match action.result {
+            Fate::Done => {
+                let same = action.outputs.iter().all(|out| out.before == out.after);
+                let object =
+                    if same { "the object is the same as before" } else { "the object is another one" };
+                format!("in the last run its backend ran{cache}{why}; {object}\n")
+            }
+            Fate::Kept | Fate::UpToDate => "in the last run its backend did not have to run\n".to_owned(),
+            Fate::Failed => format!("in the last run its backend failed{why}\n"),
+            _ => format!("in the last run its backend did not end{why}\n"),
+        }
+    }
+
+    fn to_json(&self) -> String {
+        let facts = &self.inspection.modules[self.number];
+        let import = |(label, counts): &(String, Option<(u64, u64)>)| {
+            let (functions, instructions) = counts.unzip();
+            json!({ "module": label, "functions": functions, "instructions": instructions })
+        };
+        let value = json!({
+            "version": 1,
+            "label": facts.label,
+            "own_instructions": facts.own_instructions,
+            "imported_instructions": facts.imported_instructions,
+            "cpu_us": facts.cpu_us,
+            "imports": self.imports.iter().map(import).collect::<Vec<_>>(),
+            "importers": self.importers(),
+            "edit_cpu_us": self.edit_us(),
+            "last": self.last.map(|(run, action)| json!({ "begun_ms": run.begun_ms, "action": action })),
+        });
+        format!("{value}\n")
+    }
+}
+
+/// Says how many were left out.
+fn more(number: usize) -> String {
+    if number > SHOWN { format!("... and {} more (--json has all)\n", number - SHOWN) } else { String::new() }
+}

@@ -1,0 +1,144 @@
+//! `distlto inspect`: what a link is, in answers first, then in tables.
+//!
+//! Reads what a link left; runs nothing.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::Args;
+use distlto_planner::link_plan::LinkPlan;
+use distlto_planner::state::VARIABLE;
+use distlto_prepare::exit;
+use distlto_prepare::kind::classify_file;
+use distlto_prepare::text::printable;
+use distlto_prepare::write::to_standard_output;
+use distlto_record::inspect::{Inspection, ModuleFacts};
+use distlto_record::progress::text::{human, size};
+
+use crate::seen::{Seen, SeenError};
+
+/// Say what bounds a link, whether more workers help, which modules are its hubs, and what is not ThinLTO
+///
+/// The link is named by its output, its state directory, a record of a run (STATE/runs/*.json), an index directory of
+/// distlto-index or an action graph in JSON. Times are those of its recorded runs.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = exit::help())]
+pub struct InspectArgs {
+    /// The link
+    #[arg(value_name = "OUTPUT|STATE|RECORD|GRAPH")]
+    pub thing: Utf8PathBuf,
+    /// The directory of distlto link --state
+    #[arg(long, value_name = "DIR", env = VARIABLE)]
+    pub state: Option<String>,
+    /// List the modules, those that took longest first
+    #[arg(long)]
+    pub modules: bool,
+    /// List which module imports from which
+    #[arg(long)]
+    pub imports: bool,
+    /// List the inputs that are no ThinLTO modules, and what they are
+    #[arg(long)]
+    pub native: bool,
+    /// List only what has this text in its name
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Print JSON, times in microseconds and sizes in bytes
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Inspects and prints.
+pub fn run(args: &InspectArgs) -> Result<u8, SeenError> {
+    let seen = Seen::find(&args.thing, args.state.as_deref())?;
+    let inspection = Inspection::of(&seen.output, &seen.modules, &seen.runs);
+    let mut text = String::new();
+    if args.json {
+        text += &inspection.to_json();
+    } else if !(args.modules || args.imports || args.native) {
+        text += &inspection.to_string();
+        if let Some(plan) = &seen.plan {
+            text += &summary_of(&native(plan));
+        }
+    }
+    if args.modules && !args.json {
+        text += &args.modules(&inspection);
+    }
+    if args.imports && !args.json {
+        text += &args.imports(&inspection);
+    }
+    if args.native && !args.json {
+        let plan = seen.plan.as_ref().map(native).unwrap_or_default();
+        let lines = plan.iter().filter(|(path, _)| args.shows(path.as_str()));
+        text.extend(lines.map(|(path, kind)| format!("{}  {kind}\n", printable(path.as_str()))));
+    }
+    to_standard_output(text.as_bytes())?;
+    Ok(0)
+}
+
+impl InspectArgs {
+    fn shows(&self, name: &str) -> bool {
+        self.filter.as_ref().is_none_or(|filter| name.contains(filter))
+    }
+
+    fn modules(&self, inspection: &Inspection) -> String {
+        let mut modules: Vec<&ModuleFacts> =
+            inspection.modules.iter().filter(|module| self.shows(&module.label)).collect();
+        modules.sort_by_key(|module| {
+            let instructions = module.own_instructions + module.imported_instructions;
+            (Reverse(module.cpu_us), Reverse(instructions))
+        });
+        let mut text = format!(
+            "{:>10} {:>10} {:>12} {:>9} {:>8} {:>9}  module\n",
+            "time", "memory", "instructions", "imported", "imports", "importers"
+        );
+        for module in modules {
+            let time = module.cpu_us.map_or_else(|| "-".to_owned(), |us| human(Duration::from_micros(us)));
+            let memory = module.peak_memory.map_or_else(|| "-".to_owned(), size);
+            let ModuleFacts { label, own_instructions, imported_instructions, imports, importers, .. } =
+                module;
+            text += &format!(
+                "{time:>10} {memory:>10} {own_instructions:>12} {imported_instructions:>9} {:>8} {importers:>9}  {}\n",
+                imports.len(),
+                printable(label)
+            );
+        }
+        text
+    }
+
+    fn imports(&self, inspection: &Inspection) -> String {
+        let label = |number: u32| inspection.modules[number as usize].label.as_str();
+        let pairs = inspection.modules.iter().flat_map(|module| {
+            module.imports.iter().map(move |&import| (module.label.as_str(), label(import)))
+        });
+        let pairs = pairs.filter(|(importer, import)| self.shows(importer) || self.shows(import));
+        pairs
+            .map(|(importer, import)| format!("{} from {}\n", printable(importer), printable(import)))
+            .collect()
+    }
+}
+
+/// The inputs of the final link that are no modules of it, and what they are at the moment.
+fn native(plan: &LinkPlan) -> Vec<(&Utf8Path, String)> {
+    let modules: std::collections::HashSet<&Utf8Path> = plan
+        .modules
+        .iter()
+        .flat_map(|module| [module.file(), module.id.as_path(), module.object.as_path()])
+        .collect();
+    let others = plan.link.inputs.iter().filter(|path| !modules.contains(path.as_path()));
+    let kind = |path: &Utf8Path| {
+        classify_file(path.as_std_path()).map_or_else(|error| error.to_string(), |kind| kind.to_string())
+    };
+    others.map(|path| (path.as_path(), kind(path))).collect()
+}
+
+/// How many inputs of each kind are no modules.
+fn summary_of(native: &[(&Utf8Path, String)]) -> String {
+    let mut kinds: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
+    native.iter().for_each(|(_, kind)| *kinds.entry(kind.as_str()).or_default() += 1);
+    if kinds.is_empty() {
+        return String::new();
+    }
+    let list: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} x {kind}")).collect();
+    format!("not ThinLTO: {} (--native lists them)\n", list.join(", "))
+}
