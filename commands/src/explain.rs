@@ -159,9 +159,12 @@ impl<'a> Module<'a> {
         match action.result {
             Fate::Done => {
                 let same = action.outputs.iter().all(|out| out.before == out.after);
-                let object =
-                    if same { "the object is the same as before" } else { "the object is another one" };
-                format!("in the last run its backend ran{cache}{why}; {object}\n")
+                let object = match same {
+                    _ if action.outputs.iter().all(|out| out.after.is_none()) => "",
+                    true => "; the object is the same as before",
+                    false => "; the object is another one",
+                };
+                format!("in the last run its backend ran{cache}{why}{object}\n")
             }
             Fate::Kept | Fate::UpToDate => "in the last run its backend did not have to run\n".to_owned(),
             Fate::Failed => format!("in the last run its backend failed{why}\n"),

@@ -48,6 +48,21 @@ pub enum SeenError {
         /// What is wrong with it.
         source: PlanError,
     },
+    /// No link is known by that name.
+    #[error("{path} is nothing that a link left, and {beside} is not there")]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help(
+            "name an output that distlto linked (with --state, if its state is elsewhere), its state directory, a record of a \
+             run, or an action graph in JSON"
+        )
+    )]
+    Unknown {
+        /// What was named.
+        path: Utf8PathBuf,
+        /// Where its state would be.
+        beside: String,
+    },
     /// There are not two runs.
     #[error("{path} holds the record of {found} run(s), and two are compared")]
     #[diagnostic(code(distlto::usage), help("name two things, or link again"))]
@@ -105,17 +120,31 @@ pub struct Seen {
 impl Seen {
     /// Finds it; `folder` is the directory of `distlto link --state`.
     pub fn find(named: &Utf8Path, folder: Option<&str>) -> Result<Self, SeenError> {
-        let beside = state::directory(named.as_str(), folder);
-        if named.is_file() && !Path::new(&beside).is_dir() {
+        let output = named.as_str().trim_end_matches('/');
+        let beside = state::directory(output.strip_suffix(SUFFIX).unwrap_or(output), folder);
+        let is_graph =
+            named.is_file() && regular::read(named.as_std_path()).is_ok_and(|text| text.starts_with(b"{"));
+        if is_graph {
             return Self::of_file(named);
         }
-        let is_state = named.is_dir() || named.as_str().ends_with(SUFFIX);
-        let directory = if is_state { named.to_owned() } else { Utf8PathBuf::from(beside) };
-        let missing = !directory.exists() && named.as_str().ends_with(SUFFIX);
-        let source = GraphSource::find(if missing { named } else { &directory }, folder)?;
-        let directory = source.path().parent().map_or_else(|| directory.clone(), Utf8Path::to_owned);
+        let directory = if named.is_dir() { named.to_owned() } else { Utf8PathBuf::from(beside.as_str()) };
+        if !directory.is_dir() {
+            return Err(SeenError::Unknown { path: named.to_owned(), beside });
+        }
         let runs = read_runs(&directory)?;
-        Self::of_directory(named, directory, &source, runs)
+        match (GraphSource::find(&directory, None), runs.last()) {
+            (Ok(source), _) => Self::of_directory(named, directory, &source, runs),
+            // A distributor's runs, and those of a graph, are beside no plan.
+            (Err(PlanCommandError::NotAnIndex { .. }), Some(last)) => Ok(Self {
+                named: named.to_owned(),
+                output: last.output.clone().unwrap_or_else(|| named.to_string()),
+                modules: of_run(last),
+                directory: Some(directory),
+                plan: None,
+                runs,
+            }),
+            (Err(error), _) => Err(error.into()),
+        }
     }
 
     fn of_file(named: &Utf8Path) -> Result<Self, SeenError> {
@@ -126,15 +155,13 @@ impl Seen {
             .any(|bytes| bytes == b"\"begun_ms\"");
         if !is_record {
             let source = GraphSource::find(named, None)?;
-            let modules = of_graph(&source.read()?);
-            let output = named.to_string();
             return Ok(Self {
                 named: named.to_owned(),
                 directory: None,
-                output,
+                output: named.to_string(),
                 plan: None,
-                modules,
-                runs: Vec::new(),
+                modules: of_graph(&source.read()?),
+                runs: read_runs(Utf8Path::new(&source.run_state()))?,
             });
         }
         let run = run::read(named.as_std_path())?;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use distlto_prepare::text::printable;
 use serde::Serialize;
 
-use crate::action::Fate;
-use crate::inspect::counted;
+use crate::action::{ActionRecord, Fate};
+use crate::inspect::{changed, counted};
 use crate::progress::text::human;
 use crate::run::RunRecord;
 
@@ -55,7 +55,8 @@ struct Runs {
     /// Of the new run: the backends that ran, each with its reasons.
     why: Vec<(String, Vec<String>)>,
     /// Of those, the ones whose object is another one than before.
-    objects_changed: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    objects_changed: Option<Vec<String>>,
     /// Linker and compiler, where they differ.
     tools_changed: Vec<String>,
 }
@@ -111,7 +112,7 @@ impl Runs {
         let why = done().map(|action| {
             (action.label.clone(), action.why.iter().map(ToString::to_string).collect::<Vec<_>>())
         });
-        let changed = done().filter(|action| action.outputs.iter().any(|out| out.before != out.after));
+        let label = |action: &ActionRecord| action.label.clone();
         let tools = new.tools.iter().filter(|tool| {
             let before = old.tools.iter().find(|before| before.role == tool.role);
             before.is_none_or(|before| before != *tool)
@@ -121,7 +122,7 @@ impl Runs {
             cpu_us: both.map(cpu),
             ran: both.map(ran),
             why: why.collect(),
-            objects_changed: changed.map(|action| action.label.clone()).collect(),
+            objects_changed: changed(new).map(|changed| changed.into_iter().map(label).collect()),
             tools_changed: tools.map(|tool| tool.role.clone()).collect(),
         }
     }
@@ -141,9 +142,11 @@ impl fmt::Display for Difference {
         let time = |us: u64| human(Duration::from_micros(us));
         writeln!(
             out,
-            "{} ran, the objects of {} differ; the run before ran {}",
+            "{} ran{}; the run before ran {}",
             counted(ran[1], "backend"),
-            objects_changed.len(),
+            objects_changed
+                .as_ref()
+                .map_or_else(String::new, |changed| format!(", the objects of {} differ", changed.len())),
             ran[0]
         )?;
         writeln!(
@@ -162,7 +165,7 @@ impl fmt::Display for Difference {
         for (why, count) in reasons.iter().take(SHOWN) {
             writeln!(out, "{count:>7} x {}", printable(why))?;
         }
-        names(out, "objects that differ", objects_changed.iter())
+        names(out, "objects that differ", objects_changed.iter().flatten())
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use distlto_prepare::text::printable;
 use serde::Serialize;
 
-use crate::action::Fate;
+use crate::action::{ActionRecord, Fate};
 use crate::progress::text::{human, size};
 use crate::run::RunRecord;
 
@@ -62,8 +62,8 @@ struct LastRun {
     jobs: Option<usize>,
     /// Backends that ran.
     ran: usize,
-    /// Of those the ones whose object is another one than before.
-    changed: usize,
+    /// Of those the ones whose object is another one than before; absent where objects are not kept.
+    changed: Option<usize>,
 }
 
 /// A module as a plan, a graph or a record knows it.
@@ -109,7 +109,7 @@ impl Inspection {
             facts.cpu_us = Some(action.took.cpu_us.unwrap_or(action.took.wall_us));
             facts.peak_memory = action.took.peak_memory.or(facts.peak_memory);
         }
-        let linker_us = runs.iter().rev().find(|run| run.exit_code == Some(0)).map(linker_time);
+        let linker_us = runs.iter().rev().find(|run| run.exit_code == Some(0)).and_then(linker_time);
         Self {
             version: VERSION,
             output: output.to_owned(),
@@ -134,9 +134,19 @@ impl Inspection {
     }
 }
 
-/// What the phases of a run took that are the linker's.
-pub fn linker_time(run: &RunRecord) -> u64 {
-    run.phases.iter().filter_map(|phase| Some(phase.end_us?.saturating_sub(phase.start_us))).sum()
+/// What the phases of a run took that are the linker's, if it had any.
+pub fn linker_time(run: &RunRecord) -> Option<u64> {
+    let took = run.phases.iter().filter_map(|phase| Some(phase.end_us?.saturating_sub(phase.start_us)));
+    took.reduce(|all, one| all.saturating_add(one))
+}
+
+/// The backends that ran and whose object is another one than before; `None` where nothing is known of objects.
+pub fn changed(run: &RunRecord) -> Option<Vec<&ActionRecord>> {
+    let done: Vec<&ActionRecord> = run.backends().filter(|action| action.result == Fate::Done).collect();
+    let known =
+        done.is_empty() || done.iter().any(|action| action.outputs.iter().any(|out| out.after.is_some()));
+    let changed = |action: &&ActionRecord| action.outputs.iter().any(|out| out.before != out.after);
+    known.then(|| done.into_iter().filter(changed).collect())
 }
 
 impl LastRun {
@@ -148,7 +158,7 @@ impl LastRun {
             exit_code: run.exit_code,
             jobs: run.jobs,
             ran: ran().count(),
-            changed: ran().filter(|action| action.outputs.iter().any(|out| out.before != out.after)).count(),
+            changed: changed(run).map(|changed| changed.len()),
         }
     }
 }
@@ -198,11 +208,13 @@ impl fmt::Display for Inspection {
             let code = run.exit_code.map_or_else(String::new, |code| format!(" with exit code {code}"));
             writeln!(
                 out,
-                "the last run ended{code} after {}: {} of {} backends ran, the objects of {} differ from those before",
+                "the last run ended{code} after {}: {} of {} backends ran{}",
                 time(run.wall_us),
                 run.ran,
                 self.modules.len(),
-                run.changed
+                run.changed.map_or_else(String::new, |changed| {
+                    format!(", the objects of {changed} differ from those before")
+                })
             )?;
         }
         self.bound(out)?;
@@ -230,9 +242,9 @@ impl Inspection {
         let linker = self.linker_us.unwrap_or(0);
         writeln!(
             out,
-            "all backends take {} of processor time, the linker {} alone; the longest backend is {}, {}",
+            "all backends take {} of processor time, the linker {}; the longest backend is {}, {}",
             time(work),
-            time(linker),
+            self.linker_us.map_or_else(|| "an unknown time".to_owned(), |us| format!("{} alone", time(us))),
             printable(&longest.label),
             time(most)
         )?;
@@ -256,13 +268,13 @@ impl Inspection {
         for number in hubs.into_iter().take(TOP).filter(|&number| self.modules[number].importers > 0) {
             let ModuleFacts { label, importers, .. } = &self.modules[number];
             let cost: u64 = self.edit_runs(number).filter_map(|module| module.cpu_us).sum();
+            let cost = if cost > 0 { format!(", {} of processor time", time(cost)) } else { String::new() };
             writeln!(
                 out,
-                "hub: {} is imported by {}; an edit of it runs {}, {} of processor time",
+                "hub: {} is imported by {}; an edit of it runs {}{cost}",
                 printable(label),
                 counted(*importers as usize, "module"),
                 counted(self.edit_runs(number).count(), "backend"),
-                time(cost)
             )?;
         }
         Ok(())

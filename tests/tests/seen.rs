@@ -118,13 +118,14 @@ fn what_cannot_be_looked_at_is_an_error_that_says_why() -> Result<()> {
     fs::write(project.path("none.json"), "{\"begun_ms\": [")?;
     fs::write(project.path("empty"), "")?;
     for (words, expected) in [
-        (&["inspect", "nowhere"][..], "does not exist"),
+        (&["inspect", "nowhere"][..], "nowhere.distlto is not there"),
         (&["inspect", "none.json"], "is no run record"),
-        (&["inspect", "empty"], "empty"),
+        (&["inspect", "empty"], "is nothing that a link left"),
+        (&["inspect", "."], "holds neither"),
         (&["explain", "program", "zzz.o"], "is called zzz.o"),
         (&["explain", "program", "o"], "there is "),
         (&["diff", "program"], "the record of 1 run"),
-        (&["diff", "program", "nowhere"], "does not exist"),
+        (&["diff", "program", "nowhere"], "nowhere.distlto is not there"),
     ] {
         let output = ask(&project, words)?;
         let said = String::from_utf8_lossy(&output.stderr);

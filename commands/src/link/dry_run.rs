@@ -164,5 +164,5 @@ fn until_done(graph: &ActionGraph, wanted: &[ActionId], times: &[u64], jobs: usi
 fn linker_time(state: &str) -> Option<u64> {
     let newest: PathBuf = run::list(Path::new(state)).ok()?.pop()?;
     let run = run::read(&newest).ok().filter(|run| run.exit_code == Some(0))?;
-    Some(inspect::linker_time(&run))
+    inspect::linker_time(&run)
 }
