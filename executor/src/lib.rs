@@ -12,6 +12,7 @@ pub mod describe;
 pub mod execute;
 pub mod job;
 pub mod loaded;
+pub mod process_stat;
 pub mod result;
 pub mod run;
 pub mod schedule;
