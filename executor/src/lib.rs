@@ -11,6 +11,7 @@ pub mod cause;
 pub mod describe;
 pub mod execute;
 pub mod job;
+pub mod ledger;
 pub mod loaded;
 pub mod process_stat;
 pub mod result;
