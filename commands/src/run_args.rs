@@ -84,10 +84,10 @@ pub struct RunArgs {
     #[arg(long, hide_short_help = true)]
     pub no_warm: bool,
     /// Print each command and what it took
-    #[arg(short, long, overrides_with = "quiet")]
+    #[arg(short, long, conflicts_with = "quiet")]
     pub verbose: bool,
     /// Print failures and the compilers' warnings, and nothing else
-    #[arg(short, long, overrides_with = "verbose")]
+    #[arg(short, long)]
     pub quiet: bool,
     /// Print events as JSON lines on standard output
     #[arg(long)]
