@@ -38,6 +38,7 @@ use crate::run_args::{Assembly, RunArgs};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::process_stat::resident;
 use distlto_executor::run::{self, NoHooks};
 use distlto_executor::schedule::tokens::jobserver_from_env;
 use distlto_record::action::ActionRecord;
@@ -207,6 +208,8 @@ impl Session<'_> {
         options.directory = Some(&directory);
         options.jobserver = jobserver.as_ref();
         options.grace = GRACE;
+        let linker = self.own.linker.as_ref().map(ParentLinker::process);
+        options.beside = linker.and_then(resident).unwrap_or(0);
         options.places = Some(&places);
         options.repeat = Some(&repeat);
         reporter.describe(|run| run.output = Some(self.program()));

@@ -31,7 +31,9 @@ use distlto_planner::compile_jobs::CompileError;
 use distlto_planner::index::{self, IndexError};
 use distlto_planner::index_only::IndexOnly;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, LinkCommandError, Resolved};
+use distlto_planner::link_line::Argument;
 use distlto_planner::link_plan::LinkPlan;
+use distlto_planner::linker::elf::options::last;
 use distlto_planner::recorded_flags::Source;
 use distlto_planner::response::ResponseError;
 use distlto_planner::runner::{ToolError, ToolOutput};
@@ -389,6 +391,17 @@ impl Session<'_> {
     fn say_why_whole(&self, why: &str) {
         if self.options.run.verbose && !self.options.run.json {
             eprintln!("distlto: {why}: the linker links by itself");
+        }
+    }
+
+    /// For people who asked: the linker's cache of backends is not used, since the backends are not its own.
+    fn say_of_cache(&self, arguments: &[Argument]) {
+        let run = &self.options.run;
+        if run.verbose && !run.json && last(arguments, "thinlto-cache-dir").is_some() {
+            eprintln!(
+                "distlto: --thinlto-cache-dir has no effect: objects are kept in {}, and --cache DIR shares them between links",
+                self.directory
+            );
         }
     }
 

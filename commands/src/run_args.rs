@@ -21,6 +21,7 @@ use distlto_executor::execute::forkserver::{self, ForkServer};
 use distlto_executor::execute::process::Spawner;
 use distlto_executor::execute::remote::engine::Engine;
 use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::ledger::Ledger;
 use distlto_executor::run;
 use distlto_executor::schedule::Policy;
 use distlto_executor::schedule::memory::Limit;
@@ -64,8 +65,9 @@ pub struct RunArgs {
     pub keep_going: bool,
     /// Start a job only if all together take at most so many bytes, such as 8G
     ///
-    /// K, M, G and T stand for powers of 1024. What a job takes is estimated from its size and from what earlier runs measured. One job may always run. Without
-    /// this option the jobs take what is available, within the limits of control groups.
+    /// K, M, G and T stand for powers of 1024. All are those of every link that runs on this machine at the same time, which
+    /// wait for each other. What a job takes is estimated from its size and from what earlier runs measured; a larger one runs
+    /// alone. Without this option the jobs take what is available, within the limits of control groups.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub memory: Option<u64>,
     /// Keep what jobs took in this file, for the estimates of the next run
@@ -82,10 +84,10 @@ pub struct RunArgs {
     #[arg(long, hide_short_help = true)]
     pub no_warm: bool,
     /// Print each command and what it took
-    #[arg(short, long, overrides_with = "quiet")]
+    #[arg(short, long, conflicts_with = "quiet")]
     pub verbose: bool,
     /// Print failures and the compilers' warnings, and nothing else
-    #[arg(short, long, overrides_with = "verbose")]
+    #[arg(short, long)]
     pub quiet: bool,
     /// Print events as JSON lines on standard output
     #[arg(long)]
@@ -116,6 +118,7 @@ pub struct Assembly<'a> {
     /// A cache on disk before that of an engine.
     cache: Layers<Cache, Engine>,
     toolchains: Option<Toolchains>,
+    ledger: Option<Ledger>,
 }
 
 impl<'a> Assembly<'a> {
@@ -129,7 +132,11 @@ impl<'a> Assembly<'a> {
         let directory = cache.near.as_ref().map(|near| near.directory().to_owned());
         let directory = directory.or_else(|| cache.far.as_ref().map(|_| user_cache()));
         let toolchains = directory.as_deref().map(Toolchains::new);
-        Ok(Self { args, spawner, cancel, cache, toolchains })
+        let ledger = Ledger::of_environment().unwrap_or_else(|error| {
+            warn(format_args!("links that run at once know nothing of this one: {error}"));
+            None
+        });
+        Ok(Self { args, spawner, cancel, cache, toolchains, ledger })
     }
 
     /// Whether there is a cache on disk.
@@ -151,6 +158,7 @@ impl<'a> Assembly<'a> {
         options.toolchains = self.toolchains.as_ref();
         options.cache = self.toolchains.as_ref().map(|_| &self.cache as &dyn ResultCache);
         options.engine = self.cache.far.as_ref();
+        options.ledger = self.ledger.as_ref();
         options
     }
 }

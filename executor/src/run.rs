@@ -7,6 +7,7 @@
 mod jobs;
 mod killed;
 mod runner;
+mod shared;
 mod workers;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ use crate::execute::process::{GRACE, Spawner};
 use crate::execute::remote::Remote;
 use crate::execute::remote::engine::Engine;
 use crate::job::Context;
+use crate::ledger::Ledger;
 use crate::schedule::estimate::Estimates;
 use crate::schedule::history::History;
 use crate::schedule::memory::Limit;
@@ -70,8 +72,12 @@ pub struct Options<'a> {
     pub grace: Duration,
     /// Where temporaries lie that are not to lie beside their outputs.
     pub places: Option<&'a Places>,
-    /// How much memory all jobs may take together, by estimate.
+    /// How much memory all jobs of all runs may take together, by estimate.
     pub memory: Limit,
+    /// What a linker that waits for the jobs holds besides, in bytes; part of `memory` where that is a number.
+    pub beside: u64,
+    /// By which the runs on this machine know of each other; this one is told of none when `None`.
+    pub ledger: Option<&'a Ledger>,
     /// Where it is kept what actions took, for the estimates of the next run; nowhere when `None`.
     pub history: Option<&'a Path>,
     /// Labels as history has them, without what differs between equal links; the labels themselves when `None`.
@@ -111,6 +117,8 @@ impl<'a> Options<'a> {
             grace: GRACE,
             places: None,
             memory: Limit::default(),
+            beside: 0,
+            ledger: None,
             history: None,
             name: None,
             repeat: None,
@@ -179,6 +187,8 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         places,
         // The runner's.
         memory: _,
+        beside: _,
+        ledger: _,
         repeat: _,
         keep_failed: _,
         history,

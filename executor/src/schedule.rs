@@ -19,7 +19,8 @@
 //! # Resources
 //!
 //! An action starts only if each pool ([`pools`]) has left what the action takes: a slot, a token of the jobserver, its
-//! estimated memory. One action may always run, alone, however large it is. When the first in the order does not fit, what
+//! estimated memory. One action may always run, alone, however large it is, unless it is told to wait for what other runs
+//! hold ([`Schedule::let_first_wait`]). When the first in the order does not fit, what
 //! it lacks is *reserved* for it: a later one may overtake it, but only if there is enough of that for it beside both what
 //! runs and the one that is overtaken, so that a large action waits for those only that ran when it was first passed over,
 //! and never for one that overtook it.
@@ -131,6 +132,8 @@ pub struct Schedule<'g> {
     running_here: usize,
     /// Whether what runs must run alone.
     alone: bool,
+    /// Whether an action has to find room even if nothing runs here.
+    first_waits: bool,
     left: u64,
     stopped: bool,
 }
@@ -200,6 +203,7 @@ impl<'g> Schedule<'g> {
             running: 0,
             running_here: 0,
             alone: false,
+            first_waits: false,
             left,
             stopped: false,
         };
@@ -216,13 +220,24 @@ impl<'g> Schedule<'g> {
         self.pools.limit(resource, amount);
     }
 
+    /// From here on the only action on this machine has to find room, too: others hold what it lacks, and will give it back.
+    pub fn let_first_wait(&mut self, waits: bool) {
+        self.first_waits = waits;
+    }
+
+    /// The memory of the first ready action, if there is room for it.
+    pub fn first_that_fits(&self) -> Option<u64> {
+        let &(_, first) = self.ready.first().filter(|&&(_, first)| self.has_ready() && self.fits(first))?;
+        Some(self.entries[&first].needs[Resource::Memory])
+    }
+
     /// Why nothing starts whatever it needs, if that is so. Else [`Schedule::take`] may still find that what is ready needs
     /// too much.
     pub fn waits(&self) -> Option<Wait> {
         if !self.has_ready() {
             return Some(Wait::Nothing);
         }
-        let lack = self.pools.lack(&self.least).filter(|_| self.running_here > 0)?;
+        let lack = self.pools.lack(&self.least).filter(|_| self.running_here > 0 || self.first_waits)?;
         self.for_engine().is_none().then_some(Wait::For(lack))
     }
 
@@ -398,7 +413,11 @@ impl<'g> Schedule<'g> {
     /// Whether an action may start beside what runs.
     fn fits(&self, id: ActionId) -> bool {
         let entry = &self.entries[&id];
-        self.running_here == 0 || (!entry.alone && !self.alone && self.pools.lack(&entry.needs).is_none())
+        let has_room = || self.pools.lack(&entry.needs).is_none();
+        match self.running_here {
+            0 => !self.first_waits || has_room(),
+            _ => !entry.alone && !self.alone && has_room(),
+        }
     }
 
     /// The first action that may overtake this one, which does not fit.

@@ -340,3 +340,24 @@ proptest! {
         prop_assert!(schedule.states().all(|(_, state)| state == State::Done));
     }
 }
+
+#[test]
+fn the_only_action_waits_too_where_others_hold_what_it_lacks() {
+    let weights = [(9, 60), (1, 20)];
+    let (graph, ids) = sized(&weights);
+    let mut schedule = weighed(&graph, &ids, &weights, 50);
+    schedule.let_first_wait(true);
+    assert_eq!((take(&mut schedule), schedule.first_that_fits()), (None, None));
+    assert!(!schedule.is_finished());
+    // What others leave is enough for the first, so that it has waited for something.
+    schedule.limit(Resource::Memory, 60);
+    assert_eq!(schedule.first_that_fits(), Some(60));
+    assert_eq!(take(&mut schedule), Some(ids[0]));
+    assert_eq!(take(&mut schedule), None);
+    schedule.done(ids[0]);
+    // Nobody else goes on: one may run, whatever there is.
+    schedule.limit(Resource::Memory, 0);
+    assert_eq!(take(&mut schedule), None);
+    schedule.let_first_wait(false);
+    assert_eq!(take(&mut schedule), Some(ids[1]));
+}

@@ -11,6 +11,7 @@ use distlto_commands::run_args::Assembly;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::process_stat::resident;
 use distlto_executor::run::{self, NoHooks};
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::words::{shell_line, shell_quote};
@@ -167,6 +168,8 @@ impl Session<'_> {
         run_options.directory = Some(&directory);
         run_options.places = Some(&places);
         run_options.repeat = Some(&repeat);
+        // This process is the linker.
+        run_options.beside = resident(std::process::id()).unwrap_or(0);
         Ok(run::run(graph, &wanted, &run_options, &NoHooks))
     }
 

@@ -251,3 +251,30 @@ fn links_without_thinlto_say_so_when_asked() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn options_that_conflict_are_refused_or_explained() -> Result<()> {
+    let place = Place::create("conflicts", &["clang", "ld.lld"])?;
+    place.compile(&["-flto=thin"])?;
+    let clang = place.folder.toolchain.tool("clang")?;
+    let clang = clang.to_str().context("UTF-8")?;
+    let line =
+        ["--", clang, "-fuse-ld=lld", "main.o", "f.o", "-Wl,--thinlto-cache-dir=cache", "-o", "program"];
+    let link = |options: &[&str]| place.distlto(&[&["link"], options, &line].concat());
+    let output = capture(&mut link(&["-q", "-v"])?)?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.code() == Some(2) && said.contains("cannot be used with"), "{output:?}");
+    for options in [&[][..], &["--two-step"]] {
+        for (verbose, times) in [(&["-v"][..], 1), (&[], 0)] {
+            let output = succeed(&mut link(&[options, verbose].concat())?)?;
+            let said = String::from_utf8(output.stderr)?;
+            ensure!(said.matches("--thinlto-cache-dir has no effect").count() == times, "{said}");
+            ensure!(!place.folder.path.join("cache").exists(), "the linker has made a cache");
+            std::fs::remove_file(place.folder.path.join("program"))?;
+            std::fs::remove_dir_all(place.folder.path.join("program.distlto"))?;
+        }
+    }
+    let note = ("note", "--thinlto-cache-dir has no effect");
+    expect(&mut place.distlto(&[&["doctor"][..], &line].concat())?, 0, &[note])?;
+    Ok(())
+}

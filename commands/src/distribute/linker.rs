@@ -8,7 +8,7 @@
 use std::fs;
 #[cfg(target_os = "linux")]
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use distlto_planner::dtlto::dropped::{self, Dropped};
 use distlto_planner::invocation::{self, ProgramKind};
@@ -27,6 +27,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use serde::{Deserialize, Serialize};
 
 use distlto_executor::cancel::Cancel;
+use distlto_executor::process_stat::stat;
 use distlto_planner::dtlto::temporaries;
 
 /// How many processes may stand between the linker and this one: wrapper scripts, tracers.
@@ -194,13 +195,6 @@ pub fn is_running(process: u32) -> bool {
     stat(process).is_some_and(|found| !found.ended)
 }
 
-/// The memory that a process holds, in bytes, where the system tells.
-pub fn resident(process: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
 /// The name of a process's program.
 fn program_of(process: u32) -> Option<String> {
     let path = fs::read_link(format!("/proc/{process}/exe")).ok()?;
@@ -210,27 +204,6 @@ fn program_of(process: u32) -> Option<String> {
 /// Whether a program is a compiler driver, or what gcc has between itself and the linker.
 fn is_driver(program: &str) -> bool {
     program == "collect2" || invocation::program(program, None) == ProgramKind::Clang
-}
-
-/// What the system says of a process.
-struct Stat {
-    ended: bool,
-    parent: u32,
-    started: u64,
-}
-
-fn stat(process: u32) -> Option<Stat> {
-    let path: PathBuf = ["/proc", &process.to_string(), "stat"].iter().collect();
-    let text = fs::read(path).ok()?;
-    // The program's name, in parentheses, may hold anything.
-    let after = text.iter().rposition(|&byte| byte == b')')? + 1;
-    let text = std::str::from_utf8(&text[after..]).ok()?;
-    let fields: Vec<&str> = text.split_ascii_whitespace().collect();
-    Some(Stat {
-        ended: matches!(*fields.first()?, "Z" | "X" | "x"),
-        parent: fields.get(1)?.parse().ok()?,
-        started: fields.get(19)?.parse().ok()?,
-    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use distlto_planner::backend_flags;
 use distlto_planner::index::IndexError;
 use distlto_planner::inputs::Bitcode;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
+use distlto_planner::linker::elf::options::last;
 use distlto_planner::runner::Runner;
 use distlto_planner::words::{Word, lossy};
 
@@ -84,6 +85,9 @@ impl Doctor<'_> {
                 found.objects.len() - found.thin(),
                 found.archives
             )),
+        }
+        if last(arguments, "thinlto-cache-dir").is_some() {
+            self.report.note("--thinlto-cache-dir has no effect: objects are kept with the state, and --cache DIR shares them");
         }
         match backend_flags::of_distributed_line(arguments, &[]).map_err(IndexError::from) {
             Ok(_) => self.report.good("all its options that change code can be told to clang"),

@@ -21,6 +21,8 @@ impl Doctor<'_> {
         self.processors();
         self.report.about("jobserver");
         self.jobserver(jobserver);
+        self.report.about("other links");
+        self.ledger();
     }
 
     fn memory(&mut self, system: &System) {

@@ -55,6 +55,7 @@ impl Session<'_> {
             self.say_why_whole(if index::writes_itself(arguments) { WRITES_ITSELF } else { NO_BITCODE });
             return Ok(None);
         };
+        self.say_of_cache(arguments);
         for option in &planned.not_done {
             let warning = format!("{option} is ignored: a distributed link writes objects only");
             warn(&warning);

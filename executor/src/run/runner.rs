@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use distlto_planner::graph::{ActionGraph, ActionId};
 use jobserver::Acquired;
 
+use super::shared::Shared;
 use super::workers::{Task, Workers};
 use super::{Hooks, Need, Options, jobs, killed};
 use crate::cause::Cause;
@@ -50,6 +51,7 @@ pub(super) struct Runner<'scope, 'env, 'g> {
     /// The worker of each running action.
     lanes: BTreeMap<ActionId, usize>,
     memory: Memory,
+    shared: Shared,
     estimates: Estimates<'g>,
     /// Those that were killed once.
     again: BTreeSet<ActionId>,
@@ -83,6 +85,7 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
             workers,
             tokens,
             memory: Memory::new(options.memory, System::real(), Instant::now()),
+            shared: Shared::new(options),
             estimates,
             ended: BTreeMap::new(),
             lanes: BTreeMap::new(),
@@ -110,7 +113,9 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
                 self.tell_end(action, attempt);
             }
             // Whoever waits for work gets it before anybody is told what has ended and what starts.
+            self.shared.begin();
             let Started { actions, look_again } = self.start_what_may();
+            self.shared.end(&self.schedule);
             if let Some(engine) = self.options.engine {
                 let left = if self.schedule.has_ready() { 0 } else { self.options.jobs };
                 engine.set_idle(left.saturating_sub(self.schedule.running_here()));
@@ -204,10 +209,10 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
             self.schedule.limit(Resource::Slots, 0);
             return self.schedule.take().ok_or(Some(memory::LOOK_AGAIN));
         }
-        let budget = self.memory.budget(now, self.schedule.memory_used());
-        self.schedule.limit(Resource::Memory, budget.unwrap_or(u64::MAX));
-        let look_again = (self.options.memory == Limit::Available).then_some(memory::LOOK);
-        self.schedule.take().ok_or(look_again)
+        self.shared.take(&mut self.schedule, &mut self.memory, now).ok_or_else(|| {
+            let by_itself = (self.options.memory == Limit::Available).then_some(memory::LOOK);
+            self.shared.look_again().into_iter().chain(by_itself).min()
+        })
     }
 
     /// Has a worker run an action.
@@ -241,7 +246,8 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
             self.options.progress.executed_by(self.step(action, ""), worker, executed.times);
         }
         if killed::for_want_of_memory(&attempt) {
-            let killer = self.memory.killed(self.schedule.memory_used());
+            let used = self.schedule.memory_used().saturating_add(self.shared.memory_of_others());
+            let killer = self.memory.killed(used);
             if self.schedule.again_alone(action) {
                 self.again.insert(action);
                 if let Err(cause) = &attempt.result {
@@ -302,7 +308,8 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
 
     /// Tells what is in use, when that or the budget has changed.
     fn tell_memory(&mut self) {
-        let budget = self.memory.last();
+        let others = self.shared.memory_of_others();
+        let budget = self.memory.last().map(|budget| budget.saturating_sub(others));
         let memory = progress::MemoryUse { in_use: self.schedule.memory_used(), budget };
         if self.told != Some(memory) {
             self.told = Some(memory);

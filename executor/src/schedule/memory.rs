@@ -7,7 +7,9 @@
 //! it is. By estimate they hold `used` in the end, and hold anything up to that at the moment. So of a budget for all
 //! of them together it is certain that it is at least what is available, and at most that plus `used`: the budget
 //! that was found last is moved into that range, and stays where it is within it. It follows others that take or
-//! free memory, and not the ups and downs of our own children. When nothing runs it is what is available.
+//! free memory, and not the ups and downs of our own children. When nothing runs it is what is available. Other runs of
+//! this user are told from others by the ledger ([`crate::ledger`]): what their actions hold counts as used, and a run
+//! that joins them begins with the budget that they have found.
 //!
 //! A compilation that the system killed has shown that the budget is too large: it shrinks to three quarters of what
 //! was estimated at that moment, and does not grow beyond that again.
@@ -58,6 +60,15 @@ pub struct Memory {
     kills: Option<u64>,
 }
 
+/// What is held of this machine's memory by all runs that are known of, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Held {
+    /// By actions that run, by estimate.
+    pub actions: u64,
+    /// By linkers that wait for them.
+    pub beside: u64,
+}
+
 impl Memory {
     /// As the limit says; asks the system.
     pub fn new(limit: Limit, system: System, now: Instant) -> Self {
@@ -71,17 +82,31 @@ impl Memory {
             pressure: Pressure::default(),
             kills,
         };
-        memory.look(now, 0);
+        memory.look(now, Held::default());
         memory
     }
 
-    /// The bytes that all actions may take together; `None` where there is no limit. `used` is the estimate of those
-    /// that run.
-    pub fn budget(&mut self, now: Instant, used: u64) -> Option<u64> {
-        if self.looked.is_none_or(|looked| now.saturating_duration_since(looked) >= LOOK) {
-            self.look(now, used);
+    /// Other runs hold memory: of what they hold, this much was found to be there for all together, if they have looked. What
+    /// is available has risen by what they have reserved and not yet taken, which only they could tell.
+    pub fn join(&mut self, found: Option<u64>) {
+        if self.limit == Limit::Available {
+            self.budget = found.or(self.budget);
+            self.looked = None;
+        }
+    }
+
+    /// The bytes that all actions may take together; `None` where there is no limit.
+    pub fn budget(&mut self, now: Instant, held: Held) -> Option<u64> {
+        let is_due = self.looked.is_none_or(|looked| now.saturating_duration_since(looked) >= LOOK);
+        if is_due || self.limit != Limit::Available {
+            self.look(now, held);
         }
         self.last()
+    }
+
+    /// The same, if this was found by looking at what is available.
+    pub fn found(&self) -> Option<u64> {
+        self.last().filter(|_| self.limit == Limit::Available)
     }
 
     /// The budget as it was found last.
@@ -115,12 +140,14 @@ impl Memory {
         killer
     }
 
-    fn look(&mut self, now: Instant, used: u64) {
+    fn look(&mut self, now: Instant, held: Held) {
         self.looked = Some(now);
         self.budget = match self.limit {
-            Limit::Bytes(bytes) => Some(bytes),
+            Limit::Bytes(bytes) => Some(bytes.saturating_sub(held.beside)),
+            // What linkers hold is not available.
             Limit::Available => {
-                self.system.available().map(|bytes| refreshed(self.budget, bytes - bytes / 10, used))
+                let available = self.system.available();
+                available.map(|bytes| refreshed(self.budget, bytes - bytes / 10, held.actions))
             }
         };
     }

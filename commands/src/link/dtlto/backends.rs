@@ -31,15 +31,14 @@ use super::leaves;
 use super::names::{self, Name};
 use super::parts::{Identity, Parts};
 use super::told;
-use crate::distribute::linker;
 use crate::link::{LinkError, Session, dry_run, nothing_to_do, state};
 use crate::run_args::Assembly;
 use crate::up_to_date::Records;
 use distlto_executor::describe::framed::Framed;
 use distlto_executor::describe::inputs::Inputs;
 use distlto_executor::execute::cc1::Cc1Commands;
+use distlto_executor::process_stat::resident;
 use distlto_executor::run::{self, Hooks};
-use distlto_executor::schedule::memory::Limit;
 use distlto_executor::verify::Backend;
 use distlto_planner::dtlto::temporaries;
 use distlto_record::progress::Reporter;
@@ -290,10 +289,8 @@ impl Backends<'_> {
         let assembly = Assembly::new(args, session.spawner, session.cancel)?;
         let history = state::history(session.directory);
         let mut options = assembly.options(session.reporter, Some(&history), self.compilation.jobs);
-        if let (Limit::Bytes(bytes), Some(held)) = (options.memory, process.and_then(linker::resident)) {
-            // lld stays for the whole link.
-            options.memory = Limit::Bytes(bytes.saturating_sub(held));
-        }
+        // lld stays for the whole link.
+        options.beside = process.and_then(resident).unwrap_or(0);
         options.jobserver = jobserver.as_ref();
         options.cc1_commands = Some(self.cc1_commands);
         options.digests = Some(self.records.digests());

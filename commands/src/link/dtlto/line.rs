@@ -74,6 +74,7 @@ impl Line {
         line.push(option("thinlto-distributor", own_program()?.as_os_str().as_bytes()));
         line.push(option("thinlto-remote-compiler", compiler.as_bytes()));
         if last(arguments, "thinlto-cache-dir").is_some() {
+            session.say_of_cache(arguments);
             // Its keys know neither the compiler nor our flags.
             line.push(option("thinlto-cache-dir", b""));
         }

@@ -1,0 +1,74 @@
+//! The ledger by which links that run at once share this machine: where it is, and who holds what of it now.
+//!
+//! Nobody is waited for but a run that is just writing. Knows nothing of what the sums mean for a schedule.
+
+use std::fs;
+
+use distlto_executor::ledger::holding::Holding;
+use distlto_executor::ledger::{Ledger, LedgerError, place};
+use distlto_prepare::text::printable;
+use distlto_record::progress::text::size;
+
+use super::Doctor;
+
+/// So much of a command line is shown.
+const SHOWN: usize = 100;
+
+impl Doctor<'_> {
+    /// Tells of it.
+    pub(super) fn ledger(&mut self) {
+        let alone = "links that run at once know nothing of each other";
+        match holdings() {
+            Ok(None) => self.report.note(&format!("{} switches the ledger off: {alone}", place::VARIABLE)),
+            Err(error) => {
+                self.report.wrong(&format!("{error}: {alone} ({} names another place)", place::VARIABLE))
+            }
+            Ok(Some((shown, holdings))) => {
+                self.report.good(&format!(
+                    "links that run at once share memory and job slots by {shown} ({} names another place, or is off)",
+                    place::VARIABLE
+                ));
+                if holdings.is_empty() {
+                    self.report.good("no other link runs jobs at the moment");
+                }
+                holdings.iter().for_each(|holding| self.report.note(&sentence(holding)));
+            }
+        }
+    }
+}
+
+type Found = (String, Vec<Holding>);
+
+/// Where the ledger lies and what is in it; `None` where it is switched off.
+fn holdings() -> Result<Option<Found>, LedgerError> {
+    let Some(place) = place::of_environment()? else { return Ok(None) };
+    let shown = place.display().to_string();
+    let ledger = Ledger::existing(place)?;
+    let holdings = ledger.map(|ledger| ledger.holdings()).transpose()?;
+    Ok(Some((shown, holdings.unwrap_or_default())))
+}
+
+fn sentence(holding: &Holding) -> String {
+    let mut text = format!("process {}", holding.process);
+    if let Some(command) = command_line(holding.process) {
+        text.push_str(&format!(" ({command})"));
+    }
+    text.push_str(&format!(" runs {} jobs, which take {}", holding.slots, size(holding.memory)));
+    if holding.beside > 0 {
+        text.push_str(&format!(", for a linker that holds {}", size(holding.beside)));
+    }
+    if let Some(wish) = holding.waits {
+        text.push_str(&format!("; the next one waits for {}", size(wish.memory)));
+    }
+    text
+}
+
+/// The beginning of a process's command line.
+fn command_line(process: u32) -> Option<String> {
+    let line = fs::read(format!("/proc/{process}/cmdline")).ok()?;
+    let line = String::from_utf8_lossy(&line).replace('\0', " ");
+    let line = line.trim_end();
+    let shown: String = line.chars().take(SHOWN).collect();
+    let rest = if shown.len() < line.len() { "..." } else { "" };
+    (!line.is_empty()).then(|| format!("{}{rest}", printable(&shown)))
+}

@@ -1,0 +1,195 @@
+//! What one run may take beside what the others hold and wait for.
+//!
+//! # The rules
+//!
+//! 1. All runs together hold no more than each of them allows: each compares its own limits with the sum of all.
+//! 2. Room is first for the run of which the least runs, and among equals for the one that has waited longest. So each run
+//!    leaves room for what those before it wait for, within the limits of those; and two runs that always find something to
+//!    do come to have as much as each other.
+//! 3. One slot is always a run's own: a processor with one job too many is slower, and nothing else.
+//! 4. A run of which nothing runs takes memory that is not there only if waiting would be for nothing: when nobody goes on
+//!    that holds any or is before it. Who was stopped does not go on, nor does who waits for this very run, as a build does
+//!    for its links.
+//!
+//! From the fourth rule follows that some run always goes on, and that a job that is larger than all memory runs when
+//! nothing else does. Pure: what goes on is asked of the caller.
+
+use super::holding::Holding;
+
+/// What all runs may take together, as one run sees it; no limit where nothing is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Job slots.
+    pub slots: Option<u64>,
+    /// Memory of actions, in bytes.
+    pub memory: Option<u64>,
+}
+
+/// What one run may have in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Job slots; at least one.
+    pub slots: u64,
+    /// Memory of its actions, in bytes.
+    pub memory: u64,
+    /// Whether its first action, too, has to fit into that.
+    pub first_waits: bool,
+}
+
+/// The sums of what runs hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sums {
+    /// Job slots.
+    pub slots: u64,
+    /// Memory of actions.
+    pub memory: u64,
+    /// Memory of linkers.
+    pub beside: u64,
+}
+
+impl Sums {
+    /// Of these.
+    pub fn of(holdings: &[Holding]) -> Self {
+        holdings.iter().fold(Self::default(), |sums, holding| Self {
+            slots: sums.slots.saturating_add(holding.slots),
+            memory: sums.memory.saturating_add(holding.memory),
+            beside: sums.beside.saturating_add(holding.beside),
+        })
+    }
+}
+
+/// What a run of which `slots` run, and which waits since `since`, may have.
+pub fn room(
+    (slots, since): (u64, u64),
+    limits: Limits,
+    others: &[Holding],
+    goes_on: impl Fn(&Holding) -> bool,
+) -> Room {
+    let held = Sums::of(others);
+    let is_before =
+        |other: &&Holding| other.waits.is_some_and(|wish| (other.slots, wish.since) < (slots, since));
+    let before: Vec<_> = others.iter().filter(is_before).filter(|other| goes_on(other)).collect();
+    let wishes = || before.iter().filter_map(|other| other.waits);
+    let wanted_slots = wishes().fold(held.slots, |sum, wish| sum.saturating_add(wish.slots));
+    let wanted = wishes().fold(held.memory, |sum, wish| sum.saturating_add(wish.memory));
+    let most = before.iter().filter_map(|other| other.most).chain(limits.memory).min();
+    let first_waits =
+        slots == 0 && (!before.is_empty() || others.iter().any(|other| other.slots > 0 && goes_on(other)));
+    Room {
+        slots: limits.slots.map_or(u64::MAX, |all| all.saturating_sub(wanted_slots).max(1)),
+        memory: most.map_or(u64::MAX, |most| most.saturating_sub(wanted)),
+        first_waits,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::holding::Wish;
+
+    fn run(slots: u64, memory: u64, waits: Option<(u64, u64)>) -> Holding {
+        let waits = waits.map(|(since, memory)| Wish { since, slots: 1, memory });
+        Holding { slots, memory, most: Some(100), waits, ..Holding::default() }
+    }
+
+    fn limits(slots: u64, memory: u64) -> Limits {
+        Limits { slots: Some(slots), memory: Some(memory) }
+    }
+
+    const LATER: u64 = 50;
+
+    fn of(slots: u64, limits: Limits, others: &[Holding]) -> (u64, u64, bool) {
+        let room = room((slots, LATER), limits, others, |_| true);
+        (room.slots, room.memory, room.first_waits)
+    }
+
+    #[test]
+    fn alone_there_is_everything() {
+        assert_eq!(of(0, limits(4, 100), &[]), (4, 100, false));
+        let none = Limits { slots: None, memory: None };
+        assert_eq!(of(3, none, &[]), (u64::MAX, u64::MAX, false));
+    }
+
+    #[test]
+    fn what_others_hold_is_not_there() {
+        let others = [run(2, 30, None), run(1, 20, None)];
+        assert_eq!(of(1, limits(8, 100), &others), (5, 50, false));
+        assert_eq!(of(0, limits(8, 100), &others), (5, 50, true));
+        // A slot of its own, and no memory.
+        assert_eq!(of(0, limits(2, 40), &others), (1, 0, true));
+        let none = Limits { slots: None, memory: None };
+        assert_eq!(of(1, none, &others), (u64::MAX, u64::MAX, false));
+    }
+
+    #[test]
+    fn who_has_least_is_left_room() {
+        let waiting = |slots, since| [run(slots, 10, Some((since, 30)))];
+        // It has fewer, or as many and has waited longer.
+        assert_eq!(of(2, limits(8, 100), &waiting(1, LATER + 1)), (6, 60, false));
+        assert_eq!(of(1, limits(8, 100), &waiting(1, LATER - 1)), (6, 60, false));
+        // This one is before it.
+        assert_eq!(of(1, limits(8, 100), &waiting(1, LATER + 1)), (7, 90, false));
+        assert_eq!(of(1, limits(8, 100), &waiting(2, LATER - 1)), (6, 90, false));
+        // Nobody holds anything, and the other one is first.
+        assert_eq!(of(0, limits(8, 100), &[run(0, 0, Some((LATER - 1, 30)))]), (7, 70, true));
+        assert_eq!(of(0, limits(8, 100), &[run(0, 0, Some((LATER + 1, 30)))]), (8, 100, false));
+    }
+
+    #[test]
+    fn room_is_left_within_the_limits_of_who_waits() {
+        let small = Holding { most: Some(50), ..run(0, 0, Some((0, 20))) };
+        assert_eq!(of(1, limits(8, 1000), &[run(1, 10, None), small]), (6, 20, false));
+        let large = Holding { most: Some(50), ..run(0, 0, Some((0, 70))) };
+        assert_eq!(of(1, limits(8, 1000), &[large]).1, 0, "it needs all of it, alone");
+        assert_eq!(of(1, Limits { slots: None, memory: None }, &[large]).1, 0);
+    }
+
+    #[test]
+    fn who_does_not_go_on_is_not_waited_for() {
+        let others = [run(2, 90, None), run(0, 0, Some((0, 30)))];
+        let room = room((0, LATER), limits(8, 100), &others, |_| false);
+        assert_eq!((room.memory, room.first_waits), (10, false));
+    }
+
+    /// Runs that start and end actions by these rules, each taking what it may when it is asked.
+    #[test]
+    fn runs_of_all_sizes_come_to_their_end_within_the_budget() {
+        // Of each run: how many actions, and what one takes. One is larger than all there is.
+        let work: [(u64, u64); 4] = [(40, 10), (30, 30), (3, 90), (2, 150)];
+        let mut left: Vec<u64> = work.iter().map(|&(count, _)| count).collect();
+        let mut runs: Vec<Holding> = work.iter().map(|_| run(0, 0, None)).collect();
+        let (mut clock, mut ended) = (1, 0);
+        for _ in 0..10_000 {
+            for at in 0..runs.len() {
+                let size = work[at].1;
+                let others: Vec<_> =
+                    runs.iter().enumerate().filter(|&(other, _)| other != at).map(|(_, &run)| run).collect();
+                clock += 1;
+                let own = runs[at];
+                let since = own.waits.map_or(clock, |wish| wish.since);
+                let room = room((own.slots, since), limits(8, 100), &others, |_| true);
+                let fits = own.memory + size <= room.memory || (own.slots == 0 && !room.first_waits);
+                let starts = left[at] > 0 && own.slots < room.slots && fits;
+                runs[at].waits = (left[at] > 0 && !starts).then_some(Wish { since, slots: 1, memory: size });
+                if starts {
+                    left[at] -= 1;
+                    runs[at].slots += 1;
+                    runs[at].memory += size;
+                }
+            }
+            let sums = Sums::of(&runs);
+            assert!(sums.memory <= 100 || (sums.memory == 150 && sums.slots == 1), "{runs:?}");
+            // What has begun ends, now in one run and now in another.
+            ended += 1;
+            let at = ended % runs.len();
+            if runs[at].slots > 0 {
+                runs[at].slots -= 1;
+                runs[at].memory -= work[at].1;
+            }
+            if left.iter().all(|&left| left == 0) {
+                return;
+            }
+        }
+        panic!("some never ran: {left:?} of {work:?}");
+    }
+}

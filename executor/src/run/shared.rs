@@ -1,0 +1,229 @@
+//! A run among others on this machine: what it may start beside what they hold, by the ledger.
+//!
+//! Where there is no ledger, and from the moment on in which it cannot be used, the run has the machine to itself. Knows
+//! nothing of how the books are kept.
+
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use distlto_planner::graph::ActionId;
+use distlto_prepare::warning::warn;
+
+use super::Options;
+use crate::ledger::holding::{Holding, Wish};
+use crate::ledger::share::{self, Limits, Sums};
+use crate::ledger::{LedgerError, Seat, Turn};
+use crate::schedule::memory::{self, Held, Limit, Memory};
+use crate::schedule::pools::Resource;
+use crate::schedule::{Schedule, Site};
+
+/// While others leave no room, it is looked again after this time for each of them.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// If for so long nobody has started or ended anything, what others hold is not waited for: something is wrong that
+/// nobody has thought of.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a run has to do with other runs.
+pub(super) struct Shared {
+    seat: Option<Seat>,
+    limit: Limit,
+    jobs: u64,
+    /// Job slots of all runs, unless the slots are make's.
+    slots: Option<u64>,
+    /// What a linker holds.
+    beside: u64,
+    /// As it was written last.
+    own: Holding,
+    /// What the others held when they were last looked at.
+    theirs: Sums,
+    others: usize,
+    /// Whether others had no room for what would have started next.
+    is_waiting: bool,
+    /// When the others last started or ended something.
+    changed: Instant,
+    has_told: bool,
+}
+
+impl Shared {
+    /// Takes part in the ledger of the options, if there is one.
+    pub(super) fn new(options: &Options<'_>) -> Self {
+        let jobs = options.jobs.max(1);
+        // So many jobs for each of several links are meant for a machine that has processors for them.
+        let slots = jobs.max(thread::available_parallelism().map_or(1, usize::from)) as u64;
+        let mut shared = Self {
+            seat: None,
+            limit: options.memory,
+            jobs: jobs as u64,
+            slots: options.jobserver.is_none().then_some(slots),
+            beside: options.beside,
+            own: Holding::default(),
+            theirs: Sums::default(),
+            others: 0,
+            is_waiting: false,
+            changed: Instant::now(),
+            has_told: false,
+        };
+        shared.seat = options.ledger.and_then(|ledger| ledger.join().map_err(|error| tell(&error)).ok());
+        shared
+    }
+
+    /// The next action that memory and others let start.
+    pub(super) fn take(
+        &mut self,
+        schedule: &mut Schedule<'_>,
+        memory: &mut Memory,
+        now: Instant,
+    ) -> Option<(ActionId, Site)> {
+        let Some(mut seat) = self.seat.take() else { return self.take_alone(schedule, memory, now) };
+        match seat.turn() {
+            Ok(turn) => {
+                let taken = self.take_in(&turn, schedule, memory, now);
+                match turn.write(&self.own) {
+                    Ok(()) => self.seat = Some(seat),
+                    Err(error) => self.give_up(&error),
+                }
+                taken
+            }
+            Err(error) => {
+                self.give_up(&error);
+                self.take_alone(schedule, memory, now)
+            }
+        }
+    }
+
+    fn take_alone(
+        &self,
+        schedule: &mut Schedule<'_>,
+        memory: &mut Memory,
+        now: Instant,
+    ) -> Option<(ActionId, Site)> {
+        let budget = memory.budget(now, Held { actions: schedule.memory_used(), beside: self.beside });
+        schedule.limit(Resource::Memory, budget.unwrap_or(u64::MAX));
+        schedule.take()
+    }
+
+    fn take_in(
+        &mut self,
+        turn: &Turn<'_>,
+        schedule: &mut Schedule<'_>,
+        memory: &mut Memory,
+        now: Instant,
+    ) -> Option<(ActionId, Site)> {
+        let others = turn.others();
+        self.notice(others, now);
+        if self.own.most.is_none() && self.theirs.memory > 0 {
+            memory.join(others.iter().filter_map(|other| other.found).max());
+        }
+        let used = schedule.memory_used();
+        let actions = used.saturating_add(self.theirs.memory);
+        let beside = self.beside.saturating_add(self.theirs.beside);
+        let budget = memory.budget(now, Held { actions, beside });
+        let since = self.own.waits.map_or_else(clock, |wish| wish.since);
+        let slots = schedule.running_here() as u64;
+        let limits = Limits { slots: self.slots, memory: budget };
+        let room = share::room((slots, since), limits, others, |other| turn.goes_on(other));
+        let waits = room.first_waits && !self.has_lost_patience(others, now);
+        limit(schedule, self.jobs.min(room.slots), room.memory, waits);
+        let taken = schedule.take();
+        // What it could start if it were alone is kept from it by others.
+        limit(schedule, self.jobs, self.alone(budget), false);
+        let wish = taken.is_none().then(|| schedule.first_that_fits()).flatten();
+        self.is_waiting = wish.is_some();
+        let own_slots = u64::from(self.slots.is_some());
+        self.own = Holding {
+            slots: schedule.running_here() as u64,
+            memory: schedule.memory_used(),
+            beside: self.beside,
+            most: budget,
+            found: memory.found(),
+            waits: wish.map(|memory| Wish { since, slots: own_slots, memory }),
+            ..self.own
+        };
+        taken
+    }
+
+    /// What actions may take if there are no others.
+    fn alone(&self, budget: Option<u64>) -> u64 {
+        match self.limit {
+            Limit::Bytes(_) => budget.unwrap_or(0).saturating_add(self.theirs.beside),
+            Limit::Available => budget.unwrap_or(u64::MAX),
+        }
+    }
+
+    fn notice(&mut self, others: &[Holding], now: Instant) {
+        let theirs = Sums::of(others);
+        if (theirs, others.len()) != (self.theirs, self.others) || self.own.waits.is_none() {
+            self.changed = now;
+        }
+        (self.theirs, self.others) = (theirs, others.len());
+    }
+
+    fn has_lost_patience(&mut self, others: &[Holding], now: Instant) -> bool {
+        let has_lost = now.saturating_duration_since(self.changed) >= PATIENCE;
+        if has_lost && !self.has_told {
+            self.has_told = true;
+            let holding = others.iter().filter(|other| other.slots > 0);
+            let names: Vec<_> = holding.map(|other| other.process.to_string()).collect();
+            warn(format_args!(
+                "for {} s no job has ended in the links of process {}, which hold the memory of this machine: it is not waited for longer",
+                PATIENCE.as_secs(),
+                names.join(", ")
+            ));
+        }
+        has_lost
+    }
+
+    /// A look at what may start begins.
+    pub(super) fn begin(&mut self) {
+        self.is_waiting = false;
+    }
+
+    /// It has ended: others are told what this run holds, unless they know.
+    pub(super) fn end(&mut self, schedule: &Schedule<'_>) {
+        let holds = (schedule.running_here() as u64, schedule.memory_used());
+        if holds == (self.own.slots, self.own.memory) && self.is_waiting == self.own.waits.is_some() {
+            return;
+        }
+        let Some(mut seat) = self.seat.take() else { return };
+        self.own = Holding { slots: holds.0, memory: holds.1, waits: None, ..self.own };
+        match seat.turn().and_then(|turn| turn.write(&self.own)) {
+            Ok(()) => self.seat = Some(seat),
+            Err(error) => self.give_up(&error),
+        }
+    }
+
+    /// When to look again for what others leave.
+    pub(super) fn look_again(&self) -> Option<Duration> {
+        let pause = PAUSE.saturating_mul(u32::try_from(self.others.max(1)).unwrap_or(u32::MAX));
+        self.is_waiting.then(|| pause.min(memory::LOOK))
+    }
+
+    /// What the actions of other runs take.
+    pub(super) fn memory_of_others(&self) -> u64 {
+        self.theirs.memory
+    }
+
+    fn give_up(&mut self, error: &LedgerError) {
+        tell(error);
+        self.theirs = Sums::default();
+        self.others = 0;
+        self.is_waiting = false;
+    }
+}
+
+fn limit(schedule: &mut Schedule<'_>, slots: u64, memory: u64, first_waits: bool) {
+    schedule.limit(Resource::Slots, slots);
+    schedule.limit(Resource::Memory, memory);
+    schedule.let_first_wait(first_waits);
+}
+
+fn tell(error: &LedgerError) {
+    warn(format_args!("links that run at once are not told of this one: {error}"));
+}
+
+/// Nanoseconds since 1970.
+fn clock() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}

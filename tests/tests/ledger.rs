@@ -1,0 +1,9 @@
+//! Processes that share one machine's memory by a ledger: seen by each other, killed, many at once, and in places that cannot
+//! be a ledger's. Then real links: two within a budget for one and a half, and three that nobody gave a budget.
+//!
+//! The processes without compilers are `distlto-test-ledger`.
+
+#[path = "ledger/books.rs"]
+mod books;
+#[path = "ledger/links.rs"]
+mod links;
