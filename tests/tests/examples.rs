@@ -26,7 +26,7 @@ fn cmake() -> Result<()> {
     example.run("cmake", &["-G", "Ninja", "-B", "build", compiler, launcher])?;
     example.run("cmake", &["--build", "build"])?;
     let (said, objects) = example.built("build/shapes")?;
-    ensure!(said == "2 shapes, area 21\n" && objects == 3, "{objects} objects; {said}");
+    ensure!(said == "2 shapes, area 21\n" && objects == 4, "{objects} objects; {said}");
     Ok(())
 }
 
