@@ -1,19 +1,15 @@
 //! The lines of `docs/recipes.md` on projects of `examples/`, by `cargo xtask recipes`: each is built, tested, edited, built
 //! twice and installed there, and what happened is read off distlto's own records.
 
-use std::env;
-use std::process::Command;
-
 use anyhow::{Context, Result, ensure};
+use distlto_tests::distlto;
 use distlto_tests::run::succeed;
-use distlto_tests::toolchain::repository;
 
 /// How many backends and links an edit runs, of those of a clean build: that depends on the project alone.
 fn recipe(name: &str, edited: &str) -> Result<()> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = distlto::cargo();
     command.args(["run", "--quiet", "--package", "xtask", "--", "recipes", "--debug", "--examples", name]);
-    let output = succeed(command.current_dir(repository()))?;
+    let output = succeed(&mut command)?;
     let said = String::from_utf8(output.stdout)?;
     let row = said.lines().last().context("a table has rows")?;
     let cells: Vec<&str> = row.split('|').map(str::trim).collect();
