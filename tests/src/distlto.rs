@@ -30,12 +30,23 @@ fn build() -> Result<PathBuf> {
     Ok(cargo_build(&parts)?.join("distlto"))
 }
 
+/// The cargo that runs this test, without what that one told it of its own package: build scripts ask for it, and would have
+/// half of the crates compiled again, and once more by the next cargo.
+pub fn cargo() -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let told = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(told)) {
+        command.env_remove(name);
+    }
+    command.current_dir(repository());
+    command
+}
+
 /// Builds a part of distlto with the profile of the tests; gives the directory that holds it.
 pub fn cargo_build(parts: &[&str]) -> Result<PathBuf> {
     let dir = profile_dir()?;
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.args(["build", "--quiet"]).args(parts).current_dir(repository());
+    let mut command = cargo();
+    command.args(["build", "--quiet"]).args(parts);
     if dir.file_name() == Some(OsStr::new("release")) {
         command.arg("--release");
     }

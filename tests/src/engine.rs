@@ -4,12 +4,12 @@
 
 use std::env;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
 
-use crate::toolchain::repository;
+use crate::distlto;
 
 /// The URL of an engine that the tests of this process share: a buildbox-casd of their own, or the engine that
 /// `DISTLTO_TEST_ENGINE` names.
@@ -27,10 +27,9 @@ pub fn url() -> Result<&'static str> {
 
 /// Starts an engine that runs until its standard input ends, which it does when this process does.
 fn start(name: &str) -> Result<(Child, String)> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = distlto::cargo();
     command.args(["run", "--quiet", "--package", "xtask", "--", "engine", name, "run"]);
-    command.current_dir(repository()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().context("cannot start cargo")?;
     let stdout = child.stdout.take().context("standard output was asked for")?;
     let mut url = String::new();

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anyhow::{Result, ensure};
+use distlto_tests::distlto;
 use distlto_tests::project::Project;
 use distlto_tests::run::{succeed, told};
-use distlto_tests::toolchain::repository;
 
 const SOURCES: [(&str, &str); 2] = [
     (
@@ -43,10 +43,9 @@ const FILES: [(&str, bool); 18] = [
 ];
 
 fn install(prefix: &Path, destination: &Path) -> Result<Output> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = distlto::cargo();
     command.args(["run", "--quiet", "--package", "xtask", "--", "install", "--debug", "--prefix"]);
-    command.arg(prefix).env("DESTDIR", destination).current_dir(repository());
+    command.arg(prefix).env("DESTDIR", destination);
     succeed(&mut command)
 }
 

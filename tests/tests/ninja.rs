@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use distlto_tests::distlto;
 use distlto_tests::folder::Folder;
 use distlto_tests::run::succeed;
-use distlto_tests::toolchain::{Toolchain, profile_dir, repository, system_tool};
+use distlto_tests::toolchain::{Toolchain, profile_dir, system_tool};
 
 /// `main` imports `near` and, from a regular archive, `member`, which imports `helper` from a thin one.
 const SOURCES: [(&str, &str); 6] = [
@@ -149,8 +150,8 @@ fn tools() -> Result<PathBuf> {
 
 fn build() -> Result<PathBuf> {
     let dir = profile_dir()?;
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--bins"]).current_dir(repository());
+    let mut cargo = distlto::cargo();
+    cargo.args(["build", "--quiet", "--bins"]);
     for package in ["distlto", "distlto-commands", "distlto-planner", "distlto-prepare"] {
         cargo.args(["--package", package]);
     }

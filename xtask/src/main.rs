@@ -1,4 +1,4 @@
-//! Automation of this repository: `cargo xtask setup|install|test|engine|demo|bench|campaign|compare|tidy`.
+//! Automation of this repository: `cargo xtask setup|install|test|engine|demo|recipes|bench|campaign|compare|tidy`.
 //!
 //! Holds the command line; each command is a module of its own. Nothing a user of distlto needs is in here.
 
@@ -14,6 +14,7 @@ mod engine;
 mod install;
 mod project;
 mod projects;
+mod recipes;
 mod setup;
 mod shell;
 mod test;
@@ -80,6 +81,17 @@ enum Command {
     },
     /// Builds a real program by distributed ThinLTO, runs it, edits it, and shows what ran again.
     Demo,
+    /// Builds other people's projects by the lines of docs/recipes.md: from clean, after an edit, again, installed.
+    Recipes {
+        /// Instead builds the projects of `examples/`, which is quick.
+        #[arg(long)]
+        examples: bool,
+        /// Builds distlto without optimisation.
+        #[arg(long)]
+        debug: bool,
+        /// Only these projects.
+        names: Vec<String>,
+    },
     /// Measures distlto against the linker's own ThinLTO.
     Bench {
         #[command(subcommand)]
@@ -211,6 +223,9 @@ fn main() -> ExitCode {
         Command::Engine { name, what } => engine::engine(name, &what).map(|()| true),
         Command::Bazel { what } => bazel::bazel(&what).map(|()| true),
         Command::Demo => demo::demo().map(|()| true),
+        Command::Recipes { examples, debug, names } => {
+            recipes::recipes(&recipes::Request { examples, debug, names }).map(|()| true)
+        }
         Command::Compare { jobs } => {
             let jobs = jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
             compare::run(jobs).map(|()| true)

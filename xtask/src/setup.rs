@@ -29,8 +29,9 @@ pub fn setup(versions: &[u32]) -> Result<()> {
     }
     engine::casd::install()?;
     bazel::install()?;
-    let manifest = ["--locked", "--manifest-path", "tests/third-party/Cargo.toml"];
-    quietly(cargo().args(["fetch", "--quiet"]).args(manifest))?;
+    for manifest in ["tests/third-party/Cargo.toml", "examples/rust/Cargo.toml"] {
+        quietly(cargo().args(["fetch", "--quiet", "--locked", "--manifest-path", manifest]))?;
+    }
     eprintln!("setup: everything is there");
     Ok(())
 }
@@ -48,6 +49,8 @@ fn missing(versions: &[u32]) -> Vec<String> {
         ("make".to_owned(), "make"),
         ("cmake".to_owned(), "cmake"),
         ("ninja-build".to_owned(), "ninja"),
+        ("meson".to_owned(), "meson"),
+        ("generate-ninja".to_owned(), "gn"),
         ("build-essential".to_owned(), "gcc"),
         ("build-essential".to_owned(), "g++"),
     ]

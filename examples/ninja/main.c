@@ -1,0 +1,9 @@
+#include "roman.h"
+#include <stdio.h>
+
+int main(void) {
+  char text[16];
+  roman(1994, text);
+  puts(text);
+  return 0;
+}

@@ -1,0 +1,54 @@
+//! The lines of `docs/recipes.md` on projects of `examples/`, by `cargo xtask recipes`: each is built, tested, edited, built
+//! twice and installed there, and what happened is read off distlto's own records.
+
+use anyhow::{Context, Result, ensure};
+use distlto_tests::distlto;
+use distlto_tests::run::succeed;
+
+/// How many backends and links an edit runs, of those of a clean build: that depends on the project alone.
+fn recipe(name: &str, edited: &str) -> Result<()> {
+    let mut command = distlto::cargo();
+    command.args(["run", "--quiet", "--package", "xtask", "--", "recipes", "--debug", "--examples", name]);
+    let output = succeed(&mut command)?;
+    let said = String::from_utf8(output.stdout)?;
+    let row = said.lines().last().context("a table has rows")?;
+    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+    ensure!(cells.len() == 10 && cells[6] == edited, "{name}: {said}");
+    Ok(())
+}
+
+#[test]
+fn cmake_by_a_toolchain_file() -> Result<()> {
+    recipe("cmake", "2 of 5, in 1 of 2 links")
+}
+
+#[test]
+fn cmake_by_an_option_with_makefiles() -> Result<()> {
+    recipe("cmake-make", "2 of 5, in 1 of 2 links")
+}
+
+#[test]
+fn cmake_for_some_targets() -> Result<()> {
+    recipe("cmake-enable", "2 of 5, in 1 of 2 links")
+}
+
+#[test]
+fn meson() -> Result<()> {
+    recipe("meson", "6 of 9, in 3 of 3 links")
+}
+
+/// rustc decides how many modules there are.
+#[test]
+fn cargo_with_rust_and_cpp() -> Result<()> {
+    recipe("rust", "4 of 10, in 1 of 1 links")
+}
+
+#[test]
+fn gn() -> Result<()> {
+    recipe("gn", "2 of 7, in 2 of 3 links")
+}
+
+#[test]
+fn ninja() -> Result<()> {
+    recipe("ninja", "1 of 6, in 1 of 2 links")
+}
