@@ -1,4 +1,4 @@
-//! Automation of this repository: `cargo xtask setup|install|test|engine|demo|bench|campaign|compare|tidy`.
+//! Automation of this repository: `cargo xtask setup|install|package|test|engine|demo|bench|campaign|compare|tidy`.
 //!
 //! Holds the command line; each command is a module of its own. Nothing a user of distlto needs is in here.
 
@@ -12,6 +12,7 @@ mod demo;
 mod distribute;
 mod engine;
 mod install;
+mod package;
 mod project;
 mod projects;
 mod setup;
@@ -48,6 +49,15 @@ enum Command {
         #[arg(long, value_name = "DIR", default_value = "/usr/local")]
         prefix: PathBuf,
         /// Builds without optimisation, which is quicker.
+        #[arg(long)]
+        debug: bool,
+    },
+    /// Makes a Debian package and a tar archive of what `install` installs.
+    Package {
+        /// Where they are put; `dist` of cargo's target directory where absent.
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+        /// Builds without optimisation and compresses little, which is quicker.
         #[arg(long)]
         debug: bool,
     },
@@ -206,15 +216,13 @@ fn main() -> ExitCode {
     let result: Result<bool> = match Arguments::parse().command {
         Command::Setup { llvm } => setup::setup(llvm.as_slice()).map(|()| true),
         Command::Install { prefix, debug } => install::install(&prefix, debug).map(|()| true),
+        Command::Package { out, debug } => package::package(out, debug).map(|()| true),
         Command::Test { buck2: true, release, .. } => buck2::test(release).map(|()| true),
         Command::Test { llvm, release, filter, .. } => test::test(llvm, release, filter.as_deref()),
         Command::Engine { name, what } => engine::engine(name, &what).map(|()| true),
         Command::Bazel { what } => bazel::bazel(&what).map(|()| true),
         Command::Demo => demo::demo().map(|()| true),
-        Command::Compare { jobs } => {
-            let jobs = jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
-            compare::run(jobs).map(|()| true)
-        }
+        Command::Compare { jobs } => compare::run(jobs.unwrap_or_else(processors)).map(|()| true),
         Command::Bench { what: Bench::Link { programs, runs, jobs, json } } => {
             bench::link::link(&bench::link::Request { programs, runs, jobs, json }).map(|()| true)
         }
@@ -229,7 +237,7 @@ fn main() -> ExitCode {
             bench::executor::executor(runs, jobs).map(|()| true)
         }
         Command::Bench { what: Bench::Remote { program, parts, runs, modules, jobs } } => {
-            let jobs = jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
+            let jobs = jobs.unwrap_or_else(processors);
             bench::remote::remote(&bench::remote::Request { program, parts, runs, modules, jobs })
                 .map(|()| true)
         }
@@ -252,4 +260,8 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn processors() -> usize {
+    available_parallelism().map_or(1, usize::from)
 }
