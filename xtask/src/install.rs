@@ -60,7 +60,7 @@ pub fn stage(directory: &Path, debug: bool) -> Result<()> {
 }
 
 /// Builds, and says where programs and libraries are.
-fn build(debug: bool) -> Result<PathBuf> {
+pub fn build(debug: bool) -> Result<PathBuf> {
     let mut build = cargo();
     build.args(["build", "--quiet", "--locked"]);
     if !debug {

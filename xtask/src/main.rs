@@ -1,4 +1,4 @@
-//! Automation of this repository: `cargo xtask setup|install|package|test|engine|demo|bench|campaign|compare|tidy`.
+//! Automation of this repository: `cargo xtask setup|install|package|test|engine|demo|kernel|bench|campaign|compare|tidy`.
 //!
 //! Holds the command line; each command is a module of its own. Nothing a user of distlto needs is in here.
 
@@ -12,6 +12,7 @@ mod demo;
 mod distribute;
 mod engine;
 mod install;
+mod kernel;
 mod package;
 mod project;
 mod projects;
@@ -107,6 +108,15 @@ enum Command {
     },
     /// Checks that libgit2, leveldb and CMake come out byte for byte as from lld's own DTLTO.
     Compare {
+        /// Jobs at a time; the number of processors where absent.
+        #[arg(long, short)]
+        jobs: Option<usize>,
+    },
+    /// Builds Linux by upstream's distributed ThinLTO and by distlto, edits it, and boots it.
+    Kernel {
+        /// Builds distlto without optimisation; counts are the same, processor time is not.
+        #[arg(long)]
+        debug: bool,
         /// Jobs at a time; the number of processors where absent.
         #[arg(long, short)]
         jobs: Option<usize>,
@@ -249,6 +259,7 @@ fn main() -> ExitCode {
             bench::floor::prepare(&archive, members, &directory).map(|()| true)
         }
         Command::Campaign { release, words } => campaign::campaign(release, &words),
+        Command::Kernel { debug, jobs } => kernel::kernel(debug, jobs.unwrap_or_else(processors)),
         Command::Tidy => tidy::tidy().map(|()| true),
         Command::Distribute { jobs, file } => distribute::distribute(jobs, &file).map(|()| true),
     };
