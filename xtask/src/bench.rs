@@ -5,7 +5,7 @@ pub mod dtlto;
 pub mod executor;
 pub mod floor;
 pub mod link;
-mod measure;
+pub mod measure;
 pub mod program;
 pub mod remote;
 mod tree;

@@ -1,14 +1,16 @@
 //! `cargo xtask install --prefix DIR`: everything that a user needs, from one release build.
 //!
-//! Programs, the library that keeps compilers warm, the DTLTO plugin, manual pages, completions and what build files
-//! load. `DESTDIR` is put before every path, as packagers expect. Each file is replaced at once, and only where it
-//! differs. Where programs look for each other is their business: beside them, and in `../lib/distlto`.
+//! Programs, the library that keeps compilers warm, the DTLTO plugin, manual pages, completions, what build files load,
+//! and documents with all licences. `DESTDIR` is put before every path, as packagers expect. Each file is replaced at once,
+//! and only where it differs. Where programs look for each other is their business: beside them, and in
+//! `../lib/distlto`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use distlto_prepare::write::write_if_changed_with_mode;
 
 use crate::shell::{cargo, output, quietly, root, run, target};
@@ -27,47 +29,109 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "share/fish/vendor_completions.d/distlto.fish"),
 ];
 
+/// Texts and folders that belong to what is installed.
+const DOCUMENTS: [&str; 7] = [
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "README.md",
+    "docs",
+];
+
+/// Where they go below the prefix.
+pub const DOCUMENTATION: &str = "share/doc/distlto";
+
+/// The packages whose programs and libraries are installed.
+const BUILT: [&str; 3] = ["distlto", "distlto-forkserver", "distlto-plugin"];
+
 /// Builds and installs.
 pub fn install(prefix: &Path, debug: bool) -> Result<()> {
+    let place = Place::new(prefix)?;
+    let written = place.fill(debug)?;
+    println!("installed to {}: {written} files differed, beside manual pages", place.0.display());
+    Ok(())
+}
+
+/// Builds, and installs into this directory as the prefix, whatever the environment says.
+pub fn stage(directory: &Path, debug: bool) -> Result<()> {
+    Place(directory.to_owned()).fill(debug).map(|_| ())
+}
+
+/// Builds, and says where programs and libraries are.
+pub fn build(debug: bool) -> Result<PathBuf> {
     let mut build = cargo();
     build.args(["build", "--quiet", "--locked"]);
     if !debug {
         build.arg("--release");
     }
     run(&mut build)?;
-    let built = target().join(if debug { "debug" } else { "release" });
-    let place = Place::new(prefix)?;
-    let mut written = 0;
-    for name in PROGRAMS {
-        written += place.copy(&built.join(name), &Path::new("bin").join(name), 0o755)?;
-    }
-    for (name, directory) in LIBRARIES {
-        written += place.copy(&built.join(name), &Path::new(directory).join(name), 0o755)?;
-    }
-    let distlto = built.join("distlto");
-    quietly(Command::new(&distlto).arg("man").arg(place.at("share/man/man1")))?;
-    for (shell, path) in COMPLETIONS {
-        let text = output(Command::new(&distlto).args(["completions", shell]))?;
-        written += place.write(Path::new(path), text.as_bytes(), 0o644)?;
-    }
-    for path in files(&root().join("rules"))? {
-        let below = path.strip_prefix(root()).context("rules lie in the repository")?;
-        written += place.copy(&path, &Path::new("share/distlto").join(below), 0o644)?;
-    }
-    println!("installed to {}: {written} files differed, beside manual pages", place.0.display());
-    Ok(())
+    Ok(target().join(if debug { "debug" } else { "release" }))
 }
 
-/// The prefix, below `DESTDIR`.
+/// The crates that programs and libraries are made of besides our own, each with its licence.
+fn crates() -> Result<String> {
+    let mut tree = cargo();
+    tree.args(["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}\t{l}"]);
+    tree.args(BUILT.iter().flat_map(|package| ["--package", package]));
+    let said = output(&mut tree)?;
+    // Crates of the workspace have a path beside their name; a crate that was shown before has a mark.
+    let lines = said.lines().map(|line| line.trim_end_matches(" (*)")).filter(|line| line.contains('\t'));
+    let lines: BTreeSet<String> = lines
+        .filter(|line| !line.contains("(/"))
+        .map(|line| line.replace(" (proc-macro)", "").replace('\t', ": "))
+        .collect();
+    ensure!(!lines.is_empty(), "cargo tree names no crates: {said}");
+    let head = "Crates that the programs and libraries of distlto are made of, and their licences:\n\n";
+    Ok(lines.iter().fold(head.to_owned(), |text, line| text + line + "\n"))
+}
+
+/// A prefix, below `DESTDIR` where that counts.
 struct Place(PathBuf);
 
 impl Place {
+    /// Installs everything, and counts what differed.
+    fn fill(&self, debug: bool) -> Result<usize> {
+        let built = build(debug)?;
+        let mut written = 0;
+        for name in PROGRAMS {
+            written += self.copy(&built.join(name), &Path::new("bin").join(name), 0o755)?;
+        }
+        for (name, directory) in LIBRARIES {
+            written += self.copy(&built.join(name), &Path::new(directory).join(name), 0o755)?;
+        }
+        let distlto = built.join("distlto");
+        quietly(Command::new(&distlto).arg("man").arg(self.at("share/man/man1")))?;
+        for (shell, path) in COMPLETIONS {
+            let text = output(Command::new(&distlto).args(["completions", shell]))?;
+            written += self.write(Path::new(path), text.as_bytes(), 0o644)?;
+        }
+        written += self.copy_below("rules", Path::new("share/distlto"))?;
+        for name in DOCUMENTS {
+            written += self.copy_below(name, Path::new(DOCUMENTATION))?;
+        }
+        let crates = crates()?;
+        written += self.write(&Path::new(DOCUMENTATION).join("crates.txt"), crates.as_bytes(), 0o644)?;
+        Ok(written)
+    }
+
     fn new(prefix: &Path) -> Result<Self> {
         let prefix = std::path::absolute(prefix).context("the prefix has no absolute form")?;
         Ok(Self(match env::var_os("DESTDIR").filter(|destination| !destination.is_empty()) {
             Some(destination) => Path::new(&destination).join(prefix.strip_prefix("/")?),
             None => prefix,
         }))
+    }
+
+    /// Copies a file of the repository, or all files of a folder of it.
+    fn copy_below(&self, name: &str, directory: &Path) -> Result<usize> {
+        let mut written = 0;
+        for path in files(&root().join(name))? {
+            let below = path.strip_prefix(root()).context("it lies in the repository")?;
+            written += self.copy(&path, &directory.join(below), 0o644)?;
+        }
+        Ok(written)
     }
 
     fn at(&self, below: &str) -> PathBuf {
@@ -84,12 +148,15 @@ impl Place {
     }
 }
 
-/// All files below a directory, sorted.
-fn files(directory: &Path) -> Result<Vec<PathBuf>> {
+/// A file alone, or all files below a directory, sorted.
+pub fn files(path: &Path) -> Result<Vec<PathBuf>> {
+    if path.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
     let mut found = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        if path.is_dir() { found.extend(files(&path)?) } else { found.push(path) }
+    let entries = fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
+    for entry in entries {
+        found.extend(files(&entry?.path())?);
     }
     found.sort();
     Ok(found)

@@ -1,4 +1,5 @@
-//! Automation of this repository: `cargo xtask setup|install|test|engine|demo|recipes|bench|campaign|compare|tidy`.
+//! Automation of this repository:
+//! `cargo xtask setup|install|package|test|engine|demo|recipes|kernel|bench|campaign|compare|tidy`.
 //!
 //! Holds the command line; each command is a module of its own. Nothing a user of distlto needs is in here.
 
@@ -12,6 +13,8 @@ mod demo;
 mod distribute;
 mod engine;
 mod install;
+mod kernel;
+mod package;
 mod project;
 mod projects;
 mod recipes;
@@ -49,6 +52,15 @@ enum Command {
         #[arg(long, value_name = "DIR", default_value = "/usr/local")]
         prefix: PathBuf,
         /// Builds without optimisation, which is quicker.
+        #[arg(long)]
+        debug: bool,
+    },
+    /// Makes a Debian package and a tar archive of what `install` installs.
+    Package {
+        /// Where they are put; `dist` of cargo's target directory where absent.
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+        /// Builds without optimisation and compresses little, which is quicker.
         #[arg(long)]
         debug: bool,
     },
@@ -109,6 +121,15 @@ enum Command {
     },
     /// Checks that libgit2, leveldb and CMake come out byte for byte as from lld's own DTLTO.
     Compare {
+        /// Jobs at a time; the number of processors where absent.
+        #[arg(long, short)]
+        jobs: Option<usize>,
+    },
+    /// Builds Linux by upstream's distributed ThinLTO and by distlto, edits it, and boots it.
+    Kernel {
+        /// Builds distlto without optimisation; counts are the same, processor time is not.
+        #[arg(long)]
+        debug: bool,
         /// Jobs at a time; the number of processors where absent.
         #[arg(long, short)]
         jobs: Option<usize>,
@@ -218,6 +239,7 @@ fn main() -> ExitCode {
     let result: Result<bool> = match Arguments::parse().command {
         Command::Setup { llvm } => setup::setup(llvm.as_slice()).map(|()| true),
         Command::Install { prefix, debug } => install::install(&prefix, debug).map(|()| true),
+        Command::Package { out, debug } => package::package(out, debug).map(|()| true),
         Command::Test { buck2: true, release, .. } => buck2::test(release).map(|()| true),
         Command::Test { llvm, release, filter, .. } => test::test(llvm, release, filter.as_deref()),
         Command::Engine { name, what } => engine::engine(name, &what).map(|()| true),
@@ -226,10 +248,7 @@ fn main() -> ExitCode {
         Command::Recipes { examples, debug, names } => {
             recipes::recipes(&recipes::Request { examples, debug, names }).map(|()| true)
         }
-        Command::Compare { jobs } => {
-            let jobs = jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
-            compare::run(jobs).map(|()| true)
-        }
+        Command::Compare { jobs } => compare::run(jobs.unwrap_or_else(processors)).map(|()| true),
         Command::Bench { what: Bench::Link { programs, runs, jobs, json } } => {
             bench::link::link(&bench::link::Request { programs, runs, jobs, json }).map(|()| true)
         }
@@ -244,7 +263,7 @@ fn main() -> ExitCode {
             bench::executor::executor(runs, jobs).map(|()| true)
         }
         Command::Bench { what: Bench::Remote { program, parts, runs, modules, jobs } } => {
-            let jobs = jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
+            let jobs = jobs.unwrap_or_else(processors);
             bench::remote::remote(&bench::remote::Request { program, parts, runs, modules, jobs })
                 .map(|()| true)
         }
@@ -256,6 +275,7 @@ fn main() -> ExitCode {
             bench::floor::prepare(&archive, members, &directory).map(|()| true)
         }
         Command::Campaign { release, words } => campaign::campaign(release, &words),
+        Command::Kernel { debug, jobs } => kernel::kernel(debug, jobs.unwrap_or_else(processors)),
         Command::Tidy => tidy::tidy().map(|()| true),
         Command::Distribute { jobs, file } => distribute::distribute(jobs, &file).map(|()| true),
     };
@@ -267,4 +287,8 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn processors() -> usize {
+    available_parallelism().map_or(1, usize::from)
 }

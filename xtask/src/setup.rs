@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Result, bail, ensure};
 
 use crate::shell::{cargo, find, output, quietly, run, shown};
-use crate::{bazel, engine};
+use crate::{bazel, engine, package};
 
 /// The LLVM that everything is tested with.
 pub const NEWEST: u32 = 22;
@@ -59,6 +59,7 @@ fn missing(versions: &[u32]) -> Vec<String> {
         engine::casd::NEEDS
             .into_iter()
             .chain(bazel::NEEDS)
+            .chain(package::NEEDS)
             .map(|(package, program)| (package.to_owned(), program)),
     )
     .map(|(package, program)| (package, program.to_owned()))

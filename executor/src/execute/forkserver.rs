@@ -25,7 +25,7 @@ use crate::execute::process::{Child, Command, Ended, Lost, Spawner};
 use crate::variables;
 use protocol::{Hello, Reply};
 
-#[path = "../../../forkserver/src/protocol.rs"]
+// A link to the source of the library: a published crate holds a copy.
 #[expect(dead_code, reason = "the server half is compiled into the preloaded library")]
 mod protocol;
 

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Seek};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -55,17 +55,23 @@ pub fn print(head: &str, rows: &[Row<'_>]) {
 pub fn measure(command: &mut Command) -> Result<Cost> {
     let mut said = tempfile::tempfile()?;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said.try_clone()?);
+    let (status, cost) = cost(command)?;
+    if !status.success() {
+        bail!("{status} from {}\n{}", shown(command), text(&mut said)?);
+    }
+    Ok(cost)
+}
+
+/// Runs a command and measures it, however it ends.
+pub fn cost(command: &mut Command) -> Result<(ExitStatus, Cost)> {
     let start = Instant::now();
     let child = command.spawn().with_context(|| format!("cannot start {}", shown(command)))?;
     let ended = child.wait4()?;
     let wall = start.elapsed().as_secs_f64();
-    if !ended.status.success() {
-        bail!("{} from {}\n{}", ended.status, shown(command), text(&mut said)?);
-    }
     let used = ended.rusage;
     let cpu = (used.utime + used.stime).as_secs_f64();
     // Linux counts in KiB; the crate gives bytes.
-    Ok(Cost { wall, cpu, memory: used.maxrss as f64 / f64::from(1 << 20) })
+    Ok((ended.status, Cost { wall, cpu, memory: used.maxrss as f64 / f64::from(1 << 20) }))
 }
 
 /// Runs a command that must succeed and tells the most memory that it and its descendants held together, in MiB, each

@@ -1,0 +1,1 @@
+../../../../forkserver/src/protocol.rs

@@ -1,0 +1,125 @@
+//! `cargo xtask package`: a Debian package and a tar archive of what `cargo xtask install` installs.
+//!
+//! What is in them is `install`'s list alone, so Debian's own tools make the package of a finished tree; tools that read
+//! a list from a manifest would need a second one. The same tree gives the same bytes: sorted, owned by root, with fixed
+//! modes, and with the time of `SOURCE_DATE_EPOCH` or else of the commit.
+
+mod debian;
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
+use std::{env, path};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::install::{self, files};
+use crate::setup;
+use crate::shell::{output, quietly, remove, root, target};
+
+/// Packages and their programs without which nothing can be packed and looked at.
+pub const NEEDS: [(&str, &str); 6] = [
+    ("dpkg", "dpkg-deb"),
+    ("dpkg-dev", "dpkg-shlibdeps"),
+    ("binutils", "strip"),
+    ("gzip", "gzip"),
+    ("lintian", "lintian"),
+    ("man-db", "man"),
+];
+
+/// The version of all crates.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What is packed, and how.
+struct Tree {
+    /// The prefix, and nothing beside it.
+    prefix: PathBuf,
+    /// Seconds since 1970 that every file gets.
+    time: u64,
+    /// Whether quick is better than small.
+    quick: bool,
+}
+
+/// Makes both, and prints where they are.
+pub fn package(out: Option<PathBuf>, debug: bool) -> Result<()> {
+    setup::provide(&NEEDS)?;
+    let out = path::absolute(out.unwrap_or_else(|| target().join("dist")))?;
+    let work = out.join("work");
+    remove(&work)?;
+    let name = format!("distlto-{VERSION}-{}-{}", env::consts::ARCH, env::consts::OS);
+    let tree = Tree { prefix: work.join(&name), time: time()?, quick: debug };
+    install::stage(&tree.prefix, debug)?;
+    tree.finish()?;
+    let archive = out.join(format!("{name}.tar.gz"));
+    tree.archive(&archive)?;
+    println!("{}", archive.display());
+    println!("{}", debian::make(&tree, &out)?.display());
+    remove(&work)
+}
+
+impl Tree {
+    /// Programs without symbols, manual pages compressed, and each file as it is to be.
+    fn finish(&self) -> Result<()> {
+        let all = files(&self.prefix)?;
+        for path in all.iter().filter(|path| is_program(path)) {
+            let sections = ["--strip-unneeded", "--remove-section=.comment", "--remove-section=.note"];
+            quietly(Command::new("strip").args(sections).arg(path))?;
+        }
+        let pages: Vec<_> = all.iter().filter(|path| path.extension().is_some_and(|is| is == "1")).collect();
+        ensure!(!pages.is_empty(), "distlto has written no manual pages");
+        quietly(Command::new("gzip").arg("-9n").args(pages))?;
+        settle(&self.prefix, self.time)
+    }
+
+    /// The prefix as a folder in an archive.
+    fn archive(&self, to: &Path) -> Result<()> {
+        let name = self.prefix.file_name().context("the prefix has a name")?;
+        let mut tar = Command::new("tar");
+        tar.args(["--create", "--format=gnu", "--sort=name", "--owner=root:0", "--group=root:0"]);
+        tar.arg("--directory").arg(self.prefix.parent().context("the prefix has a directory")?).arg(name);
+        let mut tar = tar.stdout(Stdio::piped()).spawn().context("cannot start tar")?;
+        let mut gzip = Command::new("gzip");
+        gzip.args(["-n", if self.quick { "-1" } else { "-9" }]);
+        gzip.stdin(tar.stdout.take().context("standard output was asked for")?);
+        quietly(gzip.stdout(File::create(to)?))?;
+        ensure!(tar.wait()?.success(), "tar has failed to read {}", self.prefix.display());
+        Ok(())
+    }
+}
+
+/// Gives a tree fixed modes, whatever the user's mask is, and one time.
+fn settle(path: &Path, time: u64) -> Result<()> {
+    let directory = path.is_dir();
+    if directory {
+        for entry in fs::read_dir(path)? {
+            settle(&entry?.path(), time)?;
+        }
+    }
+    let mode = if directory || is_program(path) { 0o755 } else { 0o644 };
+    fs::set_permissions(path, Permissions::from_mode(mode))?;
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(time);
+    Ok(File::open(path)?.set_modified(time)?)
+}
+
+/// Whether a file is one that `install` made executable: a program or a library.
+fn is_program(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o100 != 0)
+}
+
+/// The time that what is made bears.
+fn time() -> Result<u64> {
+    let (text, from) = match env::var("SOURCE_DATE_EPOCH") {
+        Ok(text) => (text, "SOURCE_DATE_EPOCH"),
+        Err(_) => (commit("%ct").context("SOURCE_DATE_EPOCH can say when this was released")?, "git"),
+    };
+    text.trim().parse().with_context(|| format!("{from} has to be seconds since 1970, and is {text:?}"))
+}
+
+/// Something of the commit that is checked out.
+fn commit(form: &str) -> Result<String> {
+    let mut git = Command::new("git");
+    let said = output(git.args(["log", "-1", &format!("--format={form}")]).current_dir(root()));
+    Ok(said.context("this is no checkout with a history")?.trim().to_owned())
+}
