@@ -7,7 +7,7 @@ use clap::Args;
 use distlto_planner::state::VARIABLE;
 use distlto_prepare::exit;
 use distlto_prepare::write::to_standard_output;
-use distlto_record::diff::Difference;
+use distlto_record::diff::{Difference, Side};
 
 use crate::seen::{Seen, SeenError};
 
@@ -40,15 +40,13 @@ pub fn run(args: &DiffArgs) -> Result<u8, SeenError> {
         Some(new) => (old.side(), Seen::find(new, folder)?.side()),
         None => {
             let found = old.runs.len();
-            let newest = old.runs.pop().filter(|_| found > 1);
-            let newest = newest.ok_or_else(|| SeenError::NoTwoRuns { path: args.old.clone(), found })?;
-            let mut new = old.side();
-            let old = distlto_record::diff::Side::of_run(
-                new.run
-                    .replace(newest)
-                    .ok_or_else(|| SeenError::NoTwoRuns { path: args.old.clone(), found })?,
-            );
-            (old, new)
+            let (newest, before) = (old.runs.pop(), old.runs.pop());
+            let (Some(newest), Some(before)) = (newest, before) else {
+                return Err(SeenError::NoTwoRuns { path: args.old.clone(), found });
+            };
+            // The plan is that of the newest run.
+            old.runs.push(newest);
+            (Side::of_run(before), old.side())
         }
     };
     let difference = Difference::of(&old, &new);

@@ -3,6 +3,7 @@
 //! Reads what a link left; runs nothing.
 
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -120,7 +121,7 @@ impl InspectArgs {
 
 /// The inputs of the final link that are no modules of it, and what they are at the moment.
 fn native(plan: &LinkPlan) -> Vec<(&Utf8Path, String)> {
-    let modules: std::collections::HashSet<&Utf8Path> = plan
+    let modules: HashSet<&Utf8Path> = plan
         .modules
         .iter()
         .flat_map(|module| [module.file(), module.id.as_path(), module.object.as_path()])
@@ -134,7 +135,7 @@ fn native(plan: &LinkPlan) -> Vec<(&Utf8Path, String)> {
 
 /// How many inputs of each kind are no modules.
 fn summary_of(native: &[(&Utf8Path, String)]) -> String {
-    let mut kinds: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     native.iter().for_each(|(_, kind)| *kinds.entry(kind.as_str()).or_default() += 1);
     if kinds.is_empty() {
         return String::new();

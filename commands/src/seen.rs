@@ -2,19 +2,20 @@
 //!
 //! Reads what is there; runs nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::digests::Digest;
-use distlto_planner::graph::ActionGraph;
-use distlto_planner::link_plan::{LinkPlan, PlanError};
+use distlto_planner::graph::{Action, ActionGraph, ActionKind, Backend};
+use distlto_planner::link_plan::{LinkPlan, ObjectPlan, PlanError};
 use distlto_planner::state::{self, Place, SUFFIX};
 use distlto_prepare::regular;
 use distlto_prepare::write::IoError;
+use distlto_record::action::ActionRecord;
 use distlto_record::diff::Side;
 use distlto_record::inspect::KnownModule;
-use distlto_record::run::{self, ReadError, RunRecord};
+use distlto_record::run::{self, GraphFile, ReadError, RunRecord};
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -238,13 +239,13 @@ fn read_runs(directory: &Utf8Path) -> Result<Vec<RunRecord>, SeenError> {
 }
 
 /// The plan that a run had, if it has not been written anew since.
-fn plan_of(run: &RunRecord, graph: &run::GraphFile) -> Option<LinkPlan> {
+fn plan_of(run: &RunRecord, graph: &GraphFile) -> Option<LinkPlan> {
     let bytes = regular::read(&Path::new(&run.directory).join(&graph.file)).ok()?;
     (Digest::of(&bytes).to_string() == graph.digest).then(|| LinkPlan::read(&bytes).ok())?
 }
 
 fn of_plan(plan: &LinkPlan) -> Vec<KnownModule> {
-    let module = |module: &distlto_planner::link_plan::ObjectPlan| KnownModule {
+    let module = |module: &ObjectPlan| KnownModule {
         label: module.id.to_string(),
         own_instructions: module.own_instructions,
         imported_instructions: module.imported_instructions,
@@ -255,9 +256,9 @@ fn of_plan(plan: &LinkPlan) -> Vec<KnownModule> {
 
 fn of_graph(graph: &ActionGraph) -> Vec<KnownModule> {
     let backends = || graph.actions().filter_map(|(_, action)| Some((action, action.backend()?)));
-    let labels: std::collections::HashMap<_, _> =
+    let labels: HashMap<_, _> =
         backends().map(|(action, backend)| (backend.module, action.label.as_str())).collect();
-    let module = |(action, backend): (&distlto_planner::graph::Action, &distlto_planner::graph::Backend)| {
+    let module = |(action, backend): (&Action, &Backend)| {
         let import = |file| labels.get(file).map(|&label| label.to_owned());
         KnownModule {
             label: action.label.clone(),
@@ -270,10 +271,8 @@ fn of_graph(graph: &ActionGraph) -> Vec<KnownModule> {
 }
 
 fn of_run(run: &RunRecord) -> Vec<KnownModule> {
-    let opt = |action: &&distlto_record::action::ActionRecord| {
-        action.kind == distlto_planner::graph::ActionKind::Opt
-    };
-    let module = |action: &distlto_record::action::ActionRecord| KnownModule {
+    let opt = |action: &&ActionRecord| action.kind == ActionKind::Opt;
+    let module = |action: &ActionRecord| KnownModule {
         label: action.label.clone(),
         own_instructions: action.instructions.map_or(action.cost, |both| both.own),
         imported_instructions: action.instructions.map_or(0, |both| both.imported),
