@@ -32,7 +32,7 @@ use crate::manual::ManualArgs;
 
 /// Distributed ThinLTO for any build system, on stock LLVM
 #[derive(Debug, Parser)]
-#[command(name = "distlto", version, after_help = exit::help())]
+#[command(name = "distlto", version, after_help = exit::PASSED_ON, after_long_help = exit::help())]
 pub struct Cli {
     /// What to do
     #[command(subcommand)]
@@ -134,7 +134,9 @@ pub struct LinkArgs {
     /// Without effect: a linker with DTLTO does the whole link
     #[arg(long, hide = true, conflicts_with = "two_step")]
     pub dtlto: bool,
-    /// Perform the thin link alone, and say which backends would run, why, and for how long
+    /// Say which backends would run, why, and for how long
+    ///
+    /// The thin link is performed, and nothing else. Nothing is written.
     #[arg(long)]
     pub dry_run: bool,
     /// The link command: a compiler driver or ld.lld with its arguments

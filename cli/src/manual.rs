@@ -39,7 +39,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ),
     (
         state::VARIABLE,
-        "The directory of --state of distlto link, index and plan; for distlto run, where OUTPUT.distlto is found",
+        "The directory of --state of distlto link, index, plan, inspect, explain and diff; for distlto run, where OUTPUT.distlto is found",
     ),
     ("MAKEFLAGS", "The make jobserver to share job slots with"),
 ];
@@ -80,7 +80,7 @@ fn add(command: &Command, pages: &mut Vec<Page>) -> std::io::Result<()> {
     // The name with the commands above it: of `distlto cache prune`, `distlto-cache-prune`.
     let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
     // The exit codes get a section instead of the free text at the end.
-    let command_alone = command.clone().after_help(None::<&str>);
+    let command_alone = command.clone().after_help(None::<&str>).after_long_help(None::<&str>);
     let release = concat!("distlto ", env!("CARGO_PKG_VERSION"));
     let page = Man::new(command_alone).title(name.clone()).section("1").source(release).manual("distlto");
     let mut text = Vec::new();

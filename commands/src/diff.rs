@@ -11,9 +11,9 @@ use distlto_record::diff::{Difference, Side};
 
 use crate::seen::{Seen, SeenError};
 
-/// Compare two links: modules, imports, what ran and why, objects that differ, times
+/// Compare two links, or two runs of one
 ///
-/// Each is an output, a state directory, a record of a run (STATE/runs/*.json) or an action graph in JSON. Of an output or a
+/// Modules, imports, what ran and why, objects that differ, times. Each is an output, a state directory, a record of a run (STATE/runs/*.json) or an action graph in JSON. Of an output or a
 /// state directory the newest run counts. With one of them its last two runs are compared.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]

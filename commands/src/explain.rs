@@ -28,9 +28,9 @@ use functions::Functions;
 /// How many names of a kind are told.
 const SHOWN: usize = 20;
 
-/// Say why a module's backend ran, what it imports and why, who imports from it, and what an edit of it would run
+/// Say why a module's backend ran, and what it imports and why
 ///
-/// With FROM, which functions of that module it imports, and of each other one why not, as far as the index says. Modules are
+/// And who imports from it, and what an edit of it would run. With FROM, which functions of that module it imports, and of each other one why not, as far as the index says. Modules are
 /// named as in `distlto inspect --modules`; the end of a name will do.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]

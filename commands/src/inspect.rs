@@ -19,9 +19,9 @@ use distlto_record::progress::text::{human, size};
 
 use crate::seen::{Seen, SeenError};
 
-/// Say what bounds a link, whether more workers help, which modules are its hubs, and what is not ThinLTO
+/// Say what bounds a link, and whether more workers would help
 ///
-/// The link is named by its output, its state directory, a record of a run (STATE/runs/*.json), an index directory of
+/// And which modules are its hubs, what memory it takes, and what is not ThinLTO. The link is named by its output, its state directory, a record of a run (STATE/runs/*.json), an index directory of
 /// distlto-index or an action graph in JSON. Times are those of its recorded runs.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]

@@ -104,12 +104,12 @@ pub struct OptArgs {
     /// error. What the flags leave open is the compiler's default, at -O2 -ffunction-sections -fdata-sections.
     #[arg(long, value_name = "FILE", conflicts_with = DARWIN)]
     pub args: Option<Utf8PathBuf>,
-    /// Compile with the flags that a build has recorded of the module
+    /// Compile with the flags that a build has recorded in this file
     ///
-    /// `kbuild` takes them from .X.o.cmd beside it; any other word is the path of such a file or of a compile_commands.json.
+    /// The path of a .X.o.cmd of Kbuild's or of a compile_commands.json; `kbuild` is the .X.o.cmd beside the module.
     /// Those that are for preprocessing, for diagnostics and for outputs are passed over. They precede the arguments that
     /// follow the compiler.
-    #[arg(long, value_name = "kbuild|FILE", conflicts_with_all = ["args", DARWIN])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["args", DARWIN])]
     pub flags_from: Option<Source>,
     /// Compile for this target [default: that of the module]
     #[arg(long, value_name = "TRIPLE", conflicts_with = DARWIN)]

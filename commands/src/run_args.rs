@@ -63,7 +63,7 @@ pub struct RunArgs {
     /// Without it nothing is started after the first failure. The final link runs in neither case.
     #[arg(short, long)]
     pub keep_going: bool,
-    /// Start a job only if all together take at most so many bytes, such as 8G
+    /// Start a job only if all take at most so many bytes, such as 8G
     ///
     /// K, M, G and T stand for powers of 1024. All are those of every link that runs on this machine at the same time, which
     /// wait for each other. What a job takes is estimated from its size and from what earlier runs measured; a larger one runs
