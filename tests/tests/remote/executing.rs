@@ -178,8 +178,9 @@ fn what_lasts_is_told_once() -> Result<()> {
         ensure!(warnings(&said).len() == 1 && said.contains("this machine does the rest"), "{words}: {said}");
 
         let checkout = Checkout::new()?;
-        let never =
-            checkout.remote_link(&server.url(), &[&soon[..], &["--remote-fallback=never"]].concat())?;
+        // This machine's own slot must not have done everything before the engine is given up.
+        let at_once = ["--remote-retry-time=0s", "--remote-fallback=never"];
+        let never = checkout.remote_link(&server.url(), &at_once)?;
         let (code, said) = refused(never, &checkout).context(words)?;
         ensure!(code == 7 && said.contains("error: "), "{words}: exit code {code}:\n{said}");
     }
