@@ -173,14 +173,14 @@ fn what_lasts_is_told_once() -> Result<()> {
     ] {
         let faults = Faults { refuse: refuse(words), ..Faults::default() };
         let server = Server::start(Options::default(), faults)?;
-        let soon = ["--remote-retry-time=1s"];
+        // In any longer time this machine's own slot could do everything, and the engine would not be missed.
+        let soon = ["--remote-retry-time=0s"];
         let said = Checkout::new()?.linked(&server, &soon).context(words)?;
         ensure!(warnings(&said).len() == 1 && said.contains("this machine does the rest"), "{words}: {said}");
 
         let checkout = Checkout::new()?;
-        // This machine's own slot must not have done everything before the engine is given up.
-        let at_once = ["--remote-retry-time=0s", "--remote-fallback=never"];
-        let never = checkout.remote_link(&server.url(), &at_once)?;
+        let never =
+            checkout.remote_link(&server.url(), &[&soon[..], &["--remote-fallback=never"]].concat())?;
         let (code, said) = refused(never, &checkout).context(words)?;
         ensure!(code == 7 && said.contains("error: "), "{words}: exit code {code}:\n{said}");
     }
