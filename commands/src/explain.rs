@@ -86,7 +86,9 @@ impl<'a> Module<'a> {
         let known = &seen.modules[number];
         let plan =
             seen.plan.as_ref().and_then(|plan| plan.modules.iter().find(|module| module.id == known.label));
-        let kept = plan.and_then(|module| shard::read(&regular::read(module.shard.as_std_path()).ok()?).ok());
+        let kept = plan.and_then(|module| {
+            shard::read(&regular::read(seen.place(&module.shard).as_std_path()).ok()?).ok()
+        });
         let counts = |label: &String| {
             let module = kept.as_ref()?.modules.iter().find(|module| module.path == label.as_bytes())?;
             Some((module.functions, module.instructions))

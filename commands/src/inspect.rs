@@ -59,7 +59,7 @@ pub fn run(args: &InspectArgs) -> Result<u8, SeenError> {
     } else if !(args.modules || args.imports || args.native) {
         text += &inspection.to_string();
         if let Some(plan) = &seen.plan {
-            text += &summary_of(&native(plan));
+            text += &summary_of(&native(&seen, plan));
         }
     }
     if args.modules && !args.json {
@@ -69,7 +69,7 @@ pub fn run(args: &InspectArgs) -> Result<u8, SeenError> {
         text += &args.imports(&inspection);
     }
     if args.native && !args.json {
-        let plan = seen.plan.as_ref().map(native).unwrap_or_default();
+        let plan = seen.plan.as_ref().map(|plan| native(&seen, plan)).unwrap_or_default();
         let lines = plan.iter().filter(|(path, _)| args.shows(path.as_str()));
         text.extend(lines.map(|(path, kind)| format!("{}  {kind}\n", printable(path.as_str()))));
     }
@@ -120,7 +120,7 @@ impl InspectArgs {
 }
 
 /// The inputs of the final link that are no modules of it, and what they are at the moment.
-fn native(plan: &LinkPlan) -> Vec<(&Utf8Path, String)> {
+fn native<'p>(seen: &Seen, plan: &'p LinkPlan) -> Vec<(&'p Utf8Path, String)> {
     let modules: HashSet<&Utf8Path> = plan
         .modules
         .iter()
@@ -128,7 +128,8 @@ fn native(plan: &LinkPlan) -> Vec<(&Utf8Path, String)> {
         .collect();
     let others = plan.link.inputs.iter().filter(|path| !modules.contains(path.as_path()));
     let kind = |path: &Utf8Path| {
-        classify_file(path.as_std_path()).map_or_else(|error| error.to_string(), |kind| kind.to_string())
+        classify_file(seen.place(path).as_std_path())
+            .map_or_else(|error| error.to_string(), |kind| kind.to_string())
     };
     others.map(|path| (path.as_path(), kind(path))).collect()
 }

@@ -224,6 +224,12 @@ impl Seen {
         Err(SeenError::NoModule { path: self.named.clone(), name: name.to_owned(), similar })
     }
 
+    /// Where a file of the link is: paths of a plan are relative to where the link ran.
+    pub fn place(&self, path: &Utf8Path) -> Utf8PathBuf {
+        let there = self.runs.last().map(|run| Utf8Path::new(&run.directory).join(path));
+        there.filter(|there| !path.exists() && there.exists()).unwrap_or_else(|| path.to_owned())
+    }
+
     /// For comparing: with the newest run, or with none.
     pub fn side(mut self) -> Side {
         let run = self.runs.pop();

@@ -78,9 +78,9 @@ impl Functions {
         })?;
         let tools = Disassembler::beside(plan, cancel)?;
         let [own, other] = [module, from].map(|number| &plan.modules[number]);
-        let shard = tools.entries(own.shard.as_std_path())?;
-        let defined = tools.of_module(own)?;
-        let offered = tools.of_module(other)?;
+        let shard = tools.entries(seen.place(&own.shard).as_std_path())?;
+        let defined = tools.of_module(seen, own)?;
+        let offered = tools.of_module(seen, other)?;
         let place =
             ModulePlaces::of(seen.directory.as_ref().map_or("", |state| state.as_str()), other.id.as_str());
         let live: Option<HashSet<u64>> =
@@ -239,10 +239,16 @@ impl<'a> Disassembler<'a> {
     }
 
     /// Those of a module, be it a member of an archive.
-    fn of_module(&self, module: &ObjectPlan) -> Result<(BTreeMap<String, String>, Vec<Entry>), SeenError> {
-        let Some(archive) = module.archive.as_deref().filter(|_| !module.id.is_file()) else {
-            return self.entries(module.id.as_std_path());
+    fn of_module(
+        &self,
+        seen: &Seen,
+        module: &ObjectPlan,
+    ) -> Result<(BTreeMap<String, String>, Vec<Entry>), SeenError> {
+        let file = seen.place(&module.id);
+        let Some(archive) = module.archive.as_deref().filter(|_| !file.is_file()) else {
+            return self.entries(file.as_std_path());
         };
+        let archive = &seen.place(archive);
         let bytes = member(archive, module.id.as_str())?;
         let place = tempfile::NamedTempFile::new().map_err(IoError::on("create", archive))?;
         fs::write(place.path(), bytes).map_err(IoError::on("write", place.path()))?;
