@@ -15,12 +15,13 @@ use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::link_plan::{LinkPlan, ObjectPlan};
 use distlto_planner::runner::Runner;
-use distlto_planner::words::{Word, lossy};
+use distlto_planner::words::{Word, lossy, word_of};
 use distlto_prepare::excerpt::Excerpts;
 use distlto_prepare::text::printable;
 use distlto_prepare::write::IoError;
 use serde::Serialize;
 
+use crate::link::identity;
 use crate::seen::{Seen, SeenError};
 use crate::tool::ToolRunner;
 
@@ -215,6 +216,12 @@ impl<'a> Disassembler<'a> {
     fn beside(plan: &LinkPlan, cancel: &'a Cancel) -> Result<Self, SeenError> {
         let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
         let compiler = plan.backend.first().cloned().unwrap_or_default();
+        // Debian's clang looks for it in /usr/bin, where another version's may be.
+        let beside = identity::located(&compiler);
+        let beside = beside.map(|file| file.with_file_name("llvm-dis")).filter(|file| file.is_file());
+        if let Some(program) = beside {
+            return Ok(Self { program: word_of(program.into_os_string()), runner });
+        }
         let question = vec![compiler.clone().into_bytes(), b"-print-prog-name=llvm-dis".to_vec()];
         let answer = runner.run(&question).map_err(IoError::on("start", &compiler))?;
         let program: Word = answer.stdout.trim_ascii_end().to_vec();
