@@ -87,7 +87,7 @@ pub enum SeenError {
         /// Names that hold it, or several that end in it.
         similar: Vec<String>,
     },
-    /// A file names no function's module.
+    /// What an answer needs cannot be read.
     #[error("{what}")]
     #[diagnostic(code(distlto::bad_input), help("{help}"))]
     Unreadable {

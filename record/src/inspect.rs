@@ -165,13 +165,12 @@ impl LastRun {
 
 /// How long the link takes with 1, 2, 4, ... workers, until more do not help. Empty where no time is known.
 fn workers(modules: &[ModuleFacts], linker: u64) -> Vec<(usize, u64)> {
-    let mut times: Vec<u64> = modules.iter().filter_map(|module| module.cpu_us).collect();
-    times.sort_unstable_by(|a, b| b.cmp(a));
-    let Some(&longest) = times.first() else { return Vec::new() };
+    let times: Vec<u64> = modules.iter().filter_map(|module| module.cpu_us).collect();
+    let Some(&longest) = times.iter().max() else { return Vec::new() };
     let mut found = Vec::new();
     let mut workers = 1;
     loop {
-        let makespan = longest_first(&times, workers);
+        let makespan = longest_first(times.clone(), workers);
         found.push((workers, makespan.saturating_add(linker)));
         if makespan <= longest || workers >= times.len() {
             return found;
@@ -180,12 +179,14 @@ fn workers(modules: &[ModuleFacts], linker: u64) -> Vec<(usize, u64)> {
     }
 }
 
-/// When the last of these ends if each worker takes the longest that is left, whenever it is free.
-fn longest_first(times: &[u64], workers: usize) -> u64 {
-    let mut free: BinaryHeap<Reverse<u64>> = std::iter::repeat_n(Reverse(0), workers).collect();
+/// When the last of these ends if each of so many workers takes the longest that is left, whenever it is free. They do not
+/// wait for each other, unlike the actions of a graph.
+pub fn longest_first(mut times: Vec<u64>, workers: usize) -> u64 {
+    times.sort_unstable_by(|a, b| b.cmp(a));
+    let mut free: BinaryHeap<Reverse<u64>> = std::iter::repeat_n(Reverse(0), workers.max(1)).collect();
     for time in times {
         let Reverse(start) = free.pop().unwrap_or_default();
-        free.push(Reverse(start.saturating_add(*time)));
+        free.push(Reverse(start.saturating_add(time)));
     }
     free.into_iter().map(|Reverse(end)| end).max().unwrap_or(0)
 }

@@ -11,7 +11,6 @@ use std::time::Duration;
 use distlto_executor::execute::process::Spawner;
 use distlto_executor::schedule::estimate::Estimates;
 use distlto_executor::schedule::history::History;
-use distlto_planner::graph::summary::makespan;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_prepare::write::{IoError, to_standard_output};
 use distlto_record::action::{ActionRecord, Fate};
@@ -96,7 +95,7 @@ pub(super) fn tell(
         backends: actions.len(),
         would_run: backends,
         cpu_us: times.iter().sum(),
-        wall_us: until_done(graph, &wanted, &times, jobs),
+        wall_us: inspect::longest_first(times, jobs),
         jobs,
         linker_us: linker_time(session.earlier),
     };
@@ -150,14 +149,6 @@ impl Foretold<'_> {
 
 fn time(microseconds: u64) -> String {
     human(Duration::from_micros(microseconds))
-}
-
-/// When the last of these ends. They do not wait for each other.
-fn until_done(graph: &ActionGraph, wanted: &[ActionId], times: &[u64], jobs: usize) -> u64 {
-    let mut timed = graph.clone();
-    graph.actions().for_each(|(id, _)| timed.set_cost(id, 0));
-    wanted.iter().zip(times).for_each(|(&id, &time)| timed.set_cost(id, time));
-    makespan(&timed, jobs)
 }
 
 /// What the steps of the last link that were the linker's took.
