@@ -11,8 +11,10 @@ mod python;
 use std::io::{Write, stdin, stdout};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Subcommand, ValueEnum};
 
 use crate::engine::processes::{Life, Processes};
@@ -149,7 +151,13 @@ fn word(name: Name) -> &'static str {
     }
 }
 
-/// A port that nobody listens on at this moment.
+/// A port that nobody listens on at this moment, and that the kernel gives to no connection until the engine takes it: it is
+/// below the range of those. Each call gives another one.
 fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+    const PORTS: u32 = 12_000;
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id().wrapping_mul(31).wrapping_add(CALLS.fetch_add(1, Relaxed));
+    let mut ports = (0..PORTS).map(|step| 20_000 + (first.wrapping_add(step) % PORTS) as u16);
+    let free = ports.find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok());
+    free.context("no port between 20000 and 32000 is free on this machine: end what listens there")
 }

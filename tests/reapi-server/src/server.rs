@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
 
 use crate::connection;
 use crate::counts::Counts;
@@ -24,12 +25,21 @@ use crate::store::Store;
 pub struct Server {
     options: Options,
     address: SocketAddr,
+    /// Bound to that address for as long as this value lives, and never listening: while the server is stopped, connections
+    /// are refused and nobody else on this machine is given the port.
+    _port: TcpSocket,
     folder: PathBuf,
     /// Removed at the end.
     _temporary: Option<TempDir>,
     faults: Arc<Mutex<Faults>>,
     counts: Arc<Mutex<Counts>>,
-    running: Option<(Runtime, Arc<State>)>,
+    running: Option<Running>,
+}
+
+struct Running {
+    runtime: Runtime,
+    state: Arc<State>,
+    accept: JoinHandle<()>,
 }
 
 impl Server {
@@ -45,8 +55,10 @@ impl Server {
         if options.workers.is_empty() {
             options.workers.push(Worker::new("worker", 2));
         }
+        let port = bound(options.listen)?;
         let mut server = Self {
-            address: options.listen,
+            address: port.local_addr()?,
+            _port: port,
             options,
             folder,
             _temporary: temporary,
@@ -67,8 +79,8 @@ impl Server {
     /// Changes the switches. What is counted begins from what is set here.
     pub fn change(&self, change: impl FnOnce(&mut Faults)) {
         change(&mut locked(&self.faults));
-        if let Some((_, state)) = &self.running {
-            state.queue.wake();
+        if let Some(running) = &self.running {
+            running.state.queue.wake();
         }
     }
 
@@ -84,15 +96,18 @@ impl Server {
 
     /// Ends a worker for good: what it runs goes back to the queue.
     pub fn lose_worker(&self, name: &str) {
-        if let Some((_, state)) = &self.running {
-            state.queue.lose(name);
+        if let Some(running) = &self.running {
+            running.state.queue.lose(name);
         }
     }
 
     /// Stops it as if it were killed: connections break, actions end, operations are forgotten.
     pub fn stop(&mut self) {
-        if let Some((runtime, state)) = self.running.take() {
+        if let Some(Running { runtime, state, accept }) = self.running.take() {
             state.queue.abandon();
+            // The listener is closed when the task has ended, which a busy machine may not see within the time limit below.
+            accept.abort();
+            let _ = runtime.block_on(accept);
             runtime.shutdown_timeout(Duration::from_secs(5));
         }
     }
@@ -103,9 +118,9 @@ impl Server {
         let certificates = self.options.certificates.as_ref();
         let tls = certificates.map(|certificates| certificates.acceptor()).transpose()?;
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let listener = runtime.block_on(TcpListener::bind(self.address));
+        let socket = bound(self.address)?;
+        let listener = runtime.block_on(async { socket.listen(1024) });
         let listener = listener.with_context(|| format!("cannot listen on {}", self.address))?;
-        self.address = listener.local_addr()?;
         let state = Arc::new(State {
             options: self.options.clone(),
             store: Arc::new(Store::new(&self.folder)?),
@@ -120,8 +135,8 @@ impl Server {
                 runtime.spawn(work(state.clone(), worker.clone()));
             }
         }
-        runtime.spawn(connection::accept(state.clone(), listener, tls));
-        self.running = Some((runtime, state));
+        let accept = runtime.spawn(connection::accept(state.clone(), listener, tls));
+        self.running = Some(Running { runtime, state, accept });
         Ok(())
     }
 
@@ -157,4 +172,12 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// A socket with that address, which it may share with others that do not listen.
+fn bound(address: SocketAddr) -> Result<TcpSocket> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address).with_context(|| format!("cannot bind to {address}"))?;
+    Ok(socket)
 }
