@@ -38,6 +38,8 @@ pub enum Reason {
         added: Vec<Utf8PathBuf>,
         /// Files that it read before only, sorted.
         removed: Vec<Utf8PathBuf>,
+        /// Files that it read before too, and whose content differs, in the order in which it reads them.
+        changed: Vec<Utf8PathBuf>,
     },
     /// The content of a file that it reads differs; the first such file.
     InputChanged(Utf8PathBuf),
@@ -54,13 +56,19 @@ impl fmt::Display for Reason {
             Self::OutputMissing(path) => write!(out, "its output {path} is missing"),
             Self::OutputChanged(path) => write!(out, "its output {path} was changed by something else"),
             Self::CommandChanged => out.write_str("its command changed"),
-            Self::InputsChanged { added, removed } => match (added.as_slice(), removed.as_slice()) {
-                (added, []) => write!(out, "it also reads {}", Files(added)),
-                ([], removed) => write!(out, "it no longer reads {}", Files(removed)),
-                (added, removed) => {
-                    write!(out, "it also reads {} and no longer reads {}", Files(added), Files(removed))
+            Self::InputsChanged { added, removed, changed } => {
+                let some = |what: &str, files: &[Utf8PathBuf]| {
+                    (!files.is_empty()).then(|| format!("{what} {}", Files(files)))
+                };
+                let lists = [some("also reads", added), some("no longer reads", removed)];
+                let lists: Vec<String> = lists.into_iter().flatten().collect();
+                write!(out, "it {}", lists.join(" and "))?;
+                if changed.is_empty() {
+                    Ok(())
+                } else {
+                    write!(out, ", and its input {} changed", Files(changed))
                 }
-            },
+            }
             Self::InputChanged(path) => write!(out, "its input {path} changed"),
             Self::DependencyRuns(label) => write!(out, "it reads what {label} writes, which runs"),
         }
@@ -288,16 +296,15 @@ fn compare_inputs(
     recorded.sort_unstable();
     recorded.dedup();
     let mut kept = vec![false; recorded.len()];
-    let mut added = Vec::new();
-    let mut changed = None;
+    let (mut added, mut changed) = (Vec::new(), Vec::new());
     for id in action.inputs() {
         let state = file(id)?;
         let place = state.logged.map(|logged| recorded.binary_search_by_key(&logged, |&(path, _)| path));
         match place {
             Some(Ok(place)) => {
                 kept[place] = true;
-                if changed.is_none() && Some(recorded[place].1) != state.digest {
-                    changed = Some(Reason::InputChanged(graph.path(id).to_owned()));
+                if Some(recorded[place].1) != state.digest {
+                    changed.push(graph.path(id).to_owned());
                 }
             }
             _ => added.push(graph.path(id).to_owned()),
@@ -306,11 +313,11 @@ fn compare_inputs(
     let removed = recorded.iter().zip(&kept).filter(|(_, kept)| !**kept);
     let mut removed: Vec<_> = removed.map(|(&(path, _), _)| contents.name(path).to_owned()).collect();
     if added.is_empty() && removed.is_empty() {
-        return Ok(changed);
+        return Ok(changed.into_iter().next().map(Reason::InputChanged));
     }
     added.sort_unstable();
     removed.sort_unstable();
-    Ok(Some(Reason::InputsChanged { added, removed }))
+    Ok(Some(Reason::InputsChanged { added, removed, changed }))
 }
 
 /// A file's content, or `None` if there is no such file.

@@ -149,7 +149,11 @@ fn a_real_link_runs_what_changed_and_nothing_else() {
     }
     graph = other;
     fs::write(dir.join("profile"), "").expect("a file");
-    let changed = Reason::InputsChanged { added: vec!["profile".into()], removed: vec!["called.o".into()] };
+    let changed = Reason::InputsChanged {
+        added: vec!["profile".into()],
+        removed: vec!["called.o".into()],
+        changed: Vec::new(),
+    };
     let said = dry_run(dir, &graph);
     assert_eq!(said[0].1, changed.to_string());
     assert_eq!(changed.to_string(), "it also reads profile and no longer reads called.o");

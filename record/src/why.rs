@@ -122,10 +122,11 @@ impl<'g> Explainer<'g> {
             Reason::OutputMissing(path) => vec![Change::named(What::OutputMissing, path.as_str())],
             Reason::OutputChanged(path) => vec![Change::named(What::OutputChanged, path.as_str())],
             Reason::CommandChanged => vec![Change::of(What::Command)],
-            Reason::InputsChanged { added, removed } => {
+            Reason::InputsChanged { added, removed, changed } => {
+                let changed = changed.iter().map(|path| self.input(id, path));
                 let added = added.iter().map(|path| Change::named(What::InputAdded, path.as_str()));
                 let removed = removed.iter().map(|path| Change::named(What::InputRemoved, path.as_str()));
-                added.chain(removed).collect()
+                changed.chain(added).chain(removed).collect()
             }
             Reason::InputChanged(path) => vec![self.input(id, path)],
             Reason::DependencyRuns(label) => vec![Change::named(What::Dependency, label)],
@@ -192,8 +193,8 @@ mod tests {
             Reason::OutputMissing(path()),
             Reason::OutputChanged(path()),
             Reason::CommandChanged,
-            Reason::InputsChanged { added: vec![path()], removed: Vec::new() },
-            Reason::InputsChanged { added: Vec::new(), removed: vec![path()] },
+            Reason::InputsChanged { added: vec![path()], removed: Vec::new(), changed: Vec::new() },
+            Reason::InputsChanged { added: Vec::new(), removed: vec![path()], changed: Vec::new() },
             Reason::InputChanged(path()),
         ] {
             let changes = explainer.changes(a, &reason);
