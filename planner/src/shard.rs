@@ -17,7 +17,7 @@ use thiserror::Error;
 use crate::bitcode::{self, BitcodeError, Item, ModuleHash, SubBlock, Walk};
 use crate::module::{hash, number};
 
-pub use canonical::{Canonical, Renamed, canonical, is_equivalent};
+pub use canonical::{Canonical, Renamed, canonical, decisions, is_equivalent};
 pub use rename::{rename, rename_all};
 
 const REMEDY: &str = "run the thin link again; a shard is written only by a thin link that succeeds";

@@ -4,7 +4,6 @@
 //! of commands.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 use std::path::Path;
 
 use camino::Utf8Path;
@@ -40,8 +39,6 @@ pub struct Shard<'a> {
     pub bytes: Vec<u8>,
     /// Of that.
     pub digest: Digest,
-    /// Where in it the modules' hashes are.
-    table: Range<usize>,
     /// The modules that it names, its own among them.
     pub modules: Vec<Named<'a>>,
 }
@@ -60,10 +57,8 @@ pub struct Named<'a> {
 impl Shard<'_> {
     /// What the thin link decided, whatever the modules hold.
     pub fn decisions(&self) -> Digest {
-        let mut framed = Framed::new("distlto decisions 1");
-        framed.add("before", &self.bytes[..self.table.start]);
-        framed.add("after", &self.bytes[self.table.end..]);
-        framed.finish()
+        // What has no table is a stub, which names no modules.
+        shard::decisions(&self.bytes).map_or(self.digest, |decisions| Digest::of(&decisions))
     }
 }
 
@@ -91,14 +86,14 @@ impl<'a> Inputs<'a> {
     }
 
     fn canonical_form(&self, name: &'a str, bytes: Vec<u8>) -> Result<Shard<'a>, String> {
-        let shard = |bytes: Vec<u8>, table, modules| {
+        let shard = |bytes: Vec<u8>, modules| {
             let digest = Digest::of(&bytes);
-            Shard { name, bytes, digest, table, modules }
+            Shard { name, bytes, digest, modules }
         };
         let Ok(canonical) = shard::canonical(&bytes) else {
             // A stub names no modules and has no table.
             return match shard::read(&bytes) {
-                Ok(stub) if stub.modules.is_empty() => Ok(shard(bytes, 0..0, Vec::new())),
+                Ok(stub) if stub.modules.is_empty() => Ok(shard(bytes, Vec::new())),
                 _ => Err(format!("{name} has a table of paths that is not known")),
             };
         };
@@ -114,7 +109,7 @@ impl<'a> Inputs<'a> {
             };
             modules.push(Named { path, name: module.name, content });
         }
-        Ok(shard(canonical.bytes, canonical.table, modules))
+        Ok(shard(canonical.bytes, modules))
     }
 
     /// The inputs that the shard does not name.

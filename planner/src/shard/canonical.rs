@@ -8,9 +8,8 @@
 //! is named by its rank among them.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
-use super::rename::{find_table, new_table, replace};
+use super::rename::{find_table, new_table, replace, splice};
 use super::writer::Writer;
 use super::{MODULE_ENTRY, REMEDY, SUMMARY_FLAGS, SUMMARY_VERSION};
 use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
@@ -34,8 +33,6 @@ const REFERENCE_COUNT: usize = 6;
 pub struct Canonical {
     /// The shard: a file that a compiler reads as it reads the original.
     pub bytes: Vec<u8>,
-    /// Where in it the modules' hashes are.
-    pub table: Range<usize>,
     /// The modules that it names, in the order of its table.
     pub modules: Vec<Renamed>,
 }
@@ -53,6 +50,11 @@ pub struct Renamed {
 /// that [`read`](super::read) refuses need not be refused here.
 pub fn canonical(bytes: &[u8]) -> Result<Canonical, BitcodeError> {
     canonical_form(bytes).map_err(|error| BitcodeError { remedy: REMEDY, ..error })
+}
+
+/// A canonical form without the hashes of its modules: what the thin link decided, whatever the modules hold.
+pub fn decisions(canonical: &[u8]) -> Result<Vec<u8>, BitcodeError> {
+    splice(canonical, |_| None, |_| [0; 5])
 }
 
 /// Whether two shards say the same of the same modules: of one canonical form, or byte for byte. lld may number values
@@ -83,11 +85,10 @@ fn canonical_form(bytes: &[u8]) -> Result<Canonical, BitcodeError> {
         return Err(inside.error("summaries before paths", "an index shard"));
     }
     let sorted = summaries_of(summaries, walk, bytes.len())?;
-    let new_place = table.start..table.start + new_table.len();
     let bodies = [(table, new_table.as_slice()), (place.clone(), sorted.as_deref().unwrap_or(&bytes[place]))];
     let bytes = replace(bytes, index, &bodies)?;
     let modules = paths.iter().map(|path| Renamed { path: path.clone(), name: name_of(path) }).collect();
-    Ok(Canonical { bytes, table: new_place, modules })
+    Ok(Canonical { bytes, modules })
 }
 
 fn paths(table: SubBlock<'_>, mut walk: Walk) -> Result<Vec<Vec<u8>>, BitcodeError> {

@@ -91,7 +91,7 @@ pub(super) fn find_table(bytes: &[u8]) -> Result<(Walk, SubBlock<'_>, SubBlock<'
     }
 }
 
-fn splice(
+pub(super) fn splice(
     bytes: &[u8],
     path: impl FnMut(&[u8]) -> Option<Vec<u8>>,
     rehash: impl FnMut(ModuleHash) -> ModuleHash,
