@@ -108,6 +108,13 @@ pub struct LinkArgs {
     /// Give every backend this argument besides those that the link line implies; repeatable
     #[arg(long = "backend-arg", value_name = "ARG", allow_hyphen_values = true)]
     pub backend_args: Vec<String>,
+    /// Call locals that other modules import after their source file, not after their module's hash
+    ///
+    /// An edit then changes the objects of those alone that import what was edited, and the others are kept (see --precise). Names
+    /// of source files are in the objects' symbols, so these differ from lld's own. Two modules of one source name turn it off for
+    /// the link, with a warning that names them. clang 22 and later.
+    #[arg(long, env = "DISTLTO_STABLE_NAMES", hide_short_help = true)]
+    pub stable_names: bool,
     /// Compile each module with the flags that a build has recorded
     ///
     /// Those of the link line do not count then. `kbuild` takes them from .X.o.cmd beside each object; any other word is the
@@ -157,6 +164,7 @@ impl LinkArgs {
             save_plan: self.save_plan.clone(),
             compiler: self.compiler.clone(),
             backend_args: self.backend_args.clone(),
+            stable_names: self.stable_names,
             state: self.state.clone(),
             store: self.store.clone(),
             two_step: self.two_step || self.save_plan.is_some() || self.flags_from.is_some(),

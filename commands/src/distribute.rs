@@ -198,7 +198,7 @@ impl Session<'_> {
         };
         let directory = placed.as_ref().map_or_else(|| self.base.to_owned(), PlacedModules::directory);
         let places = self.own.places(placed.is_some().then_some(self.base));
-        let assembly = Assembly::new(&self.args.run, self.spawner, self.cancel)?;
+        let assembly = Assembly::new(&self.args.run, self.spawner, self.cancel, None)?;
         let kept = self.args.run.cache.directory().filter(|_| assembly.has_cache());
         let history = kept.map(link::state::history);
         let mut options = assembly.options(&reporter, history.as_deref(), None);

@@ -15,6 +15,7 @@ mod line_cache;
 mod lock;
 mod phases;
 mod reads;
+mod stable_names;
 pub(crate) mod state;
 mod told;
 mod two_step;
@@ -55,7 +56,7 @@ use distlto_record::report::Counts;
 pub use lock::Busy;
 
 /// How to link.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct LinkOptions {
     /// How backends are run and what is told of them.
     pub run: RunArgs,
@@ -65,6 +66,8 @@ pub struct LinkOptions {
     pub compiler: Option<String>,
     /// Arguments for every backend besides those that the link line implies.
     pub backend_args: Vec<String>,
+    /// Whether promoted locals are called after their source file.
+    pub stable_names: bool,
     /// Where each object's flags are recorded, which then count instead of the link line's.
     pub flags_from: Option<Source>,
     /// The folder that holds the state of this link and of others; beside the output where absent.
@@ -147,6 +150,12 @@ pub enum LinkError {
         help("name a command of ld.lld with --thinlto-index-only=LIST; any other link is `distlto link`'s")
     )]
     NoThinLink,
+    #[error("{one} and {other} both come from the source {source_name:?}")]
+    #[diagnostic(
+        code(distlto::usage),
+        help("leave --stable-names out, or give the sources names of their own")
+    )]
+    AlikeNames { one: String, other: String, source_name: String },
     #[error("the link was interrupted")]
     #[diagnostic(code(distlto::interrupted), help("run it again: finished objects are kept"))]
     Interrupted { exit_code: u8 },
@@ -216,10 +225,11 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         takes_distributor: link.takes_distributor.map_or_else(OnceLock::new, OnceLock::from),
     };
     if options.dry_run {
-        return session.dry_run(held.is_some()).or_else(|error| tool_failure(error, cancel));
+        let told = session.with_names(|session| session.dry_run(held.is_some()));
+        return told.or_else(|error| tool_failure(error, cancel));
     }
     session.tell_link(output);
-    let ended = session.link();
+    let ended = session.with_names(|session| session.link());
     session.keep(&ended);
     end(ended, held, command, cancel)
 }
@@ -341,6 +351,25 @@ impl Session<'_> {
         }
         let takes = self.link.asks_distributors(self.runner)?;
         Ok(*self.takes_distributor.get_or_init(|| takes))
+    }
+
+    /// Does something with stable names, if they are asked for and can be had, and else without.
+    fn with_names<T>(&self, work: impl Fn(&Session<'_>) -> Result<T, LinkError>) -> Result<T, LinkError> {
+        let Some(options) = stable_names::asked(self.options) else { return work(self) };
+        let compiler =
+            index::compiler_of(self.link, options.compiler.as_deref()).map_err(IndexError::from)?;
+        if !stable_names::are_known(&compiler, self.runner)? {
+            stable_names::do_without(&format!("{compiler} knows no {}", stable_names::ARGUMENTS[1]));
+            return work(self);
+        }
+        let takes_distributor = self.takes_distributor.clone();
+        match work(&Session { options: &options, takes_distributor, ..*self }) {
+            Err(error @ LinkError::AlikeNames { .. }) => {
+                stable_names::do_without(&error.to_string());
+                work(self)
+            }
+            done => done,
+        }
     }
 
     /// Has the linker do it all where it can, and runs it twice where it cannot.

@@ -359,6 +359,7 @@ fn compile(
     let local = || Local { spawner: &LocalSpawner, cancel, grace: GRACE, directory, drivers: None };
     let execute = local();
     let here = Context {
+        precise: None,
         execute: &execute,
         cancel,
         modules: &modules,

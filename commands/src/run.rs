@@ -150,7 +150,7 @@ impl Round<'_> {
         self.reporter.knows(records.known(graph, found));
         make_directories(graph, &wanted)?;
         self.prewarm(&wanted);
-        let assembly = Assembly::new(&self.args.run, self.spawner, self.cancel)?;
+        let assembly = Assembly::new(&self.args.run, self.spawner, self.cancel, Some(self.directory))?;
         let history = state::history(self.directory);
         let mut options = assembly.options(self.reporter, Some(&history), None);
         options.jobserver = self.jobserver;

@@ -6,8 +6,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::IoError;
 
@@ -22,10 +22,12 @@ use distlto_executor::execute::process::Spawner;
 use distlto_executor::execute::remote::engine::Engine;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::ledger::Ledger;
+use distlto_executor::precise::{self, Precise};
 use distlto_executor::run;
 use distlto_executor::schedule::Policy;
 use distlto_executor::schedule::memory::Limit;
 use distlto_executor::schedule::tokens;
+use distlto_planner::state::Place;
 use distlto_record::progress::{Profile, Progress, Reporter, Style};
 use jobserver::Client;
 
@@ -48,6 +50,18 @@ pub struct CacheArgs {
     /// Drop results that were not used for so long from the directory of --cache: 30d, 12h, 90m
     #[arg(long, value_name = "AGE", value_parser = parse_age, hide_short_help = true)]
     pub cache_age: Option<Duration>,
+}
+
+/// When it is found out what a backend would compile, before it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum PreciseMode {
+    /// Never: a backend runs when its shard or a module that it imports from has changed
+    Off,
+    /// Where an earlier object of the same module is there, and it is quicker than the backend
+    #[default]
+    Auto,
+    /// Before every backend, so that the first edit after a cold link is precise already
+    Eager,
 }
 
 /// How actions are run and what is told of them.
@@ -76,6 +90,21 @@ pub struct RunArgs {
     /// Where results are kept on disk.
     #[command(flatten)]
     pub cache: CacheArgs,
+    /// Keep an object whose module imports the same functions as before, although other things changed: off, auto, eager
+    ///
+    /// An edit changes the shard, or an import, of every module that imports from the edited one, and for most of them the
+    /// functions that they import are what they were. `opt` of the compiler's LLVM then performs the import step alone, and
+    /// the object counts that was made of the same IR; a cache has results by it too. See docs/precise.md.
+    #[arg(
+        long,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        env = "DISTLTO_PRECISE",
+        hide_short_help = true,
+        hide_possible_values = true
+    )]
+    pub precise: PreciseMode,
     /// Load the compiler anew for every job instead of once
     ///
     /// A compiler is loaded once, as a fork server: the unmodified program with a library preloaded, which forks a child
@@ -118,25 +147,35 @@ pub struct Assembly<'a> {
     /// A cache on disk before that of an engine.
     cache: Layers<Cache, Engine>,
     toolchains: Option<Toolchains>,
+    precise: Option<Precise>,
     ledger: Option<Ledger>,
 }
 
 impl<'a> Assembly<'a> {
-    /// Opens what the options ask for, and connects to it.
+    /// Opens what the options ask for, and connects to it. `state` is what stays for the next run of the same actions.
     pub fn new(
         args: &'a RunArgs,
         spawner: &'a ForkServer<LocalSpawner>,
         cancel: &'a Cancel,
+        state: Option<&Path>,
     ) -> Result<Self, RemoteError> {
         let cache = Layers { near: args.cache.open(cancel), far: args.remote.connect(cancel)? };
         let directory = cache.near.as_ref().map(|near| near.directory().to_owned());
-        let directory = directory.or_else(|| cache.far.as_ref().map(|_| user_cache()));
+        let is_cached = cache.near.is_some() || cache.far.is_some();
+        let record = state.map(|state| Place::PreciseKeys.path(state));
+        // With nothing kept there is nothing that could serve.
+        let precise = if is_cached || record.is_some() {
+            Precise::new(args.precise.into(), record.as_deref())
+        } else {
+            None
+        };
+        let directory = directory.or_else(|| (is_cached || precise.is_some()).then(user_cache));
         let toolchains = directory.as_deref().map(Toolchains::new);
         let ledger = Ledger::of_environment().unwrap_or_else(|error| {
             warn(format_args!("links that run at once know nothing of this one: {error}"));
             None
         });
-        Ok(Self { args, spawner, cancel, cache, toolchains, ledger })
+        Ok(Self { args, spawner, cancel, cache, toolchains, precise, ledger })
     }
 
     /// Whether there is a cache on disk.
@@ -156,7 +195,9 @@ impl<'a> Assembly<'a> {
         options.history = history;
         self.args.apply(&mut options, implied);
         options.toolchains = self.toolchains.as_ref();
-        options.cache = self.toolchains.as_ref().map(|_| &self.cache as &dyn ResultCache);
+        let is_cached = self.cache.near.is_some() || self.cache.far.is_some();
+        options.cache = is_cached.then_some(&self.cache as &dyn ResultCache);
+        options.precise = self.precise.as_ref();
         options.engine = self.cache.far.as_ref();
         options.ledger = self.ledger.as_ref();
         options
@@ -168,6 +209,16 @@ pub(crate) fn user_cache() -> PathBuf {
     let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let directory = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
     directory.unwrap_or_else(std::env::temp_dir).join("distlto")
+}
+
+impl From<PreciseMode> for precise::Mode {
+    fn from(mode: PreciseMode) -> Self {
+        match mode {
+            PreciseMode::Off => Self::Off,
+            PreciseMode::Auto => Self::Auto,
+            PreciseMode::Eager => Self::Eager,
+        }
+    }
 }
 
 impl CacheArgs {
@@ -203,6 +254,8 @@ impl RunArgs {
             no_verify_hashes,
             // Said by `CacheArgs::open`.
             cache: _,
+            // Said by `Assembly::new`.
+            precise: _,
             // Said by `spawner`.
             no_warm: _,
             // Said by `reporter`.

@@ -4,6 +4,7 @@
 //! A job of which any of that cannot be found out has no description, and once it is told why. Knows nothing of who
 //! executes a job, and where its result is kept.
 
+pub mod basis;
 pub mod compiler;
 pub mod framed;
 pub mod inputs;
@@ -12,13 +13,14 @@ pub mod words;
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::words::Word;
 use distlto_reapi::blob::Blob;
 
+use basis::Basis;
 use compiler::Compilers;
 use framed::Framed;
 use inputs::{Inputs, Named};
@@ -42,6 +44,9 @@ pub struct Described<'a> {
     pub encoded: Encoded,
     /// Why no other machine can execute it, if that is so.
     pub bound: Option<String>,
+    /// What a precise key is made of besides what the backend compiles; `None` where names of files decide the result, and
+    /// where nothing can be imported.
+    pub basis: Option<Basis>,
 }
 
 impl Described<'_> {
@@ -92,6 +97,10 @@ struct Known {
 #[derive(Debug)]
 struct Toolchain {
     compiler: Digest,
+    /// The compiler's file.
+    program: PathBuf,
+    /// What LLVM's own options are told.
+    options: Vec<String>,
     words: Words,
     /// The compiler as inputs, if workers have none.
     uploaded: Option<Uploaded>,
@@ -169,6 +178,7 @@ impl<'a> Describer<'a> {
         let inputs = Inputs::of(backend, Path::new(&self.directory), self.digests);
         let note = |reason| self.toolchains.note(format!("{} is not kept: {reason}", job.label));
         let inputs = inputs.map_err(note).ok()?;
+        let basis = self.basis(&toolchain, job, &inputs);
         let mut salt = toolchain.salt();
         let mut bound = toolchain.words.bound.clone();
         if toolchain.words.names_matter {
@@ -216,7 +226,38 @@ impl<'a> Describer<'a> {
             salt: salt.finish().hash.to_vec(),
         };
         let encoded = action.encode().map_err(|error| note(error.to_string())).ok()?;
-        Some(Described { action, encoded, bound })
+        Some(Described { action, encoded, bound, basis })
+    }
+
+    fn basis(&self, toolchain: &Toolchain, job: &Job<'_>, inputs: &Inputs<'_>) -> Option<Basis> {
+        let shard = inputs.shard.as_ref().filter(|shard| !shard.modules.is_empty());
+        let shard = shard.filter(|_| !toolchain.words.names_matter)?;
+        let mut stem = toolchain.salt();
+        let others: Vec<&str> = job.outputs.iter().skip(1).map(|(path, _)| path.as_str()).collect();
+        // The name that a shard gives its module changes with what it imports from.
+        for word in toolchain.words.put_in("module.bc", &others) {
+            stem.add("word", word.as_bytes());
+        }
+        for (name, value) in self.toolchains.environment.iter().chain(self.platform.properties) {
+            stem.add("name", name);
+            stem.add("value", value);
+        }
+        for (name, content) in inputs.remaining() {
+            stem.add("input", name);
+            stem.content("content", &content);
+        }
+        for (name, file) in &toolchain.words.files {
+            stem.add("file", name);
+            stem.content("content", &self.digests.digest(file.as_str().into()).ok()?);
+        }
+        stem.content("module", &inputs.module.1);
+        let Toolchain { program, options, .. } = toolchain;
+        Some(Basis {
+            stem: stem.finish(),
+            decisions: shard.decisions(),
+            compiler: program.clone(),
+            options: options.clone(),
+        })
     }
 
     /// Adds what names of files decide.
@@ -265,7 +306,9 @@ impl<'a> Describer<'a> {
             .then(|| Uploaded::of(&template.compiler, |file| compilers.digest(file)));
         // What is not remembered is found out again.
         let _ = compilers.save();
-        Ok(Toolchain { compiler, words, uploaded: uploaded.transpose()? })
+        let options = basis::llvm_options(&template.arguments);
+        let program = template.compiler.clone();
+        Ok(Toolchain { compiler, program, options, words, uploaded: uploaded.transpose()? })
     }
 }
 

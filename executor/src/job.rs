@@ -3,6 +3,7 @@
 //!
 //! The one path that runs a backend compilation. Knows nothing of other actions, of processes and of printing.
 
+use std::cell::OnceCell;
 use std::fs;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -21,6 +22,7 @@ use crate::cause::Cause;
 use crate::describe::{Described, Describer};
 use crate::execute::capture::Captured;
 use crate::execute::{Execute, Executed, Request};
+use crate::precise::{Imported, Pending, Precise, Steps};
 use crate::result::{NewOutput, NewResult};
 use crate::schedule::Site;
 use crate::staging::{Output, Places, Staging};
@@ -59,6 +61,8 @@ pub struct Context<'a> {
     pub describer: Option<&'a Describer<'a>>,
     /// Where a result is looked for before the command runs, and kept.
     pub cache: Option<&'a dyn ResultCache>,
+    /// What is known of precise keys, and what import steps take; `None` where they are not used.
+    pub precise: Option<(&'a Precise, Steps<'a>)>,
 }
 
 /// What became of a job.
@@ -115,13 +119,21 @@ fn attempt(
     let begun = Instant::now();
     let described = context.describer.and_then(|describer| describer.describe(job));
     let described = described.as_ref();
-    told.key = described.map(|described| described.key().0);
-    let work = Work { job, context, outputs: &outputs, expected, described };
-    let found = work.find().map_err(io)?;
-    told.phases.lookup = context.cache.map(|_| Span::since(begun));
+    told.key = described.filter(|_| context.cache.is_some()).map(|described| described.key().0);
+    let work = Work { job, context, outputs: &outputs, expected, described, imported: OnceCell::new() };
+    let found = match work.find().map_err(io)? {
+        kept @ Found::Kept(_) => kept,
+        found => work.find_precise(site, estimate).map_err(io)?.unwrap_or(found),
+    };
+    told.phases.lookup = described.map(|_| Span::since(begun));
 
     let begun = Instant::now();
     let result = match found {
+        Found::Same => {
+            told.origin = Origin::SameImports;
+            work.record();
+            return Ok(());
+        }
         Found::Kept(stderr) => {
             told.origin = Origin::Cache;
             told.stderr = stderr;
@@ -134,7 +146,9 @@ fn attempt(
     };
     let result = result.and_then(|begun| staging.commit().map(|()| begun).map_err(io));
     told.phases.commit = result.as_ref().ok().map(|&begun| Span::since(begun));
-    result.map(drop)
+    result?;
+    work.record();
+    Ok(())
 }
 
 /// Executes a job whose result is not kept. Returns since when the result was verified.
@@ -180,6 +194,8 @@ enum Found {
     Kept(String),
     /// A result that does not hold what it should.
     Useless,
+    /// The object that is at its place, which is what the command would make.
+    Same,
 }
 
 /// A job whose inputs have been verified.
@@ -191,20 +207,70 @@ struct Work<'a> {
     expected: Option<Native>,
     /// `None` for a job whose result is not kept.
     described: Option<&'a Described<'a>>,
+    /// What its import step gave, and the job as one that is found by that.
+    imported: OnceCell<(Imported, Described<'a>)>,
 }
 
 impl Work<'_> {
-    fn cache(&self) -> Option<(&dyn ResultCache, &Described<'_>)> {
-        self.context.cache.zip(self.described)
-    }
-
     fn check(&self, status: ExitStatus, stderr: &Captured) -> Result<(), Refused> {
         check_result(self.job.label, status, stderr, self.outputs, self.expected)
     }
 
     /// A kept result. Its outputs are where the command would have written them, and are as good as if it had.
     fn find(&self) -> Result<Found, IoError> {
-        let Some((cache, described)) = self.cache() else { return Ok(Found::Nothing) };
+        match self.described {
+            Some(described) => self.find_as(described),
+            None => Ok(Found::Nothing),
+        }
+    }
+
+    /// A result that was made of the same IR, if the import step tells that of this job. `None` where it does not.
+    fn find_precise(&self, site: Site, estimate: Duration) -> Result<Option<Found>, IoError> {
+        let Some((precise, steps)) = self.context.precise else { return Ok(None) };
+        let (Some(described), Some(backend)) = (self.described, self.job.backend) else { return Ok(None) };
+        let (Some(basis), [output, ..]) = (&described.basis, self.outputs) else { return Ok(None) };
+        let scratch = format!("{}.import.ll", output.written);
+        let object = output.name.as_str();
+        let pending = Pending { basis, backend, object, scratch: &scratch, site, estimate };
+        let Some(imported) = precise.import(&pending, &steps, self.context.digests) else { return Ok(None) };
+        // Of what changes meanwhile the command itself has to tell.
+        if self.changed_input()?.is_some() {
+            return Ok(None);
+        }
+        let Some(found_by) = described.precise(basis, &imported.merged) else { return Ok(None) };
+        let (imported, found_by) = self.imported.get_or_init(|| (imported, found_by));
+        if precise.is_there(imported, &found_by.key()) {
+            return Ok(Some(Found::Same));
+        }
+        let found = self.find_as(found_by)?;
+        if matches!(found, Found::Kept(_)) {
+            precise.was_cached();
+        }
+        Ok(Some(found))
+    }
+
+    /// An input that is not what it was when it was looked at first.
+    fn changed_input(&self) -> Result<Option<String>, IoError> {
+        for input in inputs(self.job) {
+            if !self.context.digests.is_unchanged(input)? {
+                return Ok(Some(input.to_string()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Records the outputs, which are in their places, for the next run.
+    fn record(&self) {
+        let Some((precise, _)) = self.context.precise else { return };
+        let Some(basis) = self.described.and_then(|described| described.basis.as_ref()) else { return };
+        let outputs: Vec<_> = self.outputs.iter().map(|output| output.name.as_str()).collect();
+        let key = self.imported.get().map(|(imported, found_by)| (imported, found_by.key()));
+        let imported = key.as_ref().map(|(imported, key)| (*imported, key));
+        precise.made(basis, imported, &outputs, self.context.digests);
+    }
+
+    fn find_as(&self, described: &Described<'_>) -> Result<Found, IoError> {
+        let Some(cache) = self.context.cache else { return Ok(Found::Nothing) };
         let kept = cache.find(described, self.outputs)?;
         if let Some(kept) = &kept {
             let stderr = Captured::from(kept.stderr.as_slice());
@@ -230,11 +296,8 @@ impl Work<'_> {
         let job = self.job;
         let io = |source| Cause::Io { label: job.label.to_owned(), source };
         // Comes first: a compiler that saw half of a change says nothing that helps.
-        for input in inputs(job) {
-            if !self.context.digests.is_unchanged(input).map_err(io)? {
-                let changed = Refusal::InputChanged { path: input.to_string() };
-                return Err(Refused::about(job.label)(changed).into());
-            }
+        if let Some(path) = self.changed_input().map_err(io)? {
+            return Err(Refused::about(job.label)(Refusal::InputChanged { path }).into());
         }
         self.check(executed.status, &executed.stderr)?;
         self.fill().map_err(io)?;
@@ -253,11 +316,15 @@ impl Work<'_> {
 
     /// Has a verified result kept if there is a cache.
     fn keep(&self, stderr: &str, measured: Measured, by_engine: bool) {
-        let Some((cache, described)) = self.cache() else { return };
+        let (Some(cache), Some(described)) = (self.context.cache, self.described) else { return };
         let output = |&Output { role, name, ref file, .. }| NewOutput { role, name: name.as_str(), file };
         let outputs: Vec<_> = self.outputs.iter().map(output).collect();
         let (module, stderr) = (self.job.label, stderr.as_bytes());
         cache.keep(described, &NewResult { module, outputs: &outputs, stderr, measured, by_engine });
+        if let Some((_, found_by)) = self.imported.get() {
+            cache
+                .keep(found_by, &NewResult { module, outputs: &outputs, stderr, measured, by_engine: false });
+        }
     }
 }
 

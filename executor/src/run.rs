@@ -35,6 +35,7 @@ use crate::execute::remote::Remote;
 use crate::execute::remote::engine::Engine;
 use crate::job::Context;
 use crate::ledger::Ledger;
+use crate::precise::{Precise, Steps};
 use crate::schedule::estimate::Estimates;
 use crate::schedule::history::History;
 use crate::schedule::memory::Limit;
@@ -94,8 +95,10 @@ pub struct Options<'a> {
     pub ignores_hashes: bool,
     /// What drivers have answered so far, in this directory; nothing when `None`.
     pub cc1_commands: Option<&'a Cc1Commands>,
-    /// What is known of compilers, which says by what results are found; `None` without a cache.
+    /// What is known of compilers, which says by what results are found; `None` with neither a cache nor precise keys.
     pub toolchains: Option<&'a Toolchains>,
+    /// Has objects serve that were made of the same IR; `None` to run every wanted backend.
+    pub precise: Option<&'a Precise>,
     /// Where results are looked for before commands run, and kept.
     pub cache: Option<&'a dyn ResultCache>,
     /// An engine that executes actions too; this machine alone when `None`.
@@ -128,6 +131,7 @@ impl<'a> Options<'a> {
             ignores_hashes: false,
             cc1_commands: None,
             toolchains: None,
+            precise: None,
             cache: None,
             engine: None,
         }
@@ -198,6 +202,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         ignores_hashes,
         cc1_commands,
         toolchains,
+        precise,
         cache,
         engine,
     } = options;
@@ -209,19 +214,23 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     let own = (FileDigests::new(directory.unwrap_or(Path::new(""))), Cc1Commands::default());
     let (digests, answers) = (digests.unwrap_or(&own.0), cc1_commands.unwrap_or(&own.1));
     // A server would be loaded for a question, of which a run that finds all its results has no need.
-    let asker = toolchains.and_then(|_| spawner.plain()).unwrap_or(spawner);
+    let asker = cache.and_then(|_| spawner.plain()).unwrap_or(spawner);
     let drivers = Drivers { answers, spawner: asker, cancel, grace, directory };
     let platform = engine.map_or(Platform::default(), Engine::platform);
-    let describer =
-        toolchains.and_then(|known| Describer::new(known, &drivers, digests, directory, platform));
     let backends = wanted.iter().filter(|&&id| graph.action(id).kind() == ActionKind::Opt).count();
+    // Of one backend that runs, its own module has changed as a rule.
+    let precise = precise.filter(|_| backends > 1 || cache.is_some());
+    let describer = toolchains
+        .filter(|_| cache.is_some() || precise.is_some())
+        .and_then(|known| Describer::new(known, &drivers, digests, directory, platform));
     let drivers = (backends >= cc1::MANY || describer.is_some()).then_some(&drivers);
     let local = Local { spawner, cancel, grace, directory, drivers };
     let remote = engine.map(|engine| Remote { engine, local });
     let execute: &dyn Execute = remote.as_ref().map_or(&local, |remote| remote);
     let describer = describer.as_ref();
+    let precise = precise.map(|precise| (precise, Steps { spawner, cancel, grace, directory }));
     let context =
-        Context { execute, cancel, modules, directory, expected, places, digests, describer, cache };
+        Context { execute, cancel, modules, directory, expected, places, digests, describer, cache, precise };
     progress.plan(Plan { actions: schedule.states().count(), cost: schedule.cost_left(), jobs: jobs.max(1) });
     let (sender, events) = mpsc::channel();
     let (schedule, ended, estimates) = thread::scope(|scope| {
@@ -241,7 +250,10 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     }
     // Before the lines below, which a terminal's line would be drawn over.
     progress.summary(report.counts(), report.wall);
-    tell_troubles(progress, &estimates, cache, toolchains);
+    tell_troubles(progress, &estimates, cache, toolchains.filter(|_| cache.is_some()));
+    let notes = precise.iter().flat_map(|(precise, _)| precise.notes());
+    let undescribed = toolchains.filter(|_| cache.is_none()).into_iter().flat_map(Toolchains::troubles);
+    notes.chain(undescribed).for_each(|note| progress.noted(&note));
     report
 }
 

@@ -111,7 +111,7 @@ impl Staging {
     }
 
     /// Puts every output into its place, the first one last: an object is never newer than what belongs to it.
-    pub fn commit(self) -> Result<(), IoError> {
+    pub fn commit(&self) -> Result<(), IoError> {
         for Staged { output, temporary } in self.staged.iter().rev() {
             let place = self.file(output);
             fs::rename(self.file(temporary), &place).map_err(IoError::on("rename into place", &place))?;

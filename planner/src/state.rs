@@ -55,6 +55,8 @@ pub enum Place {
     Objects,
     /// A plan for each module and archive.
     Plans,
+    /// Which object was made of which IR.
+    PreciseKeys,
     /// Code of modules that take part in regular LTO.
     RegularLto,
     /// Index shards and import lists, by module.
@@ -85,6 +87,7 @@ impl Place {
             Self::Members => "members",
             Self::Objects => "objects",
             Self::Plans => "plans",
+            Self::PreciseKeys => "precise-keys",
             Self::RegularLto => "regular-lto.o",
             Self::Shards => "shards",
             Self::Toolchain => "toolchain",

@@ -160,7 +160,7 @@ impl Session<'_> {
         if wanted.len() > 1 {
             args.prewarm(&spawner, OsStr::new(compiler), wanted.len());
         }
-        let assembly = Assembly::new(&args, &spawner, &cancel)?;
+        let assembly = Assembly::new(&args, &spawner, &cancel, None)?;
         let directory = self.directory();
         let places = self.own.places(|path| self.as_seen(path));
         let repeat = |id| self.repeat(graph, id);

@@ -55,6 +55,8 @@ pub trait Progress {
     fn outcomes(&self, _outcomes: &[(ActionId, Outcome)]) {}
     /// Something went wrong that fails nothing, and was said.
     fn warned(&self, _text: &str) {}
+    /// Something that fails nothing and is nobody's fault, for those who want to know more.
+    fn noted(&self, _text: &str) {}
     /// A run ended.
     fn summary(&self, counts: Counts, wall: Duration);
     /// A part of the link outside of the graph's run begins, or has ended. Phases may be told before the plan, after the

@@ -61,6 +61,8 @@ pub enum Origin {
     Cache,
     /// They were there, and what the action reads turned out to be what it read before.
     UpToDate,
+    /// They were there, and what the action compiles turned out to be what they were made of, though shard or imports changed.
+    SameImports,
 }
 
 /// What an action did when, on its worker; `None` for what it did not come to.

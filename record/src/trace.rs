@@ -147,6 +147,7 @@ fn arguments(action: &ActionRecord) -> Map<String, Value> {
         Origin::Ran => "ran",
         Origin::Cache => "cache",
         Origin::UpToDate => "up to date",
+        Origin::SameImports => "same imports",
     };
     let class = || action.failure.as_ref().map_or("distlto::failed", |failure| &failure.cause.class);
     let result = match action.result {

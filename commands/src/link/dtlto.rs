@@ -39,7 +39,7 @@ use rustix::pipe::PipeFlags;
 
 use super::file_state::Start;
 use super::reads::Reads;
-use super::{LinkError, NO_BITCODE, Session, WRITES_ITSELF, ahead, identity};
+use super::{LinkError, NO_BITCODE, Session, WRITES_ITSELF, ahead, identity, stable_names};
 use crate::tool::exit_code;
 use crate::up_to_date::Records;
 use distlto_executor::execute::cc1::Cc1Commands;
@@ -184,6 +184,8 @@ struct Served {
     unable: Option<String>,
     /// Whether it was said what would run; then nothing ran.
     foretold: bool,
+    /// Why its locals cannot have stable names.
+    alike: Option<LinkError>,
 }
 
 /// How the linker ended, and what it handed over.
@@ -194,6 +196,7 @@ struct Linked {
     ran: Option<Ran>,
     unable: Option<String>,
     foretold: bool,
+    alike: Option<LinkError>,
     /// What it printed.
     said: String,
 }
@@ -206,6 +209,7 @@ impl Linked {
             ran: served.ran,
             unable: served.unable,
             foretold: served.foretold,
+            alike: served.alike,
             said: String::new(),
         }
     }
@@ -235,6 +239,9 @@ impl Link<'_> {
             return Err(self.ended_early(linked.as_ref().ok()));
         }
         let linked = linked?;
+        if let Some(alike) = linked.alike {
+            return Err(alike);
+        }
         let code = exit_code(linked.finished.ended.status);
         let (code, ran) = match linked.ran {
             // What failed has been told, and its exit code says more than the linker's.
@@ -306,7 +313,7 @@ impl Link<'_> {
             let mut linked = Linked::new(served?, finished.map_err(start)?, link_start);
             linked.said = linker.messages.said();
             linked.unable = linked.unable.or_else(|| linker.messages.defect().map(str::to_owned));
-            if linked.unable.is_none() && !linked.foretold {
+            if linked.unable.is_none() && linked.alike.is_none() && !linked.foretold {
                 linker.messages.release();
             }
             Ok(linked)
@@ -329,6 +336,7 @@ impl Link<'_> {
             final_link: None,
             unable: None,
             foretold: false,
+            alike: None,
         };
         let identity = self.compilation.identity(&toolchain(session, self.compilation)?);
         session.tell_compiler();
@@ -342,6 +350,13 @@ impl Link<'_> {
             let defect = || linker.messages.defect().map(str::to_owned);
             if let Some(reason) = jobs.odd_name().map(cannot_spell).or_else(defect) {
                 served.unable = Some(reason);
+                request.answer(1);
+                continue;
+            }
+            if stable_names::are_given(session.options)
+                && let Err(alike) = stable_names::check(jobs.modules())
+            {
+                served.alike = Some(alike);
                 request.answer(1);
                 continue;
             }

@@ -20,7 +20,7 @@ use super::keeping::Keeping;
 use super::phases::{FinalLink, Phases};
 use super::{
     LinkError, NO_BITCODE, Session, WRITES_ITSELF, ahead, dry_run, final_link, identity, line_cache,
-    nothing_to_do, state, two_step_reads, unchanged,
+    nothing_to_do, stable_names, state, two_step_reads, unchanged,
 };
 use crate::run_args::Assembly;
 use crate::up_to_date::{Recording, Records};
@@ -55,6 +55,10 @@ impl Session<'_> {
             self.say_why_whole(if index::writes_itself(arguments) { WRITES_ITSELF } else { NO_BITCODE });
             return Ok(None);
         };
+        if stable_names::are_given(self.options) {
+            let modules = planned.plan.modules.iter();
+            stable_names::check(modules.map(|module| (module.id.as_str(), module.id.as_std_path())))?;
+        }
         self.say_of_cache(arguments);
         for option in &planned.not_done {
             let warning = format!("{option} is ignored: a distributed link writes objects only");
@@ -177,7 +181,8 @@ impl Session<'_> {
             self.options.run.prewarm(self.spawner, OsStr::new(compiler), wanted.len());
         }
         let jobserver = self.options.run.jobserver(wanted.len(), planned.jobs);
-        let assembly = Assembly::new(&self.options.run, self.spawner, self.cancel)?;
+        let assembly =
+            Assembly::new(&self.options.run, self.spawner, self.cancel, Some(self.directory.as_ref()))?;
         let history = state::history(self.directory);
         let mut run_options = assembly.options(self.reporter, Some(&history), planned.jobs);
         run_options.jobserver = jobserver.as_ref();

@@ -86,6 +86,7 @@ fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> Attempt {
         outputs: vec![("out/a.o".into(), Role::Object)],
     };
     let context = Context {
+        precise: None,
         execute,
         cancel,
         modules: &Modules::new(directory),

@@ -73,6 +73,9 @@ pub fn output(at: usize) -> Cow<'static, str> {
 const LLVM_FILES: &[&str] =
     &["dir", "directory", "dot", "dump", "file", "filename", "output", "path", "view"];
 
+/// Such options that are known to read and write none.
+const NO_FILES: &[&str] = &["-use-source-filename-for-promoted-locals"];
+
 impl Words {
     /// The words of a template. Relative names are taken from `directory`; `digests` knows files by such names. An error
     /// says why results of such commands are not kept.
@@ -179,7 +182,9 @@ fn refusal(word: &str, llvm: bool) -> Option<&'static str> {
     let files = match llvm {
         true => {
             let name = word.split('=').next().unwrap_or(word);
-            word.starts_with('-') && name.split(['-', '_']).any(|part| LLVM_FILES.contains(&part))
+            word.starts_with('-')
+                && !NO_FILES.contains(&word)
+                && name.split(['-', '_']).any(|part| LLVM_FILES.contains(&part))
         }
         false => word.starts_with('@') || known == Some(Files::Unnamed),
     };
@@ -239,7 +244,13 @@ mod tests {
         ] {
             assert!(refusal(word, false).is_none(), "{word}");
         }
-        for word in ["-inline-threshold=3", "-import-instr-limit=5", "-profile-summary-hot-count=3", "file"] {
+        for word in [
+            "-use-source-filename-for-promoted-locals",
+            "-inline-threshold=3",
+            "-import-instr-limit=5",
+            "-profile-summary-hot-count=3",
+            "file",
+        ] {
             assert!(refusal(word, true).is_none(), "{word}");
         }
     }

@@ -8,7 +8,7 @@
 //! | `phase` | `name`, `wall_ms` (null when it begins): a part of the command beside the run, such as the thin link |
 //! | `plan` | `actions`, `cost`, `jobs` |
 //! | `start` | `id`, `kind` (`prepare`, `thin-link`, `opt`, `link`), `label`, `lane`, `command` (for a POSIX shell) |
-//! | `finish` | `id`, `kind`, `label`, `lane`, `origin` (`ran`, `cache`, `up-to-date`), `wall_ms`, `cpu_ms`, `peak_memory`, `warnings` |
+//! | `finish` | `id`, `kind`, `label`, `lane`, `origin` (`ran`, `cache`, `up-to-date`, `same-imports`), `wall_ms`, `cpu_ms`, `peak_memory`, `warnings` |
 //! | `fail` | `id`, `kind`, `label`, `lane`, `class`, `cause`, `help`, `command`, `stderr` |
 //! | `again` | `id`, `kind`, `label`, `cause`: it was killed and starts once more, alone |
 //! | `memory` | `in_use`, `budget`: of the running actions, by estimate |
@@ -162,6 +162,7 @@ fn origin(origin: Origin) -> &'static str {
         Origin::Ran => "ran",
         Origin::Cache => "cache",
         Origin::UpToDate => "up-to-date",
+        Origin::SameImports => "same-imports",
     }
 }
 

@@ -23,6 +23,7 @@ pub fn of_terminal(recorded: &Recorded, now: Instant, columns: usize) -> String 
     let counts = format!("{}/{}", tally.ended, plan.actions);
     let left = eta::left(recorded, now).map(|left| format!("{} left", about(left)));
     let hits = (tally.hits > 0).then(|| format!("{} cached", tally.hits));
+    let same = (tally.same > 0).then(|| format!("{} kept", tally.same));
     let failed = (tally.failed > 0).then(|| format!("{} failed", tally.failed));
     let memory = memory(recorded);
     let running = recorded.running.len();
@@ -56,6 +57,7 @@ pub fn of_terminal(recorded: &Recorded, now: Instant, columns: usize) -> String 
         }
     };
     add(hits, 0);
+    add(same, 0);
     add(engine(recorded), 0);
     let wanted = longest.as_ref().map_or(0, |(before, _, time)| width(before) + NAME + width(time) + 4);
     add(memory, wanted);
@@ -75,7 +77,7 @@ pub fn of_log(recorded: &Recorded, now: Instant) -> Option<String> {
     let (plan, begun) = recorded.plan.filter(|_| !recorded.ended)?;
     let tally = &recorded.tally;
     let mut text = format!("{}/{} done", tally.ended, plan.actions);
-    for (count, what) in [(tally.failed, "failed"), (tally.hits, "from the cache")] {
+    for (count, what) in [(tally.failed, "failed"), (tally.hits, "from the cache"), (tally.same, "kept")] {
         if count > 0 {
             text.push_str(&format!(", {count} {what}"));
         }

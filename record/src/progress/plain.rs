@@ -53,6 +53,7 @@ impl<W: Write> Progress for PlainProgress<W> {
                 Origin::Ran => human(measured.wall),
                 Origin::Cache => "from the cache".to_owned(),
                 Origin::UpToDate => "up to date".to_owned(),
+                Origin::SameImports => "kept: what it imports is the same".to_owned(),
             };
             text.push_str(&format!("{line} ({took})\n"));
         }

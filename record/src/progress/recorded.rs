@@ -51,6 +51,8 @@ pub struct Tally {
     pub ended: usize,
     /// Of these, those whose outputs a cache had.
     pub hits: usize,
+    /// Of these, those whose object was kept, since the functions that it imports are the same.
+    pub same: usize,
     /// Of these, those that failed.
     pub failed: usize,
     /// The costs of all that ended.
@@ -159,6 +161,7 @@ impl Recorded {
             }
             Origin::Cache => self.tally.hits += 1,
             Origin::UpToDate => self.was_up_to_date(step),
+            Origin::SameImports => self.tally.same += 1,
         }
     }
 

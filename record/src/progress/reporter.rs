@@ -199,7 +199,7 @@ impl Reporter {
 
     /// The summary for people.
     fn say(&self, what: &str, summary: &Summary, counts: Counts) {
-        let started = summary.ran + summary.cached + summary.failed > 0;
+        let started = summary.ran + summary.cached + summary.same_imports + summary.failed > 0;
         if self.style.json || self.style.quiet || !started {
             return;
         }
@@ -308,6 +308,12 @@ impl Progress for Reporter {
 
     fn warned(&self, text: &str) {
         lock(&self.recorded).run.warnings.push(text.to_owned());
+    }
+
+    fn noted(&self, text: &str) {
+        if self.style.verbose && !self.style.json {
+            say(&format!("{}: note: {text}", self.profile.program));
+        }
     }
 
     fn summary(&self, counts: Counts, wall: Duration) {

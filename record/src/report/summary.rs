@@ -28,6 +28,8 @@ pub struct Summary {
     pub ran: usize,
     /// Backends whose objects a cache had.
     pub cached: usize,
+    /// Backends whose objects were kept, since the functions that they import are the same.
+    pub same_imports: usize,
     /// Actions that turned out to be up to date.
     pub up_to_date: usize,
     /// Actions that failed.
@@ -179,6 +181,7 @@ impl Summary {
             wall: Duration::from_micros(now),
             ran: done(Origin::Ran),
             cached: done(Origin::Cache),
+            same_imports: done(Origin::SameImports),
             up_to_date: record.up_to_date(),
             failed: record.actions.iter().filter(|action| action.result == Fate::Failed).count(),
             jobs,
@@ -201,11 +204,16 @@ impl Summary {
     pub fn sentence(&self, what: &str) -> String {
         let what = if what.is_empty() { String::new() } else { format!("{}: ", printable(what)) };
         let backends = self.ran + self.cached;
+        let same = match self.same_imports {
+            0 => String::new(),
+            1 => ", 1 object kept that imports the same".to_owned(),
+            kept => format!(", {kept} objects kept that import the same"),
+        };
         let hits = if self.cached > 0 { format!(" ({} from the cache)", self.cached) } else { String::new() };
         let plural = if backends == 1 { "" } else { "s" };
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
         if backends == 0 {
-            return format!("{what}no backend{failed} in {}", human(self.wall));
+            return format!("{what}no backend{same}{failed} in {}", human(self.wall));
         }
         if self.engines.is_some() {
             let there = match self.on_engine {
@@ -213,7 +221,7 @@ impl Summary {
                 there => format!(", {there} of them on the engine"),
             };
             return format!(
-                "{what}{backends} backend{plural}{hits}{failed} in {}{there}, {} of processor time here",
+                "{what}{backends} backend{plural}{hits}{same}{failed} in {}{there}, {} of processor time here",
                 human(self.makespan),
                 human(self.cpu),
             );
@@ -221,7 +229,7 @@ impl Summary {
         let busy = self.work.as_secs_f64() / self.makespan.as_secs_f64().max(1e-3);
         let jobs = self.jobs.min(backends).max(1);
         format!(
-            "{what}{backends} backend{plural}{hits}{failed} in {}, {} of processor time, {:.1} of {jobs} jobs busy",
+            "{what}{backends} backend{plural}{hits}{same}{failed} in {}, {} of processor time, {:.1} of {jobs} jobs busy",
             human(self.makespan),
             human(self.cpu),
             busy.min(jobs as f64),

@@ -88,6 +88,12 @@ impl Jobs {
         let modules = self.file.jobs.iter().map(|&job| self.file.module(job));
         modules.into_iter().find(|module| needs_alias(Path::new(module)))
     }
+
+    /// The modules, each by what people call it and by its file.
+    pub fn modules(&self) -> impl Iterator<Item = (&str, &Path)> {
+        let modules = self.file.jobs.iter().map(|&job| self.file.module(job));
+        modules.map(|module| (module, Path::new(module)))
+    }
 }
 
 /// How the backends of a link went.
@@ -286,7 +292,8 @@ impl Backends<'_> {
             args.prewarm(session.spawner, OsStr::new(&self.compilation.compiler), numbers.len());
         }
         let jobserver = args.jobserver(numbers.len(), self.compilation.jobs);
-        let assembly = Assembly::new(args, session.spawner, session.cancel)?;
+        let assembly =
+            Assembly::new(args, session.spawner, session.cancel, Some(session.directory.as_ref()))?;
         let history = state::history(session.directory);
         let mut options = assembly.options(session.reporter, Some(&history), self.compilation.jobs);
         // lld stays for the whole link.

@@ -215,6 +215,7 @@ fn compile(
     let execute = &Local { spawner, cancel, grace: GRACE, directory, drivers: Some(&drivers) };
     let describer = describer.as_ref();
     let context = Context {
+        precise: None,
         execute,
         cancel,
         modules: &modules,

@@ -1,0 +1,66 @@
+//! `--stable-names`: locals that other modules need are called after their source file, where LLVM calls them after the hash of
+//! their module, which every edit changes and which stands in the code of all that import them.
+//!
+//! Two modules of one source name would define one name twice, so the modules of a link are looked at before the backends run.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use distlto_planner::module;
+use distlto_planner::runner::{Runner, ToolError};
+use distlto_planner::words::Word;
+use distlto_prepare::input::Input;
+use distlto_prepare::warning::warn;
+
+use super::{LinkError, LinkOptions};
+
+/// What a backend is told; LLVM 22 and later know it.
+pub const ARGUMENTS: [&str; 2] = ["-mllvm", "-use-source-filename-for-promoted-locals"];
+
+/// The options of a link that gives stable names, if they ask for that.
+pub fn asked(options: &LinkOptions) -> Option<LinkOptions> {
+    options.stable_names.then(|| {
+        let mut options = options.clone();
+        options.backend_args.extend(ARGUMENTS.map(str::to_owned));
+        options
+    })
+}
+
+/// Whether a link gives stable names.
+pub fn are_given(options: &LinkOptions) -> bool {
+    options.stable_names && options.backend_args.ends_with(&ARGUMENTS.map(str::to_owned))
+}
+
+/// Whether a compiler can do it.
+pub fn are_known(compiler: &str, runner: &dyn Runner) -> Result<bool, ToolError> {
+    let words = [compiler].into_iter().chain(ARGUMENTS).chain(["-fsyntax-only", "-x", "c", "/dev/null"]);
+    let question: Vec<Word> = words.map(|word| word.as_bytes().to_vec()).collect();
+    let answer =
+        runner.run(&question).map_err(|source| ToolError::Start { program: compiler.to_owned(), source })?;
+    Ok(answer.status.success())
+}
+
+/// Fails if two modules, each with the name that people know it by, have one source name, or none.
+pub fn check<'a>(modules: impl Iterator<Item = (&'a str, &'a Path)>) -> Result<(), LinkError> {
+    let mut known: HashMap<String, &str> = HashMap::new();
+    for (label, path) in modules {
+        let input = Input::open(path)?;
+        // What is no module fails its backend, which says so.
+        let Ok(module) = module::read(&input) else { continue };
+        let source = module.source_name;
+        if let Some(other) = known.get(source.as_str()) {
+            return Err(LinkError::AlikeNames {
+                one: (*other).to_owned(),
+                other: label.to_owned(),
+                source_name: source,
+            });
+        }
+        known.insert(source, label);
+    }
+    Ok(())
+}
+
+/// Says why a link does without.
+pub fn do_without(why: &str) {
+    warn(format_args!("--stable-names is off for this link: {why}"));
+}

@@ -1,0 +1,60 @@
+//! What decides a backend compilation besides the IR that it compiles: the stem, which changes with neither shard nor imports,
+//! and what the thin link decided.
+//!
+//! Together with that IR, as it is after the import step, they make the precise key (see `docs/precise.md`). Knows nothing of
+//! how the IR is had.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use distlto_planner::digests::Digest;
+
+use super::Described;
+use super::framed::Framed;
+use crate::action::Description;
+use crate::execute::cc1::Part;
+
+/// Parts of a precise key.
+#[derive(Debug, Clone)]
+pub struct Basis {
+    /// The module's own bitcode, the compiler, what it is told, and every other input but shard and imports.
+    pub stem: Digest,
+    /// The whole canonical shard but for the table of modules and their hashes.
+    pub decisions: Digest,
+    /// The compiler's file.
+    pub compiler: PathBuf,
+    /// What it tells LLVM's own options, which the import step is told too.
+    pub options: Vec<String>,
+}
+
+impl Described<'_> {
+    /// The same action as one that caches find by what it compiles, not by the files which that comes from: an action that
+    /// nobody executes, whose digest is the precise key. `merged` is the IR after the import step.
+    pub fn precise(&self, basis: &Basis, merged: &Digest) -> Option<Self> {
+        let mut salt = Framed::new("distlto precise 1");
+        salt.content("stem", &basis.stem);
+        salt.content("decisions", &basis.decisions);
+        salt.content("merged", merged);
+        let action = Description {
+            words: vec![Cow::Borrowed("distlto-precise")],
+            environment: &[],
+            inputs: Vec::new(),
+            outputs: self.action.outputs.clone(),
+            platform: self.action.platform,
+            salt: salt.finish().hash.to_vec(),
+        };
+        let encoded = action.encode().ok()?;
+        Some(Self { action, encoded, bound: self.bound.clone(), basis: None })
+    }
+}
+
+/// The words after each `-mllvm` of a `-cc1` command.
+pub fn llvm_options(arguments: &[Part]) -> Vec<String> {
+    let pairs = arguments.windows(2).filter_map(|pair| match pair {
+        [Part::Word(option), Part::Word(value)] if option == b"-mllvm" => {
+            String::from_utf8(value.clone()).ok()
+        }
+        _ => None,
+    });
+    pairs.collect()
+}

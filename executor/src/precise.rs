@@ -1,0 +1,185 @@
+//! Runs a backend only when what it compiles has changed: the precise key, of the IR that is there after the import step.
+//!
+//! A backend whose shard or imports are others than before may still get the same functions. Where an object of the same
+//! module, compiler and flags is there, the import step alone is performed ([`step`]), and if its result and all else that
+//! decides the object are the same, that object counts. `docs/precise.md` says why that is right. Which object was made under
+//! which precise key is recorded in the state ([`objects`]), and caches find results by it too. [`pays`] says when it is
+//! tried. Knows nothing of how backends run.
+
+pub mod objects;
+mod pays;
+mod step;
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use distlto_planner::digests::{Digest, FileDigests};
+use distlto_prepare::blobs::hex;
+
+use crate::describe::basis::Basis;
+use crate::result::Key;
+use crate::schedule::Site;
+use crate::verify::Backend;
+use objects::{Known, Made, Objects};
+use pays::Pays;
+use step::{Importer, Room};
+
+pub use step::Steps;
+
+/// When import steps are performed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Never.
+    Off,
+    /// Where an object of the same module and flags is there, and it pays.
+    #[default]
+    Auto,
+    /// Before every backend that runs, so that its result is found by its precise key from the first time on.
+    Eager,
+}
+
+/// What runs know of precise keys.
+#[derive(Debug)]
+pub struct Precise {
+    mode: Mode,
+    objects: Option<Mutex<Objects>>,
+    importers: Mutex<HashMap<PathBuf, Option<Arc<Importer>>>>,
+    pays: Mutex<Pays>,
+    room: Room,
+    notes: Mutex<BTreeSet<String>>,
+}
+
+/// A backend that is about to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Pending<'a> {
+    /// What decides it besides the IR.
+    pub basis: &'a Basis,
+    /// What it reads.
+    pub backend: Backend<'a>,
+    /// Where its object belongs, as the command names it.
+    pub object: &'a str,
+    /// Where the step may write.
+    pub scratch: &'a str,
+    /// Where it is to run.
+    pub site: Site,
+    /// How long it takes, by estimate.
+    pub estimate: Duration,
+}
+
+/// What an import step gave.
+#[derive(Debug)]
+pub struct Imported {
+    /// The IR that is compiled.
+    pub merged: Digest,
+    /// What is known of the object at its place.
+    known: Option<Known>,
+}
+
+impl Precise {
+    /// `None` where nothing is to be tried. `record` is where objects and their precise keys are recorded.
+    pub fn new(mode: Mode, record: Option<&Path>) -> Option<Self> {
+        (mode != Mode::Off).then(|| Self {
+            mode,
+            objects: record.map(|place| Mutex::new(Objects::load(place))),
+            importers: Mutex::default(),
+            pays: Mutex::default(),
+            room: Room::default(),
+            notes: Mutex::default(),
+        })
+    }
+
+    /// Performs the import step of a backend, if an object of the same module and flags is there and it pays.
+    pub fn import(
+        &self,
+        pending: &Pending<'_>,
+        steps: &Steps<'_>,
+        digests: &FileDigests,
+    ) -> Option<Imported> {
+        let known = self.objects().and_then(|objects| objects.known(pending.object, digests));
+        let known = known.filter(|known| known.stem == pending.basis.stem.hex());
+        let eager = self.mode == Mode::Eager;
+        if !eager && known.as_ref().is_none_or(|known| known.wait > 0) {
+            return None;
+        }
+        if !eager && !locked(&self.pays).expects_gain(pending.estimate) {
+            return None;
+        }
+        let importer = self.importer(&pending.basis.compiler)?;
+        // What runs here has a slot already.
+        let _room = (pending.site == Site::Engine).then(|| self.room.enter());
+        match importer.run(pending, steps) {
+            Ok(step) => {
+                locked(&self.pays).took(step.took);
+                Some(Imported { merged: step.merged, known })
+            }
+            Err(what) => {
+                if !steps.cancel.is_cancelled() {
+                    self.note(format!("precise keys are not used for {}: {what}", pending.backend.module));
+                }
+                None
+            }
+        }
+    }
+
+    /// Whether the object that is at its place was made under this key.
+    pub fn is_there(&self, imported: &Imported, key: &Key) -> bool {
+        let known = imported.known.as_ref().and_then(|known| known.key.as_ref());
+        let same = known.is_some_and(|known| *known == hex(&key.0));
+        if known.is_some() {
+            locked(&self.pays).tried(same);
+        }
+        same
+    }
+
+    /// A result from a cache.
+    pub fn was_cached(&self) {
+        locked(&self.pays).tried(true);
+    }
+
+    /// Records an object that is in its place with the key under which it was made, if that is known. What cannot be recorded
+    /// is compiled next time.
+    pub fn made(
+        &self,
+        basis: &Basis,
+        imported: Option<(&Imported, &Key)>,
+        outputs: &[&str],
+        digests: &FileDigests,
+    ) {
+        let Some(mut objects) = self.objects() else { return };
+        let made = Made { stem: basis.stem.hex(), key: imported.map(|(_, key)| hex(&key.0)), outputs };
+        let before = imported.and_then(|(imported, _)| imported.known.as_ref());
+        if let Err(error) = objects.made(&made, before, digests) {
+            drop(objects);
+            self.note(format!("objects are not recorded for precise keys: {error}"));
+        }
+    }
+
+    /// What went wrong since this was asked last, each thing in a sentence.
+    pub fn notes(&self) -> Vec<String> {
+        std::mem::take(&mut *locked(&self.notes)).into_iter().collect()
+    }
+
+    fn importer(&self, compiler: &Path) -> Option<Arc<Importer>> {
+        let mut importers = locked(&self.importers);
+        if let Some(known) = importers.get(compiler) {
+            return known.clone();
+        }
+        let found = Importer::beside(compiler).map(Arc::new).map_err(|lack| self.note(lack)).ok();
+        importers.insert(compiler.to_owned(), found.clone());
+        found
+    }
+
+    fn objects(&self) -> Option<std::sync::MutexGuard<'_, Objects>> {
+        self.objects.as_ref().map(locked)
+    }
+
+    fn note(&self, what: String) {
+        locked(&self.notes).insert(what);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,161 @@
+//! Which object at its place was made under which precise key: lines of JSON in the state, the last one of an object counts.
+//!
+//! An object counts as long as it and what belongs to it hold what they held when they were recorded. A damaged line costs one
+//! compilation. Knows nothing of how keys come about.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use camino::Utf8Path;
+use distlto_planner::digests::FileDigests;
+use distlto_prepare::regular::{self, Links};
+use distlto_prepare::write::{IoError, write_atomically};
+use serde::{Deserialize, Serialize};
+
+/// The record's first line.
+const HEADER: &str = "distlto precise keys 1\n";
+/// So many lines more than twice the objects before the file is written anew.
+const SLACK: usize = 1000;
+/// The most compilations between two tries.
+const PATIENCE: u32 = 7;
+
+/// What is known of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Known {
+    /// Of the module, the compiler and what it is told.
+    pub stem: String,
+    /// The precise key; `None` where no import step was performed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The object, then what else was written, each with its content.
+    outputs: Vec<(String, String)>,
+    /// Steps in a row after which the backend had to run all the same,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    misses: u32,
+    /// and how often it runs without one before the next.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub wait: u32,
+}
+
+/// An object that is in its place.
+#[derive(Debug)]
+pub struct Made<'a> {
+    /// As in [`Known`].
+    pub stem: String,
+    /// As in [`Known`].
+    pub key: Option<String>,
+    /// As the command names them, the object first.
+    pub outputs: &'a [&'a str],
+}
+
+/// The objects of one state directory, which is held.
+#[derive(Debug)]
+pub struct Objects {
+    place: PathBuf,
+    known: HashMap<String, Known>,
+    /// Open for appending.
+    file: Option<File>,
+}
+
+impl Objects {
+    /// Reads the record.
+    pub fn load(place: &Path) -> Self {
+        let text = regular::read(place).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let mut lines = 0;
+        let mut known = HashMap::new();
+        for line in text.strip_prefix(HEADER).unwrap_or_default().lines() {
+            lines += 1;
+            let object = serde_json::from_str::<Known>(line).ok();
+            if let Some((name, object)) =
+                object.and_then(|known| Some((known.outputs.first()?.0.clone(), known)))
+            {
+                known.insert(name, object);
+            }
+        }
+        let objects = Self { place: place.to_owned(), known, file: None };
+        if lines > SLACK + 2 * objects.known.len() {
+            // What is longer than it has to be serves as well.
+            let _ = objects.rewrite();
+        }
+        objects
+    }
+
+    /// What is known of the object at a place, if it is as it was left.
+    pub fn known(&self, object: &str, digests: &FileDigests) -> Option<Known> {
+        let known = self.known.get(object)?;
+        let holds = |(path, digest): &(String, String)| {
+            digests.digest(Utf8Path::new(path)).is_ok_and(|found| found.to_string() == *digest)
+        };
+        known.outputs.iter().all(holds).then(|| known.clone())
+    }
+
+    /// Records an object. `before` is what was known of the one before it when its import step was performed.
+    pub fn made(
+        &mut self,
+        made: &Made<'_>,
+        before: Option<&Known>,
+        digests: &FileDigests,
+    ) -> Result<(), IoError> {
+        let Made { stem, key, outputs } = made;
+        let Some(&name) = outputs.first() else { return Ok(()) };
+        let content = |&path: &&str| {
+            digests.forget(Utf8Path::new(path));
+            Ok((path.to_owned(), digests.digest(Utf8Path::new(path))?.to_string()))
+        };
+        let outputs: Vec<_> = outputs.iter().map(content).collect::<Result<_, IoError>>()?;
+        let same_stem = self.known.get(name).filter(|known| known.stem == *stem);
+        let (misses, wait) = match (before, key) {
+            // There was a key to compare with, and this one is another.
+            (Some(Known { key: Some(old), misses, .. }), Some(new)) if old != new => {
+                (misses + 1, ((1 << (*misses).min(8)) - 1).min(PATIENCE))
+            }
+            (Some(Known { key: Some(_), .. }), _) => (0, 0),
+            (Some(known), _) => (known.misses, 0),
+            (None, _) => same_stem.map_or((0, 0), |known| (known.misses, known.wait.saturating_sub(1))),
+        };
+        let known = Known { stem: stem.clone(), key: key.clone(), outputs, misses, wait };
+        if self.known.get(name) != Some(&known) {
+            self.append(&line(&known))?;
+            self.known.insert(name.to_owned(), known);
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, line: &str) -> Result<(), IoError> {
+        let io = IoError::on("write", &self.place);
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let mut options = OpenOptions::new();
+                let opened =
+                    regular::open_with(options.append(true).create(true), Links::Refuse, &self.place);
+                let (mut file, state) = opened.map_err(IoError::on("write", &self.place))?;
+                if state.len() == 0 {
+                    file.write_all(HEADER.as_bytes()).map_err(IoError::on("write", &self.place))?;
+                }
+                none.insert(file)
+            }
+        };
+        file.write_all(line.as_bytes()).map_err(io)
+    }
+
+    fn rewrite(&self) -> Result<(), IoError> {
+        let mut lines: Vec<String> = self.known.values().map(line).collect();
+        lines.sort_unstable();
+        write_atomically(&self.place, (HEADER.to_owned() + &lines.concat()).as_bytes()).map(drop)
+    }
+}
+
+fn line(known: &Known) -> String {
+    let mut text = serde_json::to_string(known).expect("strings serialise");
+    text.push('\n');
+    text
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}

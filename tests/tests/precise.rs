@@ -1,0 +1,185 @@
+//! Objects that are kept although shard or imports changed, since what is compiled is the same: against what the compiler was
+//! really run for, and against fresh links.
+//!
+//! `cargo xtask campaign precise` does the same with random edits of real programs.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use distlto_tests::project::Project;
+use distlto_tests::run::succeed;
+use distlto_tests::toolchain::Toolchain;
+
+/// `shared` is imported by two modules and `apart`, in the same one, by none. `counted` needs a local.
+const SOURCES: [(&str, &str); 4] = [
+    (
+        "main.c",
+        "#include <stdio.h>\nint a(int), b(int);\nint main(void) { printf(\"%d\\n\", a(1) + b(2)); return 0; }\n",
+    ),
+    (
+        "a.c",
+        "int shared(int), apart(int);\n__attribute__((noinline)) int a(int x) { return shared(x) + apart(x); }\n",
+    ),
+    ("b.c", "int shared(int);\n__attribute__((noinline)) int b(int x) { return shared(x) + 2; }\n"),
+    (
+        "shared.c",
+        "__attribute__((noinline)) int apart(int x) { return x * 7; }\nint shared(int x) { return x * 100 + apart(x); }\n",
+    ),
+];
+
+const EAGER: &str = "--precise=eager";
+
+/// Links, which must succeed, and gives the backends that ran.
+fn relink(project: &Project, options: &[&str]) -> Result<Vec<String>> {
+    project.forget()?;
+    succeed(project.link_with(options)?.env_remove("DISTLTO_CACHE").env_remove("DISTLTO_STATE"))?;
+    Ok(project.ran()?.backends)
+}
+
+/// The objects of a link from nothing.
+fn is_fresh(project: &Project, options: &[&str]) -> Result<()> {
+    let (objects, program) = (project.native_objects()?, fs::read(project.path("program"))?);
+    fs::remove_dir_all(project.path("program.distlto"))?;
+    let off: Vec<&str> =
+        options.iter().copied().filter(|option| *option != EAGER).chain(["--precise=off"]).collect();
+    relink(project, &off)?;
+    ensure!(project.native_objects()? == objects, "objects are others than those of a link from nothing");
+    ensure!(
+        fs::read(project.path("program"))? == program,
+        "the program is another than that of a link from nothing"
+    );
+    Ok(())
+}
+
+#[test]
+fn an_object_is_kept_that_imports_the_same() -> Result<()> {
+    for (name, ways) in [("precise", &[EAGER][..]), ("precise-two", &[EAGER, "--two-step"])] {
+        let project = Project::create(name, &SOURCES)?;
+        ensure!(relink(&project, ways)?.len() == 4, "everything runs at first");
+        project.edit("shared.c", "x * 7", "x * 9")?;
+        let ran = relink(&project, ways)?;
+        ensure!(ran == ["shared.o"], "nobody imports what was edited: {ran:?}");
+        ensure!(project.say()? == "338\n", "{}", project.say()?);
+        project.edit("shared.c", "x * 100", "x * 101")?;
+        let ran = relink(&project, ways)?;
+        ensure!(ran == ["a.o", "b.o", "shared.o"], "two import what was edited: {ran:?}");
+        ensure!(project.say()? == "341\n", "{}", project.say()?);
+        is_fresh(&project, ways)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn off_runs_whatever_imports_from_what_changed() -> Result<()> {
+    let project = Project::create("precise-off", &SOURCES)?;
+    relink(&project, &[EAGER])?;
+    project.edit("shared.c", "x * 7", "x * 9")?;
+    let ran = relink(&project, &["--precise=off"])?;
+    ensure!(ran == ["a.o", "b.o", "shared.o"], "{ran:?}");
+    Ok(())
+}
+
+/// An object that is not what it was when its key was recorded never serves.
+#[test]
+fn an_object_that_something_else_changed_is_made_again() -> Result<()> {
+    let project = Project::create("precise-damaged", &SOURCES)?;
+    relink(&project, &[EAGER])?;
+    project.edit("shared.c", "x * 7", "x * 9")?;
+    let object = project.path("program.distlto/objects/a.o.o");
+    let other = fs::read(project.path("program.distlto/objects/b.o.o"))?;
+    // A hard link may be elsewhere.
+    fs::remove_file(&object)?;
+    fs::write(&object, other)?;
+    let ran = relink(&project, &[EAGER])?;
+    ensure!(ran == ["a.o", "shared.o"], "{ran:?}");
+    is_fresh(&project, &[EAGER])
+}
+
+#[test]
+fn a_cache_finds_results_by_what_they_were_made_of() -> Result<()> {
+    let cache = tempfile::tempdir()?;
+    let link = |project: &Project| -> Result<Vec<String>> {
+        project.forget()?;
+        succeed(project.link_with(&[EAGER])?.env("DISTLTO_CACHE", cache.path()))?;
+        Ok(project.ran()?.backends)
+    };
+    let project = Project::create("precise-cache", &SOURCES)?;
+    ensure!(link(&project)?.len() == 4, "everything runs at first");
+    // As another checkout has none.
+    fs::remove_dir_all(project.path("program.distlto"))?;
+    project.edit("shared.c", "x * 7", "x * 9")?;
+    let ran = link(&project)?;
+    ensure!(ran == ["shared.o"], "{ran:?}");
+    is_fresh(&project, &[EAGER])
+}
+
+#[test]
+fn locals_that_are_imported_have_stable_names_on_request() -> Result<()> {
+    let mut sources = SOURCES;
+    sources[3].1 = "static int calls;\n__attribute__((noinline)) int apart(int x) { return x * 7; }\n\
+                    int shared(int x) { return x * 100 + ++calls; }\n";
+    let project = Project::create("precise-names", &sources)?;
+    let stable = [EAGER, "--stable-names"];
+    relink(&project, &[EAGER])?;
+    project.edit("shared.c", "x * 7", "x * 9")?;
+    let ran = relink(&project, &[EAGER])?;
+    ensure!(ran.len() == 3, "the name of a local changes with its module: {ran:?}");
+    ensure!(relink(&project, &stable)?.len() == 4, "other names are other objects");
+    project.edit("shared.c", "x * 9", "x * 11")?;
+    let ran = relink(&project, &stable)?;
+    ensure!(ran == ["shared.o"], "{ran:?}");
+    let symbols =
+        succeed(Command::new(project.folder.toolchain.tool("llvm-nm")?).arg(project.path("program")))?;
+    let symbols = String::from_utf8(symbols.stdout)?;
+    ensure!(symbols.contains("calls.llvm.shared_c"), "{symbols}");
+    is_fresh(&project, &stable)
+}
+
+#[test]
+fn sources_of_one_name_have_no_stable_names() -> Result<()> {
+    let mut project = Project::create("precise-alike", &SOURCES)?;
+    let clang = project.folder.toolchain.tool("clang")?;
+    for folder in ["one", "two"] {
+        let text = format!("static int calls;\nint from_{folder}(void) {{ return ++calls; }}\n");
+        project.folder.write(&format!("{folder}/same.c"), text)?;
+        let mut command = Command::new(&clang);
+        command.args(["-O2", "-flto=thin", "-c", "same.c"]).current_dir(project.path(folder));
+        succeed(&mut command)?;
+        project.objects.push(format!("{folder}/same.o"));
+    }
+    for ways in [&["--stable-names"][..], &["--stable-names", "--two-step"]] {
+        let output = succeed(&mut project.link_with(ways)?)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(said.contains("--stable-names is off for this link: "), "{said}");
+        ensure!(
+            said.contains("one/same.o") && said.contains("two/same.o") && said.contains("same.c"),
+            "{said}"
+        );
+        ensure!(project.say()? == "330\n", "{}", project.say()?);
+    }
+    Ok(())
+}
+
+/// `opt` of another LLVM, or none, is not used.
+#[test]
+fn without_the_compilers_own_opt_every_backend_runs() -> Result<()> {
+    let project = Project::create("precise-no-opt", &SOURCES)?;
+    let clang = fs::canonicalize(Path::new(&Toolchain::from_env()?.tool("clang")?))?;
+    let copy = project.path("compiler/clang");
+    fs::create_dir_all(project.path("compiler"))?;
+    fs::copy(&clang, &copy)?;
+    let compiler = format!("--compiler={}", copy.display());
+    let link = |more: &[&str]| -> Result<String> {
+        let options: Vec<&str> = [EAGER, "-v", compiler.as_str()].iter().chain(more).copied().collect();
+        let output = succeed(project.link_with(&options)?.env_remove("DISTLTO_CACHE"))?;
+        Ok(String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let said = link(&[])?;
+    ensure!(said.matches("precise keys are not used: there is no ").count() == 1, "{said}");
+    project.edit("shared.c", "x * 7", "x * 9")?;
+    let said = link(&[])?;
+    ensure!(said.contains("3 of 4 backends were out of date") && !said.contains("kept"), "{said}");
+    Ok(())
+}
