@@ -1,4 +1,8 @@
-//! `cargo xtask campaign`: builds and starts the campaigns of the crate `tests`, whose generator its tests use too.
+//! `cargo xtask campaign`: builds and starts the campaigns of the crate `tests`, whose generator its tests use too, and that of
+//! third-party programs.
+
+mod precise;
+mod source_edit;
 
 use anyhow::Result;
 
@@ -6,6 +10,9 @@ use crate::shell::cargo;
 
 /// Runs a campaign with these words; whether nothing differs.
 pub fn campaign(release: bool, words: &[String]) -> Result<bool> {
+    if let Some((_, words)) = words.split_first().filter(|(name, _)| *name == "precise") {
+        return precise::campaign(release, words);
+    }
     let with = |words: &[&str]| {
         let mut command = cargo();
         command

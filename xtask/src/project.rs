@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of which programs there are (see `projects`) and of how they are linked by distlto.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -128,10 +129,29 @@ impl Project {
 
     /// Compiles what has changed, without linking the program.
     pub fn compile(&self) -> Result<()> {
+        quietly(&mut self.compilation()?)
+    }
+
+    /// The same where it may fail; whether it does not.
+    pub fn compiles(&self) -> Result<bool> {
+        let mut command = self.compilation()?;
+        Ok(command.stdout(Stdio::null()).stderr(Stdio::null()).status()?.success())
+    }
+
+    fn compilation(&self) -> Result<Command> {
         let said = output(self.ninja().args(["-t", "inputs", self.target]))?;
-        let inputs: Vec<_> =
-            said.lines().filter(|path| path.ends_with(".o") || path.ends_with(".a")).collect();
-        quietly(self.ninja().arg("--quiet").args(inputs))
+        let mut command = self.ninja();
+        command.arg("--quiet");
+        command.args(said.lines().filter(|path| path.ends_with(".o") || path.ends_with(".a")));
+        Ok(command)
+    }
+
+    /// The files that are compiled.
+    pub fn compiled(&self) -> Result<HashSet<PathBuf>> {
+        let said = output(self.ninja().args(["-t", "compdb"]))?;
+        let commands: Vec<serde_json::Value> = serde_json::from_str(&said)?;
+        let files = commands.iter().filter_map(|command| command["file"].as_str());
+        Ok(files.map(|file| self.build.join(file)).collect())
     }
 
     fn ninja(&self) -> Command {

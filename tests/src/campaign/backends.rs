@@ -272,15 +272,18 @@ fn stem(id: &str) -> &str {
     name.split(['.', '_']).next().unwrap_or(name)
 }
 
-/// The labels of the backends that ran, of the events that `--json` prints.
-pub fn ran(events: &str) -> Result<Vec<String>> {
-    let mut names = Vec::new();
+/// The labels of the backends that came to their turn, of the events that `--json` prints: those that ran, and those whose
+/// objects were kept when it showed what they import. How many of the latter there are.
+pub fn came_up(events: &str) -> Result<(Vec<String>, usize)> {
+    let (mut names, mut kept) = (Vec::new(), 0);
     for line in events.lines() {
         let event: Value =
             serde_json::from_str(line).with_context(|| format!("--json prints a line `{line}`"))?;
-        if event["event"] == "finish" && event["kind"] == "opt" && event["origin"] == "ran" {
+        let is_kept = event["origin"] == "same-imports";
+        if event["event"] == "finish" && event["kind"] == "opt" && (event["origin"] == "ran" || is_kept) {
+            kept += usize::from(is_kept);
             names.push(event["label"].as_str().context("a finished action has a label")?.to_owned());
         }
     }
-    Ok(names)
+    Ok((names, kept))
 }

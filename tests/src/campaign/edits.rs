@@ -1,5 +1,6 @@
 //! `campaign edits`: random programs that are edited and linked again, against a fresh link of the same command in a copy
-//! of the directory; and the backends that ran, against those whose shard differs.
+//! of the directory; and the backends that came to their turn, against those whose shard differs. Programs take turns in how
+//! precise their relinks are.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,7 +9,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 
-use super::backends::{Backends, ran};
+use super::backends::{Backends, came_up};
 use super::change::{Also, change, prepare};
 use super::foretold::{Foretold, Objects, objects};
 use super::generate;
@@ -23,6 +24,9 @@ use crate::toolchain::Toolchain;
 
 /// The ways whose relinks are compared with their fresh links.
 const WAYS: [Way; 2] = [ONE_LLD, TWO_STEP];
+
+/// How precise the relinks of one program are.
+const PRECISE: [&str; 3] = ["--precise=eager", "--precise=auto", "--precise=off"];
 
 /// How many edits each program gets.
 const EDITS: usize = 5;
@@ -40,8 +44,10 @@ pub struct Counts {
     pub counted: usize,
     /// Backends of those links.
     pub backends: usize,
-    /// Backends that ran in those links.
+    /// Backends that ran in those links, or whose objects were kept when it showed what they import.
     pub ran: usize,
+    /// Of those, the latter.
+    pub kept: usize,
     /// Backends whose shard differs from the one before, in those links.
     pub changed: usize,
     /// Links in which others ran than those.
@@ -75,8 +81,8 @@ impl Found {
         let list: Vec<String> = self.edits.iter().map(|(name, count)| format!("{name} {count}")).collect();
         let mut text = format!("{number} edits: {}\n", list.join(", "));
         let head = [
-            "links", "refused", "stale", "counted", "backends", "changed", "ran", "unequal", "foretold",
-            "mistold",
+            "links", "refused", "stale", "counted", "backends", "changed", "ran", "kept", "unequal",
+            "foretold", "mistold",
         ];
         let _ = writeln!(text, "{:<20} {}", "way", head.map(|name| format!("{name:>8}")).join(" "));
         for way in WAYS {
@@ -89,7 +95,8 @@ impl Found {
                 counts.counted,
                 counts.backends,
                 counts.changed,
-                counts.ran,
+                counts.ran - counts.kept,
+                counts.kept,
                 counts.unequal,
                 counts.foretold,
                 counts.mistold,
@@ -111,6 +118,7 @@ impl Found {
             all.counted += counts.counted;
             all.backends += counts.backends;
             all.ran += counts.ran;
+            all.kept += counts.kept;
             all.changed += counts.changed;
             all.unequal += counts.unequal;
             all.foretold += counts.foretold;
@@ -213,7 +221,8 @@ impl Edited {
         self.workspace.build(&self.program)?;
         let mut backends: Option<Backends> = None;
         for way in WAYS {
-            let more: &[&str] = if way.keeps { &["--json"] } else { &[] };
+            let precise = PRECISE[self.seed as usize % PRECISE.len()];
+            let more: &[&str] = if way.keeps { &["--json", precise] } else { &[] };
             let foretold = if way.keeps {
                 Foretold::ask(&self.program, &mut self.workspace, way).map_err(|error| error.to_string())
             } else {
@@ -262,7 +271,8 @@ impl Edited {
         let before = self.objects.insert(way.name, now.clone()).unwrap_or_default();
         let checked = foretold.and_then(|foretold| {
             let foretold = foretold.ok_or("a dry run fails where the link does not")?;
-            let checked = foretold.check(ran(events).map_err(|error| error.to_string())?);
+            let came_up = came_up(events).map_err(|error| error.to_string())?;
+            let checked = foretold.check(came_up.0);
             checked.and_then(|()| foretold.check_reasons(&before, &now)).map_err(|error| error.to_string())
         });
         let counts = self.found.ways.entry(way.name).or_default();
@@ -283,7 +293,7 @@ impl Edited {
 
     /// Compares the backends that ran with those whose shard differs from that of the link before.
     fn count(&mut self, way: Way, edit: &'static str, events: &str, backends: Backends) -> Result<()> {
-        let ran = ran(events)?;
+        let (ran, kept) = came_up(events)?;
         let number = backends.number();
         let Some(before) = self.before.insert(way.name, backends.clone()) else { return Ok(()) };
         let changed = backends.unlike(&before, way);
@@ -291,6 +301,7 @@ impl Edited {
         counts.counted += 1;
         counts.backends += number;
         counts.ran += ran.len();
+        counts.kept += kept;
         counts.changed += changed.must.len();
         if !changed.fits(&ran) {
             counts.unequal += 1;

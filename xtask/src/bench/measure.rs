@@ -26,6 +26,15 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// Both after one another.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            wall: self.wall + other.wall,
+            cpu: self.cpu + other.cpu,
+            memory: self.memory.max(other.memory),
+        }
+    }
+
     /// Each part divided by another cost's.
     pub fn relative_to(self, other: Self) -> Self {
         Self { wall: self.wall / other.wall, cpu: self.cpu / other.cpu, memory: self.memory / other.memory }
@@ -60,6 +69,17 @@ pub fn measure(command: &mut Command) -> Result<Cost> {
         bail!("{status} from {}\n{}", shown(command), text(&mut said)?);
     }
     Ok(cost)
+}
+
+/// Runs a command that must succeed, measures it, and gives what it prints.
+pub fn measure_with_output(command: &mut Command) -> Result<(Cost, String)> {
+    let (mut printed, mut said) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    command.stdin(Stdio::null()).stdout(printed.try_clone()?).stderr(said.try_clone()?);
+    let (status, cost) = cost(command)?;
+    if !status.success() {
+        bail!("{status} from {}\n{}", shown(command), text(&mut said)?);
+    }
+    Ok((cost, text(&mut printed)?))
 }
 
 /// Runs a command and measures it, however it ends.

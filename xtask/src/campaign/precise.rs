@@ -1,0 +1,283 @@
+//! `cargo xtask campaign precise`: third-party programs that are edited at random and linked again, once with precise keys and
+//! once without, and every object of the two compared byte for byte.
+//!
+//! Both link the same command into the same output and keep their objects apart. The link without precise keys runs each
+//! backend whose shard or imports changed, so it is the oracle: an object that was kept has to be what it made.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::available_parallelism;
+
+use anyhow::{Context, Result, bail};
+use clap::{Parser, ValueEnum};
+use fastrand::Rng;
+use serde_json::Value;
+
+use super::source_edit::{Edited, KINDS, edit};
+use crate::bench::measure::{Cost, measure_with_output};
+use crate::project::Project;
+use crate::{install, projects, setup, shell};
+
+/// Links edited programs with and without precise keys, and compares all objects.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask campaign precise")]
+pub struct Arguments {
+    /// The programs.
+    #[arg(long = "program", value_delimiter = ',', value_enum, default_values = ["libgit2", "leveldb"])]
+    programs: Vec<Name>,
+    /// How many edits of each.
+    #[arg(long, default_value_t = 50)]
+    count: usize,
+    /// What the edits follow from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Jobs at a time; the number of processors where absent.
+    #[arg(long, short)]
+    jobs: Option<usize>,
+    /// What `--precise` is told, `auto` or `eager`.
+    #[arg(long, default_value = "eager")]
+    precise: String,
+    /// Links with `--stable-names`, both ways.
+    #[arg(long)]
+    stable_names: bool,
+    /// Further flags of the compiler, such as -g.
+    #[arg(long = "flag", allow_hyphen_values = true)]
+    flags: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Name {
+    /// libgit2's program, C.
+    Libgit2,
+    /// A test of leveldb, C++.
+    Leveldb,
+    /// CMake itself, C++ with exceptions and virtual functions.
+    Cmake,
+}
+
+/// What was counted of one kind of edit.
+#[derive(Debug, Default, Clone, Copy)]
+struct Counts {
+    edits: usize,
+    /// Backends whose shard or imports changed.
+    changed: usize,
+    ran: usize,
+    kept: usize,
+    /// Objects that are others than before the edit.
+    others: usize,
+    cost: Cost,
+    cost_without: Cost,
+}
+
+/// A program, its link and what keeps its objects.
+struct Subject<'a> {
+    project: Project,
+    words: Vec<String>,
+    arguments: &'a Arguments,
+    distlto: &'a Path,
+}
+
+/// One link.
+struct Linked {
+    ran: usize,
+    kept: usize,
+    cost: Cost,
+}
+
+/// Runs the campaign with these words; whether nothing differs.
+pub fn campaign(release: bool, words: &[String]) -> Result<bool> {
+    let head = "cargo xtask campaign precise".to_owned();
+    let arguments = Arguments::parse_from([head].iter().chain(words));
+    setup::setup(&[])?;
+    let distlto = install::build(!release)?.join("distlto");
+    let mut differing = 0;
+    for name in &arguments.programs {
+        differing += program(*name, &arguments, &distlto)?;
+    }
+    Ok(differing == 0)
+}
+
+/// Returns how many objects differ.
+fn program(name: Name, arguments: &Arguments, distlto: &Path) -> Result<usize> {
+    let dir = shell::target().join("campaign/precise");
+    let project = match name {
+        Name::Libgit2 => projects::libgit2(&dir.join("c"))?,
+        Name::Leveldb => projects::leveldb(&dir.join("cpp"))?,
+        Name::Cmake => projects::cmake(&dir)?,
+    };
+    let flags = arguments.flags.join(" ");
+    project
+        .configure(&["C", "CXX"].map(|language| format!("-DCMAKE_{language}_FLAGS=-flto=thin {flags}")))?;
+    project.compile()?;
+    let words = project.link_words()?;
+    let subject = Subject { project, words, arguments, distlto };
+    for state in [subject.state("with"), subject.state("without")] {
+        let _ = fs::remove_dir_all(state);
+    }
+    println!("{}, {} edits from seed {}", subject.project.name, arguments.count, arguments.seed);
+    subject.link("with")?;
+    subject.link("without")?;
+    subject.edits()
+}
+
+impl Subject<'_> {
+    fn edits(&self) -> Result<usize> {
+        let mut random = Rng::with_seed(self.arguments.seed);
+        let sources = self.sources()?;
+        let mut counts: BTreeMap<&str, Counts> = BTreeMap::new();
+        let (mut differing, mut uncompiled, mut done) = (0, 0, 0);
+        while done < self.arguments.count {
+            let kind = KINDS[random.usize(..KINDS.len())];
+            let Some(edited) = edit(kind, &sources, &mut random)? else { continue };
+            if !self.project.compiles()? {
+                edited.undo()?;
+                self.project.compile()?;
+                uncompiled += 1;
+                continue;
+            }
+            done += 1;
+            differing += self.compare(done, &edited, counts.entry(kind).or_default())?;
+        }
+        println!("{}", table(&counts));
+        println!("{differing} objects differ; {uncompiled} further edits did not compile\n");
+        Ok(differing)
+    }
+
+    /// Links both ways after an edit. Returns how many objects differ.
+    fn compare(&self, number: usize, edited: &Edited, counts: &mut Counts) -> Result<usize> {
+        let before = objects(&self.state("without"))?;
+        let with = self.link("with")?;
+        let program = fs::read(self.output())?;
+        let without = self.link("without")?;
+        let (ours, theirs) = (objects(&self.state("with"))?, objects(&self.state("without"))?);
+        let names: Vec<_> =
+            theirs.keys().chain(ours.keys().filter(|name| !theirs.contains_key(*name))).collect();
+        let differing: Vec<_> =
+            names.into_iter().filter(|name| ours.get(*name) != theirs.get(*name)).collect();
+        for name in &differing {
+            println!("edit {number} ({edited}): the objects of {} differ", name.display());
+        }
+        let is_other = program != fs::read(self.output())?;
+        if is_other && differing.is_empty() {
+            println!("edit {number} ({edited}): the programs differ");
+        }
+        counts.edits += 1;
+        counts.changed += without.ran;
+        counts.ran += with.ran;
+        counts.kept += with.kept;
+        counts.others += theirs.iter().filter(|(name, bytes)| before.get(*name) != Some(bytes)).count();
+        counts.cost = counts.cost.plus(with.cost);
+        counts.cost_without = counts.cost_without.plus(without.cost);
+        if with.ran + with.kept != without.ran {
+            println!(
+                "edit {number} ({edited}): {} ran, {} were kept, {} changed",
+                with.ran, with.kept, without.ran
+            );
+        }
+        Ok(differing.len() + usize::from(is_other && differing.is_empty()))
+    }
+
+    fn state(&self, which: &str) -> PathBuf {
+        self.project.build.join(format!("state-{which}"))
+    }
+
+    fn output(&self) -> PathBuf {
+        self.project.build.join(self.project.target)
+    }
+
+    fn link(&self, which: &str) -> Result<Linked> {
+        let precise = if which == "with" { self.arguments.precise.as_str() } else { "off" };
+        let jobs = self.arguments.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
+        let mut command = Command::new(self.distlto);
+        command.args(["link", "--json", "-j", &jobs.to_string(), &format!("--precise={precise}"), "--state"]);
+        command.arg(self.state(which)).args(self.arguments.stable_names.then_some("--stable-names"));
+        command.arg("--").args(&self.words).current_dir(&self.project.build);
+        let (cost, events) = measure_with_output(&mut command)?;
+        let (mut ran, mut kept) = (0, 0);
+        for line in events.lines() {
+            let event: Value = serde_json::from_str(line).with_context(|| format!("not an event: {line}"))?;
+            if event["event"] == "finish" && event["kind"] == "opt" {
+                match event["origin"].as_str() {
+                    Some("ran") => ran += 1,
+                    Some("same-imports") => kept += 1,
+                    other => bail!("a backend's object is from {other:?}"),
+                }
+            }
+        }
+        Ok(Linked { ran, kept, cost })
+    }
+
+    /// The program's own sources.
+    fn sources(&self) -> Result<Vec<PathBuf>> {
+        let mut sources = Vec::new();
+        let mut left = vec![self.project.sources.clone()];
+        let compiled = self.project.compiled()?;
+        while let Some(directory) = left.pop() {
+            for entry in fs::read_dir(&directory)? {
+                let path = entry?.path();
+                let is_header = path.extension().is_some_and(|extension| extension == "h");
+                if path.is_dir() {
+                    left.push(path);
+                } else if is_header || compiled.contains(&path) {
+                    sources.push(path);
+                }
+            }
+        }
+        sources.sort();
+        Ok(sources)
+    }
+}
+
+/// The native objects of a state folder, which holds one link's.
+fn objects(state: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(state).with_context(|| format!("cannot read {}", state.display()))? {
+        let root = entry?.path().join("objects");
+        let mut left = if root.is_dir() { vec![root.clone()] } else { Vec::new() };
+        while let Some(directory) = left.pop() {
+            for entry in fs::read_dir(&directory)? {
+                let path = entry?.path();
+                if path.is_dir() {
+                    left.push(path);
+                } else {
+                    found.insert(path.strip_prefix(&root)?.to_owned(), fs::read(&path)?);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn table(counts: &BTreeMap<&str, Counts>) -> String {
+    let mut text = format!(
+        "{:<16}{:>7}{:>10}{:>8}{:>8}{:>8}{:>12}{:>12}\n",
+        "edit", "edits", "changed", "ran", "kept", "other", "cpu ratio", "wall ratio"
+    );
+    let mut all = Counts::default();
+    let mut row = |name: &str, counts: &Counts| {
+        text += &format!(
+            "{name:<16}{:>7}{:>10}{:>8}{:>8}{:>8}{:>12.3}{:>12.3}\n",
+            counts.edits,
+            counts.changed,
+            counts.ran,
+            counts.kept,
+            counts.others,
+            counts.cost.cpu / counts.cost_without.cpu,
+            counts.cost.wall / counts.cost_without.wall,
+        );
+    };
+    for (name, counts) in counts {
+        row(name, counts);
+        all.edits += counts.edits;
+        all.changed += counts.changed;
+        all.ran += counts.ran;
+        all.kept += counts.kept;
+        all.others += counts.others;
+        all.cost = all.cost.plus(counts.cost);
+        all.cost_without = all.cost_without.plus(counts.cost_without);
+    }
+    row("all", &all);
+    text
+}
