@@ -46,7 +46,7 @@ fn main() -> ExitCode {
             watching(|cancel| exit::run(|| kbuild_archive::run(&args, cancel)))
         }
         CliCommand::Plan(args) => exit::run(|| distlto_commands::plan::run(args)),
-        CliCommand::Inspect(args) => exit::run(|| inspect::run(&args)),
+        CliCommand::Inspect(args) => watching(|cancel| exit::run(|| inspect::run(&args, cancel))),
         CliCommand::Explain(args) => watching(|cancel| exit::run(|| explain::run(&args, cancel))),
         CliCommand::Diff(args) => exit::run(|| diff::run(&args)),
         CliCommand::Verify(args) => watching(|cancel| exit::run(|| verify::run(&args, cancel))),
