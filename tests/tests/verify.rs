@@ -100,7 +100,8 @@ fn a_difference_of_distributed_backends_is_explained_by_a_link_that_has_it() -> 
     if !link.folder.toolchain.has_dtlto() {
         // Nothing can show the cause.
         let found = link.found(&[], 1, "without a known cause")?;
-        return Ok(ensure!(found["unknown"] == 2, "{found}"));
+        ensure!(found["unknown"] == 2, "{found}");
+        return Ok(());
     }
     let found = link.found(&[], 0, "objects: 4 of 5 are identical\n  1: lld's own DTLTO makes the same")?;
     ensure!(found["program_causes"] == serde_json::json!(["distributed", "objects"]), "{found}");

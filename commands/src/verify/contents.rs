@@ -145,9 +145,91 @@ impl<'a> Contents<'a> {
     }
 }
 
+/// Whether two programs differ in their build ids alone.
+pub fn same_but_for_build_id(one: &[u8], other: &[u8]) -> bool {
+    let without = |bytes: &[u8]| -> Option<Vec<u8>> {
+        let file = object::File::parse(bytes).ok()?;
+        let (at, size) = file.section_by_name(".note.gnu.build-id")?.file_range()?;
+        let (at, size) = (usize::try_from(at).ok()?, usize::try_from(size).ok()?);
+        let mut bytes = bytes.to_vec();
+        bytes.get_mut(at..at.checked_add(size)?)?.fill(0);
+        Some(bytes)
+    };
+    without(one).is_some_and(|one| Some(one) == without(other))
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// An ELF object with a build id, whose bytes these are.
+    fn elf(build_id: &[u8; 4]) -> Vec<u8> {
+        const NAMES: &[u8] = b"\0.shstrtab\0.note.gnu.build-id\0";
+        let (names, note) = (64, 64 + NAMES.len());
+        let sections = note + build_id.len();
+        let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+        bytes.resize(16, 0);
+        for (size, value) in [
+            (2, 1),
+            (2, 62),
+            (4, 1),
+            (8, 0),
+            (8, 0),
+            (8, sections),
+            (4, 0),
+            (2, 64),
+            (2, 0),
+            (2, 0),
+            (2, 64),
+            (2, 3),
+            (2, 1),
+        ] {
+            bytes.extend(&value.to_le_bytes()[..size]);
+        }
+        bytes.extend(NAMES);
+        bytes.extend(build_id);
+        for (name, kind, at, length) in
+            [(0, 0, 0, 0), (1, 3, names, NAMES.len()), (11, 7, note, build_id.len())]
+        {
+            for (size, value) in
+                [(4, name), (4, kind), (8, 0), (8, 0), (8, at), (8, length), (4, 0), (4, 0), (8, 1), (8, 0)]
+            {
+                bytes.extend(&value.to_le_bytes()[..size]);
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_build_id_is_left_aside_and_nothing_else() {
+        let (one, mut other) = (elf(b"1234"), elf(b"5678"));
+        assert_eq!(Contents::of(&one).section(".note.gnu.build-id"), Some(&b"1234"[..]));
+        assert!(same_but_for_build_id(&one, &other));
+        other[24] = 1;
+        assert!(!same_but_for_build_id(&one, &other));
+        assert!(!same_but_for_build_id(b"", b""), "nothing is known of such files");
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_objects_are_no_panic(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..9),
+            end in any::<prop::sample::Index>(),
+        ) {
+            let whole = elf(b"1234");
+            let mut bytes = whole.clone();
+            for (at, byte) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            bytes.truncate(end.index(bytes.len() * 2));
+            let contents = Contents::of(&bytes);
+            prop_assert_eq!(contents.difference(&contents), Difference::default());
+            let _ = same_but_for_build_id(&bytes, &whole);
+        }
+    }
 
     fn contents<'a>(sections: &[(&str, &'a [u8])], symbols: &[(&str, u64)]) -> Contents<'a> {
         let section = |(name, data): &(&str, &'a [u8])| (((*name).to_owned(), 0), (data.len() as u64, *data));

@@ -12,7 +12,7 @@ use distlto_record::progress::text::human;
 use serde::Serialize;
 
 use super::VerifyError;
-use super::contents::{Contents, Difference};
+use super::contents::{self, Contents, Difference};
 use super::objects::{self, ObjectCompared};
 use super::ways::{Made, Ways};
 
@@ -173,7 +173,7 @@ impl Verdict {
             causes.push(Cause::Place);
             return Ok(());
         }
-        if ways.build_id() == Some("build-id=uuid") && same_but_for_build_id(&alone, &ours) {
+        if ways.build_id() == Some("build-id=uuid") && contents::same_but_for_build_id(&alone, &ours) {
             causes.push(Cause::BuildId);
             return Ok(());
         }
@@ -222,21 +222,6 @@ impl Verdict {
 /// Whether a line says more than what is run.
 fn is_message(line: &&str) -> bool {
     !["+ ", "[", "distlto: ", "  "].iter().any(|words| line.starts_with(words))
-}
-
-/// Whether two programs differ in their build ids alone.
-fn same_but_for_build_id(one: &[u8], other: &[u8]) -> bool {
-    const NOTE: &str = ".note.gnu.build-id";
-    let without = |bytes: &[u8]| -> Option<Vec<u8>> {
-        let contents = Contents::of(bytes);
-        let note = contents.section(NOTE)?;
-        // The section is a part of the file's bytes.
-        let at = note.as_ptr() as usize - bytes.as_ptr() as usize;
-        let mut bytes = bytes.to_vec();
-        bytes[at..at + note.len()].fill(0);
-        Some(bytes)
-    };
-    without(one).is_some_and(|one| Some(one) == without(other))
 }
 
 impl fmt::Display for Verdict {
