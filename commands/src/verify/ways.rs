@@ -3,7 +3,8 @@
 //! All have the linker's own line, without what would be written elsewhere. The directories' names are equally long, so that
 //! names of theirs in what was made can be told from everything else.
 
-use std::borrow::Cow;
+mod results;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -15,14 +16,11 @@ use distlto_planner::compile_jobs;
 use distlto_planner::index::{IndexError, compiler_of};
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::link_line::{Argument, last_value, options};
-use distlto_planner::link_plan::{LinkPlan, ObjectPlan};
 use distlto_planner::linker::elf::options::last;
 use distlto_planner::response;
 use distlto_planner::runner::{Runner, ToolError};
-use distlto_planner::state::{self, Place};
 use distlto_planner::words::{Word, lossy};
 use distlto_prepare::input::Input;
-use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, write_atomically};
 
 use super::distributor::{GIVE, KEEP};
@@ -156,76 +154,6 @@ impl<'a> Ways<'a> {
         words.extend(line);
         words.push([b"@", response.as_os_str().as_bytes()].concat());
         self.run(DISTLTO, &words, place)
-    }
-
-    /// What distlto planned: none where lld did it all by itself.
-    pub fn plan(&self) -> Result<Vec<ObjectPlan>, VerifyError> {
-        let program = self.program(DISTLTO);
-        let state = self.place(DISTLTO).join("state");
-        let state = state::directory(&program.to_string_lossy(), state.to_str());
-        let path = Place::LinkPlan.path(&state);
-        let Some(bytes) = regular::read_if_there(&path)? else { return Ok(Vec::new()) };
-        match LinkPlan::read(&bytes) {
-            Ok(plan) => Ok(plan.modules),
-            Err(source) => Err(VerifyError::Plan { path, source }),
-        }
-    }
-
-    /// What lld's backends made, in the order of the modules; `None` if their number is not this one.
-    pub fn objects_of(&self, made: &Made, modules: usize) -> Result<Option<Vec<Input>>, VerifyError> {
-        // Before the modules' objects are those of regular LTO.
-        let regular = last_value(&self.arguments, "lto-partitions").and_then(|value| value.parse().ok());
-        let first: usize = regular.unwrap_or(1).max(1);
-        let mut found = Vec::new();
-        while let Some(object) = made.beside(&format!("object{}", first + found.len()))? {
-            found.push(object);
-        }
-        if found.len() != modules {
-            return Ok(None);
-        }
-        let by_job = made.directory.join("by-job");
-        fs::create_dir(&by_job).map_err(IoError::on("create directory", &by_job))?;
-        for (number, object) in found.iter().enumerate() {
-            write_atomically(&by_job.join(number.to_string()), object)?;
-        }
-        Ok(Some(found))
-    }
-
-    /// What the backends of lld's DTLTO made, by job.
-    pub fn objects_of_jobs(&self, made: &Made) -> Result<Vec<Input>, VerifyError> {
-        let mut found = Vec::new();
-        while let Some(object) = made.beside(&found.len().to_string())? {
-            found.push(object);
-        }
-        Ok(found)
-    }
-
-    /// The bytes with one name in place of those of the ways' directories.
-    pub fn neutral<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
-        let mut bytes = Cow::Borrowed(bytes);
-        let one = self.place(PLACES[0]).into_os_string().into_encoded_bytes();
-        for place in &PLACES[1..] {
-            let name = self.place(place).into_os_string().into_encoded_bytes();
-            let found: Vec<usize> = bytes
-                .windows(name.len())
-                .enumerate()
-                .filter(|(_, part)| *part == name)
-                .map(|(at, _)| at)
-                .collect();
-            for at in found {
-                bytes.to_mut()[at..at + one.len()].copy_from_slice(&one);
-            }
-        }
-        bytes
-    }
-
-    /// A module's name without the directories that are gone afterwards.
-    pub fn label(&self, module: &ObjectPlan) -> String {
-        let id = module.id.as_str();
-        let unpacked = id.strip_prefix(&*self.scratch.to_string_lossy());
-        let inside = ["/members/", "/compiled/"].iter();
-        let inside = unpacked.and_then(|id| inside.filter_map(|place| id.split_once(place)).next());
-        inside.map_or(id, |(_, name)| name).to_owned()
     }
 
     /// The last `--build-id` of the line.
