@@ -21,6 +21,7 @@ use distlto_commands::remote::check::CheckArgs;
 use distlto_commands::remote::simulate::SimulateArgs;
 use distlto_commands::run::RunCommandArgs;
 use distlto_commands::run_args::RunArgs;
+use distlto_commands::verify::VerifyArgs;
 use distlto_planner::recorded_flags::Source;
 use distlto_planner::state::VARIABLE;
 use distlto_planner::words::{Word, word_of};
@@ -52,6 +53,7 @@ pub enum CliCommand {
     Inspect(InspectArgs),
     Explain(ExplainArgs),
     Diff(DiffArgs),
+    Verify(VerifyArgs),
     Jobs(JobsArgs),
     Opt(OptArgs),
     Distribute(DistributeArgs),

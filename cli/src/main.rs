@@ -18,7 +18,7 @@ use distlto_commands::remote::{check, simulate};
 use distlto_commands::tool::ToolRunner;
 use distlto_commands::{
     diff, distribute, doctor, explain, header_list, index, index_only, inspect, kbuild_archive, link, opt,
-    run,
+    run, verify,
 };
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::execute::spawn::LocalSpawner;
@@ -29,7 +29,8 @@ use arguments::{Cli, CliCommand, RemoteCommand};
 
 fn main() -> ExitCode {
     // The linker starts this program for its backends.
-    if let Some(code) = link::dtlto::serve(std::env::args_os()) {
+    if let Some(code) = link::dtlto::serve(std::env::args_os()).or_else(|| verify::serve(std::env::args_os()))
+    {
         return ExitCode::from(code);
     }
     if let Some(command) = stand_in::command() {
@@ -45,9 +46,10 @@ fn main() -> ExitCode {
             watching(|cancel| exit::run(|| kbuild_archive::run(&args, cancel)))
         }
         CliCommand::Plan(args) => exit::run(|| distlto_commands::plan::run(args)),
-        CliCommand::Inspect(args) => exit::run(|| inspect::run(&args)),
+        CliCommand::Inspect(args) => watching(|cancel| exit::run(|| inspect::run(&args, cancel))),
         CliCommand::Explain(args) => watching(|cancel| exit::run(|| explain::run(&args, cancel))),
         CliCommand::Diff(args) => exit::run(|| diff::run(&args)),
+        CliCommand::Verify(args) => watching(|cancel| exit::run(|| verify::run(&args, cancel))),
         CliCommand::Jobs(args) => watching(|cancel| {
             let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
             exit::run(|| jobs::run(&args, &runner))

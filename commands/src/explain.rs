@@ -3,14 +3,16 @@
 //!
 //! Reads what a link left. For functions it asks the compiler's own llvm-dis.
 
+mod edit;
 mod functions;
+mod miss;
 
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use clap::Args;
 use distlto_executor::cancel::Cancel;
-use distlto_planner::shard;
+use distlto_planner::shard::{self, Shard};
 use distlto_planner::state::VARIABLE;
 use distlto_prepare::exit;
 use distlto_prepare::regular;
@@ -23,7 +25,9 @@ use distlto_record::run::RunRecord;
 use serde_json::json;
 
 use crate::seen::{Seen, SeenError};
+use edit::Edit;
 use functions::Functions;
+use miss::Miss;
 
 /// How many names of a kind are told.
 const SHOWN: usize = 20;
@@ -44,6 +48,14 @@ pub struct ExplainArgs {
     /// A module that it imports from, or might
     #[arg(value_name = "FROM")]
     pub from: Option<String>,
+    /// Say why no kept object served when its backend ran last
+    ///
+    /// Of all earlier keys that are on record the nearest one, and where the two differ.
+    #[arg(long, conflicts_with = "from")]
+    pub miss: bool,
+    /// Say what an edit of it would run and cost, and who imports what from it
+    #[arg(long, conflicts_with_all = ["from", "miss"])]
+    pub edit: bool,
     /// The directory of distlto link --state
     #[arg(long, value_name = "DIR", env = VARIABLE)]
     pub state: Option<String>,
@@ -60,6 +72,14 @@ pub fn run(args: &ExplainArgs, cancel: &Cancel) -> Result<u8, SeenError> {
         Some(from) => {
             let functions = Functions::of(&seen, number, seen.module(from)?, cancel)?;
             if args.json { functions.to_json() } else { functions.to_string() }
+        }
+        None if args.miss => {
+            let miss = Miss::of(&seen, number);
+            if args.json { miss.to_json() } else { miss.to_string() }
+        }
+        None if args.edit => {
+            let edit = Edit::of(&seen, number);
+            if args.json { edit.to_json() } else { edit.to_string() }
         }
         None => {
             let module = Module::of(&seen, number);
@@ -84,15 +104,8 @@ struct Module<'a> {
 impl<'a> Module<'a> {
     fn of(seen: &'a Seen, number: usize) -> Self {
         let known = &seen.modules[number];
-        let plan =
-            seen.plan.as_ref().and_then(|plan| plan.modules.iter().find(|module| module.id == known.label));
-        let kept = plan.and_then(|module| {
-            shard::read(&regular::read(seen.place(&module.shard).as_std_path()).ok()?).ok()
-        });
-        let counts = |label: &String| {
-            let module = kept.as_ref()?.modules.iter().find(|module| module.path == label.as_bytes())?;
-            Some((module.functions, module.instructions))
-        };
+        let kept = shard_of(seen, &known.label);
+        let counts = |label: &String| counts(kept.as_ref()?, label);
         let mut imports: Vec<_> =
             known.imports.iter().flatten().map(|label| (label.clone(), counts(label))).collect();
         imports.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.map(|(_, instructions)| instructions)));
@@ -193,6 +206,18 @@ impl<'a> Module<'a> {
         });
         format!("{value}\n")
     }
+}
+
+/// The shard of a module, where the plan of the last link tells and it is kept.
+fn shard_of(seen: &Seen, label: &str) -> Option<Shard> {
+    let module = seen.plan.as_ref()?.modules.iter().find(|module| module.id == label)?;
+    shard::read(&regular::read(seen.place(&module.shard).as_std_path()).ok()?).ok()
+}
+
+/// The functions and instructions that a shard has imported from a module.
+fn counts(shard: &Shard, label: &str) -> Option<(u64, u64)> {
+    let module = shard.modules.iter().find(|module| module.path == label.as_bytes())?;
+    Some((module.functions, module.instructions))
 }
 
 /// Says how many were left out.

@@ -1,15 +1,20 @@
 //! `distlto inspect`: what a link is, in answers first, then in tables.
 //!
-//! Reads what a link left; runs nothing.
+//! Reads what a link left; runs nothing, but for the thin link of a command that is given. A single file is told of by `file`.
+
+mod file;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
+use distlto_executor::cancel::Cancel;
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::state::VARIABLE;
+use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
 use distlto_prepare::kind::classify_file;
 use distlto_prepare::text::printable;
@@ -22,13 +27,14 @@ use crate::seen::{Seen, SeenError};
 /// Say what bounds a link, and whether more workers would help
 ///
 /// And which modules are its hubs, what memory it takes, and what is not ThinLTO. The link is named by its output, its state directory, a record of a run (STATE/runs/*.json), an index directory of
-/// distlto-index or an action graph in JSON. Times are those of its recorded runs.
+/// distlto-index, an action graph in JSON, a job file of lld's DTLTO, a folder of index shards, or a meta file of Buck2's rule. Times are those of its recorded runs. After -- it is a link
+/// command, whose thin link is performed in a scratch directory. Of an index shard, an object or an archive it says what that is.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]
 pub struct InspectArgs {
     /// The link
-    #[arg(value_name = "OUTPUT|STATE|RECORD|GRAPH")]
-    pub thing: Utf8PathBuf,
+    #[arg(value_name = "THING", required_unless_present = "command", conflicts_with = "command")]
+    pub thing: Option<Utf8PathBuf>,
     /// The directory of distlto link --state
     #[arg(long, value_name = "DIR", env = VARIABLE)]
     pub state: Option<String>,
@@ -47,19 +53,41 @@ pub struct InspectArgs {
     /// Print JSON, times in microseconds and sizes in bytes
     #[arg(long)]
     pub json: bool,
+    /// A link command: a compiler driver or ld.lld with its arguments
+    #[arg(last = true, value_name = "LINKER")]
+    pub command: Vec<OsString>,
 }
 
 /// Inspects and prints.
-pub fn run(args: &InspectArgs) -> Result<u8, SeenError> {
-    let seen = Seen::find(&args.thing, args.state.as_deref())?;
+pub fn run(args: &InspectArgs, cancel: &Cancel) -> Result<u8, SeenError> {
+    let seen = match &args.thing {
+        Some(thing) => {
+            if let Some(facts) = file::Facts::of(thing, args.state.as_deref())? {
+                let text = if args.json { facts.to_json() } else { facts.text(args) };
+                to_standard_output(text.as_bytes())?;
+                return Ok(0);
+            }
+            Seen::find(thing, args.state.as_deref())?
+        }
+        None => {
+            let words: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
+            Seen::of_command(&words, cancel)?
+        }
+    };
+    print(args, &seen)?;
+    Ok(0)
+}
+
+fn print(args: &InspectArgs, seen: &Seen) -> Result<(), SeenError> {
     let inspection = Inspection::of(&seen.output, &seen.modules, &seen.runs);
     let mut text = String::new();
     if args.json {
         text += &inspection.to_json();
     } else if !(args.modules || args.imports || args.native) {
         text += &inspection.to_string();
+        text.extend(seen.notes.iter().map(|note| printable(note).into_owned() + "\n"));
         if let Some(plan) = &seen.plan {
-            text += &summary_of(&native(&seen, plan));
+            text += &summary_of(&native(seen, plan));
         }
     }
     if args.modules && !args.json {
@@ -69,12 +97,11 @@ pub fn run(args: &InspectArgs) -> Result<u8, SeenError> {
         text += &args.imports(&inspection);
     }
     if args.native && !args.json {
-        let plan = seen.plan.as_ref().map(|plan| native(&seen, plan)).unwrap_or_default();
+        let plan = seen.plan.as_ref().map(|plan| native(seen, plan)).unwrap_or_default();
         let lines = plan.iter().filter(|(path, _)| args.shows(path.as_str()));
         text.extend(lines.map(|(path, kind)| format!("{}  {kind}\n", printable(path.as_str()))));
     }
-    to_standard_output(text.as_bytes())?;
-    Ok(0)
+    Ok(to_standard_output(text.as_bytes())?)
 }
 
 impl InspectArgs {

@@ -26,3 +26,4 @@ pub mod run_args;
 pub mod seen;
 pub mod tool;
 pub mod up_to_date;
+pub mod verify;

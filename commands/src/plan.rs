@@ -1,7 +1,9 @@
-//! The command that shows a link before it runs: reads an index directory or a graph, writes JSON, DOT, Ninja,
+//! The command that shows a link before it runs: reads an index directory or a graph, writes it in another form (`forms`),
 //! a summary, or what would run and why.
 //!
 //! The one module of the graph's side that reads and writes files. Knows nothing of how actions are run.
+
+mod forms;
 
 use std::fs;
 use std::io;
@@ -12,12 +14,12 @@ use clap::Args;
 use distlto_prepare::exit;
 use distlto_prepare::regular;
 use distlto_prepare::warning::warn;
-use distlto_prepare::write::{IoError, to_standard_output, write_if_changed};
+use distlto_prepare::write::{IoError, to_standard_output};
 use miette::Diagnostic;
 use thiserror::Error;
 
 use distlto_planner::digests::FileDigests;
-use distlto_planner::emit::{dot, make, ninja};
+use distlto_planner::emit::{make, ninja};
 use distlto_planner::freshness::{self, ActionLog, Reason};
 use distlto_planner::graph::error::GraphError;
 use distlto_planner::graph::summary::GraphSummary;
@@ -26,8 +28,9 @@ use distlto_planner::link_plan::{LinkPlan, PlanError};
 use distlto_planner::state::{self, Place, SUFFIX, VARIABLE};
 
 use crate::dry_run::{Row, lines};
+use forms::Form;
 
-/// Show a link before it runs: as JSON, DOT, Ninja, a summary or a dry run
+/// Show a link before it runs: as JSON, DOT, Ninja, Make, a script, a list of commands, a summary or a dry run
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]
 pub struct PlanArgs {
@@ -56,7 +59,17 @@ pub struct PlanArgs {
     /// As --ninja. `make -f FILE` first makes the thin link and then FILE itself again where an input changed.
     #[arg(long, value_name = "FILE")]
     pub make: Option<Utf8PathBuf>,
-    /// Compile with this program in the build.ninja or makefile
+    /// Write a script for a POSIX shell, to be run in the link's working directory
+    ///
+    /// It runs every action once, each after those that it needs, and ends with the first that fails.
+    #[arg(long, value_name = "FILE")]
+    pub shell: Option<Utf8PathBuf>,
+    /// Write a list of all commands in the form of a compile_commands.json (- for standard output)
+    ///
+    /// With the current directory for that of the link; in an order in which they can be run.
+    #[arg(long, value_name = "FILE")]
+    pub compile_commands: Option<Utf8PathBuf>,
+    /// Compile with this program in the build.ninja, makefile or script
     #[arg(long, value_name = "PROGRAM", default_value = "distlto-opt")]
     pub opt_program: String,
     /// List the actions that would run, and why, largest cost first
@@ -149,43 +162,29 @@ fn help_of(error: &dyn Diagnostic) -> String {
     error.help().map_or_else(String::new, |help| help.to_string())
 }
 
+impl PlanArgs {
+    /// The forms that are asked for, with the file of each.
+    fn forms(&self) -> impl Iterator<Item = (Form, &Utf8Path)> {
+        let all = [
+            (Form::Json, &self.json),
+            (Form::Dot, &self.dot),
+            (Form::Ninja, &self.ninja),
+            (Form::Make, &self.make),
+            (Form::Shell, &self.shell),
+            (Form::CompileCommands, &self.compile_commands),
+        ];
+        all.into_iter().filter_map(|(form, path)| Some((form, path.as_deref()?)))
+    }
+}
+
 /// Runs the command; a reader of standard output that goes away early ends it without an error.
 pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
     check_outputs(&args)?;
     let input = GraphSource::find(&args.input, args.state.as_deref())?;
-    let graph =
-        if args.ninja.is_some() || args.make.is_some() { input.read_to_run()? } else { input.read()? };
-    if let Some(path) = &args.json {
-        emit(path, &json::to_bytes(&graph))?;
-    }
-    if let Some(path) = &args.dot {
-        let mut text = Vec::new();
-        dot::write(&graph, &mut text).map_err(IoError::on("write", path))?;
-        emit(path, &text)?;
-    }
-    if let Some(path) = &args.ninja {
-        let options = ninja::NinjaOptions {
-            opt_program: args.opt_program.clone(),
-            build_directory: input
-                .directory()
-                .filter(|parent| !parent.as_str().is_empty())
-                .map(Utf8Path::to_owned),
-            manifest: again(path).map(|command| ninja::NinjaRemake {
-                path: path.clone(),
-                source: input.path.clone(),
-                command,
-            }),
-        };
-        emit(path, ninja::render(&graph, &options)?.as_bytes())?;
-    }
-    if let Some(path) = &args.make {
-        let remake = again(path).map(|command| make::MakeRemake {
-            path: path.clone(),
-            source: input.path.clone(),
-            command,
-        });
-        let options = make::MakeOptions { opt_program: args.opt_program.clone(), remake };
-        emit(path, make::render(&graph, &options)?.as_bytes())?;
+    let is_run = args.forms().any(|(form, _)| form.is_run());
+    let graph = if is_run { input.read_to_run()? } else { input.read()? };
+    for (form, path) in args.forms() {
+        form.emit(&graph, &input, path, &args.opt_program)?;
     }
     if args.dry_run {
         to_standard_output(dry_run(&graph, &input)?.as_bytes())?;
@@ -306,47 +305,18 @@ fn found(graph: &ActionGraph, state: &Utf8Path) -> Result<Vec<(ActionId, Option<
 }
 
 fn asks_for_something(args: &PlanArgs) -> bool {
-    [&args.json, &args.dot, &args.ninja, &args.make].iter().any(|file| file.is_some())
-        || args.dry_run
-        || args.summary
+    args.forms().next().is_some() || args.dry_run || args.summary
 }
 
 fn check_outputs(args: &PlanArgs) -> Result<(), PlanCommandError> {
-    let to_stream = |path: &Option<Utf8PathBuf>| path.as_deref().is_some_and(is_stream);
-    let texts = [
-        ("--json", to_stream(&args.json)),
-        ("--dot", to_stream(&args.dot)),
-        ("--ninja", to_stream(&args.ninja)),
-        ("--make", to_stream(&args.make)),
-        ("--dry-run", args.dry_run),
-        ("--summary", args.summary),
-    ];
-    let mut streams = texts.iter().filter(|(_, streams)| *streams).map(|(name, _)| *name);
+    let forms = args.forms().filter(|(_, path)| forms::is_stream(path)).map(|(form, _)| form.option());
+    let texts = [("--dry-run", args.dry_run), ("--summary", args.summary)];
+    let texts = texts.into_iter().filter(|(_, streams)| *streams).map(|(name, _)| name);
+    let mut streams = forms.chain(texts);
     match (streams.next(), streams.next()) {
         // The two that people read may follow each other.
         (Some("--dry-run"), _) => Ok(()),
         (Some(first), Some(second)) => Err(PlanCommandError::OneOutput { first, second }),
         _ => Ok(()),
     }
-}
-
-fn is_stream(path: &Utf8Path) -> bool {
-    path == "-"
-}
-
-/// The command by which a build program makes the file again: that of this run. Nothing if the file goes to a stream or the
-/// command is not text.
-fn again(path: &Utf8Path) -> Option<Vec<String>> {
-    if is_stream(path) {
-        return None;
-    }
-    std::env::args_os().map(|word| word.into_string().ok()).collect()
-}
-
-fn emit(path: &Utf8Path, text: &[u8]) -> Result<(), PlanCommandError> {
-    if is_stream(path) {
-        return Ok(to_standard_output(text)?);
-    }
-    write_if_changed(path.as_std_path(), text)?;
-    Ok(())
 }

@@ -1,6 +1,12 @@
-//! A link as it can be looked at after the fact: found by its output, its state directory, a record of a run, or a graph.
+//! A link as it can be looked at after the fact: found by its output, its state directory, a record of a run, a graph, or by
+//! what a thin link wrote (`seen/shards.rs`).
 //!
-//! Reads what is there; runs nothing.
+//! Reads what is there; runs nothing, but for the thin link of a command (`seen/command.rs`).
+
+pub mod command;
+mod error;
+mod shards;
+mod text;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -8,99 +14,20 @@ use std::path::Path;
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::digests::Digest;
 use distlto_planner::graph::{Action, ActionGraph, ActionKind, Backend};
-use distlto_planner::link_plan::{LinkPlan, ObjectPlan, PlanError};
+use distlto_planner::link_plan::{LinkPlan, ObjectPlan};
 use distlto_planner::state::{self, Place, SUFFIX};
+use distlto_prepare::input::Input;
 use distlto_prepare::regular;
 use distlto_prepare::write::IoError;
 use distlto_record::action::ActionRecord;
 use distlto_record::diff::Side;
 use distlto_record::inspect::KnownModule;
-use distlto_record::run::{self, GraphFile, ReadError, RunRecord};
-use miette::Diagnostic;
-use thiserror::Error;
+use distlto_record::run::{self, GraphFile, RunRecord};
 
 use crate::plan::{GraphSource, PlanCommandError};
-
-/// Why there is nothing to look at.
-#[derive(Debug, Error, Diagnostic)]
-pub enum SeenError {
-    /// A file could not be read.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] IoError),
-    /// A record is none.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Record(#[from] ReadError),
-    /// No plan and no graph.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Graph(#[from] PlanCommandError),
-    /// An archive could not be read.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Archive(#[from] distlto_prepare::error::Error),
-    /// A plan is none.
-    #[error("{path}: {source}")]
-    #[diagnostic(forward(source))]
-    Plan {
-        /// The file.
-        path: Utf8PathBuf,
-        /// What is wrong with it.
-        source: PlanError,
-    },
-    /// No link is known by that name.
-    #[error("{path} is nothing that a link left, and {beside} is not there")]
-    #[diagnostic(
-        code(distlto::bad_input),
-        help(
-            "name an output that distlto linked (with --state, if its state is elsewhere), its state directory, a record of a \
-             run, or an action graph in JSON"
-        )
-    )]
-    Unknown {
-        /// What was named.
-        path: Utf8PathBuf,
-        /// Where its state would be.
-        beside: String,
-    },
-    /// There are not two runs.
-    #[error("{path} holds the record of {found} run(s), and two are compared")]
-    #[diagnostic(code(distlto::usage), help("name two things, or link again"))]
-    NoTwoRuns {
-        /// The state directory.
-        path: Utf8PathBuf,
-        /// How many there are.
-        found: usize,
-    },
-    /// No module is called so.
-    #[error("no module of {path} is called {name}{}", like(similar))]
-    #[diagnostic(
-        code(distlto::usage),
-        help("`distlto inspect --modules` lists them; the end of a name will do")
-    )]
-    NoModule {
-        /// The link.
-        path: Utf8PathBuf,
-        /// What was asked for.
-        name: String,
-        /// Names that hold it, or several that end in it.
-        similar: Vec<String>,
-    },
-    /// What an answer needs cannot be read.
-    #[error("{what}")]
-    #[diagnostic(code(distlto::bad_input), help("{help}"))]
-    Unreadable {
-        /// What was tried.
-        what: String,
-        /// What to do.
-        help: String,
-    },
-}
-
-fn like(similar: &[String]) -> String {
-    if similar.is_empty() { String::new() } else { format!("; there is {}", similar.join(", ")) }
-}
+pub use error::SeenError;
+pub(crate) use shards::unreadable;
+use text::Text;
 
 /// A link, as far as the thing that was named tells.
 pub struct Seen {
@@ -116,6 +43,8 @@ pub struct Seen {
     pub modules: Vec<KnownModule>,
     /// The records of its runs, the oldest first.
     pub runs: Vec<RunRecord>,
+    /// What else is to be said of it, in sentences.
+    pub notes: Vec<String>,
 }
 
 impl Seen {
@@ -123,13 +52,18 @@ impl Seen {
     pub fn find(named: &Utf8Path, folder: Option<&str>) -> Result<Self, SeenError> {
         let output = named.as_str().trim_end_matches('/');
         let beside = state::directory(output.strip_suffix(SUFFIX).unwrap_or(output), folder);
-        let is_graph =
-            named.is_file() && regular::read(named.as_std_path()).is_ok_and(|text| text.starts_with(b"{"));
-        if is_graph {
-            return Self::of_file(named);
+        if named.is_file() {
+            let bytes = Input::open(named.as_std_path())?;
+            if let Some(text) = Text::of(&bytes) {
+                return Self::of_text(named, &bytes, text);
+            }
         }
         let directory = if named.is_dir() { named.to_owned() } else { Utf8PathBuf::from(beside.as_str()) };
         if !directory.is_dir() {
+            // A file that is no regular one says so itself.
+            if named.exists() {
+                Input::open(named.as_std_path())?;
+            }
             return Err(SeenError::Unknown { path: named.to_owned(), beside });
         }
         let runs = read_runs(&directory)?;
@@ -137,43 +71,64 @@ impl Seen {
             (Ok(source), _) => Self::of_directory(named, directory, &source, runs),
             // A distributor's runs, and those of a graph, are beside no plan.
             (Err(PlanCommandError::NotAnIndex { .. }), Some(last)) => Ok(Self {
-                named: named.to_owned(),
                 output: last.output.clone().unwrap_or_else(|| named.to_string()),
-                modules: of_run(last),
                 directory: Some(directory),
-                plan: None,
+                modules: of_run(last),
                 runs,
+                ..Self::without_runs(named)
             }),
+            (Err(error @ PlanCommandError::NotAnIndex { .. }), None) => {
+                Self::of_folder(named, &directory)?.ok_or_else(|| error.into())
+            }
             (Err(error), _) => Err(error.into()),
         }
     }
 
-    fn of_file(named: &Utf8Path) -> Result<Self, SeenError> {
-        let is_record = regular::read(named.as_std_path())
-            .map_err(IoError::on("read", named))?
-            .windows(10)
-            .take(64)
-            .any(|bytes| bytes == b"\"begun_ms\"");
-        if !is_record {
-            let source = GraphSource::find(named, None)?;
-            return Ok(Self {
-                named: named.to_owned(),
-                directory: None,
-                output: named.to_string(),
-                plan: None,
-                modules: of_graph(&source.read()?),
-                runs: read_runs(Utf8Path::new(&source.run_state()))?,
-            });
+    /// A link of which nothing is known.
+    fn without_runs(named: &Utf8Path) -> Self {
+        Self {
+            named: named.to_owned(),
+            directory: None,
+            output: named.to_string(),
+            plan: None,
+            modules: Vec::new(),
+            runs: Vec::new(),
+            notes: Vec::new(),
         }
+    }
+
+    fn of_text(named: &Utf8Path, bytes: &[u8], text: Text) -> Result<Self, SeenError> {
+        match text {
+            Text::Record => Self::of_record(named),
+            Text::Jobs => Self::of_jobs(named, bytes),
+            Text::Meta => Self::of_meta(named, bytes),
+            Text::Plan => Self::of_plan(named, bytes),
+            Text::Other => {
+                let source = GraphSource::find(named, None)?;
+                let modules = of_graph(&source.read()?);
+                let runs = read_runs(Utf8Path::new(&source.run_state()))?;
+                Ok(Self { modules, runs, ..Self::without_runs(named) })
+            }
+        }
+    }
+
+    fn of_plan(named: &Utf8Path, bytes: &[u8]) -> Result<Self, SeenError> {
+        let read = LinkPlan::read(bytes);
+        let plan = read.map_err(|source| SeenError::Plan { path: named.to_owned(), source })?;
+        let (output, modules) = (plan.output.to_string(), of_plan(&plan));
+        Ok(Self { output, modules, plan: Some(plan), ..Self::without_runs(named) })
+    }
+
+    fn of_record(named: &Utf8Path) -> Result<Self, SeenError> {
         let run = run::read(named.as_std_path())?;
         let plan = run.graph.as_ref().and_then(|graph| plan_of(&run, graph));
         Ok(Self {
-            named: named.to_owned(),
             directory: run.state.as_ref().map(|state| Utf8PathBuf::from(&run.directory).join(state)),
             output: run.output.clone().unwrap_or_else(|| named.to_string()),
             modules: plan.as_ref().map_or_else(|| of_run(&run), of_plan),
             plan,
             runs: vec![run],
+            ..Self::without_runs(named)
         })
     }
 
@@ -195,7 +150,7 @@ impl Seen {
             None => of_graph(&source.read()?),
         };
         let output = plan.as_ref().map_or_else(|| named.to_string(), |plan| plan.output.to_string());
-        Ok(Self { named: named.to_owned(), directory: Some(directory), output, plan, modules, runs })
+        Ok(Self { directory: Some(directory), output, plan, modules, runs, ..Self::without_runs(named) })
     }
 
     /// The number of a module by its name, or by the end of it.

@@ -13,5 +13,7 @@ mod ninja;
 mod ninja_build;
 #[path = "graph/samples.rs"]
 mod samples;
+#[path = "graph/shell.rs"]
+mod shell;
 #[path = "graph/summary.rs"]
 mod summary;

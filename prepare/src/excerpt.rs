@@ -33,6 +33,11 @@ impl Excerpts {
         self.contents.members.len()
     }
 
+    /// What each member is called, `inner.a(member.o)` in a nested archive.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.contents.members.iter().map(|member| member.display.as_str())
+    }
+
     /// The place of a member in the archive; `None` if there is none of that name, or more than one. Directories in a name,
     /// which members of thin archives have, do not count: not every linker prints them.
     pub fn place(&self, name: &[u8]) -> Option<usize> {

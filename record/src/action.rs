@@ -3,6 +3,8 @@
 //! Plain values that serialise; `docs/run-record.md` describes them. All times are microseconds since the command began,
 //! so that two records can be compared. Knows nothing of clocks.
 
+use std::collections::BTreeMap;
+
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,9 @@ pub struct ActionRecord {
     /// The key under which the state directory keeps its object, where it keeps objects by key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// What that key is made of, each part by a short digest: `module`, `shard`, `imports`, `flags`, `compiler`, and files by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<String, String>,
     /// What the cache of results said; absent where none was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheAnswer>,
@@ -218,6 +223,7 @@ impl ActionRecord {
             result: Fate::NotStarted,
             why: Vec::new(),
             key: None,
+            parts: BTreeMap::new(),
             cache: None,
             command: String::new(),
             lane: None,

@@ -16,7 +16,7 @@ mod line;
 pub mod links;
 mod model;
 mod outcome;
-mod random;
+pub mod random;
 pub mod remote;
 mod source;
 pub mod stock;

@@ -88,6 +88,68 @@ fn a_link_answers_for_itself() -> Result<()> {
 }
 
 #[test]
+fn a_key_that_missed_is_compared_with_the_nearest_one() -> Result<()> {
+    let mut project = Project::create("seen-miss", &SOURCES)?;
+    succeed(&mut project.link()?)?;
+    let none = json(&project, &["explain", "program", "a.o", "--miss"])?;
+    ensure!(none["last"]["nearest"].is_null() && none["last"]["earlier"] == 0, "{none}");
+    if !project.folder.toolchain.has_dtlto() {
+        // Two steps record no parts of keys, and say so.
+        let told = answer(&project, &["explain", "program", "a.o", "--miss"])?;
+        ensure!(told.contains("there is nothing to compare with"), "{told}");
+        return Ok(());
+    }
+    project.edit("shared.c", "x * 100", "x * 101")?;
+    succeed(&mut project.link()?)?;
+    let importer = json(&project, &["explain", "program", "a.o", "--miss"])?;
+    let nearest = &importer["last"]["nearest"];
+    ensure!(nearest["differs_in"] == serde_json::json!(["imports"]), "{importer}");
+    ensure!(nearest["imports"] == serde_json::json!(["shared.o"]) && nearest["runs_ago"] == 1, "{importer}");
+    let edited = json(&project, &["explain", "program", "shared.o", "--miss"])?;
+    let differs = edited["last"]["nearest"]["differs_in"].as_array().context("parts")?;
+    ensure!(differs.contains(&"module".into()) && !differs.contains(&"flags".into()), "{edited}");
+
+    // With other flags the run before is nearest; back to the first content, the first run is, whose key it has again.
+    project.flags.push("-Wl,--lto-O1".to_owned());
+    succeed(&mut project.link()?)?;
+    let flags = json(&project, &["explain", "program", "a.o", "--miss"])?;
+    ensure!(flags["last"]["nearest"]["differs_in"] == serde_json::json!(["flags"]), "{flags}");
+    project.flags.pop();
+    project.edit("shared.c", "x * 101", "x * 100")?;
+    succeed(&mut project.link()?)?;
+    let first = json(&project, &["explain", "program", "a.o", "--miss"])?;
+    let nearest = &first["last"]["nearest"];
+    ensure!(nearest["runs_ago"] == 3 && nearest["key"] == first["last"]["key"], "{first}");
+    let told = answer(&project, &["explain", "program", "a.o", "--miss"])?;
+    ensure!(told.contains("is that of 3 runs before, whose object is no longer kept"), "{told}");
+    Ok(())
+}
+
+#[test]
+fn what_an_edit_would_run_is_what_it_runs() -> Result<()> {
+    for more in [&[][..], &["--two-step"]] {
+        let mut project = Project::create("seen-edit", &SOURCES)?;
+        succeed(&mut project.link_with(more)?)?;
+        let told = json(&project, &["explain", "program", "shared.o", "--edit"])?;
+        let backends = told["backends"].as_array().context("backends")?;
+        ensure!(backends[0]["module"] == "shared.o" && backends[0]["functions"].is_null(), "{told}");
+        ensure!(backends[1..].iter().all(|one| one["functions"] == 1 && one["cpu_us"].is_u64()), "{told}");
+        let mut expected: Vec<&str> = backends.iter().filter_map(|one| one["module"].as_str()).collect();
+        expected.sort_unstable();
+        let sum: u64 = backends.iter().filter_map(|one| one["cpu_us"].as_u64()).sum();
+        ensure!(told["cpu_us"] == sum && told["wall_us"].as_u64().is_some_and(|wall| wall <= sum), "{told}");
+        let text = answer(&project, &["explain", "program", "shared.o", "--edit"])?;
+        ensure!(text.starts_with("shared.o: an edit of it runs 3 backends: "), "{text}");
+
+        project.edit("shared.c", "x * 100", "x * 101")?;
+        project.options.extend(more);
+        let ran = project.relink()?.backends;
+        ensure!(ran == expected, "{ran:?} ran, {expected:?} were told");
+    }
+    Ok(())
+}
+
+#[test]
 fn functions_are_imported_for_reasons() -> Result<()> {
     let project = Project::create("seen-functions", &SOURCES)?;
     succeed(&mut project.link()?)?;

@@ -53,6 +53,7 @@ use hand_over::HandOver;
 pub use hand_over::serve;
 use kept::Kept;
 use line::Line;
+pub(crate) use line::{own_program, without_further_outputs};
 use linker::{Linker, News};
 pub(super) use sweep::before as sweep_before;
 

@@ -1,8 +1,28 @@
 //! Words of an action's command, as files for other build programs hold them: quoted for a shell, and without those that are
 //! said in another way. Pure.
 
-use crate::graph::Action;
+use crate::graph::{Action, ActionGraph, Backend, FileId};
 use crate::words::shell_quote;
+
+/// The options that name a backend compilation's files to the program that runs it, and the compiler with its own words.
+pub fn backend_words<'a>(
+    graph: &'a ActionGraph,
+    action: &'a Action,
+    backend: &Backend,
+) -> (Vec<&'a str>, Vec<&'a str>) {
+    let path = |file: FileId| graph.path(file).as_str();
+    let (out, module, shard) = (path(backend.object), path(backend.module), path(backend.shard));
+    let mut files = vec!["--out", out, "--input", module, "--index", shard];
+    files.extend(backend.dwo.iter().flat_map(|&dwo| ["--dwo", path(dwo)]));
+    let prefix = action.prefix.map_or(&[][..], |prefix| graph.prefix_words(prefix));
+    let words = prefix.iter().map(String::as_str).chain(own_flags(action, module, shard, out));
+    (files, words.collect())
+}
+
+/// The place of the linker among a link's words: where a program of its own runs it, it follows that program's options.
+pub fn linker_place(words: &[&str]) -> usize {
+    words.iter().position(|word| *word == "--").map_or(0, |dashes| dashes + 1)
+}
 
 /// How many words of a link's command stand on the command line: its program and, where a thin link is run by
 /// a program of its own, that program's options up to the linker that follows `--`. The flavour of a generic lld, which

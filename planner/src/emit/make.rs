@@ -12,8 +12,8 @@ use indexmap::IndexSet;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use super::command::{command_line, own_flags, words_outside_response_file};
-use crate::graph::{Action, ActionGraph, Backend, FileId, Work};
+use super::command::{backend_words, command_line, linker_place, words_outside_response_file};
+use crate::graph::{Action, ActionGraph, Backend, Work};
 use crate::response;
 use crate::words::{shell_line, shell_quote};
 
@@ -67,13 +67,7 @@ pub fn render(graph: &ActionGraph, options: &MakeOptions) -> Result<String, Make
         match &action.work {
             Work::Backend(backend) => writer.backend(backend, &mut flags)?,
             Work::Prepare { .. } => writer.step(&[command_line(&words)])?,
-            Work::ThinLink { .. } => {
-                // Where a program of its own runs the linker, the linker follows that program's options.
-                writer.link(
-                    &words,
-                    words.iter().position(|word| *word == "--").map_or(0, |dashes| dashes + 1),
-                )?;
-            }
+            Work::ThinLink { .. } => writer.link(&words, linker_place(&words))?,
             Work::Link { .. } => writer.link(&words, 0)?,
         }
     }
@@ -108,21 +102,14 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn backend(&mut self, backend: &Backend, flags: &mut IndexSet<String>) -> Result<(), MakeError> {
-        let path = |file: FileId| self.graph.path(file).as_str();
-        let (out, module, shard) = (path(backend.object), path(backend.module), path(backend.shard));
-        let mut files = shell_line(["--out", out, "--input", module, "--index", shard]);
-        if let Some(dwo) = backend.dwo {
-            files = format!("{files} {}", shell_line(["--dwo", path(dwo)]));
-        }
-        let prefix = self.action.prefix.map_or(&[][..], |prefix| self.graph.prefix_words(prefix));
-        let words: Vec<_> =
-            prefix.iter().map(String::as_str).chain(own_flags(self.action, module, shard, out)).collect();
+        let (files, words) = backend_words(self.graph, self.action, backend);
+        let files = shell_line(files);
         let (number, _) = flags.insert_full(self.checked(&command_line(&words))?);
         let files = self.recipe(&files)?;
         self.step(&[])?;
         write_text(self.text, format_args!("\t$(DISTLTO_OPT) {files} -- $(distlto_flags_{number})\n"));
         // The object's rule writes them; a rule of several targets would run once for each.
-        let object = prerequisite(Utf8Path::new(out), &self.action.label)?;
+        let object = prerequisite(self.graph.path(backend.object), &self.action.label)?;
         for file in self.action.outputs().filter(|&file| file != backend.object) {
             let also = target(self.graph.path(file), &self.action.label)?;
             write_text(self.text, format_args!("{also}: {object}\n\t@test -f {OUTPUT}\n"));

@@ -10,7 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use super::command::{command_line, own_flags, program, words_outside_response_file};
+use super::command::{command_line, linker_place, own_flags, program, words_outside_response_file};
 use crate::graph::{Action, ActionGraph, Backend, FileId, Work};
 use crate::response;
 use crate::words::{shell_line, shell_quote};
@@ -74,11 +74,7 @@ pub fn render(graph: &ActionGraph, options: &NinjaOptions) -> Result<String, Nin
         let words = graph.command(id);
         match &action.work {
             Work::Prepare { .. } => file.prepare(action, &words)?,
-            Work::ThinLink { .. } => {
-                // Where a program of its own runs the linker, the linker follows that program's options.
-                let linker = words.iter().position(|word| *word == "--").map_or(0, |dashes| dashes + 1);
-                file.link(action, "thin_link", &words, linker)?;
-            }
+            Work::ThinLink { .. } => file.link(action, "thin_link", &words, linker_place(&words))?,
             Work::Backend(backend) => file.opt(action, backend, options)?,
             Work::Link { .. } => file.link(action, "link", &words, 0)?,
         }

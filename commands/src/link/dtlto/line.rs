@@ -173,7 +173,7 @@ fn writes(option: &LinkOption) -> bool {
 }
 
 /// The words of a line that asks for a program alone.
-fn without_further_outputs(arguments: &[Argument], words: &[Word]) -> Vec<Word> {
+pub fn without_further_outputs(arguments: &[Argument], words: &[Word]) -> Vec<Word> {
     let asking: Vec<Vec<&[u8]>> = options(arguments)
         .filter(|option| asks_for_temporaries(option) || writes(option))
         .map(|option| option.words.iter().map(|word| word.as_bytes()).collect())
@@ -196,7 +196,7 @@ fn without_further_outputs(arguments: &[Argument], words: &[Word]) -> Vec<Word> 
 }
 
 /// This program, which the linker is to start.
-fn own_program() -> Result<PathBuf, LinkError> {
+pub fn own_program() -> Result<PathBuf, LinkError> {
     let path = std::env::current_exe().map_err(IoError::on("find", "this program"))?;
     if path.is_file() { Ok(path) } else { Err(LinkError::NoDistributor { path }) }
 }

@@ -3,6 +3,8 @@
 //! Serves explanations alone: whether an object is kept is for its key to say. Digests are cut short, and which import
 //! changed is found by asking what each was compiled from itself. Knows nothing of what is kept where.
 
+use std::collections::BTreeMap;
+
 use distlto_executor::describe::framed::Framed;
 use distlto_executor::describe::inputs::Inputs;
 use distlto_planner::digests::Digest;
@@ -70,6 +72,20 @@ impl Parts {
             imports: short(&imports.finish()),
             inputs: others.map(|(name, content)| ((*name).to_owned(), short(content))).collect(),
         }
+    }
+
+    /// Each part by a name.
+    pub fn named(&self) -> BTreeMap<String, String> {
+        let Self { compiler, flags, module, shard, imports, inputs } = self;
+        let own = [
+            ("compiler", compiler),
+            ("flags", flags),
+            ("module", module),
+            ("shard", shard),
+            ("imports", imports),
+        ];
+        let own = own.into_iter().map(|(name, digest)| (name.to_owned(), digest.clone()));
+        own.chain(inputs.iter().map(|(name, digest)| (format!("input {name}"), digest.clone()))).collect()
     }
 
     /// Whether the module itself is another one than it was.

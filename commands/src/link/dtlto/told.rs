@@ -11,6 +11,7 @@ use distlto_record::why::{Change, What};
 
 use super::backends::{Backends, LinkModule};
 use super::kept::KeptObject;
+use super::parts::Parts;
 
 /// The actions of a link: those of the modules that are compiled, in the order of `wanted`, then those whose objects are
 /// kept.
@@ -36,6 +37,7 @@ fn known(backends: &Backends<'_>, id: usize, module: &LinkModule) -> ActionRecor
     let places = ModulePlaces::of(backends.session.directory, label);
     let mut action = ActionRecord::new(id, ActionKind::Opt, label, module.cost.total());
     action.key = module.key.as_ref().map(|key| key.hex());
+    action.parts = module.parts.as_ref().map(Parts::named).unwrap_or_default();
     action.module = Some(if module.name.is_temporary { label.clone() } else { module.path.clone() });
     action.shard = Some(places.shard);
     action.instructions =

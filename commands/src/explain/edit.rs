@@ -1,0 +1,113 @@
+//! `distlto explain --edit`: what an edit of a module would run and cost, and who takes what from it.
+//!
+//! From imports and recorded times; which of the importers an edit really concerns depends on what it changes.
+
+use std::fmt;
+use std::time::Duration;
+
+use distlto_prepare::text::printable;
+use distlto_record::inspect::{Inspection, counted, linker_time, longest_first};
+use distlto_record::progress::text::human;
+use serde::Serialize;
+
+use super::{SHOWN, counts, more, shard_of};
+use crate::seen::Seen;
+
+/// The version of the JSON.
+const VERSION: u32 = 1;
+
+/// What an edit would do.
+#[derive(Debug, Serialize)]
+pub(super) struct Edit {
+    version: u32,
+    module: String,
+    /// Its own first, then those that take longest.
+    backends: Vec<Backend>,
+    /// Of those whose times are known.
+    cpu_us: u64,
+    /// Until the last of them ends, with as many at once as in the last run.
+    wall_us: u64,
+    jobs: usize,
+    /// What the linker took in the last run that ended well.
+    linker_us: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Backend {
+    module: String,
+    cpu_us: Option<u64>,
+    /// What it imports from the edited module, where its shard is kept.
+    functions: Option<u64>,
+    instructions: Option<u64>,
+}
+
+impl Edit {
+    pub(super) fn of(seen: &Seen, number: usize) -> Self {
+        let inspection = Inspection::of(&seen.output, &seen.modules, &seen.runs);
+        let edited = &seen.modules[number].label;
+        let backend = |label: &String, cpu_us| {
+            let taken = (label != edited).then(|| counts(&shard_of(seen, label)?, edited)).flatten();
+            let (functions, instructions) = taken.unzip();
+            Backend { module: label.clone(), cpu_us, functions, instructions }
+        };
+        let mut backends: Vec<Backend> =
+            inspection.edit_runs(number).map(|facts| backend(&facts.label, facts.cpu_us)).collect();
+        backends.sort_by_key(|one| (one.module != *edited, std::cmp::Reverse(one.cpu_us)));
+        let times: Vec<u64> = backends.iter().filter_map(|one| one.cpu_us).collect();
+        let jobs = seen.runs.iter().rev().find_map(|run| run.jobs).unwrap_or(1).max(1);
+        Self {
+            version: VERSION,
+            module: edited.clone(),
+            backends,
+            cpu_us: times.iter().sum(),
+            wall_us: longest_first(times, jobs),
+            jobs,
+            linker_us: seen.runs.iter().rev().find(|run| run.exit_code == Some(0)).and_then(linker_time),
+        }
+    }
+
+    /// The JSON.
+    pub(super) fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("strings, numbers and lists serialise") + "\n"
+    }
+}
+
+impl fmt::Display for Edit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = |us: u64| human(Duration::from_micros(us));
+        let runs = counted(self.backends.len(), "backend");
+        write!(out, "{}: an edit of it runs {runs}", printable(&self.module))?;
+        let known = self.backends.iter().filter(|one| one.cpu_us.is_some()).count();
+        match known {
+            0 => write!(out, ", whose times no run has left")?,
+            _ => {
+                let (cpu, wall) = (time(self.cpu_us), time(self.wall_us));
+                write!(out, ": {cpu} of processor time, about {wall} with {} at once", self.jobs)?;
+            }
+        }
+        if (1..self.backends.len()).contains(&known) {
+            write!(out, " (times are known of {known})")?;
+        }
+        match self.linker_us {
+            Some(us) => writeln!(out, "; then the linker, which took {}", time(us))?,
+            None => writeln!(out)?,
+        }
+        writeln!(
+            out,
+            "importers run if what they take from it changes; after the edit `distlto link --dry-run` says it exactly"
+        )?;
+        for Backend { module, cpu_us, functions, instructions } in self.backends.iter().take(SHOWN) {
+            let takes = match (functions, instructions) {
+                _ if *module == self.module => "  the module itself".to_owned(),
+                (Some(functions), Some(instructions)) => {
+                    let functions = counted(usize::try_from(*functions).unwrap_or(usize::MAX), "function");
+                    format!("  takes {functions} of {instructions} instructions from it")
+                }
+                _ => String::new(),
+            };
+            let took = cpu_us.map_or_else(|| "-".to_owned(), time);
+            writeln!(out, "{took:>10}  {}{takes}", printable(module))?;
+        }
+        out.write_str(&more(self.backends.len()))
+    }
+}

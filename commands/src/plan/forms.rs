@@ -1,0 +1,107 @@
+//! The forms in which `distlto plan` writes a graph: the option of each, what it needs of a graph, and its emitter.
+//!
+//! Knows nothing of what the emitters write.
+
+use camino::Utf8Path;
+use distlto_planner::emit::{compile_commands, dot, make, ninja, shell};
+use distlto_planner::graph::{ActionGraph, json};
+use distlto_prepare::write::{IoError, to_standard_output, write_if_changed, write_if_changed_with_mode};
+
+use super::{GraphSource, PlanCommandError};
+
+/// What a graph can be written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Json,
+    Dot,
+    Ninja,
+    Make,
+    Shell,
+    CompileCommands,
+}
+
+impl Form {
+    /// The option that asks for it.
+    pub const fn option(self) -> &'static str {
+        match self {
+            Self::Json => "--json",
+            Self::Dot => "--dot",
+            Self::Ninja => "--ninja",
+            Self::Make => "--make",
+            Self::Shell => "--shell",
+            Self::CompileCommands => "--compile-commands",
+        }
+    }
+
+    /// Whether it is there to be run, so that every step has to be one that can be.
+    pub const fn is_run(self) -> bool {
+        !matches!(self, Self::Json | Self::Dot)
+    }
+
+    /// Writes the graph to a file, or to standard output.
+    pub fn emit(
+        self,
+        graph: &ActionGraph,
+        input: &GraphSource,
+        path: &Utf8Path,
+        opt_program: &str,
+    ) -> Result<(), PlanCommandError> {
+        let text = self.text(graph, input, path, opt_program)?;
+        if is_stream(path) {
+            return Ok(to_standard_output(&text)?);
+        }
+        match self {
+            Self::Shell => write_if_changed_with_mode(path.as_std_path(), &text, 0o755)?,
+            _ => write_if_changed(path.as_std_path(), &text)?,
+        };
+        Ok(())
+    }
+
+    fn text(
+        self,
+        graph: &ActionGraph,
+        input: &GraphSource,
+        path: &Utf8Path,
+        opt_program: &str,
+    ) -> Result<Vec<u8>, PlanCommandError> {
+        let opt_program = opt_program.to_owned();
+        let (place, source) = (path.to_owned(), input.path.clone());
+        Ok(match self {
+            Self::Json => json::to_bytes(graph),
+            Self::Dot => {
+                let mut text = Vec::new();
+                dot::write(graph, &mut text).map_err(IoError::on("write", path))?;
+                text
+            }
+            Self::Ninja => {
+                let manifest = again(path).map(|command| ninja::NinjaRemake { path: place, source, command });
+                let build_directory = input.directory().filter(|parent| !parent.as_str().is_empty());
+                let build_directory = build_directory.map(Utf8Path::to_owned);
+                let options = ninja::NinjaOptions { opt_program, build_directory, manifest };
+                ninja::render(graph, &options)?.into_bytes()
+            }
+            Self::Make => {
+                let remake = again(path).map(|command| make::MakeRemake { path: place, source, command });
+                make::render(graph, &make::MakeOptions { opt_program, remake })?.into_bytes()
+            }
+            Self::Shell => shell::render(graph, &opt_program).into_bytes(),
+            Self::CompileCommands => {
+                let here = std::env::current_dir().map_err(IoError::on("find", "the current directory"))?;
+                compile_commands::render(graph, &here.to_string_lossy()).into_bytes()
+            }
+        })
+    }
+}
+
+pub fn is_stream(path: &Utf8Path) -> bool {
+    path == "-"
+}
+
+/// The command by which a build program makes the file again: that of this run. Nothing if the file goes to a stream or the
+/// command is not text.
+fn again(path: &Utf8Path) -> Option<Vec<String>> {
+    if is_stream(path) {
+        return None;
+    }
+    std::env::args_os().map(|word| word.into_string().ok()).collect()
+}

@@ -1,0 +1,105 @@
+//! Why a thing that was named cannot be looked at.
+//!
+//! One list for every command that looks at links.
+
+use camino::Utf8PathBuf;
+use distlto_planner::link_plan::PlanError;
+use distlto_prepare::write::IoError;
+use distlto_record::run::ReadError;
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::plan::PlanCommandError;
+
+/// Why there is nothing to look at.
+#[derive(Debug, Error, Diagnostic)]
+pub enum SeenError {
+    /// A file could not be read.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+    /// A record is none.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Record(#[from] ReadError),
+    /// No plan and no graph.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Graph(#[from] PlanCommandError),
+    /// An archive could not be read.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Archive(#[from] distlto_prepare::error::Error),
+    /// A job file is none.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Job(#[from] distlto_planner::dtlto::JobFileError),
+    /// A meta file is none.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Meta(#[from] distlto_planner::buck2::error::MetaError),
+    /// A link command cannot be planned.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Link(#[from] crate::link::LinkError),
+    /// A plan is none.
+    #[error("{path}: {source}")]
+    #[diagnostic(forward(source))]
+    Plan {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What is wrong with it.
+        source: PlanError,
+    },
+    /// No link is known by that name.
+    #[error("{path} is nothing that a link left, and {beside} is not there")]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help(
+            "name an output that distlto linked (with --state, if its state is elsewhere), its state directory, a record of a \
+             run, an action graph in JSON, a job file of lld's DTLTO, a folder of index shards, or a meta file of Buck2's rule"
+        )
+    )]
+    Unknown {
+        /// What was named.
+        path: Utf8PathBuf,
+        /// Where its state would be.
+        beside: String,
+    },
+    /// There are not two runs.
+    #[error("{path} holds the record of {found} run(s), and two are compared")]
+    #[diagnostic(code(distlto::usage), help("name two things, or link again"))]
+    NoTwoRuns {
+        /// The state directory.
+        path: Utf8PathBuf,
+        /// How many there are.
+        found: usize,
+    },
+    /// No module is called so.
+    #[error("no module of {path} is called {name}{}", like(similar))]
+    #[diagnostic(
+        code(distlto::usage),
+        help("`distlto inspect --modules` lists them; the end of a name will do")
+    )]
+    NoModule {
+        /// The link.
+        path: Utf8PathBuf,
+        /// What was asked for.
+        name: String,
+        /// Names that hold it, or several that end in it.
+        similar: Vec<String>,
+    },
+    /// What an answer needs cannot be read.
+    #[error("{what}")]
+    #[diagnostic(code(distlto::bad_input), help("{help}"))]
+    Unreadable {
+        /// What was tried.
+        what: String,
+        /// What to do.
+        help: String,
+    },
+}
+
+fn like(similar: &[String]) -> String {
+    if similar.is_empty() { String::new() } else { format!("; there is {}", similar.join(", ")) }
+}

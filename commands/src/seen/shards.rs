@@ -1,0 +1,174 @@
+//! Links that are known by what a thin link wrote for them: a job file of lld's DTLTO, a folder of index shards, a meta file of
+//! Buck2's rule with the index that it names.
+//!
+//! A shard that is not there any more costs what it says; modules and imports are then what the listing itself knows.
+
+use std::fs;
+use std::path::Path;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use distlto_planner::bitcode::BitcodeError;
+use distlto_planner::buck2::darwin;
+use distlto_planner::buck2::meta::{self, Meta};
+use distlto_planner::buck2::modules::{LinkedModules, ModuleSlot, SlotOrigin};
+use distlto_planner::dtlto::{self, Shape};
+use distlto_planner::shard::{self, Shard};
+use distlto_planner::state::SUFFIX;
+use distlto_planner::words::shell_line;
+use distlto_prepare::input::Input;
+use distlto_prepare::kind::{Kind, classify_file};
+use distlto_prepare::write::IoError;
+use distlto_record::inspect::{KnownModule, counted};
+
+use super::{Seen, SeenError};
+
+/// How the name of a shard ends, whoever has it written.
+const SHARD: &str = ".thinlto.bc";
+/// How deep folders may lie in folders; links that go round are deeper.
+const DEEPEST: usize = 64;
+
+impl Seen {
+    /// Of a job file.
+    pub(super) fn of_jobs(named: &Utf8Path, bytes: &[u8]) -> Result<Self, SeenError> {
+        let file = dtlto::read(bytes, named.as_str())?;
+        let mut absent = 0;
+        let module = |&job| {
+            let label = file.module(job);
+            let common = |path: &&Utf8Path| file.common_inputs.iter().all(|input| input != path);
+            let listed = file.others(job).filter(common).map(ToString::to_string).collect();
+            let shard = read(file.shard(job).as_std_path());
+            absent += usize::from(shard.is_none());
+            KnownModule { imports: Some(listed), ..known(label, shard.as_ref()) }
+        };
+        let modules: Vec<KnownModule> = file.jobs.iter().map(module).collect();
+        let shape = match file.shape {
+            Shape::Current => "a job file of lld's DTLTO",
+            Shape::Version0 => "a DTLTO job file of version 0.0",
+        };
+        let words = shell_line(file.common_args.iter().map(String::as_str));
+        let mut notes = vec![format!("{shape}: {}, each by {words}", counted(modules.len(), "job"))];
+        notes.extend(gone(absent, modules.len()));
+        let output = file.linker_output.as_ref().map_or_else(|| named.to_string(), ToString::to_string);
+        Ok(Self { output, modules, notes, ..Self::without_runs(named) })
+    }
+
+    /// Of a folder with shards in it, or below; `None` if there is no shard.
+    pub(super) fn of_folder(named: &Utf8Path, folder: &Utf8Path) -> Result<Option<Self>, SeenError> {
+        let mut found = Vec::new();
+        shards_below(folder, 0, &mut found)?;
+        if found.is_empty() {
+            return Ok(None);
+        }
+        found.sort();
+        let mut modules = Vec::new();
+        for path in &found {
+            let shard =
+                shard::read(&Input::open(path.as_std_path())?).map_err(|error| unreadable(path, &error))?;
+            let stem = path.strip_prefix(folder).unwrap_or(path).as_str().trim_end_matches(SHARD);
+            modules.push(known(&own_of(&shard, stem), Some(&shard)));
+        }
+        let notes = vec![format!("a folder of {}", counted(found.len(), "index shard"))];
+        Ok(Some(Self { modules, notes, ..Self::without_runs(named) }))
+    }
+
+    /// Of a meta file for either linker type; shards are where it has them written.
+    pub(super) fn of_meta(named: &Utf8Path, bytes: &[u8]) -> Result<Self, SeenError> {
+        let path = named.as_std_path();
+        let meta = match meta::read(path, bytes) {
+            Ok(meta) => meta,
+            // What is wrong with the more frequent form is told.
+            Err(error) => match darwin::read(path, bytes, false) {
+                Ok(read) => read.meta,
+                Err(_) => return Err(error.into()),
+            },
+        };
+        let places = places_of(&meta);
+        let (mut modules, mut native, mut absent) = (Vec::new(), 0, 0);
+        for (label, place) in &places {
+            let shard = read(Path::new(place));
+            let is_module = || {
+                classify_file(Path::new(label))
+                    .is_ok_and(|kind| matches!(kind, Kind::Bitcode { .. } | Kind::FatLto(_)))
+            };
+            if shard.is_none() && Path::new(label).exists() && !is_module() {
+                native += 1;
+                continue;
+            }
+            absent += usize::from(shard.is_none());
+            modules.push(known(label, shard.as_ref()));
+        }
+        let mut notes = vec![format!("a meta file of Buck2's rule: {}", counted(places.len(), "object"))];
+        notes.extend((native > 0).then(|| format!("not ThinLTO: {}", counted(native, "object"))));
+        notes.extend(gone(absent, modules.len()));
+        Ok(Self { modules, notes, ..Self::without_runs(named) })
+    }
+}
+
+/// Each object of a meta file with the place of its shard.
+fn places_of<'m>(meta: &'m Meta<'m>) -> Vec<(String, String)> {
+    let linked = LinkedModules::of(meta);
+    let place = |(number, slot): (usize, &ModuleSlot<'_>)| match slot.origin {
+        SlotOrigin::Object(object) => object.output.to_string(),
+        SlotOrigin::Member(archive) => linked.member_shard(number, linked.archives[archive].archive),
+    };
+    linked
+        .slots
+        .iter()
+        .enumerate()
+        .map(|(number, slot)| (slot.path.to_owned(), place((number, slot))))
+        .collect()
+}
+
+/// A module as its shard knows it.
+fn known(label: &str, shard: Option<&Shard>) -> KnownModule {
+    let cost = shard.and_then(|shard| shard.cost(label).ok()).unwrap_or_default();
+    let imports =
+        |shard: &Shard| shard.imported_from(label).map(|module| module.name().into_owned()).collect();
+    KnownModule {
+        label: label.to_owned(),
+        own_instructions: cost.own_instructions,
+        imported_instructions: cost.imported_instructions,
+        imports: shard.map(imports),
+    }
+}
+
+/// The name of a shard's own module: the one that the shard's file is named after.
+fn own_of(shard: &Shard, stem: &str) -> String {
+    let file = |name: &str| name.rsplit('/').next().unwrap_or(name).to_owned();
+    let names: Vec<String> = shard.modules.iter().map(|module| module.name().into_owned()).collect();
+    let whole = names.iter().find(|name| *name == stem || name.ends_with(&format!("/{stem}")));
+    let by_file = || names.iter().find(|name| file(name) == file(stem));
+    whole.or_else(by_file).cloned().unwrap_or_else(|| stem.to_owned())
+}
+
+fn read(path: &Path) -> Option<Shard> {
+    shard::read(&Input::open(path).ok()?).ok()
+}
+
+/// Says how many shards are not there, or are none.
+fn gone(absent: usize, all: usize) -> Option<String> {
+    (absent > 0)
+        .then(|| format!("{absent} of {all} index shards are not there: imports and costs are not all known"))
+}
+
+/// The error of a file of bitcode.
+pub fn unreadable(path: &Utf8Path, error: &BitcodeError) -> SeenError {
+    SeenError::Unreadable { what: format!("{path}: {error}"), help: error.remedy.to_owned() }
+}
+
+fn shards_below(folder: &Utf8Path, depth: usize, found: &mut Vec<Utf8PathBuf>) -> Result<(), SeenError> {
+    for entry in fs::read_dir(folder).map_err(IoError::on("list", folder))? {
+        let entry = entry.map_err(IoError::on("list", folder))?;
+        // Names of other bytes are passed over: no plan can name them.
+        let Ok(path) = Utf8PathBuf::from_path_buf(entry.path()) else { continue };
+        let kind = entry.file_type().map_err(IoError::on("look at", &path))?;
+        // A link's own state is named by itself.
+        let is_state = path.as_str().ends_with(SUFFIX);
+        if kind.is_dir() && depth < DEEPEST && !is_state {
+            shards_below(&path, depth + 1, found)?;
+        } else if kind.is_file() && path.as_str().ends_with(SHARD) {
+            found.push(path);
+        }
+    }
+    Ok(())
+}

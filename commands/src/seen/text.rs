@@ -1,0 +1,113 @@
+//! Which of the JSON texts of distlto, lld and Buck2 a file holds, by the names of the members at its top.
+//!
+//! Pure. A text that is cut off is still told by what comes before: its own reader then says where it ends.
+
+use std::fmt;
+
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+
+/// A JSON text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Text {
+    /// A record of a run.
+    Record,
+    /// A job file of lld's DTLTO, of either shape.
+    Jobs,
+    /// A link plan.
+    Plan,
+    /// A meta file of Buck2's rule.
+    Meta,
+    /// An action graph, or none of these.
+    Other,
+}
+
+impl Text {
+    /// What these bytes hold; `None` if that is no JSON text that begins with an object or a list.
+    pub fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes.trim_ascii_start().first()? {
+            b'[' => return Some(Self::Meta),
+            b'{' => {}
+            _ => return None,
+        }
+        let members = members(bytes);
+        let has = |names: &[&str]| names.iter().all(|name| members.iter().any(|member| member == name));
+        Some(if has(&["begun_ms"]) {
+            Self::Record
+        } else if has(&["jobs"]) {
+            Self::Jobs
+        } else if has(&["thin_link"]) || has(&["by_linker"]) {
+            Self::Plan
+        } else {
+            Self::Other
+        })
+    }
+}
+
+/// The names of the members of the object that a text is, as far as it can be read.
+fn members(bytes: &[u8]) -> Vec<String> {
+    let mut names = Vec::new();
+    // What is wrong with the text is for its own reader to say.
+    let _ = serde_json::Deserializer::from_slice(bytes).deserialize_map(Names(&mut names));
+    names
+}
+
+struct Names<'n>(&'n mut Vec<String>);
+
+impl<'de> Visitor<'de> for Names<'_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        // More than any of these texts has: a reader of names is not to fill the memory.
+        const MOST: usize = 1000;
+        while let Some(name) = map.next_key::<String>()? {
+            self.0.push(name);
+            if self.0.len() > MOST {
+                return Err(A::Error::custom("no text has so many members"));
+            }
+            map.next_value::<IgnoredAny>()?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn texts_are_told_by_members_at_the_top_alone() {
+        for (text, expected) in [
+            (r#"{"version": 1, "begun_ms": 5}"#, Some(Text::Record)),
+            (r#" {"common": {}, "jobs": []}"#, Some(Text::Jobs)),
+            (r#"{"version": {"major": 0}, "jobs": {}}"#, Some(Text::Jobs)),
+            (r#"{"version": 1, "by_linker": true, "thin_link": {}"#, Some(Text::Plan)),
+            (r#"{"version": 1, "actions": ["begun_ms", {"begun_ms": 1, "jobs": 2}]}"#, Some(Text::Other)),
+            (r#"{"label": "\"begun_ms\": jobs"}"#, Some(Text::Other)),
+            (r#"{"begun_ms": ["#, Some(Text::Record)),
+            ("[", Some(Text::Meta)),
+            ("", None),
+            ("BC\u{c0}", None),
+        ] {
+            assert_eq!(Text::of(text.as_bytes()), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_told(bytes in prop::collection::vec(any::<u8>(), 0..200), start in "[{\\[ ]?") {
+            let _ = Text::of(&[start.as_bytes(), &bytes].concat());
+        }
+
+        #[test]
+        fn a_text_that_is_cut_is_no_panic(end in 0..60_usize) {
+            let text = br#"{"version": 1, "begun_ms": {"a": [1, "\u00e9"]}, "jobs": null}"#;
+            let _ = Text::of(&text[..end.min(text.len())]);
+        }
+    }
+}

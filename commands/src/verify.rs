@@ -1,0 +1,154 @@
+//! `distlto verify`: whether distlto makes of a link what lld makes of it in process; where not, why.
+//!
+//! Links into a scratch directory in each way and compares. A cause counts when a further link has shown it: lld's own
+//! DTLTO makes the same, or makes lld's program of lld's objects. Knows nothing of how a program behaves.
+
+mod contents;
+mod distributor;
+mod objects;
+mod verdict;
+mod ways;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use distlto_executor::cancel::Cancel;
+use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_planner::index;
+use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
+use distlto_planner::words::{Word, word_of};
+use distlto_prepare::exit;
+use distlto_prepare::write::{IoError, to_standard_output};
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::link::LinkError;
+use crate::tool::ToolRunner;
+
+pub use distributor::serve;
+use verdict::Verdict;
+use ways::Ways;
+
+/// Say whether distlto makes of a link what lld makes of it in process
+///
+/// The command is linked by lld in process, by distlto, and by lld's DTLTO where lld has it, each into a scratch directory: outputs
+/// of the command are not touched. Compared are exit status, objects, sections, symbols and bytes. For each difference its
+/// cause is found by another link, or it is said to be unknown, and the exit code is 1. A link that fails in both ways ends with
+/// lld's exit code.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = exit::help())]
+pub struct VerifyArgs {
+    /// Verify what distlto link --two-step makes
+    #[arg(long)]
+    pub two_step: bool,
+    /// Compile with this clang instead of the one that the link command names or implies
+    #[arg(long, value_name = "CLANG")]
+    pub compiler: Option<String>,
+    /// Give every backend this argument besides those that the link line implies; repeatable
+    #[arg(long = "backend-arg", value_name = "ARG", allow_hyphen_values = true)]
+    pub backend_args: Vec<String>,
+    /// Link in this directory, which is empty or missing, and leave what was made there
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+    /// Print JSON, times in microseconds and sizes in bytes
+    #[arg(long)]
+    pub json: bool,
+    /// The link command: a compiler driver or ld.lld with its arguments
+    #[arg(last = true, required = true, value_name = "LINKER")]
+    pub command: Vec<OsString>,
+}
+
+/// Why nothing could be compared.
+#[derive(Debug, Error, Diagnostic)]
+pub enum VerifyError {
+    /// A step of a link.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Link(#[from] LinkError),
+    /// A file could not be read or written.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+    /// What was made cannot be read.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Read(#[from] distlto_prepare::error::Error),
+    /// What distlto planned cannot be read.
+    #[error("{}: {source}", path.display())]
+    #[diagnostic(forward(source))]
+    Plan {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: distlto_planner::link_plan::PlanError,
+    },
+    /// Nothing that lld links.
+    #[error("the command is no link by lld, so there is nothing to compare")]
+    #[diagnostic(
+        code(distlto::usage),
+        help("name a link command: a compiler driver with -fuse-ld=lld, or ld.lld")
+    )]
+    NoLink,
+    /// The directory holds something.
+    #[error("{} is not empty", path.display())]
+    #[diagnostic(code(distlto::usage), help("name another directory with --keep, or remove what is there"))]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+    },
+}
+
+/// Links, compares and prints.
+pub fn run(args: &VerifyArgs, cancel: &Cancel) -> Result<u8, VerifyError> {
+    let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
+    let words: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
+    let link = resolve(&words, &runner)?;
+    let scratch = Scratch::new(args.keep.as_deref())?;
+    let ways = Ways::new(args, &link, scratch.path(), &runner)?;
+    let verdict = Verdict::of(&ways)?;
+    if cancel.is_cancelled() {
+        return Err(LinkError::Interrupted { exit_code: cancel.exit_code() }.into());
+    }
+    let text = if args.json { verdict.to_json() } else { verdict.to_string() };
+    to_standard_output(text.as_bytes())?;
+    Ok(verdict.exit_code())
+}
+
+fn resolve(words: &[Word], runner: &ToolRunner<'_>) -> Result<LinkCommand, VerifyError> {
+    let found = link_command::resolve(&GivenCommand::new(words), runner).map_err(LinkError::from)?;
+    match found {
+        Resolved::Link(link) if !index::writes_itself(link.line.arguments()) => Ok(link),
+        _ => Err(VerifyError::NoLink),
+    }
+}
+
+/// Where the links go: a directory that goes with them, or the one that the user named.
+enum Scratch {
+    Temporary(tempfile::TempDir),
+    Kept(PathBuf),
+}
+
+impl Scratch {
+    fn new(keep: Option<&Path>) -> Result<Self, VerifyError> {
+        let Some(path) = keep else {
+            let parent = std::env::temp_dir();
+            let made = tempfile::Builder::new().prefix("distlto-verify-").tempdir_in(&parent);
+            return Ok(Self::Temporary(made.map_err(IoError::on("create directory", &parent))?));
+        };
+        fs::create_dir_all(path).map_err(IoError::on("create directory", path))?;
+        let mut entries = fs::read_dir(path).map_err(IoError::on("list", path))?;
+        if entries.next().is_some() {
+            return Err(VerifyError::NotEmpty { path: path.to_owned() });
+        }
+        Ok(Self::Kept(path.to_owned()))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Temporary(made) => made.path(),
+            Self::Kept(path) => path,
+        }
+    }
+}

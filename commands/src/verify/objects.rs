@@ -1,0 +1,75 @@
+//! The native objects of a link by lld and by distlto, one by one, with the cause where two of a module differ.
+//!
+//! A cause is what another link has shown. Objects of one module are found by its place among the modules, in link order.
+
+use distlto_planner::link_plan::ObjectPlan;
+use distlto_prepare::input::Input;
+use distlto_prepare::regular;
+use distlto_prepare::write::IoError;
+use serde::Serialize;
+
+use super::VerifyError;
+use super::contents::{Contents, Difference};
+use super::verdict::Cause;
+use super::ways::{Made, Ways};
+
+/// One module's objects.
+#[derive(Debug, Serialize)]
+pub struct ObjectCompared {
+    /// The module.
+    pub module: String,
+    /// How long lld's is.
+    pub lld_bytes: u64,
+    /// How long distlto's is.
+    pub distlto_bytes: u64,
+    /// Whether they are equal.
+    pub identical: bool,
+    /// Why not, where that is known.
+    pub cause: Option<Cause>,
+    /// What differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<Difference>,
+}
+
+/// The objects that lld and distlto made of the modules; `None` if lld has another number of modules.
+pub fn compare(
+    ways: &Ways<'_>,
+    modules: &[ObjectPlan],
+    lld: &Made,
+    dtlto: Option<&Made>,
+) -> Result<Option<Vec<ObjectCompared>>, VerifyError> {
+    let Some(by_lld) = ways.objects_of(lld, modules.len())? else { return Ok(None) };
+    let by_dtlto = dtlto.map(|made| ways.objects_of_jobs(made)).transpose()?.unwrap_or_default();
+    let by_dtlto = if by_dtlto.len() == modules.len() { by_dtlto } else { Vec::new() };
+    let compare = |(number, (module, lld)): (usize, (&ObjectPlan, &Input))| {
+        let path = module.object.as_std_path();
+        let ours = regular::read(path).map_err(IoError::on("read", path))?;
+        let dtlto = by_dtlto.get(number).map(|object| &**object);
+        Ok(one(ways, ways.label(module), lld, &ours, dtlto))
+    };
+    modules.iter().zip(&by_lld).enumerate().map(compare).collect::<Result<_, VerifyError>>().map(Some)
+}
+
+fn one(ways: &Ways<'_>, module: String, lld: &[u8], ours: &[u8], dtlto: Option<&[u8]>) -> ObjectCompared {
+    let identical = lld == ours;
+    let cause = || {
+        let neutral = ways.neutral(ours);
+        if neutral == ways.neutral(lld) {
+            Some(Cause::Place)
+        } else if dtlto.is_some_and(|dtlto| ways.neutral(dtlto) == neutral) {
+            Some(Cause::Distributed)
+        } else if ways.splits_debug() && Contents::of(lld).same_but_for_split_names(&Contents::of(ours)) {
+            Some(Cause::SplitNames)
+        } else {
+            None
+        }
+    };
+    ObjectCompared {
+        module,
+        lld_bytes: lld.len() as u64,
+        distlto_bytes: ours.len() as u64,
+        identical,
+        cause: if identical { None } else { cause() },
+        difference: (!identical).then(|| Contents::of(lld).difference(&Contents::of(ours))),
+    }
+}

@@ -1,0 +1,216 @@
+//! What a comparison of links has found, as data and JSON; `text` has the sentences.
+//!
+//! Has the links made in the order in which their results are needed. Knows nothing of how one is made.
+
+mod text;
+
+use std::fmt;
+
+use distlto_planner::digests::Digest;
+use serde::Serialize;
+
+use super::VerifyError;
+use super::contents::{self, Contents, Difference};
+use super::objects::{self, ObjectCompared};
+use super::ways::{Made, Ways};
+
+/// The version of the JSON.
+const VERSION: u32 = 1;
+/// How distlto's two steps say that constructors may run in another order.
+const OTHER_ORDER: &str = "the order of constructors may differ";
+
+/// Why something differs, as another link or the line has shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// lld's own DTLTO makes the same.
+    Distributed,
+    /// With lld's objects the linker makes lld's program.
+    Objects,
+    /// Only the names of this comparison's directories differ.
+    Place,
+    /// The line asks for a build id at random, and nothing else differs.
+    BuildId,
+    /// The names of `.dwo` files differ, and with them nothing but what holds them.
+    SplitNames,
+    /// The same sections and symbols lie in another order, which is that of two steps.
+    Order,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Distributed => "lld's own DTLTO makes the same: it is what distributed backends make",
+            Self::Objects => {
+                "from lld's own objects lld's DTLTO makes lld's program, so the objects are the cause"
+            }
+            Self::Place => "only names of this comparison's directories differ",
+            Self::SplitNames => {
+                "only names of .dwo files differ: lld numbers them, and distlto names them after modules"
+            }
+            Self::BuildId => "only the build id differs, which the line wants at random",
+            Self::Order => "sections and symbols are the same in another order, which is that of two steps",
+        })
+    }
+}
+
+/// How one way of linking ended.
+#[derive(Debug, Serialize)]
+struct Way {
+    name: &'static str,
+    exit_code: u8,
+    wall_us: u64,
+    /// The program, if there is one.
+    program_bytes: Option<u64>,
+    program_digest: Option<String>,
+    #[serde(skip)]
+    said: String,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+pub struct Verdict {
+    version: u32,
+    output: String,
+    two_step: bool,
+    ways: Vec<Way>,
+    /// Whether lld alone and distlto both made a program, or both made none.
+    same_status: bool,
+    same_program: bool,
+    program_causes: Vec<Cause>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program_difference: Option<Difference>,
+    /// Whether distlto said that constructors may run in another order.
+    may_reorder_constructors: bool,
+    /// Absent where lld and distlto have not the same modules.
+    objects: Option<Vec<ObjectCompared>>,
+    unknown: usize,
+}
+
+impl Verdict {
+    /// Makes the links and compares.
+    pub fn of(ways: &Ways<'_>) -> Result<Self, VerifyError> {
+        let (alone, ours) = (ways.in_process()?, ways.distlto()?);
+        let mut verdict = Self::new(ways, &alone, &ours)?;
+        if alone.code != 0 || ours.code != 0 {
+            verdict.unknown = usize::from(!verdict.same_status);
+            return Ok(verdict);
+        }
+        let modules = ways.plan()?;
+        let dtlto = if ways.has_dtlto && !modules.is_empty() { Some(ways.dtlto()?) } else { None };
+        verdict.add("lld's DTLTO", dtlto.as_ref())?;
+        let dtlto = dtlto.filter(|made| made.code == 0);
+        if !modules.is_empty() {
+            let lld = ways.objects()?;
+            verdict.objects = objects::compare(ways, &modules, &lld, dtlto.as_ref())?;
+        }
+        let can_give = verdict.objects.is_some() && dtlto.is_some() && !verdict.same_program;
+        let given = if can_give { Some(ways.given()?) } else { None };
+        verdict.add("lld's DTLTO with the objects of lld alone", given.as_ref())?;
+        if !verdict.same_program {
+            verdict.find_causes(ways, [&alone, &ours], dtlto.as_ref(), given.as_ref())?;
+        }
+        let unknown_objects = verdict.differing().filter(|object| object.cause.is_none()).count();
+        let unmatched = usize::from(verdict.objects.is_none());
+        let program = usize::from(!verdict.same_program && verdict.program_causes.is_empty());
+        verdict.unknown = unknown_objects + unmatched + program;
+        Ok(verdict)
+    }
+
+    fn new(ways: &Ways<'_>, alone: &Made, ours: &Made) -> Result<Self, VerifyError> {
+        let (by_lld, by_us) = (alone.program()?, ours.program()?);
+        let bytes = |input: &Option<_>| input.as_deref().map(<[u8]>::to_vec);
+        let mut verdict = Self {
+            version: VERSION,
+            output: ways.output.clone(),
+            two_step: ways.two_step(),
+            ways: Vec::new(),
+            same_status: (alone.code == 0) == (ours.code == 0) && by_lld.is_some() == by_us.is_some(),
+            same_program: bytes(&by_lld) == bytes(&by_us),
+            program_causes: Vec::new(),
+            program_difference: None,
+            may_reorder_constructors: ours.said.contains(OTHER_ORDER),
+            objects: Some(Vec::new()),
+            unknown: 0,
+        };
+        verdict.add("lld alone", Some(alone))?;
+        verdict.add("distlto", Some(ours))?;
+        Ok(verdict)
+    }
+
+    fn add(&mut self, name: &'static str, made: Option<&Made>) -> Result<(), VerifyError> {
+        let Some(made) = made else { return Ok(()) };
+        let program = made.program()?;
+        self.ways.push(Way {
+            name,
+            exit_code: made.code,
+            wall_us: u64::try_from(made.wall.as_micros()).unwrap_or(u64::MAX),
+            program_bytes: program.as_ref().map(|program| program.len() as u64),
+            program_digest: program.as_ref().map(|program| Digest::of(program).to_string()),
+            said: made.said.clone(),
+        });
+        Ok(())
+    }
+
+    /// Why the programs of lld alone and of distlto differ.
+    fn find_causes(
+        &mut self,
+        ways: &Ways<'_>,
+        [alone, ours]: [&Made; 2],
+        dtlto: Option<&Made>,
+        given: Option<&Made>,
+    ) -> Result<(), VerifyError> {
+        let (Some(alone), Some(ours)) = (alone.program()?, ours.program()?) else { return Ok(()) };
+        let [alone, ours] = [ways.neutral(&alone), ways.neutral(&ours)];
+        let [by_lld, by_us] = [Contents::of(&alone), Contents::of(&ours)];
+        self.program_difference = Some(by_lld.difference(&by_us));
+        let causes = &mut self.program_causes;
+        if alone == ours {
+            causes.push(Cause::Place);
+            return Ok(());
+        }
+        if ways.build_id() == Some("build-id=uuid") && contents::same_but_for_build_id(&alone, &ours) {
+            causes.push(Cause::BuildId);
+            return Ok(());
+        }
+        if ways.splits_debug() && by_lld.same_but_for_split_names(&by_us) {
+            causes.push(Cause::SplitNames);
+            return Ok(());
+        }
+        let program = |made: Option<&Made>| made.map(Made::program).transpose().map(Option::flatten);
+        let (dtlto, given) = (program(dtlto)?, program(given)?);
+        let same_objects = self.objects.iter().flatten().all(|object| object.identical);
+        // What comes of the objects is in DTLTO's program too.
+        let may_be_order = match &dtlto {
+            Some(dtlto) => ways.two_step() && Contents::of(dtlto).same_but_for_places(&by_us),
+            None => same_objects && by_lld.same_but_for_places(&by_us),
+        };
+        if dtlto.is_some_and(|dtlto| ways.neutral(&dtlto) == ours) {
+            causes.push(Cause::Distributed);
+        } else if may_be_order {
+            causes.push(Cause::Order);
+        }
+        let is_of_objects = given.is_some_and(|given| ways.neutral(&given) == alone);
+        if is_of_objects && !same_objects && !causes.is_empty() {
+            causes.push(Cause::Objects);
+        }
+        Ok(())
+    }
+
+    /// 1 where a difference has no known cause, and lld's own where lld alone fails and distlto does too.
+    pub fn exit_code(&self) -> u8 {
+        match self.unknown {
+            0 => self.ways.first().map_or(0, |alone| alone.exit_code),
+            _ => 1,
+        }
+    }
+
+    fn differing(&self) -> impl Iterator<Item = &ObjectCompared> + Clone {
+        self.objects.iter().flatten().filter(|object| !object.identical)
+    }
+
+    /// The JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("strings, numbers and lists serialise") + "\n"
+    }
+}

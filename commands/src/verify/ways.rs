@@ -1,0 +1,262 @@
+//! The ways of making one link, each into a directory of its own: lld in process, distlto, lld's DTLTO.
+//!
+//! All have the linker's own line, without what would be written elsewhere. The directories' names are equally long, so that
+//! names of theirs in what was made can be told from everything else.
+
+mod results;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use distlto_planner::backend_flags;
+use distlto_planner::compile_jobs;
+use distlto_planner::index::{IndexError, compiler_of};
+use distlto_planner::link_command::LinkCommand;
+use distlto_planner::link_line::{Argument, last_value, options};
+use distlto_planner::linker::elf::options::last;
+use distlto_planner::response;
+use distlto_planner::runner::{Runner, ToolError};
+use distlto_planner::words::{Word, lossy};
+use distlto_prepare::input::Input;
+use distlto_prepare::write::{IoError, write_atomically};
+
+use super::distributor::{GIVE, KEEP};
+use super::{VerifyArgs, VerifyError};
+use crate::link::LinkError;
+use crate::link::dtlto::{own_program, without_further_outputs};
+use crate::tool::{ToolRunner, exit_code};
+
+/// The directory of each way.
+const IN_PROCESS: &str = "in-process";
+const DISTLTO: &str = "by-distlto";
+const DTLTO: &str = "with-dtlto";
+const OBJECTS: &str = "lld-object";
+const GIVEN: &str = "given-back";
+const PLACES: [&str; 5] = [IN_PROCESS, DISTLTO, DTLTO, OBJECTS, GIVEN];
+
+/// One link, ready to be made in every way.
+pub struct Ways<'a> {
+    args: &'a VerifyArgs,
+    link: &'a LinkCommand,
+    arguments: Vec<Argument>,
+    /// The line without outputs.
+    words: Vec<Word>,
+    scratch: PathBuf,
+    runner: &'a ToolRunner<'a>,
+    /// The program, as the command names it.
+    pub output: String,
+    /// Whether lld can hand its backends to a distributor.
+    pub has_dtlto: bool,
+}
+
+/// A link that was made.
+pub struct Made {
+    /// The exit code.
+    pub code: u8,
+    /// What it printed on standard error.
+    pub said: String,
+    /// How long it took.
+    pub wall: Duration,
+    directory: PathBuf,
+    program: PathBuf,
+}
+
+impl Made {
+    /// The program, if there is one.
+    pub fn program(&self) -> Result<Option<Input>, VerifyError> {
+        if !self.program.is_file() { Ok(None) } else { Ok(Some(Input::open(&self.program)?)) }
+    }
+
+    /// A file beside it.
+    fn beside(&self, name: &str) -> Result<Option<Input>, VerifyError> {
+        let path = self.directory.join(name);
+        if path.is_file() { Ok(Some(Input::open(&path)?)) } else { Ok(None) }
+    }
+}
+
+impl<'a> Ways<'a> {
+    /// Compiles what sources the command names, and looks at the linker.
+    pub fn new(
+        args: &'a VerifyArgs,
+        link: &'a LinkCommand,
+        scratch: &Path,
+        runner: &'a ToolRunner<'a>,
+    ) -> Result<Self, VerifyError> {
+        let scratch = scratch.canonicalize().map_err(IoError::on("find", scratch))?;
+        let sources = scratch.join("sources");
+        let line = compile_jobs::run(link, &sources.to_string_lossy(), runner);
+        let line = line.map_err(IndexError::from).map_err(LinkError::from)?;
+        Ok(Self {
+            args,
+            link,
+            words: without_further_outputs(line.arguments(), line.words()),
+            arguments: line.arguments().to_vec(),
+            scratch,
+            runner,
+            output: line.output().to_owned(),
+            has_dtlto: link.asks_distributors(runner).map_err(LinkError::from)?,
+        })
+    }
+
+    /// As lld does it alone.
+    pub fn in_process(&self) -> Result<Made, VerifyError> {
+        self.lld(IN_PROCESS, &[], &self.without_distributor())
+    }
+
+    /// The same, and lld writes the objects beside: with one more of its own, which is why this is another link.
+    pub fn objects(&self) -> Result<Made, VerifyError> {
+        let mut words = self.without_distributor();
+        words.push([b"--lto-obj-path=", self.place(OBJECTS).join("object").as_os_str().as_bytes()].concat());
+        self.lld(OBJECTS, &[], &words)
+    }
+
+    /// By lld's DTLTO, whose compiler gets the same flags as distlto's.
+    pub fn dtlto(&self) -> Result<Made, VerifyError> {
+        let mut words = self.distributor()?;
+        let extra: Vec<String> = self.args.backend_args.clone();
+        // Without a translation distlto does not link either, which is told.
+        let flags = backend_flags::of_distributed_line(&self.arguments, &extra).unwrap_or_default();
+        let flags =
+            flags.args.iter().map(|flag| format!("--thinlto-remote-compiler-arg={flag}").into_bytes());
+        words.extend(flags);
+        self.lld(DTLTO, &[passed_on(KEEP, &self.place(DTLTO))], &words)
+    }
+
+    /// By lld's DTLTO with lld's own objects in the places of those that it asks for.
+    pub fn given(&self) -> Result<Made, VerifyError> {
+        self.lld(GIVEN, &[passed_on(GIVE, &self.place(OBJECTS).join("by-job"))], &self.distributor()?)
+    }
+
+    /// By distlto.
+    pub fn distlto(&self) -> Result<Made, VerifyError> {
+        let place = self.made_place(DISTLTO)?;
+        let mut words: Vec<Word> = vec![own_program()?.into_os_string().into_encoded_bytes()];
+        // In two steps it says with -v where the order of constructors may differ.
+        let says = if self.two_step() { &b"-v"[..] } else { b"--quiet" };
+        words.extend([b"link", says, b"--state"].map(<[u8]>::to_vec));
+        words.push(self.place(DISTLTO).join("state").into_os_string().into_encoded_bytes());
+        words.extend(self.args.two_step.then(|| b"--two-step".to_vec()));
+        words.push(format!("--compiler={}", self.compiler()?).into_bytes());
+        let extra = self.args.backend_args.iter();
+        words.extend(extra.map(|argument| format!("--backend-arg={argument}").into_bytes()));
+        words.push(b"--".to_vec());
+        words.extend(self.link.linker.iter().cloned());
+        let mut line = self.words.clone();
+        line.extend(self.last_words(DISTLTO));
+        // A response file cannot hold an empty word.
+        let outside = line.iter().rposition(Vec::is_empty).map_or(0, |last| last + 1);
+        let inside = line.split_off(outside);
+        let response = self.place(DISTLTO).join("line.rsp");
+        write_atomically(&response, &response::content(inside.iter().map(Vec::as_slice)))?;
+        words.extend(line);
+        words.push([b"@", response.as_os_str().as_bytes()].concat());
+        self.run(DISTLTO, &words, place)
+    }
+
+    /// The last `--build-id` of the line.
+    pub fn build_id(&self) -> Option<&str> {
+        last(&self.arguments, "build-id").map(|option| option.name.as_str())
+    }
+
+    /// Whether distlto links in two steps: lld without DTLTO leaves it no choice.
+    pub fn two_step(&self) -> bool {
+        self.args.two_step || !self.has_dtlto
+    }
+
+    /// Whether debug information has files of its own.
+    pub fn splits_debug(&self) -> bool {
+        options(&self.arguments).any(|option| option.name.starts_with("plugin-opt=dwo_dir="))
+    }
+
+    fn place(&self, way: &str) -> PathBuf {
+        self.scratch.join(way)
+    }
+
+    fn program(&self, way: &str) -> PathBuf {
+        self.place(way).join(Path::new(&self.output).file_name().unwrap_or(OsStr::new("a.out")))
+    }
+
+    fn made_place(&self, way: &str) -> Result<PathBuf, VerifyError> {
+        let place = self.place(way);
+        fs::create_dir_all(&place).map_err(IoError::on("create directory", &place))?;
+        Ok(place)
+    }
+
+    fn compiler(&self) -> Result<String, VerifyError> {
+        let named = last_value(&self.arguments, "thinlto-remote-compiler");
+        let asked = self.args.compiler.as_deref().or(named);
+        Ok(compiler_of(self.link, asked).map_err(LinkError::from)?)
+    }
+
+    fn without_distributor(&self) -> Vec<Word> {
+        let names = last(&self.arguments, "thinlto-distributor").is_some();
+        let words = names.then(|| b"--thinlto-distributor=".to_vec());
+        words.into_iter().chain(self.without_cache()).collect()
+    }
+
+    fn distributor(&self) -> Result<Vec<Word>, VerifyError> {
+        let mut words = vec![
+            argument("--thinlto-distributor=", &own_program()?),
+            format!("--thinlto-remote-compiler={}", self.compiler()?).into_bytes(),
+        ];
+        words.extend(self.without_cache());
+        Ok(words)
+    }
+
+    /// A cache of the user's would be written to, and hold what another link made.
+    fn without_cache(&self) -> Option<Word> {
+        last(&self.arguments, "thinlto-cache-dir").map(|_| b"--thinlto-cache-dir=".to_vec())
+    }
+
+    fn last_words(&self, way: &str) -> Vec<Word> {
+        let split =
+            self.splits_debug().then(|| argument("--plugin-opt=dwo_dir=", &self.place(way).join("dwo")));
+        let output = [b"-o".to_vec(), self.program(way).into_os_string().into_encoded_bytes()];
+        split.into_iter().chain(output).collect()
+    }
+
+    fn lld(&self, way: &str, before: &[Word], after: &[Word]) -> Result<Made, VerifyError> {
+        let place = self.made_place(way)?;
+        let mut words = self.link.linker.clone();
+        words.extend([before, &self.words, after].concat());
+        words.extend(self.last_words(way));
+        self.run(way, &words, place)
+    }
+
+    fn run(&self, way: &str, words: &[Word], directory: PathBuf) -> Result<Made, VerifyError> {
+        let start = Instant::now();
+        let ended = self
+            .runner
+            .run(words)
+            .map_err(|source| LinkError::from(ToolError::Start { program: lossy(&words[0]), source }))?;
+        Ok(Made {
+            code: exit_code(ended.status),
+            said: String::from_utf8_lossy(&ended.stderr).into_owned(),
+            wall: start.elapsed(),
+            directory,
+            program: self.program(way),
+        })
+    }
+}
+
+/// What lld tells its distributor, which has to be the first thing.
+fn passed_on(option: &str, path: &Path) -> Word {
+    argument(&format!("--thinlto-distributor-arg={option}"), path)
+}
+
+fn argument(option: &str, path: &Path) -> Word {
+    [option.as_bytes(), path.as_os_str().as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PLACES;
+
+    #[test]
+    fn one_name_fits_into_the_place_of_another() {
+        assert!(PLACES.iter().all(|place| place.len() == PLACES[0].len()), "{PLACES:?}");
+    }
+}

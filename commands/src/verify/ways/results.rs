@@ -1,0 +1,88 @@
+//! What links have left: the plan of distlto's, native objects, and names of directories in them.
+//!
+//! Knows nothing of how the links are made.
+
+use std::borrow::Cow;
+use std::fs;
+
+use distlto_planner::link_line::last_value;
+use distlto_planner::link_plan::{LinkPlan, ObjectPlan};
+use distlto_planner::state::{self, Place};
+use distlto_prepare::input::Input;
+use distlto_prepare::regular;
+use distlto_prepare::write::{IoError, write_atomically};
+
+use super::{DISTLTO, Made, PLACES, Ways};
+use crate::verify::VerifyError;
+
+impl Ways<'_> {
+    /// What distlto planned: none where lld did it all by itself.
+    pub fn plan(&self) -> Result<Vec<ObjectPlan>, VerifyError> {
+        let program = self.program(DISTLTO);
+        let state = self.place(DISTLTO).join("state");
+        let state = state::directory(&program.to_string_lossy(), state.to_str());
+        let path = Place::LinkPlan.path(&state);
+        let Some(bytes) = regular::read_if_there(&path)? else { return Ok(Vec::new()) };
+        match LinkPlan::read(&bytes) {
+            Ok(plan) => Ok(plan.modules),
+            Err(source) => Err(VerifyError::Plan { path, source }),
+        }
+    }
+
+    /// What lld's backends made, in the order of the modules; `None` if their number is not this one.
+    pub fn objects_of(&self, made: &Made, modules: usize) -> Result<Option<Vec<Input>>, VerifyError> {
+        // Before the modules' objects are those of regular LTO.
+        let regular = last_value(&self.arguments, "lto-partitions").and_then(|value| value.parse().ok());
+        let first: usize = regular.unwrap_or(1).max(1);
+        let mut found = Vec::new();
+        while let Some(object) = made.beside(&format!("object{}", first + found.len()))? {
+            found.push(object);
+        }
+        if found.len() != modules {
+            return Ok(None);
+        }
+        let by_job = made.directory.join("by-job");
+        fs::create_dir(&by_job).map_err(IoError::on("create directory", &by_job))?;
+        for (number, object) in found.iter().enumerate() {
+            write_atomically(&by_job.join(number.to_string()), object)?;
+        }
+        Ok(Some(found))
+    }
+
+    /// What the backends of lld's DTLTO made, by job.
+    pub fn objects_of_jobs(&self, made: &Made) -> Result<Vec<Input>, VerifyError> {
+        let mut found = Vec::new();
+        while let Some(object) = made.beside(&found.len().to_string())? {
+            found.push(object);
+        }
+        Ok(found)
+    }
+
+    /// The bytes with one name in place of those of the ways' directories.
+    pub fn neutral<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        let mut bytes = Cow::Borrowed(bytes);
+        let one = self.place(PLACES[0]).into_os_string().into_encoded_bytes();
+        for place in &PLACES[1..] {
+            let name = self.place(place).into_os_string().into_encoded_bytes();
+            let found: Vec<usize> = bytes
+                .windows(name.len())
+                .enumerate()
+                .filter(|(_, part)| *part == name)
+                .map(|(at, _)| at)
+                .collect();
+            for at in found {
+                bytes.to_mut()[at..at + one.len()].copy_from_slice(&one);
+            }
+        }
+        bytes
+    }
+
+    /// A module's name without the directories that are gone afterwards.
+    pub fn label(&self, module: &ObjectPlan) -> String {
+        let id = module.id.as_str();
+        let unpacked = id.strip_prefix(&*self.scratch.to_string_lossy());
+        let inside = ["/members/", "/compiled/"].iter();
+        let inside = unpacked.and_then(|id| inside.filter_map(|place| id.split_once(place)).next());
+        inside.map_or(id, |(_, name)| name).to_owned()
+    }
+}

@@ -1,0 +1,131 @@
+//! One plan as a build.ninja, a makefile, a shell script and a list of commands: each is run from nothing, and makes the same
+//! objects and the same program.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use distlto_tests::distlto;
+use distlto_tests::folder::Folder;
+use distlto_tests::program::objects;
+use distlto_tests::run::{capture, succeed};
+use distlto_tests::toolchain::{Toolchain, system_tool};
+
+const SOURCES: [(&str, &str); 4] = [
+    (
+        "main",
+        "#include <stdio.h>\nint near(int), far(int), member(int);\n\
+         int main(void) { printf(\"%d\\n\", near(1) + far(2) + member(3)); return 0; }\n",
+    ),
+    ("near", "int near(int n) { return n * 2; }\n"),
+    ("far $way's \"1\"", "__attribute__((noinline)) int far(int n) { return n + 1; }\n"),
+    ("member", "int near(int);\nint member(int n) { return near(n) * 10; }\n"),
+];
+
+struct Plan {
+    folder: Folder,
+    path: std::ffi::OsString,
+}
+
+impl Plan {
+    fn create() -> Result<Self> {
+        let folder = Folder::create(Toolchain::from_env()?, "emitted")?;
+        // Tools that are said by name alone.
+        let tools = folder.path.join("tools");
+        fs::create_dir_all(&tools)?;
+        for name in ["distlto-index", "distlto-prepare", "distlto-opt", "distlto-plan"] {
+            std::os::unix::fs::symlink(distlto::binary()?, tools.join(name))?;
+        }
+        let inherited = env::var_os("PATH").unwrap_or_default();
+        let path = env::join_paths([tools].into_iter().chain(env::split_paths(&inherited)))?;
+        let plan = Self { folder, path };
+        let clang = plan.folder.toolchain.tool("clang")?;
+        for (name, text) in SOURCES {
+            let source = format!("{name}.c");
+            plan.folder.write(&source, text)?;
+            let object = format!("{name}.o");
+            succeed(plan.command(&clang).args(["-O2", "-flto=thin", "-c", &source, "-o", &object]))?;
+        }
+        let ar = plan.folder.toolchain.tool("llvm-ar")?;
+        succeed(plan.command(&ar).args(["rcs", "lib.a", "member.o"]))?;
+        let lld = format!("--ld-path={}", plan.folder.toolchain.tool("ld.lld")?.display());
+        let mut index = plan.command("distlto-index");
+        index.arg("--").arg(&clang).args(["-O2", "-flto=thin", &lld, "-o", "program"]);
+        succeed(index.args(["main.o", "near.o", "far $way's \"1\".o", "lib.a"]))?;
+        Ok(plan)
+    }
+
+    fn command(&self, program: impl AsRef<Path>) -> Command {
+        let program = program.as_ref();
+        let tool = self.folder.path.join("tools").join(program);
+        let mut command = Command::new(if tool.exists() { &tool } else { program });
+        command.current_dir(&self.folder.path).env("PATH", &self.path).env_remove("DISTLTO_STATE");
+        command
+    }
+
+    /// What a build makes where there is no object and no program: the objects by name, and the program.
+    fn built(&self, option: &str, file: &str, run: impl FnOnce(&Self) -> Result<()>) -> Result<Made> {
+        let state = self.folder.path.join("program.distlto");
+        let program = self.folder.path.join("program");
+        for gone in [state.join("objects"), state.join("members")] {
+            fs::remove_dir_all(gone).or_else(|error| if_there(error, ()))?;
+        }
+        fs::remove_file(&program).or_else(|error| if_there(error, ()))?;
+        succeed(self.command("distlto-plan").args(["program.distlto", option, file]))?;
+        run(self).with_context(|| option.to_owned())?;
+        let made = objects(&state.join("objects"))?.into_iter().collect();
+        let said = String::from_utf8(succeed(&mut self.command(program.clone()))?.stdout)?;
+        ensure!(said == "65\n", "{option}: the program says {said}");
+        Ok((made, fs::read(program)?))
+    }
+
+    /// Runs the commands of the list, one after the other.
+    fn run_list(&self, file: &str) -> Result<()> {
+        let list: serde_json::Value = serde_json::from_slice(&fs::read(self.folder.path.join(file))?)?;
+        for entry in list.as_array().context("a list")? {
+            let words = entry["arguments"].as_array().context("words")?.iter();
+            let words: Vec<&str> = words.map(|word| word.as_str().context("text")).collect::<Result<_>>()?;
+            let directory = Path::new(entry["directory"].as_str().context("a directory")?);
+            let output = directory.join(entry["output"].as_str().context("an output")?);
+            fs::create_dir_all(output.parent().context("a directory")?)?;
+            succeed(self.command(words[0]).args(&words[1..]).current_dir(directory))?;
+            ensure!(output.is_file(), "{entry}: no output");
+        }
+        Ok(())
+    }
+}
+
+type Made = (BTreeMap<PathBuf, Vec<u8>>, Vec<u8>);
+
+fn if_there<T>(error: std::io::Error, nothing: T) -> std::io::Result<T> {
+    if error.kind() == std::io::ErrorKind::NotFound { Ok(nothing) } else { Err(error) }
+}
+
+#[test]
+fn every_form_of_a_plan_builds_the_same() -> Result<()> {
+    let plan = Plan::create()?;
+    let by_ninja = plan.built("--ninja", "link.ninja", |plan| {
+        succeed(plan.command(system_tool("ninja")?).args(["-f", "link.ninja"])).map(drop)
+    })?;
+    ensure!(by_ninja.0.len() == 4, "{:?}", by_ninja.0.keys());
+    let by_make = plan.built("--make", "link.mk", |plan| {
+        succeed(plan.command(system_tool("make")?).args(["-j2", "-f", "link.mk"])).map(drop)
+    })?;
+    let by_shell = plan.built("--shell", "link.sh", |plan| {
+        succeed(&mut plan.command(plan.folder.path.join("link.sh"))).map(drop)
+    })?;
+    let by_list = plan.built("--compile-commands", "list.json", |plan| plan.run_list("list.json"))?;
+    for (made, name) in [(&by_make, "make"), (&by_shell, "sh"), (&by_list, "the list")] {
+        ensure!(*made == by_ninja, "{name} makes other objects or another program than ninja");
+    }
+
+    // A script whose compiler fails links nothing.
+    fs::write(plan.folder.path.join("near.o"), "no module")?;
+    fs::remove_file(plan.folder.path.join("program"))?;
+    let output = capture(&mut plan.command(plan.folder.path.join("link.sh")))?;
+    ensure!(!output.status.success() && !plan.folder.path.join("program").exists(), "{output:?}");
+    Ok(())
+}
