@@ -57,10 +57,7 @@ pub fn run(args: &InspectArgs) -> Result<u8, SeenError> {
     if args.json {
         text += &inspection.to_json();
     } else if !(args.modules || args.imports || args.native) {
-        text += &inspection.to_string();
-        if let Some(plan) = &seen.plan {
-            text += &summary_of(&native(&seen, plan));
-        }
+        text += &answers(&seen, &inspection);
     }
     if args.modules && !args.json {
         text += &args.modules(&inspection);
@@ -75,6 +72,12 @@ pub fn run(args: &InspectArgs) -> Result<u8, SeenError> {
     }
     to_standard_output(text.as_bytes())?;
     Ok(0)
+}
+
+/// What there is to say of a link in sentences, a line each.
+pub fn answers(seen: &Seen, inspection: &Inspection) -> String {
+    let not_thin = seen.plan.as_ref().map(|plan| summary_of(&native(seen, plan)));
+    inspection.to_string() + &not_thin.unwrap_or_default()
 }
 
 impl InspectArgs {
