@@ -16,6 +16,7 @@ use distlto_commands::jobs::JobsArgs;
 use distlto_commands::kbuild_archive::KbuildArchiveArgs;
 use distlto_commands::link::LinkOptions;
 use distlto_commands::opt::OptArgs;
+use distlto_commands::page::ReportArgs;
 use distlto_commands::plan::PlanArgs;
 use distlto_commands::remote::check::CheckArgs;
 use distlto_commands::remote::simulate::SimulateArgs;
@@ -52,6 +53,7 @@ pub enum CliCommand {
     Inspect(InspectArgs),
     Explain(ExplainArgs),
     Diff(DiffArgs),
+    Report(ReportArgs),
     Jobs(JobsArgs),
     Opt(OptArgs),
     Distribute(DistributeArgs),
