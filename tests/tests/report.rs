@@ -60,7 +60,8 @@ fn same_lines(browser: &Browser, list: &str, printed: &str) -> Result<()> {
 
 #[test]
 fn a_link_is_looked_at_by_keys_alone() -> Result<()> {
-    let project = Project::create("report", &SOURCES)?;
+    let mut project = Project::create("report", &SOURCES)?;
+    project.flags.push("-Wl,--time-trace".to_owned());
     let here = project.path(".");
     succeed(&mut project.link()?)?;
     project.edit("shared.c", "x * 100", "x * 101")?;
@@ -130,6 +131,7 @@ fn modules(browser: &Browser) -> Result<()> {
 fn timeline(browser: &Browser) -> Result<()> {
     let about = browser.shown("timeline-about")?;
     ensure!(about.contains("3 done") && about.contains("1 kept"), "{about}");
+    ensure!(!about.contains("No time trace"), "lld's own trace is not shown: {about}");
     browser.ask("document.querySelector('nav a').focus()")?;
     browser.tab_to("e.id === 'earlier'")?;
     let height = "document.getElementById('lanes').clientHeight";
