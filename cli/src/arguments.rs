@@ -16,6 +16,7 @@ use distlto_commands::jobs::JobsArgs;
 use distlto_commands::kbuild_archive::KbuildArchiveArgs;
 use distlto_commands::link::LinkOptions;
 use distlto_commands::opt::OptArgs;
+use distlto_commands::page::ReportArgs;
 use distlto_commands::plan::PlanArgs;
 use distlto_commands::remote::check::CheckArgs;
 use distlto_commands::remote::simulate::SimulateArgs;
@@ -54,6 +55,7 @@ pub enum CliCommand {
     Explain(ExplainArgs),
     Diff(DiffArgs),
     Verify(VerifyArgs),
+    Report(ReportArgs),
     Jobs(JobsArgs),
     Opt(OptArgs),
     Distribute(DistributeArgs),

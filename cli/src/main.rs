@@ -18,7 +18,7 @@ use distlto_commands::remote::{check, simulate};
 use distlto_commands::tool::ToolRunner;
 use distlto_commands::{
     diff, distribute, doctor, explain, header_list, index, index_only, inspect, kbuild_archive, link, opt,
-    run, verify,
+    page, run, verify,
 };
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::execute::spawn::LocalSpawner;
@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         CliCommand::Explain(args) => watching(|cancel| exit::run(|| explain::run(&args, cancel))),
         CliCommand::Diff(args) => exit::run(|| diff::run(&args)),
         CliCommand::Verify(args) => watching(|cancel| exit::run(|| verify::run(&args, cancel))),
+        CliCommand::Report(args) => exit::run(|| page::run(&args)),
         CliCommand::Jobs(args) => watching(|cancel| {
             let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
             exit::run(|| jobs::run(&args, &runner))

@@ -39,7 +39,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ),
     (
         state::VARIABLE,
-        "The directory of --state of distlto link, index, plan, inspect, explain and diff; for distlto run, where OUTPUT.distlto is found",
+        "The directory of --state of distlto link, index, plan, inspect, explain, diff and report; for distlto run, where OUTPUT.distlto is found",
     ),
     ("MAKEFLAGS", "The make jobserver to share job slots with"),
 ];

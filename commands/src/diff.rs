@@ -35,22 +35,25 @@ pub struct DiffArgs {
 /// Compares and prints.
 pub fn run(args: &DiffArgs) -> Result<u8, SeenError> {
     let folder = args.state.as_deref();
-    let mut old = Seen::find(&args.old, folder)?;
+    let old = Seen::find(&args.old, folder)?;
     let (old, new) = match &args.new {
         Some(new) => (old.side(), Seen::find(new, folder)?.side()),
-        None => {
-            let found = old.runs.len();
-            let (newest, before) = (old.runs.pop(), old.runs.pop());
-            let (Some(newest), Some(before)) = (newest, before) else {
-                return Err(SeenError::NoTwoRuns { path: args.old.clone(), found });
-            };
-            // The plan is that of the newest run.
-            old.runs.push(newest);
-            (Side::of_run(before), old.side())
-        }
+        None => last_two(old)?,
     };
     let difference = Difference::of(&old, &new);
     let text = if args.json { difference.to_json() } else { difference.to_string() };
     to_standard_output(text.as_bytes())?;
     Ok(0)
+}
+
+/// The last run of a link, and the one before it as the older one.
+pub fn last_two(mut seen: Seen) -> Result<(Side, Side), SeenError> {
+    let found = seen.runs.len();
+    let (newest, before) = (seen.runs.pop(), seen.runs.pop());
+    let (Some(newest), Some(before)) = (newest, before) else {
+        return Err(SeenError::NoTwoRuns { path: seen.named, found });
+    };
+    // The plan is that of the newest run.
+    seen.runs.push(newest);
+    Ok((Side::of_run(before), seen.side()))
 }

@@ -106,8 +106,8 @@ impl<'a> Module<'a> {
         let known = &seen.modules[number];
         let kept = shard_of(seen, &known.label);
         let counts = |label: &String| counts(kept.as_ref()?, label);
-        let mut imports: Vec<_> =
-            known.imports.iter().flatten().map(|label| (label.clone(), counts(label))).collect();
+        let labels = known.imports.iter().flatten().map(|&import| &seen.modules[import as usize].label);
+        let mut imports: Vec<_> = labels.map(|label| (label.clone(), counts(label))).collect();
         imports.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.map(|(_, instructions)| instructions)));
         let in_run =
             |run: &'a RunRecord| Some((run, run.actions.iter().rev().find(|one| one.label == known.label)?));

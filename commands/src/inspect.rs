@@ -84,11 +84,7 @@ fn print(args: &InspectArgs, seen: &Seen) -> Result<(), SeenError> {
     if args.json {
         text += &inspection.to_json();
     } else if !(args.modules || args.imports || args.native) {
-        text += &inspection.to_string();
-        text.extend(seen.notes.iter().map(|note| printable(note).into_owned() + "\n"));
-        if let Some(plan) = &seen.plan {
-            text += &summary_of(&native(seen, plan));
-        }
+        text += &answers(seen, &inspection);
     }
     if args.modules && !args.json {
         text += &args.modules(&inspection);
@@ -102,6 +98,13 @@ fn print(args: &InspectArgs, seen: &Seen) -> Result<(), SeenError> {
         text.extend(lines.map(|(path, kind)| format!("{}  {kind}\n", printable(path.as_str()))));
     }
     Ok(to_standard_output(text.as_bytes())?)
+}
+
+/// What there is to say of a link in sentences, a line each.
+pub fn answers(seen: &Seen, inspection: &Inspection) -> String {
+    let notes: String = seen.notes.iter().map(|note| printable(note).into_owned() + "\n").collect();
+    let not_thin = seen.plan.as_ref().map(|plan| summary_of(&native(seen, plan)));
+    inspection.to_string() + &notes + &not_thin.unwrap_or_default()
 }
 
 impl InspectArgs {

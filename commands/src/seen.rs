@@ -8,7 +8,7 @@ mod error;
 mod shards;
 mod text;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -188,8 +188,12 @@ impl Seen {
     /// For comparing: with the newest run, or with none.
     pub fn side(mut self) -> Side {
         let run = self.runs.pop();
-        let imports = |module: KnownModule| (module.label, module.imports.map(BTreeSet::from_iter));
-        Side { modules: self.modules.into_iter().map(imports).collect(), run }
+        let label = |&number: &u32| self.modules[number as usize].label.clone();
+        let imports = |module: &KnownModule| {
+            let imports = module.imports.as_ref().map(|imports| imports.iter().map(label).collect());
+            (module.label.clone(), imports)
+        };
+        Side { modules: self.modules.iter().map(imports).collect(), run }
     }
 }
 
@@ -206,27 +210,28 @@ fn plan_of(run: &RunRecord, graph: &GraphFile) -> Option<LinkPlan> {
 }
 
 fn of_plan(plan: &LinkPlan) -> Vec<KnownModule> {
+    // A path hashes slower than its text, and there may be millions of imports.
+    let numbers: HashMap<&str, u32> =
+        plan.modules.iter().zip(0..).map(|(module, number)| (module.id.as_str(), number)).collect();
+    let number = |import: &Utf8PathBuf| numbers.get(import.as_str()).copied();
     let module = |module: &ObjectPlan| KnownModule {
         label: module.id.to_string(),
         own_instructions: module.own_instructions,
         imported_instructions: module.imported_instructions,
-        imports: Some(module.imports.iter().map(ToString::to_string).collect()),
+        imports: Some(module.imports.iter().filter_map(number).collect()),
     };
     plan.modules.iter().map(module).collect()
 }
 
 fn of_graph(graph: &ActionGraph) -> Vec<KnownModule> {
     let backends = || graph.actions().filter_map(|(_, action)| Some((action, action.backend()?)));
-    let labels: HashMap<_, _> =
-        backends().map(|(action, backend)| (backend.module, action.label.as_str())).collect();
-    let module = |(action, backend): (&Action, &Backend)| {
-        let import = |file| labels.get(file).map(|&label| label.to_owned());
-        KnownModule {
-            label: action.label.clone(),
-            own_instructions: action.cost,
-            imported_instructions: 0,
-            imports: Some(backend.imports.iter().filter_map(import).collect()),
-        }
+    let numbers: HashMap<_, u32> =
+        backends().zip(0..).map(|((_, backend), number)| (backend.module, number)).collect();
+    let module = |(action, backend): (&Action, &Backend)| KnownModule {
+        label: action.label.clone(),
+        own_instructions: action.cost,
+        imported_instructions: 0,
+        imports: Some(backend.imports.iter().filter_map(|file| numbers.get(file).copied()).collect()),
     };
     backends().map(module).collect()
 }

@@ -75,8 +75,8 @@ pub struct KnownModule {
     pub own_instructions: u64,
     /// Those that it imports.
     pub imported_instructions: u64,
-    /// The labels of modules that it imports from; `None` where that is not known.
-    pub imports: Option<Vec<String>>,
+    /// The modules that it imports from, by their places in the list; `None` where that is not known.
+    pub imports: Option<Vec<u32>>,
 }
 
 impl Inspection {
@@ -84,14 +84,20 @@ impl Inspection {
     pub fn of(output: &str, known: &[KnownModule], runs: &[RunRecord]) -> Self {
         let numbers: HashMap<&str, u32> =
             known.iter().zip(0..).map(|(module, number)| (module.label.as_str(), number)).collect();
-        let number = |label: &String| numbers.get(label.as_str()).copied();
+        let number = |label: &str| numbers.get(label).copied();
         let mut modules: Vec<ModuleFacts> = known
             .iter()
             .map(|module| ModuleFacts {
                 label: module.label.clone(),
                 own_instructions: module.own_instructions,
                 imported_instructions: module.imported_instructions,
-                imports: module.imports.iter().flatten().filter_map(number).collect(),
+                imports: module
+                    .imports
+                    .iter()
+                    .flatten()
+                    .copied()
+                    .filter(|&import| (import as usize) < known.len())
+                    .collect(),
                 importers: 0,
                 cpu_us: None,
                 peak_memory: None,
@@ -126,6 +132,11 @@ impl Inspection {
             *at == number || module.imports.iter().any(|&import| import as usize == number)
         };
         self.modules.iter().enumerate().filter(concerned).map(|(_, module)| module)
+    }
+
+    /// What the linker took before and after the backends, in microseconds.
+    pub fn linker_us(&self) -> Option<u64> {
+        self.linker_us
     }
 
     /// The JSON.

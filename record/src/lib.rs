@@ -6,6 +6,7 @@ pub mod action;
 pub mod cause;
 pub mod diff;
 pub mod inspect;
+pub mod page;
 pub mod progress;
 pub mod report;
 pub mod run;

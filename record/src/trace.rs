@@ -25,24 +25,14 @@ const LINK: usize = 0;
 /// The trace of a record until `now`, in microseconds since the command began. One line for each event, sorted by time.
 pub fn to_bytes(record: &RunRecord, now: u64) -> Vec<u8> {
     let mut events = Events { timed: Vec::new() };
-    let mut lanes: BTreeMap<usize, Vec<(Interval, &ActionRecord)>> = BTreeMap::new();
-    for action in record.started() {
-        let interval = action.interval(now).unwrap_or_default();
-        lanes.entry(action.lane.unwrap_or_default()).or_default().push((interval, action));
-    }
+    let lanes = lanes(record, now);
     for phase in &record.phases {
         let interval = Interval { start: phase.start_us, end: phase.end_us.unwrap_or(now) };
         events.span(LINK, &phase.name, "link", interval, Map::new());
     }
-    for (&lane, actions) in &mut lanes {
-        actions.sort_by_key(|(interval, _)| interval.start);
-        let mut free = 0;
-        for &mut (mut interval, action) in actions {
-            // What was told late must not lie over what follows.
-            interval.start = interval.start.max(free);
-            interval.end = interval.end.max(interval.start);
-            free = interval.end;
-            events.action(lane + 1, action, interval);
+    for Lane { number, actions } in &lanes {
+        for &(interval, action) in actions {
+            events.action(number + 1, action, interval);
         }
     }
     events.running(record, now);
@@ -56,7 +46,35 @@ pub fn to_bytes(record: &RunRecord, now: u64) -> Vec<u8> {
     }
     // A span comes before the spans within it, which begin at the same time.
     events.timed.sort_by_key(|event| (event.at, std::cmp::Reverse(event.duration)));
-    render(&lanes.keys().map(|lane| lane + 1).collect::<Vec<_>>(), &events.timed)
+    render(&lanes.iter().map(|lane| lane.number + 1).collect::<Vec<_>>(), &events.timed)
+}
+
+/// What ran on one thread of a run.
+pub(crate) struct Lane<'r> {
+    /// The thread.
+    pub(crate) number: usize,
+    /// Its actions, one after the other.
+    pub(crate) actions: Vec<(Interval, &'r ActionRecord)>,
+}
+
+/// The lanes of a run until `now`, by number.
+pub(crate) fn lanes(record: &RunRecord, now: u64) -> Vec<Lane<'_>> {
+    let mut lanes: BTreeMap<usize, Vec<(Interval, &ActionRecord)>> = BTreeMap::new();
+    for action in record.started() {
+        let interval = action.interval(now).unwrap_or_default();
+        lanes.entry(action.lane.unwrap_or_default()).or_default().push((interval, action));
+    }
+    for actions in lanes.values_mut() {
+        actions.sort_by_key(|(interval, _)| interval.start);
+        let mut free = 0;
+        for (interval, _) in actions {
+            // What was told late must not lie over what follows.
+            interval.start = interval.start.max(free);
+            interval.end = interval.end.max(interval.start);
+            free = interval.end;
+        }
+    }
+    lanes.into_iter().map(|(number, actions)| Lane { number, actions }).collect()
 }
 
 fn render(workers: &[usize], timed: &[Event]) -> Vec<u8> {

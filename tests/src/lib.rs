@@ -4,6 +4,7 @@
 //! `tests/` use the same parts to check how a link behaves: what it runs again, and what it leaves when it fails.
 
 pub mod bazel;
+pub mod browser;
 pub mod build;
 pub mod campaign;
 pub mod case;

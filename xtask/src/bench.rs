@@ -8,6 +8,7 @@ pub mod link;
 pub mod measure;
 pub mod program;
 pub mod remote;
+pub mod report;
 mod tree;
 
 use std::fs;

@@ -1,5 +1,5 @@
 //! Automation of this repository:
-//! `cargo xtask setup|install|package|test|engine|demo|recipes|kernel|bench|campaign|compare|tidy`.
+//! `cargo xtask setup|install|package|test|engine|demo|recipes|kernel|bench|campaign|compare|page|tidy`.
 //!
 //! Holds the command line; each command is a module of its own. Nothing a user of distlto needs is in here.
 
@@ -14,7 +14,9 @@ mod distribute;
 mod engine;
 mod install;
 mod kernel;
+mod npm;
 mod package;
+mod page;
 mod project;
 mod projects;
 mod recipes;
@@ -134,6 +136,12 @@ enum Command {
         #[arg(long, short)]
         jobs: Option<usize>,
     },
+    /// Makes the page of `distlto report` of its sources in `record/page`.
+    Page {
+        /// Where it is written; where it is checked in, if absent.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
     /// Checks the repository's own rules.
     Tidy,
     /// A DTLTO distributor that runs JOBS jobs at a time, for `bench`.
@@ -215,6 +223,18 @@ enum Bench {
         #[arg(long, short)]
         jobs: Option<usize>,
     },
+    /// The page of `distlto report` of a link of 100,000 modules: its size, when its first answer is shown, how quick it is.
+    Report {
+        /// Modules of the link.
+        #[arg(long, default_value_t = 100_000)]
+        modules: usize,
+        /// Imports of each.
+        #[arg(long, default_value_t = 50)]
+        imports: usize,
+        /// Builds distlto without optimisation; what the browser does is the same.
+        #[arg(long)]
+        debug: bool,
+    },
     /// The tools for Buck2: the planner on large trees, unpacking, and one backend compilation.
     Buck2 {
         /// The directory of the stock Python tools (prelude/cxx/dist_lto/tools of Buck2), to measure them too.
@@ -267,6 +287,9 @@ fn main() -> ExitCode {
             bench::remote::remote(&bench::remote::Request { program, parts, runs, modules, jobs })
                 .map(|()| true)
         }
+        Command::Bench { what: Bench::Report { modules, imports, debug } } => {
+            bench::report::report(modules.max(2), imports, debug).map(|()| true)
+        }
         Command::Pretend { made, words } => bench::dtlto::pretend(&made, &words),
         Command::Floor { of: Floor::Planner { objects, imports } } => {
             bench::floor::planner(objects, imports).map(|()| true)
@@ -276,6 +299,7 @@ fn main() -> ExitCode {
         }
         Command::Campaign { release, words } => campaign::campaign(release, &words),
         Command::Kernel { debug, jobs } => kernel::kernel(debug, jobs.unwrap_or_else(processors)),
+        Command::Page { out } => page::page(out.as_deref()).map(|()| true),
         Command::Tidy => tidy::tidy().map(|()| true),
         Command::Distribute { jobs, file } => distribute::distribute(jobs, &file).map(|()| true),
     };

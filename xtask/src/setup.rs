@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Result, bail, ensure};
 
 use crate::shell::{cargo, find, output, quietly, run, shown};
-use crate::{bazel, engine, package};
+use crate::{bazel, engine, package, page};
 
 /// The LLVM that everything is tested with.
 pub const NEWEST: u32 = 22;
@@ -29,6 +29,7 @@ pub fn setup(versions: &[u32]) -> Result<()> {
     }
     engine::casd::install()?;
     bazel::install()?;
+    page::install()?;
     for manifest in ["tests/third-party/Cargo.toml", "examples/rust/Cargo.toml"] {
         quietly(cargo().args(["fetch", "--quiet", "--locked", "--manifest-path", manifest]))?;
     }
@@ -60,6 +61,7 @@ fn missing(versions: &[u32]) -> Vec<String> {
             .into_iter()
             .chain(bazel::NEEDS)
             .chain(package::NEEDS)
+            .chain(page::NEEDS)
             .map(|(package, program)| (package.to_owned(), program)),
     )
     .map(|(package, program)| (package, program.to_owned()))

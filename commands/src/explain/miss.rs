@@ -65,11 +65,13 @@ impl Miss {
         let in_run =
             |(at, run): (usize, &'_ RunRecord)| Some((at, run.actions.iter().rev().find(compiled)?.clone()));
         let last = seen.runs.iter().enumerate().rev().find_map(in_run);
-        let imports = seen.modules[number].imports.as_deref().unwrap_or_default();
+        let imports = seen.modules[number].imports.iter().flatten();
+        let imports: Vec<String> =
+            imports.map(|&import| seen.modules[import as usize].label.clone()).collect();
         Self {
             version: VERSION,
             module: label.clone(),
-            last: last.map(|(at, action)| Last::of(&seen.runs, at, &action, imports)),
+            last: last.map(|(at, action)| Last::of(&seen.runs, at, &action, &imports)),
         }
     }
 

@@ -3,6 +3,7 @@
 //!
 //! A shard that is not there any more costs what it says; modules and imports are then what the listing itself knows.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
@@ -38,9 +39,9 @@ impl Seen {
             let listed = file.others(job).filter(common).map(ToString::to_string).collect();
             let shard = read(file.shard(job).as_std_path());
             absent += usize::from(shard.is_none());
-            KnownModule { imports: Some(listed), ..known(label, shard.as_ref()) }
+            Named { imports: Some(listed), ..known(label, shard.as_ref()) }
         };
-        let modules: Vec<KnownModule> = file.jobs.iter().map(module).collect();
+        let modules = numbered(file.jobs.iter().map(module).collect());
         let shape = match file.shape {
             Shape::Current => "a job file of lld's DTLTO",
             Shape::Version0 => "a DTLTO job file of version 0.0",
@@ -68,6 +69,7 @@ impl Seen {
             modules.push(known(&own_of(&shard, stem), Some(&shard)));
         }
         let notes = vec![format!("a folder of {}", counted(found.len(), "index shard"))];
+        let modules = numbered(modules);
         Ok(Some(Self { modules, notes, ..Self::without_runs(named) }))
     }
 
@@ -100,6 +102,7 @@ impl Seen {
         let mut notes = vec![format!("a meta file of Buck2's rule: {}", counted(places.len(), "object"))];
         notes.extend((native > 0).then(|| format!("not ThinLTO: {}", counted(native, "object"))));
         notes.extend(gone(absent, modules.len()));
+        let modules = numbered(modules);
         Ok(Self { modules, notes, ..Self::without_runs(named) })
     }
 }
@@ -119,17 +122,34 @@ fn places_of<'m>(meta: &'m Meta<'m>) -> Vec<(String, String)> {
         .collect()
 }
 
+/// A module with the names of those that it imports from, if these are known.
+struct Named {
+    module: KnownModule,
+    imports: Option<Vec<String>>,
+}
+
+/// Modules whose imports are among them by their numbers.
+fn numbered(modules: Vec<Named>) -> Vec<KnownModule> {
+    let numbers: HashMap<String, u32> =
+        modules.iter().zip(0..).map(|(named, number)| (named.module.label.clone(), number)).collect();
+    let number =
+        |imports: Vec<String>| imports.iter().filter_map(|name| numbers.get(name).copied()).collect();
+    let module = |Named { module, imports }| KnownModule { imports: imports.map(number), ..module };
+    modules.into_iter().map(module).collect()
+}
+
 /// A module as its shard knows it.
-fn known(label: &str, shard: Option<&Shard>) -> KnownModule {
+fn known(label: &str, shard: Option<&Shard>) -> Named {
     let cost = shard.and_then(|shard| shard.cost(label).ok()).unwrap_or_default();
     let imports =
         |shard: &Shard| shard.imported_from(label).map(|module| module.name().into_owned()).collect();
-    KnownModule {
+    let module = KnownModule {
         label: label.to_owned(),
         own_instructions: cost.own_instructions,
         imported_instructions: cost.imported_instructions,
-        imports: shard.map(imports),
-    }
+        imports: None,
+    };
+    Named { module, imports: shard.map(imports) }
 }
 
 /// The name of a shard's own module: the one that the shard's file is named after.

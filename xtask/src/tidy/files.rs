@@ -3,6 +3,7 @@
 use super::File;
 
 const LARGEST: usize = 512 * 1024;
+const LARGEST_PICTURE: usize = 150 * 1000;
 
 const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
@@ -20,8 +21,12 @@ pub fn check(files: &[File]) -> Vec<String> {
             findings.push(format!("{path}: {} bytes; keep files below {LARGEST}", file.bytes.len()));
         }
         let data = path.starts_with("tests/data/") || path.contains("/tests/");
-        if file.text().is_none() && !data {
-            findings.push(format!("{path}: binary; only a crate's tests/ folder holds binary data"));
+        let picture =
+            path.starts_with("docs/") && path.ends_with(".png") && file.bytes.len() <= LARGEST_PICTURE;
+        if file.text().is_none() && !data && !picture {
+            findings.push(format!(
+                "{path}: binary; only a crate's tests/ folder holds binary data, and docs/ pictures (PNG) of at most {LARGEST_PICTURE} bytes"
+            ));
         }
     }
     findings
