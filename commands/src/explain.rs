@@ -181,6 +181,12 @@ impl<'a> Module<'a> {
                 };
                 format!("in the last run its backend ran{cache}{why}{object}\n")
             }
+            Fate::SameImports => {
+                format!(
+                    "in the last run its backend did not have to run: what it imports is the same{}\n",
+                    why.replace(", since", ", although")
+                )
+            }
             Fate::Kept | Fate::UpToDate => "in the last run its backend did not have to run\n".to_owned(),
             Fate::Failed => format!("in the last run its backend failed{why}\n"),
             _ => format!("in the last run its backend did not end{why}\n"),

@@ -105,6 +105,8 @@ pub enum Fate {
     Kept,
     /// It did not have to run: what its dependencies wrote is what it read before.
     UpToDate,
+    /// It did not have to run: what it compiles is what its object was made of, though shard or imports changed.
+    SameImports,
     /// It failed.
     Failed,
     /// It was killed, and started again.

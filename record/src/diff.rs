@@ -10,7 +10,7 @@ use distlto_prepare::text::printable;
 use serde::Serialize;
 
 use crate::action::{ActionRecord, Fate};
-use crate::inspect::{changed, counted};
+use crate::inspect::{changed, counted, same_imports};
 use crate::progress::text::human;
 use crate::run::RunRecord;
 
@@ -52,6 +52,8 @@ struct Runs {
     cpu_us: [u64; 2],
     /// How many backends ran.
     ran: [usize; 2],
+    /// How many objects were kept since they import the same.
+    same_imports: [usize; 2],
     /// Of the new run: the backends that ran, each with its reasons.
     why: Vec<(String, Vec<String>)>,
     /// Of those, the ones whose object is another one than before.
@@ -121,6 +123,7 @@ impl Runs {
             wall_us: both.map(|run| run.wall_us),
             cpu_us: both.map(cpu),
             ran: both.map(ran),
+            same_imports: both.map(RunRecord::same_imports),
             why: why.collect(),
             objects_changed: changed(new).map(|changed| changed.into_iter().map(label).collect()),
             tools_changed: tools.map(|tool| tool.role.clone()).collect(),
@@ -135,19 +138,23 @@ impl fmt::Display for Difference {
         let pair = |(importer, import): &(String, String)| format!("{importer} from {import}");
         names(out, "imports gained", self.imports_gained.iter().flatten().map(pair))?;
         names(out, "imports lost", self.imports_lost.iter().flatten().map(pair))?;
-        let Some(Runs { wall_us, cpu_us, ran, why, objects_changed, tools_changed }) = &self.runs else {
+        let Some(Runs { wall_us, cpu_us, ran, same_imports: same, why, objects_changed, tools_changed }) =
+            &self.runs
+        else {
             let same = self.modules_gained.is_empty() && self.modules_lost.is_empty();
             return if same { writeln!(out, "the same modules") } else { Ok(()) };
         };
         let time = |us: u64| human(Duration::from_micros(us));
         writeln!(
             out,
-            "{} ran{}; the run before ran {}",
+            "{} ran{}{}; the run before ran {}{}",
             counted(ran[1], "backend"),
+            same_imports(same[1]),
             objects_changed
                 .as_ref()
                 .map_or_else(String::new, |changed| format!(", the objects of {} differ", changed.len())),
-            ran[0]
+            ran[0],
+            same_imports(same[0])
         )?;
         writeln!(
             out,

@@ -62,7 +62,9 @@ struct LastRun {
     jobs: Option<usize>,
     /// Backends that ran.
     ran: usize,
-    /// Of those the ones whose object is another one than before; absent where objects are not kept.
+    /// Those whose object is kept since they import the same, though shard or imports changed.
+    same_imports: usize,
+    /// Of those that ran the ones whose object is another one than before; absent where objects are not kept.
     changed: Option<usize>,
 }
 
@@ -169,6 +171,7 @@ impl LastRun {
             exit_code: run.exit_code,
             jobs: run.jobs,
             ran: ran().count(),
+            same_imports: run.same_imports(),
             changed: changed(run).map(|changed| changed.len()),
         }
     }
@@ -211,6 +214,14 @@ pub fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
+/// Says how many objects were kept that import the same.
+pub fn same_imports(number: usize) -> String {
+    match number {
+        0 => String::new(),
+        number => format!(", {} kept that import the same", counted(number, "object")),
+    }
+}
+
 impl fmt::Display for Inspection {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let imports: usize = self.modules.iter().map(|module| module.imports.len()).sum();
@@ -220,10 +231,11 @@ impl fmt::Display for Inspection {
             let code = run.exit_code.map_or_else(String::new, |code| format!(" with exit code {code}"));
             writeln!(
                 out,
-                "the last run ended{code} after {}: {} of {} backends ran{}",
+                "the last run ended{code} after {}: {} of {} backends ran{}{}",
                 time(run.wall_us),
                 run.ran,
                 self.modules.len(),
+                same_imports(run.same_imports),
                 run.changed.map_or_else(String::new, |changed| {
                     format!(", the objects of {changed} differ from those before")
                 })

@@ -171,6 +171,11 @@ impl RunRecord {
         self.started().filter(|action| action.kind == ActionKind::Opt)
     }
 
+    /// How many backends did not have to run when it showed that they import the same.
+    pub fn same_imports(&self) -> usize {
+        self.backends().filter(|action| action.result == Fate::SameImports).count()
+    }
+
     /// How many actions of the last pass over the graph turned out to be up to date.
     pub fn up_to_date(&self) -> usize {
         let last = self.actions.last().map(|action| action.round);

@@ -172,7 +172,7 @@ fn arguments(action: &ActionRecord) -> Map<String, Value> {
         Fate::Failed => format!("failed: {}", class()),
         Fate::Again => format!("killed, runs again: {}", action.because.as_deref().unwrap_or_default()),
         Fate::Running | Fate::NotStarted | Fate::Skipped => "interrupted".to_owned(),
-        Fate::Done | Fate::Kept | Fate::UpToDate => "done".to_owned(),
+        Fate::Done | Fate::Kept | Fate::UpToDate | Fate::SameImports => "done".to_owned(),
     };
     let value = json!({
         "module": action.label, "id": action.id, "cost": action.cost, "origin": origin, "result": result,

@@ -7,10 +7,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use distlto_tests::project::Project;
 use distlto_tests::run::succeed;
 use distlto_tests::toolchain::Toolchain;
+use serde_json::Value;
 
 /// `shared` is imported by two modules and `apart`, in the same one, by none. `counted` needs a local.
 const SOURCES: [(&str, &str); 4] = [
@@ -38,6 +39,18 @@ fn relink(project: &Project, options: &[&str]) -> Result<Vec<String>> {
     Ok(project.ran()?.backends)
 }
 
+/// The backends that a dry run says may not have to run, sorted.
+fn may_be_kept(project: &Project, options: &[&str]) -> Result<Vec<String>> {
+    let words: Vec<&str> = options.iter().copied().chain(["--dry-run", "--json"]).collect();
+    let output = succeed(project.link_with(&words)?.env_remove("DISTLTO_CACHE").env_remove("DISTLTO_STATE"))?;
+    let told: Value = serde_json::from_slice(&output.stdout)?;
+    let all = told["would_run"].as_array().context("a list")?;
+    let kept = all.iter().filter(|backend| backend["may_be_kept"] == true);
+    let mut labels: Vec<String> = kept.filter_map(|one| Some(one["label"].as_str()?.to_owned())).collect();
+    labels.sort();
+    Ok(labels)
+}
+
 /// The objects of a link from nothing.
 fn is_fresh(project: &Project, options: &[&str]) -> Result<()> {
     let (objects, program) = (project.native_objects()?, fs::read(project.path("program"))?);
@@ -59,6 +72,7 @@ fn an_object_is_kept_that_imports_the_same() -> Result<()> {
         let project = Project::create(name, &SOURCES)?;
         ensure!(relink(&project, ways)?.len() == 4, "everything runs at first");
         project.edit("shared.c", "x * 7", "x * 9")?;
+        ensure!(may_be_kept(&project, ways)? == ["a.o", "b.o"], "only imports of those changed");
         let ran = relink(&project, ways)?;
         ensure!(ran == ["shared.o"], "nobody imports what was edited: {ran:?}");
         ensure!(project.say()? == "338\n", "{}", project.say()?);

@@ -17,11 +17,12 @@ use distlto_record::action::{ActionRecord, Fate};
 use distlto_record::inspect;
 use distlto_record::progress::text::human;
 use distlto_record::run;
-use distlto_record::why::Change;
+use distlto_record::why::{Change, What};
 use serde::Serialize;
 
 use super::{Session, state};
 use crate::dry_run::{Row, lines};
+use crate::run_args::PreciseMode;
 
 /// The version of the JSON.
 const VERSION: u32 = 1;
@@ -51,6 +52,8 @@ struct Backend<'a> {
     label: String,
     why: &'a [Change],
     cpu_us: u64,
+    /// Whether its object is kept if the functions that it imports turn out to be the same.
+    may_be_kept: bool,
 }
 
 /// A directory for what must not be in the state.
@@ -79,13 +82,14 @@ pub(super) fn tell(
     let times: Vec<u64> = wanted.iter().map(|&id| estimates.weight(id).time).collect();
     let own = args.jobs.map(usize::from).or(implied);
     let jobs = own.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let precise = args.precise != PreciseMode::Off;
     let mut backends: Vec<Backend<'_>> = running
         .iter()
         .zip(&times)
         .map(|(action, &cpu_us)| {
             // A first link in two steps is planned in a scratch directory.
             let label = action.label.replacen(session.directory, session.earlier, 1);
-            Backend { label, why: &action.why, cpu_us }
+            Backend { label, why: &action.why, cpu_us, may_be_kept: precise && by_imports(&action.why) }
         })
         .collect();
     backends.sort_by_key(|backend| std::cmp::Reverse(backend.cpu_us));
@@ -100,6 +104,11 @@ pub(super) fn tell(
         linker_us: linker_time(session.earlier),
     };
     foretold.print(args.json)
+}
+
+/// Whether nothing but imports, or what the thin link decided of them, is a reason.
+fn by_imports(why: &[Change]) -> bool {
+    !why.is_empty() && why.iter().all(|change| matches!(change.what, What::Import | What::Shard))
 }
 
 /// Tells of a link that would do nothing.
@@ -139,6 +148,10 @@ impl Foretold<'_> {
             if !self.would_run.is_empty() {
                 let (wall, cpu) = (time(self.wall_us), time(self.cpu_us));
                 text += &format!(", for about {wall} with {} at once ({cpu} of processor time)", self.jobs);
+            }
+            let may_be_kept = self.would_run.iter().filter(|backend| backend.may_be_kept).count();
+            if may_be_kept > 0 {
+                text += &format!("; {may_be_kept} of them keep their objects if they import the same");
             }
             text +=
                 &self.linker_us.map_or_else(String::new, |us| format!("; the linker took {} last", time(us)));

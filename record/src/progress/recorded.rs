@@ -150,7 +150,11 @@ impl Recorded {
 
     /// An action succeeded; one that turned out to be up to date was never started.
     pub fn finish(&mut self, step: ProgressStep<'_>, measured: Measured, warnings: &str, now: Instant) {
-        let fate = if measured.origin == Origin::UpToDate { Fate::UpToDate } else { Fate::Done };
+        let fate = match measured.origin {
+            Origin::Ran | Origin::Cache => Fate::Done,
+            Origin::UpToDate => Fate::UpToDate,
+            Origin::SameImports => Fate::SameImports,
+        };
         if let Some(action) = self.end(step, measured, fate, now) {
             action.warnings = warnings.to_owned();
         }

@@ -11,6 +11,7 @@ use distlto_planner::graph::ActionKind;
 
 use super::Origin;
 use crate::action::{ActionRecord, EngineTimes, Fate, Interval};
+use crate::inspect::same_imports;
 use crate::progress::text::{human, printable, size};
 use crate::run::RunRecord;
 
@@ -181,7 +182,7 @@ impl Summary {
             wall: Duration::from_micros(now),
             ran: done(Origin::Ran),
             cached: done(Origin::Cache),
-            same_imports: done(Origin::SameImports),
+            same_imports: record.same_imports(),
             up_to_date: record.up_to_date(),
             failed: record.actions.iter().filter(|action| action.result == Fate::Failed).count(),
             jobs,
@@ -204,11 +205,7 @@ impl Summary {
     pub fn sentence(&self, what: &str) -> String {
         let what = if what.is_empty() { String::new() } else { format!("{}: ", printable(what)) };
         let backends = self.ran + self.cached;
-        let same = match self.same_imports {
-            0 => String::new(),
-            1 => ", 1 object kept that imports the same".to_owned(),
-            kept => format!(", {kept} objects kept that import the same"),
-        };
+        let same = same_imports(self.same_imports);
         let hits = if self.cached > 0 { format!(" ({} from the cache)", self.cached) } else { String::new() };
         let plural = if backends == 1 { "" } else { "s" };
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
