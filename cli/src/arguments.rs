@@ -116,7 +116,7 @@ pub struct LinkArgs {
     ///
     /// An edit then changes the objects of those alone that import what was edited, and the others are kept (see --precise). Names
     /// of source files are in the objects' symbols, so these differ from lld's own. Two modules of one source name turn it off for
-    /// the link, with a warning that names them. clang 22 and later.
+    /// the link, with a warning that names them. clang 16 and later.
     #[arg(long, env = "DISTLTO_STABLE_NAMES", hide_short_help = true)]
     pub stable_names: bool,
     /// Compile each module with the flags that a build has recorded

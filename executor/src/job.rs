@@ -117,7 +117,9 @@ fn attempt(
     let staging = Staging::new(context.directory, staged, context.places).map_err(io)?;
     let outputs = staging.outputs(&job.outputs);
     let begun = Instant::now();
-    let described = context.describer.and_then(|describer| describer.describe(job));
+    let is_asked =
+        context.cache.is_some() || context.precise.is_none_or(|(precise, _)| precise.wants(estimate));
+    let described = context.describer.filter(|_| is_asked).and_then(|describer| describer.describe(job));
     let described = described.as_ref();
     told.key = described.filter(|_| context.cache.is_some()).map(|described| described.key().0);
     let work = Work { job, context, outputs: &outputs, expected, described, imported: OnceCell::new() };

@@ -90,6 +90,11 @@ impl Precise {
         })
     }
 
+    /// Whether a backend that takes so long is of interest.
+    pub fn wants(&self, estimate: Duration) -> bool {
+        self.mode == Mode::Eager || pays::could_gain(estimate)
+    }
+
     /// Performs the import step of a backend, if an object of the same module and flags is there and it pays.
     pub fn import(
         &self,

@@ -110,7 +110,8 @@ impl Staging {
         }
     }
 
-    /// Puts every output into its place, the first one last: an object is never newer than what belongs to it.
+    /// Puts every output into its place, the first one last: an object is never newer than what belongs to it. The temporary
+    /// directories go when this value does.
     pub fn commit(&self) -> Result<(), IoError> {
         for Staged { output, temporary } in self.staged.iter().rev() {
             let place = self.file(output);
@@ -167,6 +168,7 @@ mod tests {
             fs::write(staging.file(&staged.temporary), "x").unwrap();
         }
         staging.commit().unwrap();
+        drop(staging);
         assert!(place.path().join("out/a.o").is_file() && place.path().join("b.o").is_file());
         assert_eq!(fs::read_dir(place.path().join("out/own")).unwrap().count(), 0);
     }

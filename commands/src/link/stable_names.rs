@@ -14,7 +14,7 @@ use distlto_prepare::warning::warn;
 
 use super::{LinkError, LinkOptions};
 
-/// What a backend is told; LLVM 22 and later know it.
+/// What a backend is told; LLVM 16 and later know it.
 pub const ARGUMENTS: [&str; 2] = ["-mllvm", "-use-source-filename-for-promoted-locals"];
 
 /// The options of a link that gives stable names, if they ask for that.

@@ -6,8 +6,15 @@ use std::time::Duration;
 
 /// What a step takes before one was seen: that of a small module with the tool loaded anew.
 const FIRST: Duration = Duration::from_millis(40);
+/// A backend that takes no longer is not worth describing: no step is as quick.
+const SMALLEST: Duration = Duration::from_millis(12);
 /// What a step is to save, in its own cost.
 const GAIN: f64 = 1.5;
+
+/// Whether the step of a backend that takes so long could ever save anything.
+pub fn could_gain(estimate: Duration) -> bool {
+    estimate > SMALLEST
+}
 
 /// What the steps of a run have cost and saved.
 #[derive(Debug, Default)]
