@@ -127,7 +127,8 @@ fn attempt(
         kept @ Found::Kept(_) => kept,
         found => work.find_precise(site, estimate).map_err(io)?.unwrap_or(found),
     };
-    told.phases.lookup = described.map(|_| Span::since(begun));
+    let looked = context.cache.is_some() || work.imported.get().is_some();
+    told.phases.lookup = looked.then(|| Span::since(begun));
 
     let begun = Instant::now();
     let result = match found {
