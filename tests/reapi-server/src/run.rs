@@ -3,6 +3,7 @@
 //! The command sees only its own environment, and the machine's files: nothing is a sandbox here.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -95,22 +96,33 @@ async fn outcome(
     Ok(ExecuteResponse { result: Some(result), status, ..ExecuteResponse::default() })
 }
 
+/// How often a program is tried that somebody still has open for writing.
+const BUSY: u32 = 3000;
+
 /// Runs the command and gives its exit code, or nothing when its time was over.
 async fn execute(job: &Job, root: &Path, beside: &Path, delay: Duration) -> Result<Option<i32>, Status> {
     let own = |error: std::io::Error| Status::internal(format!("cannot run the command: {error}"));
     let timeout = job.action.timeout.as_ref();
     let timeout = timeout
         .map_or(Duration::MAX, |time| Duration::new(time.seconds.max(0) as u64, time.nanos.max(0) as u32));
-    let (out, error) = (File::create(beside.join("stdout")).map_err(own)?, beside.join("stderr"));
-    let mut child =
-        match command(&job.command, root)?.stdout(out).stderr(File::create(&error).map_err(own)?).spawn() {
-            Ok(child) => child,
+    let (out, error) = (beside.join("stdout"), beside.join("stderr"));
+    let mut tries = 0;
+    let mut child = loop {
+        let (out, said) = (File::create(&out).map_err(own)?, File::create(&error).map_err(own)?);
+        match command(&job.command, root)?.stdout(out).stderr(said).spawn() {
+            Ok(child) => break child,
+            // A child of another action that was forked while the program was written has it open until it runs its own.
+            Err(failure) if failure.kind() == ErrorKind::ExecutableFileBusy && tries < BUSY => {
+                tries += 1;
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
             // As a shell does: the action failed, not the worker.
             Err(failure) => {
                 fs::write(&error, format!("{}: {failure}\n", job.command.arguments[0])).map_err(own)?;
                 return Ok(Some(127));
             }
-        };
+        }
+    };
     let _group = Group(child.id().and_then(|id| Pid::from_raw(id as i32)));
     let run = async {
         let ended = child.wait().await;
