@@ -2,8 +2,12 @@
 //!
 //! The closing line sums up every test program's own `test result:` line.
 
+mod silence;
+
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -14,8 +18,8 @@ use crate::{setup, tidy};
 /// The older LLVM that CI tests with, beside the newest.
 const OLDER: u32 = 16;
 
-#[derive(Default)]
 struct Total {
+    start: Instant,
     passed: usize,
     failed: usize,
     broken: Vec<String>,
@@ -23,10 +27,9 @@ struct Total {
 
 /// Runs the checks; with a version or a filter only the programs. Returns whether all is well.
 pub fn test(llvm: Option<u32>, release: bool, filter: Option<&str>) -> Result<bool> {
-    let start = Instant::now();
+    let mut total = Total { start: Instant::now(), passed: 0, failed: 0, broken: Vec::new() };
     // The crates' own tests read what five versions write.
     setup::setup(&setup::SUPPORTED)?;
-    let mut total = Total::default();
     if llvm.is_some() || filter.is_some() {
         total.programs(llvm.unwrap_or(setup::NEWEST), release, filter)?;
     } else {
@@ -51,7 +54,7 @@ pub fn test(llvm: Option<u32>, release: bool, filter: Option<&str>) -> Result<bo
         "\ntest result: {word}. {} passed; {} failed; 0 ignored; 0 measured; 0 filtered out; finished in {:.2}s",
         total.passed,
         total.failed,
-        start.elapsed().as_secs_f64()
+        total.start.elapsed().as_secs_f64()
     );
     Ok(total.broken.is_empty())
 }
@@ -77,13 +80,24 @@ impl Total {
         let mut child =
             command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start {text}"))?;
         let stdout = child.stdout.take().context("stdout was asked for")?;
-        for line in BufReader::new(stdout).lines() {
-            let line = line?;
+        let (tell, lines) = mpsc::channel();
+        thread::spawn(move || BufReader::new(stdout).lines().try_for_each(|line| tell.send(line)));
+        loop {
+            let line = match lines.recv_timeout(silence::LONGEST) {
+                Ok(line) => line?,
+                Err(RecvTimeoutError::Timeout) if child.try_wait()?.is_none() => {
+                    silence::end(&child)?;
+                    continue;
+                }
+                // What a test has left behind may still hold its output.
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            };
+            println!("{line}");
             if let Some(counts) = line.strip_prefix("test result: ") {
                 self.passed += count(counts, " passed");
                 self.failed += count(counts, " failed");
+                println!("{:.0} s since the beginning", self.start.elapsed().as_secs_f64());
             }
-            println!("{line}");
         }
         if !child.wait()?.success() {
             self.broken.push(text);

@@ -1,7 +1,7 @@
 //! A client of a few lines on the raw stubs: one blob, one action, one answer.
 //!
-//! It retries nothing and hides nothing, so that a test sees what an engine says. Blocks; knows nothing of this crate's
-//! server.
+//! It retries nothing and hides nothing, so that a test sees what an engine says, and waits for no answer for ever. Blocks;
+//! knows nothing of this crate's server.
 
 use bazel_remote_apis::build::bazel::remote::execution::v2::{
     Action, ActionResult, BatchUpdateBlobsRequest, Command, Directory, ExecuteRequest, ExecuteResponse,
@@ -22,6 +22,8 @@ use crate::digest::{Digest, of};
 
 /// Messages of this size are taken.
 const LARGEST: usize = 64 << 20;
+/// No call takes longer, on whatever machine.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(300);
 
 /// A connection to an engine.
 pub struct Plain {
@@ -67,9 +69,10 @@ impl Plain {
         Ok(Self { runtime, channel })
     }
 
-    /// Waits for a call.
-    pub fn wait<T>(&self, call: impl Future<Output = T>) -> T {
-        self.runtime.block_on(call)
+    /// Waits for a call, but not for ever.
+    pub fn wait<T>(&self, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+        let silent = |_| Status::deadline_exceeded(format!("no answer in {} s", PATIENCE.as_secs()));
+        self.runtime.block_on(async { tokio::time::timeout(PATIENCE, call).await.map_err(silent)? })
     }
 
     /// Uploads blobs in one batch; fails with the first that was refused.
