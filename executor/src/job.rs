@@ -72,6 +72,8 @@ pub struct Attempt {
     pub executed: Option<Executed>,
     /// What the command printed on standard error, within bounds, be it when the result was made.
     pub stderr: String,
+    /// Processor time of its import step, if that was performed.
+    pub import_cpu: Option<Duration>,
     /// Where its outputs are from.
     pub origin: Origin,
     /// The key of its result that is the same wherever the work is, if a cache was asked.
@@ -87,6 +89,7 @@ pub fn run(job: &Job<'_>, site: Site, estimate: Duration, context: &Context<'_>)
     let mut told = Attempt {
         executed: None,
         stderr: String::new(),
+        import_cpu: None,
         origin: Origin::Ran,
         key: None,
         phases: Phases::default(),
@@ -127,6 +130,7 @@ fn attempt(
         kept @ Found::Kept(_) => kept,
         found => work.find_precise(site, estimate).map_err(io)?.unwrap_or(found),
     };
+    told.import_cpu = work.imported.get().map(|(imported, _)| imported.took);
     let looked = context.cache.is_some() || work.imported.get().is_some();
     told.phases.lookup = looked.then(|| Span::since(begun));
 

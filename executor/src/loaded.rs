@@ -23,6 +23,12 @@ pub fn is_script(program: &Path) -> bool {
     file.is_ok() && head == *b"#!"
 }
 
+/// Another program of a compiler's installation: the one of this name beside its own file.
+pub fn beside(program: &Path, name: &str) -> Option<PathBuf> {
+    let place = program.canonicalize().ok()?.with_file_name(name);
+    place.is_file().then_some(place)
+}
+
 /// The libraries that a program's loader loads, the loader itself among them. A loader is asked once for each program.
 pub fn libraries(program: &Path) -> Result<Vec<PathBuf>, String> {
     static ASKED: Mutex<BTreeMap<PathBuf, Result<Vec<PathBuf>, String>>> = Mutex::new(BTreeMap::new());

@@ -73,6 +73,8 @@ pub struct Pending<'a> {
 pub struct Imported {
     /// The IR that is compiled.
     pub merged: Digest,
+    /// What it cost.
+    pub took: Duration,
     /// What is known of the object at its place.
     known: Option<Known>,
 }
@@ -104,11 +106,9 @@ impl Precise {
     ) -> Option<Imported> {
         let known = self.objects().and_then(|objects| objects.known(pending.object, digests));
         let known = known.filter(|known| known.stem == pending.basis.stem.hex());
-        let eager = self.mode == Mode::Eager;
-        if !eager && known.as_ref().is_none_or(|known| known.wait > 0) {
-            return None;
-        }
-        if !eager && !locked(&self.pays).expects_gain(pending.estimate) {
+        let is_due = known.as_ref().is_some_and(|known| known.wait == 0);
+        let is_worth_it = || is_due && locked(&self.pays).expects_gain(pending.estimate);
+        if self.mode != Mode::Eager && !is_worth_it() {
             return None;
         }
         let importer = self.importer(&pending.basis.compiler)?;
@@ -117,7 +117,7 @@ impl Precise {
         match importer.run(pending, steps) {
             Ok(step) => {
                 locked(&self.pays).took(step.took);
-                Some(Imported { merged: step.merged, known })
+                Some(Imported { merged: step.merged, took: step.took, known })
             }
             Err(what) => {
                 if !steps.cancel.is_cancelled() {

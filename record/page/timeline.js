@@ -9,7 +9,7 @@ function kind(run, i) {
   const result = run.text("result", i);
   if (result === "failed" || result === "interrupted" || result === "again") return "failed";
   if (run.cache[i] === 2) return "cached";
-  if (result === "up-to-date") return "same";
+  if (result === "up-to-date" || result === "same-imports") return "same";
   return run.worker[i] > 0 ? "engine" : "ran";
 }
 

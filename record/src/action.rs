@@ -132,6 +132,9 @@ pub struct Took {
     /// Processor time, where the system tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_us: Option<u64>,
+    /// Processor time of its import step, if that was performed to see whether it has to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub import_cpu_us: Option<u64>,
     /// The most memory held at once, in bytes, where the system tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<u64>,

@@ -109,7 +109,9 @@ impl Runs {
     fn of(old: &RunRecord, new: &RunRecord) -> Self {
         let both = [old, new];
         let ran = |run: &RunRecord| run.backends().filter(|action| action.result == Fate::Done).count();
-        let cpu = |run: &RunRecord| run.backends().filter_map(|action| action.took.cpu_us).sum();
+        let cpu = |run: &RunRecord| {
+            run.backends().flat_map(|action| [action.took.cpu_us, action.took.import_cpu_us]).flatten().sum()
+        };
         let done = || new.backends().filter(|action| action.result == Fate::Done);
         let why = done().map(|action| {
             (action.label.clone(), action.why.iter().map(ToString::to_string).collect::<Vec<_>>())

@@ -44,6 +44,8 @@ pub struct Measured {
     pub cpu: Option<Duration>,
     /// The most memory held at once, in bytes, where the system tells.
     pub peak_memory: Option<u64>,
+    /// Processor time of its import step, if that was performed to see whether it has to run.
+    pub import_cpu: Option<Duration>,
     /// Where its outputs are from.
     pub origin: Origin,
     /// When it did what.

@@ -12,6 +12,7 @@ use std::path::Path;
 use camino::Utf8Path;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::loaded;
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::link_plan::{LinkPlan, ObjectPlan};
 use distlto_planner::runner::Runner;
@@ -217,9 +218,8 @@ impl<'a> Disassembler<'a> {
         let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
         let compiler = plan.backend.first().cloned().unwrap_or_default();
         // Debian's clang looks for it in /usr/bin, where another version's may be.
-        let beside = identity::located(&compiler);
-        let beside = beside.map(|file| file.with_file_name("llvm-dis")).filter(|file| file.is_file());
-        if let Some(program) = beside {
+        if let Some(program) = identity::located(&compiler).and_then(|file| loaded::beside(&file, "llvm-dis"))
+        {
             return Ok(Self { program: word_of(program.into_os_string()), runner });
         }
         let question = vec![compiler.clone().into_bytes(), b"-print-prog-name=llvm-dis".to_vec()];

@@ -18,7 +18,7 @@ use distlto_prepare::write::IoError;
 use super::Pending;
 use crate::cancel::Cancel;
 use crate::execute::process::{self, Command, Spawner};
-use crate::loaded::libraries;
+use crate::loaded::{beside, libraries};
 
 /// The line that names the file.
 const NAME: &[u8] = b"; ModuleID = ";
@@ -57,13 +57,13 @@ impl Importer {
     /// The one in the directory of the compiler's own program. An error says what is lacking.
     pub fn beside(compiler: &Path) -> Result<Self, String> {
         let lack = |what: String| format!("precise keys are not used: {what}");
-        let compiler =
-            compiler.canonicalize().map_err(|error| lack(format!("{}: {error}", compiler.display())))?;
-        let program = compiler.with_file_name("opt");
-        if !program.is_file() {
-            return Err(lack(format!("there is no {}, which performs import steps", program.display())));
-        }
-        match is_one_build(&compiler, &program) {
+        let Some(program) = beside(compiler, "opt") else {
+            return Err(lack(format!(
+                "there is no opt beside {}, which performs import steps",
+                compiler.display()
+            )));
+        };
+        match is_one_build(compiler, &program) {
             Ok(true) => Ok(Self { program }),
             Ok(false) => {
                 Err(lack(format!("{} is of another LLVM than {}", program.display(), compiler.display())))

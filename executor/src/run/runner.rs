@@ -272,6 +272,7 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
             attempt.executed.as_ref().map_or_else(Measured::default, |executed| executed.measured);
         measured.phases = attempt.phases;
         measured.origin = attempt.origin;
+        measured.import_cpu = attempt.import_cpu;
         if let Some(key) = &attempt.key {
             self.options.progress.asked(self.step(action, ""), key);
         }

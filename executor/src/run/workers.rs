@@ -126,6 +126,7 @@ impl Work<'_, '_> {
         Attempt {
             executed: None,
             stderr: String::new(),
+            import_cpu: None,
             origin: Origin::default(),
             key: None,
             phases: Phases::default(),

@@ -148,7 +148,8 @@ fn details(summary: &Summary) -> Value {
         })
     });
     json!({
-        "ran": summary.ran, "cached": summary.cached, "up_to_date": summary.up_to_date, "jobs": summary.jobs,
+        "ran": summary.ran, "cached": summary.cached, "same_imports": summary.same_imports,
+        "up_to_date": summary.up_to_date, "jobs": summary.jobs,
         "makespan_ms": milliseconds(summary.makespan), "work_ms": milliseconds(summary.work),
         "cpu_ms": milliseconds(summary.cpu), "efficiency": summary.efficiency,
         "critical_path": path, "peak_memory": summary.peak_memory,

@@ -294,6 +294,7 @@ impl Recorded {
         action.took = Took {
             wall_us: microseconds(measured.wall),
             cpu_us: measured.cpu.map(microseconds),
+            import_cpu_us: measured.import_cpu.map(microseconds),
             peak_memory: measured.peak_memory,
             origin: measured.origin,
         };

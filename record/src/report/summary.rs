@@ -172,7 +172,8 @@ impl Summary {
         let bound =
             (work.as_secs_f64() / jobs as f64).max(longest.map_or(0.0, |one| time(one).as_secs_f64()));
         let budgets = record.memory.iter().filter_map(|sample| sample.memory.budget);
-        let cpu = record.backends().filter_map(|action| action.took.cpu_us);
+        let cpu =
+            record.backends().flat_map(|action| [action.took.cpu_us, action.took.import_cpu_us]).flatten();
         let on_engine =
             record.backends().filter(|action| action.worker.is_some() && action.result == Fate::Done);
         let on_engine = on_engine.count();
@@ -386,6 +387,7 @@ mod tests {
             let measured = Measured {
                 wall: span.end - span.start,
                 cpu: Some(span.end - span.start),
+                import_cpu: None,
                 peak_memory: Some(id as u64 * 1000),
                 origin,
                 phases: Phases { verify: Some(span), ..Phases::default() },

@@ -22,11 +22,12 @@ use distlto_planner::module;
 use distlto_planner::shard::{self, Cost};
 use distlto_planner::words::shell_line;
 use distlto_prepare::input::Input;
+use distlto_prepare::json_lines::JsonLines;
 use distlto_prepare::write::{IoError, remove};
 use rayon::prelude::*;
 
 use super::failed::Failed;
-use super::kept::{Appender, Kept, KeptObject};
+use super::kept::{self, Kept, KeptObject};
 use super::leaves;
 use super::names::{self, Name};
 use super::parts::{Identity, Parts};
@@ -306,7 +307,7 @@ impl Backends<'_> {
             |id: ActionId| leaves::keep_shard(session.directory, &modules[numbers[id.index()]], &labels);
         options.provide = Some(&provide);
         let wanted: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
-        let kept = RefCell::new((self.kept.appender()?, Vec::new(), None));
+        let kept = RefCell::new((kept::appender(session.directory)?, Vec::new(), None));
         let failed = Failed { state: session.directory, compilation: self.compilation, modules };
         let keep_failed = |id: ActionId| {
             // What cannot be kept is repeated where it ran, for as long as its files are there.
@@ -334,7 +335,7 @@ struct Keeping<'a> {
     modules: &'a [LinkModule],
     /// The module of each action.
     numbers: &'a [usize],
-    kept: RefCell<(Appender, Vec<Made>, Option<IoError>)>,
+    kept: RefCell<(JsonLines, Vec<Made>, Option<IoError>)>,
 }
 
 impl Keeping<'_> {
@@ -358,7 +359,7 @@ impl Keeping<'_> {
         if let Some(object) = &object {
             self.reporter.wrote(action, object.files.iter().cloned());
         }
-        object.iter().try_for_each(|object| appender.add(object))?;
+        object.iter().try_for_each(|object| appender.append(object))?;
         made.push((number, object));
         Ok(())
     }
