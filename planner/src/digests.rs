@@ -259,6 +259,26 @@ impl FileDigests {
         paths.par_iter().with_min_len(16).map(|path| self.digest(path.as_ref())).collect()
     }
 
+    /// Files that have just been written, each with its content.
+    pub fn written<'f>(
+        &self,
+        files: impl IntoIterator<Item = &'f Utf8Path>,
+    ) -> Result<Vec<(String, String)>, IoError> {
+        let content = |path: &Utf8Path| {
+            self.forget(path);
+            Ok((path.to_string(), self.digest(path)?.to_string()))
+        };
+        files.into_iter().map(content).collect()
+    }
+
+    /// Whether files hold what they held when they were written.
+    pub fn hold(&self, files: &[(String, String)]) -> bool {
+        let holds = |(path, content): &(String, String)| {
+            self.digest(Utf8Path::new(path)).is_ok_and(|found| found.to_string() == *content)
+        };
+        files.iter().all(holds)
+    }
+
     /// Forgets one file's digest, because the caller has let something write the file.
     pub fn forget(&self, path: &Utf8Path) {
         lock(self.shard(path)).remove(path);

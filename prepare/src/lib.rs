@@ -19,6 +19,7 @@ pub mod exit;
 pub mod frame;
 pub mod input;
 pub mod json;
+pub mod json_lines;
 pub mod kind;
 pub mod layout;
 pub mod lock;

@@ -4,14 +4,12 @@
 //! compilation. Knows nothing of how keys come about.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use camino::Utf8Path;
 use distlto_planner::digests::FileDigests;
-use distlto_prepare::regular::{self, Links};
-use distlto_prepare::write::{IoError, write_atomically};
+use distlto_prepare::json_lines::{JsonLines, line};
+use distlto_prepare::write::IoError;
 use serde::{Deserialize, Serialize};
 
 /// The record's first line.
@@ -53,32 +51,21 @@ pub struct Made<'a> {
 /// The objects of one state directory, which is held.
 #[derive(Debug)]
 pub struct Objects {
-    place: PathBuf,
+    file: JsonLines,
     known: HashMap<String, Known>,
-    /// Open for appending.
-    file: Option<File>,
 }
 
 impl Objects {
     /// Reads the record.
     pub fn load(place: &Path) -> Self {
-        let text = regular::read(place).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        let mut lines = 0;
-        let mut known = HashMap::new();
-        for line in text.strip_prefix(HEADER).unwrap_or_default().lines() {
-            lines += 1;
-            let object = serde_json::from_str::<Known>(line).ok();
-            if let Some((name, object)) =
-                object.and_then(|known| Some((known.outputs.first()?.0.clone(), known)))
-            {
-                known.insert(name, object);
-            }
-        }
-        let objects = Self { place: place.to_owned(), known, file: None };
+        let file = JsonLines::new(place, HEADER);
+        let records = file.read::<Known>();
+        let lines = records.len();
+        let named = |known: Known| Some((known.outputs.first()?.0.clone(), known));
+        let objects = Self { file, known: records.into_iter().filter_map(named).collect() };
         if lines > SLACK + 2 * objects.known.len() {
             // What is longer than it has to be serves as well.
-            let _ = objects.rewrite();
+            let _ = objects.file.replace(&objects.known.values().map(line).collect::<Vec<_>>());
         }
         objects
     }
@@ -86,10 +73,7 @@ impl Objects {
     /// What is known of the object at a place, if it is as it was left.
     pub fn known(&self, object: &str, digests: &FileDigests) -> Option<Known> {
         let known = self.known.get(object)?;
-        let holds = |(path, digest): &(String, String)| {
-            digests.digest(Utf8Path::new(path)).is_ok_and(|found| found.to_string() == *digest)
-        };
-        known.outputs.iter().all(holds).then(|| known.clone())
+        digests.hold(&known.outputs).then(|| known.clone())
     }
 
     /// Records an object. `before` is what was known of the one before it when its import step was performed.
@@ -101,11 +85,7 @@ impl Objects {
     ) -> Result<(), IoError> {
         let Made { stem, key, outputs } = made;
         let Some(&name) = outputs.first() else { return Ok(()) };
-        let content = |&path: &&str| {
-            digests.forget(Utf8Path::new(path));
-            Ok((path.to_owned(), digests.digest(Utf8Path::new(path))?.to_string()))
-        };
-        let outputs: Vec<_> = outputs.iter().map(content).collect::<Result<_, IoError>>()?;
+        let outputs = digests.written(outputs.iter().map(Utf8Path::new))?;
         let same_stem = self.known.get(name).filter(|known| known.stem == *stem);
         let (misses, wait) = match (before, key) {
             // There was a key to compare with, and this one is another.
@@ -118,41 +98,11 @@ impl Objects {
         };
         let known = Known { stem: stem.clone(), key: key.clone(), outputs, misses, wait };
         if self.known.get(name) != Some(&known) {
-            self.append(&line(&known))?;
+            self.file.append(&known)?;
             self.known.insert(name.to_owned(), known);
         }
         Ok(())
     }
-
-    fn append(&mut self, line: &str) -> Result<(), IoError> {
-        let io = IoError::on("write", &self.place);
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => {
-                let mut options = OpenOptions::new();
-                let opened =
-                    regular::open_with(options.append(true).create(true), Links::Refuse, &self.place);
-                let (mut file, state) = opened.map_err(IoError::on("write", &self.place))?;
-                if state.len() == 0 {
-                    file.write_all(HEADER.as_bytes()).map_err(IoError::on("write", &self.place))?;
-                }
-                none.insert(file)
-            }
-        };
-        file.write_all(line.as_bytes()).map_err(io)
-    }
-
-    fn rewrite(&self) -> Result<(), IoError> {
-        let mut lines: Vec<String> = self.known.values().map(line).collect();
-        lines.sort_unstable();
-        write_atomically(&self.place, (HEADER.to_owned() + &lines.concat()).as_bytes()).map(drop)
-    }
-}
-
-fn line(known: &Known) -> String {
-    let mut text = serde_json::to_string(known).expect("strings serialise");
-    text.push('\n');
-    text
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]

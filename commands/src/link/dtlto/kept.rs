@@ -6,16 +6,14 @@
 //! with which it was recorded.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use camino::Utf8Path;
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::shard::Cost;
 use distlto_planner::state::Place;
-use distlto_prepare::regular::{self, Links};
-use distlto_prepare::write::{IoError, write_if_changed};
+use distlto_prepare::json_lines::{JsonLines, line};
+use distlto_prepare::write::IoError;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +41,6 @@ pub struct KeptObject {
 /// The objects of one state directory, which is held.
 #[derive(Debug)]
 pub struct Kept {
-    place: PathBuf,
     known: HashMap<String, KeptObject>,
     /// The key of each module's last object, by label.
     last: HashMap<String, String>,
@@ -52,16 +49,12 @@ pub struct Kept {
 impl Kept {
     /// Reads the record. A damaged line costs one compilation.
     pub fn load(state: &str) -> Self {
-        let place = place(state);
-        let text = regular::read(&place).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        let lines = text.strip_prefix(HEADER).unwrap_or_default().lines();
         let (mut known, mut last) = (HashMap::new(), HashMap::new());
-        for object in lines.filter_map(|line| serde_json::from_str::<KeptObject>(line).ok()) {
+        for object in file(state).read::<KeptObject>() {
             last.insert(object.label.clone(), object.key.clone());
             known.insert(object.key.clone(), object);
         }
-        Self { place, known, last }
+        Self { known, last }
     }
 
     /// Whether there are none.
@@ -82,54 +75,25 @@ impl Kept {
     /// The object of a key, if it is as it was recorded and names these files of split debug information.
     pub fn find(&self, key: &str, digests: &FileDigests) -> Option<&KeptObject> {
         let object = self.known.get(key)?;
-        let holds = |(path, digest): &(String, String)| {
-            digests.digest(Utf8Path::new(path)).is_ok_and(|found| found.to_string() == *digest)
-        };
-        (!object.files.is_empty() && object.files.iter().all(holds)).then_some(object)
+        (!object.files.is_empty() && digests.hold(&object.files)).then_some(object)
     }
+}
 
-    /// For recording objects as they are made.
-    pub fn appender(&self) -> Result<Appender, IoError> {
-        let fresh = !self.place.is_file();
-        let mut options = OpenOptions::new();
-        let opened = regular::open_with(options.append(true).create(true), Links::Refuse, &self.place);
-        let (mut file, _) = opened.map_err(IoError::on("write", &self.place))?;
-        if fresh {
-            file.write_all(HEADER.as_bytes()).map_err(IoError::on("write", &self.place))?;
-        }
-        Ok(Appender { file, place: self.place.clone() })
-    }
+/// For recording objects as they are made, with [`JsonLines::append`]. Fails where they cannot be.
+pub fn appender(state: &str) -> Result<JsonLines, IoError> {
+    let mut file = file(state);
+    file.open()?;
+    Ok(file)
 }
 
 /// Keeps the record of these objects alone, those of the link that has ended well.
 pub fn settle(state: &str, objects: &[KeptObject]) -> Result<(), IoError> {
     let lines: Vec<String> = objects.par_iter().with_min_len(64).map(line).collect();
-    let text = HEADER.to_owned() + &lines.concat();
-    write_if_changed(&place(state), text.as_bytes()).map(drop)
+    file(state).replace(&lines)
 }
 
-fn place(state: &str) -> PathBuf {
-    Place::KeptObjects.path(state)
-}
-
-/// Adds to the record.
-#[derive(Debug)]
-pub struct Appender {
-    file: File,
-    place: PathBuf,
-}
-
-impl Appender {
-    /// One more object, whose files are in place.
-    pub fn add(&mut self, object: &KeptObject) -> Result<(), IoError> {
-        self.file.write_all(line(object).as_bytes()).map_err(IoError::on("write", &self.place))
-    }
-}
-
-fn line(object: &KeptObject) -> String {
-    let mut text = serde_json::to_string(object).expect("strings serialise");
-    text.push('\n');
-    text
+fn file(state: &str) -> JsonLines {
+    JsonLines::new(&Place::KeptObjects.path(state), HEADER)
 }
 
 impl KeptObject {
@@ -142,11 +106,7 @@ impl KeptObject {
         files: impl Iterator<Item = &'f Utf8Path>,
         digests: &FileDigests,
     ) -> Result<Self, IoError> {
-        let files = files.map(|path| {
-            digests.forget(path);
-            Ok((path.to_string(), digests.digest(path)?.to_string()))
-        });
-        let files = files.collect::<Result<_, IoError>>()?;
+        let files = digests.written(files)?;
         let instructions = (cost.own_instructions, cost.imported_instructions);
         Ok(Self { key: key.hex(), label: label.to_owned(), files, instructions, parts: parts.cloned() })
     }
@@ -179,10 +139,7 @@ mod tests {
         let object =
             KeptObject::of(&key, None, "a", Cost::default(), [Utf8Path::new(&path)].into_iter(), &digests)
                 .expect("there");
-        let mut appender = Kept::load(state).appender().expect("opens");
-        appender.add(&object).expect("written");
-        // As a killed run leaves it.
-        appender.file.write_all(b"{\"key\":\"").expect("written");
+        appender(state).expect("opens").append(&object).expect("written");
         assert_eq!(Kept::load(state).find(&key.hex(), &digests), Some(&object));
         assert_eq!(Kept::load(state).find(&Digest::of(b"other").hex(), &digests), None);
         settle(state, std::slice::from_ref(&object)).expect("written");

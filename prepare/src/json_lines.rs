@@ -1,0 +1,91 @@
+//! Records as lines of JSON below a header, in a file that grows as things end, so that a killed run keeps what was finished.
+//!
+//! A damaged line costs its record alone, and of two records of one thing the later one counts, as whoever reads them sees to.
+//! Knows nothing of what the records are.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::regular::{self, Links};
+use crate::write::{IoError, write_if_changed};
+
+/// One such file.
+#[derive(Debug)]
+pub struct JsonLines {
+    place: PathBuf,
+    header: &'static str,
+    /// Once it was opened for appending.
+    file: Option<File>,
+}
+
+impl JsonLines {
+    /// A file that may not be there yet. The header, which ends in a line break, says what it holds in which version.
+    pub fn new(place: &Path, header: &'static str) -> Self {
+        Self { place: place.to_owned(), header, file: None }
+    }
+
+    /// The records that can be read, in their order; none of a file with another header.
+    pub fn read<T: DeserializeOwned>(&self) -> Vec<T> {
+        let text = regular::read(&self.place).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines = text.strip_prefix(self.header).unwrap_or_default().lines();
+        lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Opens it for appending, which [`Self::append`] does too.
+    pub fn open(&mut self) -> Result<&mut File, IoError> {
+        if self.file.is_none() {
+            let mut options = OpenOptions::new();
+            let opened = regular::open_with(options.append(true).create(true), Links::Refuse, &self.place);
+            let (mut file, found) = opened.map_err(IoError::on("write", &self.place))?;
+            if found.len() == 0 {
+                file.write_all(self.header.as_bytes()).map_err(IoError::on("write", &self.place))?;
+            }
+            self.file = Some(file);
+        }
+        // It has just been put there.
+        Ok(self.file.as_mut().expect("an open file"))
+    }
+
+    /// One more record.
+    pub fn append(&mut self, record: &impl Serialize) -> Result<(), IoError> {
+        let written = self.open()?.write_all(line(record).as_bytes());
+        written.map_err(IoError::on("write", &self.place))
+    }
+
+    /// Has the file hold these lines alone, each of a record.
+    pub fn replace(&self, lines: &[String]) -> Result<(), IoError> {
+        write_if_changed(&self.place, (self.header.to_owned() + &lines.concat()).as_bytes()).map(drop)
+    }
+}
+
+/// A record as a line.
+pub fn line(record: &impl Serialize) -> String {
+    let mut text = serde_json::to_string(record).expect("strings, numbers and lists serialise");
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_damaged_is_passed_over() {
+        let place = tempfile::tempdir().expect("a directory");
+        let place = place.path().join("lines");
+        let mut lines = JsonLines::new(&place, "numbers 1\n");
+        assert_eq!(lines.read::<u32>(), [0; 0]);
+        [1, 2].iter().for_each(|number| lines.append(number).expect("written"));
+        // As a killed run leaves it.
+        lines.open().expect("open").write_all(b"{\"").expect("written");
+        assert_eq!(JsonLines::new(&place, "numbers 1\n").read::<u32>(), [1, 2]);
+        assert_eq!(JsonLines::new(&place, "numbers 2\n").read::<u32>(), [0; 0]);
+        lines.replace(&[line(&7)]).expect("written");
+        assert_eq!(lines.read::<u32>(), [7]);
+    }
+}
