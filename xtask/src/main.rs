@@ -117,7 +117,7 @@ enum Command {
         /// Links with distlto as a release build; stands first.
         #[arg(long)]
         release: bool,
-        /// `links` or `edits`, and their options.
+        /// A campaign and its options; `--help` lists those of random programs, `precise --help` is that of third-party ones.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },

@@ -7,26 +7,16 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use fastrand::Rng;
 use serde_json::json;
 
 use super::machine;
 use super::measure::measure;
-use crate::shell::{cargo, distlto, quietly, remove, run, target};
+use crate::install;
+use crate::shell::{cargo, quietly, remove, target};
 
 /// Slots of the run.
 const LANES: usize = 64;
-
-/// The same numbers each time.
-struct Numbers(u64);
-
-impl Numbers {
-    /// Below `limit`.
-    fn next(&mut self, limit: u64) -> u64 {
-        // Knuth's MMIX; the high bits are the random ones.
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit.max(1)
-    }
-}
 
 /// Makes the link and measures.
 pub fn report(modules: usize, imports: usize, debug: bool) -> Result<()> {
@@ -38,13 +28,7 @@ pub fn report(modules: usize, imports: usize, debug: bool) -> Result<()> {
     for (second, name) in [(1, "20261122T100000.000Z-1.json"), (2, "20261122T110000.000Z-2.json")] {
         record(&state.join("runs").join(name), modules, second)?;
     }
-    let program = match debug {
-        true => {
-            run(cargo().args(["build", "--quiet"]))?;
-            target().join("debug/distlto")
-        }
-        false => distlto()?,
-    };
+    let program = install::build(debug)?.join("distlto");
     println!("a link of {modules} modules and {} imports, {}", modules * imports, machine());
     for words in [&["inspect", "app"][..], &["report", "app"]] {
         let cost = measure(Command::new(&program).args(words).current_dir(&folder))?;
@@ -62,13 +46,13 @@ fn name(module: usize) -> String {
 }
 
 /// Who imports from whom: most from near by, some from anywhere, many from a few hubs.
-fn imports_of(module: usize, modules: usize, imports: usize, numbers: &mut Numbers) -> Vec<String> {
+fn imports_of(module: usize, modules: usize, imports: usize, numbers: &mut Rng) -> Vec<String> {
     let mut found = std::collections::BTreeSet::new();
     while found.len() < imports.min(modules - 1) {
-        let other = match numbers.next(10) {
-            0..6 => (module + modules - 300 + numbers.next(600) as usize) % modules,
-            6..9 => numbers.next(modules as u64) as usize,
-            _ => numbers.next(1000).pow(2) as usize / 1000,
+        let other = match numbers.u64(..10) {
+            0..6 => (module + modules - 300 + numbers.u64(..600) as usize) % modules,
+            6..9 => numbers.u64(..modules as u64) as usize,
+            _ => numbers.u64(..1000).pow(2) as usize / 1000,
         };
         if other != module && other < modules {
             found.insert(name(other));
@@ -84,13 +68,13 @@ fn plan(path: &Path, modules: usize, imports: usize) -> Result<()> {
         out,
         "{{\"version\":1,\"by_linker\":true,\"output\":\"app\",\"archives\":[],\"thin_link\":{step},\"backend\":[\"clang\"],\"modules\":["
     )?;
-    let mut numbers = Numbers(1);
+    let mut numbers = Rng::with_seed(1);
     for module in 0..modules {
         let id = name(module);
         let one = json!({
             "id": id, "shard": format!("{id}.thinlto.bc"), "imports": imports_of(module, modules, imports, &mut numbers),
             "extra_inputs": [], "object": format!("{id}.native.o"), "extra_outputs": [], "args": [],
-            "own_instructions": 100 + numbers.next(20_000), "imported_instructions": numbers.next(5000),
+            "own_instructions": 100 + numbers.u64(..20_000), "imported_instructions": numbers.u64(..5000),
         });
         write!(out, "{}{one}", if module == 0 { "" } else { "," })?;
     }
@@ -100,24 +84,24 @@ fn plan(path: &Path, modules: usize, imports: usize) -> Result<()> {
 
 /// A run of all of them in lanes.
 fn record(path: &Path, modules: usize, seed: u64) -> Result<()> {
-    let mut numbers = Numbers(seed);
+    let mut numbers = Rng::with_seed(seed);
     let start = 20_000_000_u64;
     let mut free = [start; LANES];
     let mut actions = Vec::new();
     for module in 0..modules {
         // A few take a hundred times as long as most.
         let took = 20_000
-            + numbers.next(200_000)
-            + if numbers.next(500) == 0 { numbers.next(20_000_000) } else { 0 };
+            + numbers.u64(..200_000)
+            + if numbers.u64(..500) == 0 { numbers.u64(..20_000_000) } else { 0 };
         let lane = (0..LANES).min_by_key(|&lane| free[lane]).unwrap_or(0);
         let (begin, end) = (free[lane], free[lane] + took);
         free[lane] = end;
         actions.push(json!({
             "id": module, "kind": "opt", "label": name(module), "cost": 1, "result": "done",
-            "why": [{ "what": "import", "name": name(numbers.next(modules as u64) as usize) }],
+            "why": [{ "what": "import", "name": name(numbers.u64(..modules as u64) as usize) }],
             "lane": lane, "start_us": begin, "end_us": end,
             "phases": { "verify": [begin, begin + 1000], "command": [begin + 1000, end - 1000], "commit": [end - 1000, end] },
-            "took": { "wall_us": took, "cpu_us": took - 2000, "peak_memory": (60 + numbers.next(900)) << 20, "origin": "ran" },
+            "took": { "wall_us": took, "cpu_us": took - 2000, "peak_memory": (60 + numbers.u64(..900)) << 20, "origin": "ran" },
         }));
     }
     let end = free.into_iter().max().unwrap_or(start);

@@ -71,6 +71,20 @@ struct Counts {
     cost_without: Cost,
 }
 
+impl Counts {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            edits: self.edits + other.edits,
+            changed: self.changed + other.changed,
+            ran: self.ran + other.ran,
+            kept: self.kept + other.kept,
+            others: self.others + other.others,
+            cost: self.cost.plus(other.cost),
+            cost_without: self.cost_without.plus(other.cost_without),
+        }
+    }
+}
+
 /// A program, its link and what keeps its objects.
 struct Subject<'a> {
     project: Project,
@@ -163,13 +177,15 @@ impl Subject<'_> {
         if is_other && differing.is_empty() {
             println!("edit {number} ({edited}): the programs differ");
         }
-        counts.edits += 1;
-        counts.changed += without.ran;
-        counts.ran += with.ran;
-        counts.kept += with.kept;
-        counts.others += theirs.iter().filter(|(name, bytes)| before.get(*name) != Some(bytes)).count();
-        counts.cost = counts.cost.plus(with.cost);
-        counts.cost_without = counts.cost_without.plus(without.cost);
+        *counts = counts.plus(Counts {
+            edits: 1,
+            changed: without.ran,
+            ran: with.ran,
+            kept: with.kept,
+            others: theirs.iter().filter(|(name, bytes)| before.get(*name) != Some(bytes)).count(),
+            cost: with.cost,
+            cost_without: without.cost,
+        });
         if with.ran + with.kept != without.ran {
             println!(
                 "edit {number} ({edited}): {} ran, {} were kept, {} changed",
@@ -270,13 +286,7 @@ fn table(counts: &BTreeMap<&str, Counts>) -> String {
     };
     for (name, counts) in counts {
         row(name, counts);
-        all.edits += counts.edits;
-        all.changed += counts.changed;
-        all.ran += counts.ran;
-        all.kept += counts.kept;
-        all.others += counts.others;
-        all.cost = all.cost.plus(counts.cost);
-        all.cost_without = all.cost_without.plus(counts.cost_without);
+        all = all.plus(*counts);
     }
     row("all", &all);
     text
