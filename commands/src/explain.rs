@@ -166,7 +166,10 @@ impl<'a> Module<'a> {
         let Some((_, action)) = self.last else { return "no run has left a record of it\n".to_owned() };
         let why: Vec<String> =
             action.why.iter().map(|why| printable(&why.to_string()).into_owned()).collect();
-        let why = if why.is_empty() { String::new() } else { format!(", since {}", why.join("; ")) };
+        let reasons = |word: &str| {
+            if why.is_empty() { String::new() } else { format!(", {word} {}", why.join("; ")) }
+        };
+        let why = reasons("since");
         let cache = action
             .cache
             .as_ref()
@@ -182,9 +185,9 @@ impl<'a> Module<'a> {
                 format!("in the last run its backend ran{cache}{why}{object}\n")
             }
             Fate::SameImports => {
+                let although = reasons("although");
                 format!(
-                    "in the last run its backend did not have to run: what it imports is the same{}\n",
-                    why.replace(", since", ", although")
+                    "in the last run its backend did not have to run: what it imports is the same{although}\n"
                 )
             }
             Fate::Kept | Fate::UpToDate => "in the last run its backend did not have to run\n".to_owned(),

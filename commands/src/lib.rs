@@ -24,6 +24,7 @@ pub mod remote;
 mod report;
 pub mod run;
 pub mod run_args;
+mod scratch;
 pub mod seen;
 pub mod tool;
 pub mod up_to_date;

@@ -46,6 +46,7 @@ use thiserror::Error;
 
 use crate::index_only;
 use crate::run_args::RunArgs;
+use crate::scratch::scratch;
 use crate::tool::{ToolRunner, exit_code};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::{ForkServer, INSTALL};
@@ -355,18 +356,21 @@ impl Session<'_> {
 
     /// Does something with stable names, if they are asked for and can be had, and else without.
     fn with_names<T>(&self, work: impl Fn(&Session<'_>) -> Result<T, LinkError>) -> Result<T, LinkError> {
-        let Some(options) = stable_names::asked(self.options) else { return work(self) };
-        let compiler =
-            index::compiler_of(self.link, options.compiler.as_deref()).map_err(IndexError::from)?;
-        if !stable_names::are_known(&compiler, self.runner)? {
-            stable_names::do_without(&format!("{compiler} knows no {}", stable_names::ARGUMENTS[1]));
+        if !self.options.stable_names {
             return work(self);
         }
-        let takes_distributor = self.takes_distributor.clone();
-        match work(&Session { options: &options, takes_distributor, ..*self }) {
+        let [with, without] = stable_names::with_and_without(self.options);
+        let compiler = index::compiler_of(self.link, with.compiler.as_deref()).map_err(IndexError::from)?;
+        let named =
+            |options| work(&Session { options, takes_distributor: self.takes_distributor.clone(), ..*self });
+        if !stable_names::are_known(&compiler, self.runner)? {
+            stable_names::do_without(&format!("{compiler} knows no {}", stable_names::ARGUMENTS[1]));
+            return named(&without);
+        }
+        match named(&with) {
             Err(error @ LinkError::AlikeNames { .. }) => {
                 stable_names::do_without(&error.to_string());
-                work(self)
+                named(&without)
             }
             done => done,
         }
@@ -398,7 +402,8 @@ impl Session<'_> {
     /// Says what would run.
     fn dry_run(&self, has_state: bool) -> Result<u8, LinkError> {
         dtlto::sweep_before(self)?;
-        let scratch = dry_run::scratch()?;
+        // For what must not be in the state.
+        let scratch = scratch("dry-run")?;
         let place = scratch.path().to_string_lossy();
         let takes_distributor = || self.takes_distributor.clone();
         let session = Session { directory: &place, takes_distributor: takes_distributor(), ..*self };

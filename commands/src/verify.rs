@@ -25,6 +25,7 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::link::LinkError;
+use crate::scratch::scratch;
 use crate::tool::ToolRunner;
 
 pub use distributor::serve;
@@ -133,9 +134,7 @@ enum Scratch {
 impl Scratch {
     fn new(keep: Option<&Path>) -> Result<Self, VerifyError> {
         let Some(path) = keep else {
-            let parent = std::env::temp_dir();
-            let made = tempfile::Builder::new().prefix("distlto-verify-").tempdir_in(&parent);
-            return Ok(Self::Temporary(made.map_err(IoError::on("create directory", &parent))?));
+            return Ok(Self::Temporary(scratch("verify")?));
         };
         fs::create_dir_all(path).map_err(IoError::on("create directory", path))?;
         let mut entries = fs::read_dir(path).map_err(IoError::on("list", path))?;

@@ -110,6 +110,15 @@ impl Place {
     }
 }
 
+/// What a module of a state directory was made of, be it an archive's member or a source on the line: the rest of its path, which
+/// is the same in any other directory.
+pub fn made_of<'p>(path: &'p str, state: &str) -> Option<&'p str> {
+    let rest = path.strip_prefix(state)?.strip_prefix('/')?;
+    [Place::Members, Place::Compiled]
+        .iter()
+        .find_map(|place| rest.strip_prefix(place.name())?.strip_prefix('/'))
+}
+
 /// How many digits of the digest tell outputs of one name apart: 48 bits.
 const DIGITS: usize = 12;
 

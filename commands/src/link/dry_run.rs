@@ -56,15 +56,6 @@ struct Backend<'a> {
     may_be_kept: bool,
 }
 
-/// A directory for what must not be in the state.
-pub(super) fn scratch() -> Result<tempfile::TempDir, IoError> {
-    let parent = std::env::temp_dir();
-    tempfile::Builder::new()
-        .prefix("distlto-dry-run-")
-        .tempdir_in(&parent)
-        .map_err(IoError::on("create directory", &parent))
-}
-
 /// Tells of a link with backends. `graph` has an action for each record that is not of a kept object, at its number.
 pub(super) fn tell(
     session: &Session<'_>,

@@ -354,7 +354,7 @@ impl Link<'_> {
                 request.answer(1);
                 continue;
             }
-            if stable_names::are_given(session.options)
+            if session.options.stable_names
                 && let Err(alike) = stable_names::check(jobs.modules())
             {
                 served.alike = Some(alike);

@@ -17,18 +17,12 @@ use super::{LinkError, LinkOptions};
 /// What a backend is told; LLVM 16 and later know it.
 pub const ARGUMENTS: [&str; 2] = ["-mllvm", "-use-source-filename-for-promoted-locals"];
 
-/// The options of a link that gives stable names, if they ask for that.
-pub fn asked(options: &LinkOptions) -> Option<LinkOptions> {
-    options.stable_names.then(|| {
-        let mut options = options.clone();
-        options.backend_args.extend(ARGUMENTS.map(str::to_owned));
-        options
-    })
-}
-
-/// Whether a link gives stable names.
-pub fn are_given(options: &LinkOptions) -> bool {
-    options.stable_names && options.backend_args.ends_with(&ARGUMENTS.map(str::to_owned))
+/// The options of a link with them, and of the same without.
+pub fn with_and_without(options: &LinkOptions) -> [LinkOptions; 2] {
+    let without = LinkOptions { stable_names: false, ..options.clone() };
+    let mut with = LinkOptions { stable_names: true, ..options.clone() };
+    with.backend_args.extend(ARGUMENTS.map(str::to_owned));
+    [with, without]
 }
 
 /// Whether a compiler can do it.

@@ -55,7 +55,7 @@ impl Session<'_> {
             self.say_why_whole(if index::writes_itself(arguments) { WRITES_ITSELF } else { NO_BITCODE });
             return Ok(None);
         };
-        if stable_names::are_given(self.options) {
+        if self.options.stable_names {
             let modules = planned.plan.modules.iter();
             stable_names::check(modules.map(|module| (module.id.as_str(), module.id.as_std_path())))?;
         }

@@ -7,11 +7,12 @@ use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_planner::index::{self, IndexError, Planned};
 use distlto_planner::link_command::{self, GivenCommand, Resolved};
 use distlto_planner::link_plan::LinkPlan;
+use distlto_planner::state;
 use distlto_planner::words::Word;
-use distlto_prepare::write::IoError;
 
 use super::{Seen, SeenError, of_plan};
 use crate::link::LinkError;
+use crate::scratch::scratch;
 use crate::tool::ToolRunner;
 
 impl Seen {
@@ -20,13 +21,11 @@ impl Seen {
         let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
         let found = link_command::resolve(&GivenCommand::new(words), &runner).map_err(LinkError::from)?;
         let Resolved::Link(link) = found else { return Err(LinkError::NothingToIndex.into()) };
-        let parent = std::env::temp_dir();
-        let scratch = tempfile::Builder::new().prefix("distlto-inspect-").tempdir_in(&parent);
-        let scratch = scratch.map_err(IoError::on("create directory", &parent))?;
-        let state = scratch.path().to_string_lossy();
+        let scratch = scratch("inspect")?;
+        let directory = scratch.path().to_string_lossy();
         let planned = index::plan(index::Request {
             link: &link,
-            state: &state,
+            state: &directory,
             compiler: None,
             backend_args: &[],
             flags_from: None,
@@ -40,7 +39,7 @@ impl Seen {
             Ok(Planned::Unchanged) => return Err(LinkError::NothingToIndex.into()),
             Err(error) => return Err(failed(error)),
         };
-        let plan = without_scratch(plan, &state);
+        let plan = without_scratch(plan, &directory);
         let (output, modules) = (plan.output.clone(), of_plan(&plan));
         let notes = vec!["its thin link was performed, and nothing else".to_owned()];
         let named = Self::without_runs(&output);
@@ -57,13 +56,9 @@ fn failed(error: IndexError) -> SeenError {
 }
 
 /// The plan with names for members of archives and for compiled sources that do not go with the directory.
-fn without_scratch(mut plan: LinkPlan, state: &str) -> LinkPlan {
+fn without_scratch(mut plan: LinkPlan, directory: &str) -> LinkPlan {
     let rename = |path: &mut camino::Utf8PathBuf| {
-        let inside = path
-            .as_str()
-            .strip_prefix(state)
-            .and_then(|rest| ["/members/", "/compiled/"].iter().find_map(|place| rest.strip_prefix(place)));
-        if let Some(inside) = inside {
+        if let Some(inside) = state::made_of(path.as_str(), directory) {
             *path = inside.into();
         }
     };

@@ -35,6 +35,8 @@ const DISTLTO: &str = "by-distlto";
 const DTLTO: &str = "with-dtlto";
 const OBJECTS: &str = "lld-object";
 const GIVEN: &str = "given-back";
+/// Where sources of the command are compiled.
+const SOURCES: &str = "sources";
 const PLACES: [&str; 5] = [IN_PROCESS, DISTLTO, DTLTO, OBJECTS, GIVEN];
 
 /// One link, ready to be made in every way.
@@ -86,7 +88,7 @@ impl<'a> Ways<'a> {
         runner: &'a ToolRunner<'a>,
     ) -> Result<Self, VerifyError> {
         let scratch = scratch.canonicalize().map_err(IoError::on("find", scratch))?;
-        let sources = scratch.join("sources");
+        let sources = scratch.join(SOURCES);
         let line = compile_jobs::run(link, &sources.to_string_lossy(), runner);
         let line = line.map_err(IndexError::from).map_err(LinkError::from)?;
         Ok(Self {
@@ -169,6 +171,11 @@ impl<'a> Ways<'a> {
     /// Whether debug information has files of its own.
     pub fn splits_debug(&self) -> bool {
         options(&self.arguments).any(|option| option.name.starts_with("plugin-opt=dwo_dir="))
+    }
+
+    /// Where sources of the command are compiled.
+    fn sources(&self) -> PathBuf {
+        self.scratch.join(SOURCES)
     }
 
     fn place(&self, way: &str) -> PathBuf {

@@ -18,10 +18,7 @@ use crate::verify::VerifyError;
 impl Ways<'_> {
     /// What distlto planned: none where lld did it all by itself.
     pub fn plan(&self) -> Result<Vec<ObjectPlan>, VerifyError> {
-        let program = self.program(DISTLTO);
-        let state = self.place(DISTLTO).join("state");
-        let state = state::directory(&program.to_string_lossy(), state.to_str());
-        let path = Place::LinkPlan.path(&state);
+        let path = Place::LinkPlan.path(self.state());
         let Some(bytes) = regular::read_if_there(&path)? else { return Ok(Vec::new()) };
         match LinkPlan::read(&bytes) {
             Ok(plan) => Ok(plan.modules),
@@ -80,9 +77,13 @@ impl Ways<'_> {
     /// A module's name without the directories that are gone afterwards.
     pub fn label(&self, module: &ObjectPlan) -> String {
         let id = module.id.as_str();
-        let unpacked = id.strip_prefix(&*self.scratch.to_string_lossy());
-        let inside = ["/members/", "/compiled/"].iter();
-        let inside = unpacked.and_then(|id| inside.filter_map(|place| id.split_once(place)).next());
-        inside.map_or(id, |(_, name)| name).to_owned()
+        let made = [self.state(), self.sources().to_string_lossy().into_owned()];
+        made.iter().find_map(|directory| state::made_of(id, directory)).unwrap_or(id).to_owned()
+    }
+
+    /// The state of distlto's link.
+    fn state(&self) -> String {
+        let folder = self.place(DISTLTO).join("state");
+        state::directory(&self.program(DISTLTO).to_string_lossy(), folder.to_str())
     }
 }
