@@ -76,7 +76,7 @@ pub const THIRD_PARTY: &[Project] = &[
             archive: "rust-ripgrep_13.0.0.orig.tar.gz",
             sha256: "f37c9d2c2bc7e00bd2653e13771397b94e452583da9b9494eabef627618d64bf",
         }),
-        options: &["--locked", "--features", "pcre2"],
+        options: &["--features", "pcre2"],
         // The C library that it brings along, in place of one of the system.
         variables: &[("PCRE2_SYS_STATIC", "1")],
         edit: ("crates/core/main.rs", "fn search(args: &Args) -> Result<bool> {\n", RUST),
