@@ -1,8 +1,10 @@
-//! The action graph in Graphviz's DOT language: a box for each action, an arrow to each that waits for it.
+//! The action graph in Graphviz's DOT language: a box for each action, an arrow to each that waits for it, and a dashed arrow
+//! from each module to those that import from it.
 //!
 //! Quoting follows <https://graphviz.org/doc/info/lang.html> and labels the escString rules of
 //! <https://graphviz.org/docs/attr-types/escString/>. Knows nothing of files on disk.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use crate::graph::{ActionGraph, ActionKind};
@@ -21,6 +23,14 @@ pub fn write(graph: &ActionGraph, out: &mut impl Write) -> io::Result<()> {
     for id in graph.topological() {
         for next in graph.dependents(id) {
             writeln!(out, "  a{} -> a{};", id.index(), next.index())?;
+        }
+    }
+    let backends = || graph.actions().filter_map(|(id, action)| Some((id, action.backend()?)));
+    let compiles: HashMap<_, _> = backends().map(|(id, backend)| (backend.module, id)).collect();
+    for (id, backend) in backends() {
+        for from in backend.imports.iter().filter_map(|import| compiles.get(import)) {
+            // Nothing waits for it, so it moves no box.
+            writeln!(out, "  a{} -> a{} [style=dashed, constraint=false];", from.index(), id.index())?;
         }
     }
     writeln!(out, "}}")
