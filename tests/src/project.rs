@@ -22,6 +22,17 @@ pub struct Misbehaviour {
     pub script: &'static str,
 }
 
+/// Two modules that import from one, and the module that calls both.
+pub const FORKED: [(&str, &str); 4] = [
+    (
+        "main.c",
+        "#include <stdio.h>\nint a(int), b(int);\nint main(void) { printf(\"%d\\n\", a(1) + b(2)); return 0; }\n",
+    ),
+    ("a.c", "int shared(int);\n__attribute__((noinline)) int a(int x) { return shared(x) + 1; }\n"),
+    ("b.c", "int shared(int);\n__attribute__((noinline)) int b(int x) { return shared(x) + 2; }\n"),
+    ("shared.c", "int shared(int x) { return x * 100; }\n"),
+];
+
 /// A program of several modules in a folder of its own.
 #[derive(Debug)]
 pub struct Project {

@@ -17,23 +17,13 @@ use distlto_record::run::RunRecord;
 use distlto_tests::browser::{Browser, key};
 use distlto_tests::distlto;
 use distlto_tests::folder::Folder;
-use distlto_tests::project::Project;
+use distlto_tests::project::{FORKED, Project};
 use distlto_tests::run::{capture, succeed};
 use distlto_tests::toolchain::{Toolchain, repository};
 use serde_json::Value;
 
 /// The page has shown all.
 const READY: &str = "document.getElementById('main').getAttribute('aria-busy') === 'false'";
-
-const SOURCES: [(&str, &str); 4] = [
-    (
-        "main.c",
-        "#include <stdio.h>\nint a(int), b(int);\nint main(void) { printf(\"%d\\n\", a(1) + b(2)); return 0; }\n",
-    ),
-    ("a.c", "int shared(int);\n__attribute__((noinline)) int a(int x) { return shared(x) + 1; }\n"),
-    ("b.c", "int shared(int);\n__attribute__((noinline)) int b(int x) { return shared(x) + 2; }\n"),
-    ("shared.c", "int shared(int x) { return x * 100; }\n"),
-];
 
 fn said(directory: &Path, words: &[&str]) -> Result<String> {
     let mut command = Command::new(distlto::binary()?);
@@ -60,7 +50,7 @@ fn same_lines(browser: &Browser, list: &str, printed: &str) -> Result<()> {
 
 #[test]
 fn a_link_is_looked_at_by_keys_alone() -> Result<()> {
-    let mut project = Project::create("report", &SOURCES)?;
+    let mut project = Project::create("report", &FORKED)?;
     project.flags.push("-Wl,--time-trace".to_owned());
     let here = project.path(".");
     succeed(&mut project.link()?)?;

@@ -7,20 +7,10 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use distlto_tests::project::{Misbehaviour, Project};
+use distlto_tests::project::{FORKED, Misbehaviour, Project};
 use distlto_tests::run::{capture, succeed};
 use distlto_tests::terminal;
 use serde_json::Value;
-
-const SOURCES: [(&str, &str); 4] = [
-    (
-        "main.c",
-        "#include <stdio.h>\nint a(int), b(int);\nint main(void) { printf(\"%d\\n\", a(1) + b(2)); return 0; }\n",
-    ),
-    ("a.c", "int shared(int);\n__attribute__((noinline)) int a(int x) { return shared(x) + 1; }\n"),
-    ("b.c", "int shared(int);\n__attribute__((noinline)) int b(int x) { return shared(x) + 2; }\n"),
-    ("shared.c", "int shared(int x) { return x * 100; }\n"),
-];
 
 const FAILS: Misbehaviour = Misbehaviour { name: "fails", script: "echo why >&2\nexit 3" };
 const SLOW: Misbehaviour = Misbehaviour { name: "slow", script: "sleep 1.5\n\"$clang\" \"$@\"" };
@@ -44,7 +34,7 @@ fn named<'e>(events: &'e [Value], name: &str) -> Vec<&'e Value> {
 
 #[test]
 fn events_follow_their_schema_and_the_summary_is_last() -> Result<()> {
-    let project = Project::create("show-events", &SOURCES)?;
+    let project = Project::create("show-events", &FORKED)?;
     let told = events(&succeed(&mut project.link_with(&["--json"])?)?.stdout)?;
     ensure!(named(&told, "finish").len() == 4 && named(&told, "start").len() == 4, "{told:?}");
     let phases: Vec<_> = named(&told, "phase").iter().map(|event| event["name"].as_str()).collect();
@@ -74,7 +64,7 @@ fn events_follow_their_schema_and_the_summary_is_last() -> Result<()> {
 
 #[test]
 fn a_dry_run_foretells_and_leaves_nothing() -> Result<()> {
-    let project = Project::create("show-dry-run", &SOURCES)?;
+    let project = Project::create("show-dry-run", &FORKED)?;
     let ask = |more: &[&str]| -> Result<String> {
         let words: Vec<&str> = ["--dry-run"].iter().chain(more).copied().collect();
         Ok(String::from_utf8(succeed(&mut project.link_with(&words)?)?.stdout)?)
@@ -158,7 +148,7 @@ fn spans<'e>(events: &'e [Value], category: &str) -> Vec<&'e Value> {
 
 #[test]
 fn a_trace_has_every_backend_on_a_worker_and_the_links_beside() -> Result<()> {
-    let project = Project::create("show-trace", &SOURCES)?;
+    let project = Project::create("show-trace", &FORKED)?;
     succeed(&mut project.link_with(&["--trace", "trace.json", "-j2"])?)?;
     let events = check_trace(&fs::read(project.path("trace.json"))?)?;
     let mut modules: Vec<_> =
@@ -177,7 +167,7 @@ fn a_trace_has_every_backend_on_a_worker_and_the_links_beside() -> Result<()> {
 
 #[test]
 fn a_trace_is_written_of_a_failure_and_of_a_thin_link_that_fails() -> Result<()> {
-    let mut project = Project::create("show-trace-failed", &SOURCES)?;
+    let mut project = Project::create("show-trace-failed", &FORKED)?;
     project.misbehave("a.o", FAILS)?;
     let output = capture(&mut project.link_with(&["--trace", "trace.json", "-j1", "-k"])?)?;
     ensure!(output.status.code() == Some(1), "{output:?}");
@@ -239,7 +229,7 @@ fn drawn(sent: &str) -> Vec<String> {
 
 #[test]
 fn a_terminal_shows_what_runs_and_one_line_at_the_end() -> Result<()> {
-    let project = Project::create("show-terminal", &SOURCES)?;
+    let project = Project::create("show-terminal", &FORKED)?;
     project.misbehave("shared.o", SLOW)?;
     let sent = on_terminal(project.link_with(&["-j1"])?.env("TERM", "xterm"), 100)?;
     let lines = drawn(&sent);
@@ -251,7 +241,7 @@ fn a_terminal_shows_what_runs_and_one_line_at_the_end() -> Result<()> {
 
 #[test]
 fn a_narrow_terminal_gets_narrow_lines() -> Result<()> {
-    let project = Project::create("show-narrow", &SOURCES)?;
+    let project = Project::create("show-narrow", &FORKED)?;
     project.misbehave("shared.o", SLOW)?;
     let lines = drawn(&on_terminal(project.link_with(&["-j1"])?.env("TERM", "xterm"), 24)?);
     let (end, bars) = lines.split_last().context("lines")?;
@@ -263,7 +253,7 @@ fn a_narrow_terminal_gets_narrow_lines() -> Result<()> {
 
 #[test]
 fn a_dumb_terminal_and_none_get_plain_lines() -> Result<()> {
-    let project = Project::create("show-dumb", &SOURCES)?;
+    let project = Project::create("show-dumb", &FORKED)?;
     let sent = on_terminal(project.link()?.env("TERM", "dumb"), 100)?;
     ensure!(!sent.contains('\x1b') && drawn(&sent).len() == 1, "{sent:?}");
     project.edit("a.c", "+ 1", "+ 3")?;
