@@ -5,8 +5,9 @@
 //! killed link keeps what was finished; the last line of a key counts. An object counts as long as it has the content
 //! with which it was recorded.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use camino::Utf8Path;
 use distlto_planner::digests::{Digest, FileDigests};
@@ -44,6 +45,8 @@ pub struct Kept {
     known: HashMap<String, KeptObject>,
     /// The key of each module's last object, by label.
     last: HashMap<String, String>,
+    /// The contents of modules, once they are asked for.
+    modules: OnceLock<HashSet<String>>,
 }
 
 impl Kept {
@@ -54,7 +57,7 @@ impl Kept {
             last.insert(object.label.clone(), object.key.clone());
             known.insert(object.key.clone(), object);
         }
-        Self { known, last }
+        Self { known, last, modules: OnceLock::new() }
     }
 
     /// Whether there are none.
@@ -65,6 +68,13 @@ impl Kept {
     /// What is recorded under a key, whatever has become of it.
     pub fn known(&self, key: &str) -> Option<&KeptObject> {
         self.known.get(key)
+    }
+
+    /// Whether anything was compiled from a module of this content ([`Parts::module`]), whatever it was called.
+    pub fn has_module(&self, content: &str) -> bool {
+        let contents =
+            || self.known.values().filter_map(|object| Some(object.parts.as_ref()?.module().to_owned()));
+        self.modules.get_or_init(|| contents().collect()).contains(content)
     }
 
     /// What is recorded last of a module, whatever has become of it.

@@ -54,14 +54,17 @@ impl Parts {
     pub fn of(identity: &Identity, inputs: &Inputs<'_>, extra: &[&str], dwo: &str) -> Self {
         let (own, module) = inputs.module;
         let mut shard = Framed::new("distlto part 1");
-        let mut imports = Framed::new("distlto part 1");
+        let mut imports = Framed::new("distlto part 2");
         let mut named = Framed::new("distlto part 1");
         named.add("flags", &identity.flags);
         named.add("dwo", dwo);
         if let Some(known) = &inputs.shard {
             shard.content("decisions", &known.decisions());
             let imported = known.modules.iter().filter(|module| module.path != own);
-            imported.for_each(|module| imports.content("content", &module.content));
+            // In what order the shard names them is no change of theirs.
+            let mut contents: Vec<_> = imported.map(|module| module.content).collect();
+            contents.sort_unstable();
+            contents.iter().for_each(|content| imports.content("content", content));
         }
         let others = inputs.others.iter().filter(|(name, _)| extra.contains(name));
         Self {
@@ -88,9 +91,9 @@ impl Parts {
         own.chain(inputs.iter().map(|(name, digest)| (format!("input {name}"), digest.clone()))).collect()
     }
 
-    /// Whether the module itself is another one than it was.
-    pub fn is_other_module(&self, before: &Self) -> bool {
-        self.module != before.module
+    /// The module's own content.
+    pub fn module(&self) -> &str {
+        &self.module
     }
 
     /// What differs from an earlier compilation. `imports` gives the names of imports that are not what they were.
@@ -121,8 +124,9 @@ impl Parts {
             .filter(|(name, now)| before.inputs.iter().any(|(known, before)| known == name && before != now));
         changes.extend(changed.map(|(name, _)| Change::named(What::Input, name)));
         if changes.is_empty() {
-            // Of imports alone it may be unknown which one it is: it was compiled by a link that failed later.
-            let what = if self.imports == before.imports { What::NotKnown } else { What::Import };
+            // Of imports alone it may be unknown which one it is: it was compiled by a link that failed later. What is left is
+            // the order in which the shard names modules.
+            let what = if self.imports == before.imports { What::Shard } else { What::Import };
             changes.push(Change::of(what));
         }
         changes

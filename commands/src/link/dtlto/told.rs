@@ -74,9 +74,14 @@ fn why(backends: &Backends<'_>, module: &LinkModule, by_path: &HashMap<&str, &Li
     parts.changes(before, || {
         let imports = module.imports.iter().filter_map(|path| by_path.get(path.as_str()));
         let changed = imports.filter(|import| {
+            let now = import.parts.as_ref().map(Parts::module);
             let before = backends.kept.last(&import.name.label).and_then(|object| object.parts.as_ref());
-            let now = import.parts.as_ref();
-            now.zip(before).is_none_or(|(now, before)| now.is_other_module(before))
+            match (now, before.map(Parts::module)) {
+                (Some(now), Some(before)) => now != before,
+                // It may have been there under another name, as a member of an archive.
+                (Some(now), None) => !backends.kept.has_module(now),
+                (None, _) => true,
+            }
         });
         changed.map(|import| import.name.label.clone()).collect()
     })
