@@ -56,7 +56,10 @@ fn thin_link(graph: &mut ActionGraph, plan: &LinkPlan) -> Action {
     let mut outputs: Vec<Utf8PathBuf> = plan.thin_link.outputs.clone();
     for module in &plan.modules {
         outputs.push(module.shard.clone());
-        outputs.push(module.imports_file());
+        // One process that does it all writes no lists.
+        if !plan.by_linker {
+            outputs.push(module.imports_file());
+        }
     }
     outputs.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
     let is_plan = |path: &&Utf8PathBuf| Place::LinkPlan.is_name_of(path);

@@ -17,7 +17,6 @@ use distlto_planner::link_plan::{LinkPlan, ObjectPlan, Step, VERSION};
 use distlto_planner::linker::elf::options::written;
 use distlto_planner::shard;
 use distlto_planner::state::Place;
-use distlto_planner::thin_link::IndexedModule;
 use distlto_planner::words::{lossy, path_of};
 use distlto_prepare::write::{IoError, remove};
 use rayon::prelude::*;
@@ -66,14 +65,15 @@ pub fn leave(
     Ok(Some(graph))
 }
 
-/// Keeps the shard that a module is compiled from, with the names that modules have in every link, and what it imports.
+/// Keeps the shard that a module is compiled from, with the names that modules have in every link. What it imports is in the
+/// plan.
 pub fn keep_shard(directory: &str, module: &LinkModule, labels: &HashMap<&str, &str>) -> Result<(), IoError> {
     let shard = fs::read(&module.shard).map_err(IoError::on("read", &module.shard))?;
     let label = |path: &[u8]| Some(labels.get(std::str::from_utf8(path).ok()?)?.as_bytes().to_vec());
     // One of an unknown form is kept as it is: it is for people to look at.
     let shard = shard::rename(&shard, label).unwrap_or(shard);
-    let (id, imports) = (module.name.label.clone(), imports(module, labels));
-    keep::shard(directory, &IndexedModule { id, shard, imports, cost: Some(module.cost) })
+    let place = ModulePlaces::of(directory, &module.name.label).shard;
+    keep::shard_at(Path::new(&place), &shard).map(drop)
 }
 
 /// Whether a module's shard is kept, be it that of another link.
