@@ -47,7 +47,7 @@ pub fn executor(runs: usize, jobs: Option<usize>) -> Result<()> {
     let runs = runs.max(1);
     let jobs = jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
     let tools = Tools { distlto: shell::distlto()?, jobs };
-    let (libgit2, small) = (program::libgit2()?, program::small(400, 0)?);
+    let (libgit2, small) = (program::libgit2()?, program::small(400)?);
     println!("the executor, {jobs} jobs, medians of {runs} runs, {}", machine());
     makespan::makespan(&libgit2, &tools, runs)?;
     for program in [&libgit2, &small] {

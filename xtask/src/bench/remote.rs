@@ -73,7 +73,7 @@ pub fn remote(request: &Request) -> Result<()> {
         }
     }
     if has(Part::Cached) {
-        let program = super::program::small(request.modules, 0)?;
+        let program = super::program::small(request.modules)?;
         cached::cached(&Bench {
             distlto: &distlto,
             program: &program,

@@ -1,12 +1,12 @@
 //! The ways of linking that `bench link` compares, as commands.
 
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
 use crate::bench::program::Program;
 use crate::shell;
-use std::path::Path;
 
 /// A way of linking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,14 +19,27 @@ pub enum Way {
     Distlto,
     /// The linker's DTLTO with our distributor.
     Distribute,
+    /// The linker's DTLTO until it hands over, which is the least that any distributor makes of it: this one fails at once.
+    HandOver,
 }
 
-/// All of them; the first is what the others are compared with.
+/// What has happened since the link before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing.
+    Nothing,
+    /// An edit of a module that none imports from.
+    Leaf,
+    /// An edit of one that many import from.
+    Wide,
+}
+
+/// Those of a link from nothing; the first is what the others are compared with.
 pub const COLD: [Way; 4] = [Way::InProcess, Way::Cached, Way::Distlto, Way::Distribute];
 
 impl Way {
-    /// Those that keep something for the next link.
-    pub const KEEPING: [Self; 2] = [Self::Cached, Self::Distlto];
+    /// Those that are measured after edits: two that keep something for the next link, and what the linker itself takes.
+    pub const AGAIN: [Self; 3] = [Self::Cached, Self::Distlto, Self::HandOver];
 
     /// What a link from nothing is called.
     pub fn cold_name(self) -> &'static str {
@@ -35,19 +48,22 @@ impl Way {
             Self::Cached => "lld with its cache: cold",
             Self::Distlto => "distlto link: cold",
             Self::Distribute => "lld with distlto-distribute: cold",
+            Self::HandOver => "lld's DTLTO until it hands over: cold",
         }
     }
 
     /// What a later link is called.
-    pub fn step_name(self, step: &'static str) -> &'static str {
-        let ours = self == Self::Distlto;
-        match step {
-            "no-op" if ours => "distlto link: no-op",
-            "no-op" => "lld with its cache: no-op",
-            "one leaf edit" if ours => "distlto link: one leaf edit",
-            "one leaf edit" => "lld with its cache: one leaf edit",
-            _ if ours => "distlto link: one widely imported file",
-            _ => "lld with its cache: one widely imported file",
+    pub fn step_name(self, step: Step) -> &'static str {
+        match (self, step) {
+            (Self::Distlto, Step::Nothing) => "distlto link: no-op",
+            (Self::Distlto, Step::Leaf) => "distlto link: one leaf edit",
+            (Self::Distlto, Step::Wide) => "distlto link: one widely imported file",
+            (Self::HandOver, Step::Nothing) => "lld's DTLTO until it hands over: no-op",
+            (Self::HandOver, Step::Leaf) => "lld's DTLTO until it hands over: one leaf edit",
+            (Self::HandOver, Step::Wide) => "lld's DTLTO until it hands over: one widely imported file",
+            (_, Step::Nothing) => "lld with its cache: no-op",
+            (_, Step::Leaf) => "lld with its cache: one leaf edit",
+            (_, Step::Wide) => "lld with its cache: one widely imported file",
         }
     }
 
@@ -57,6 +73,7 @@ impl Way {
             Self::Cached => "bench-cached",
             Self::Distlto => "bench-distlto",
             Self::Distribute => "bench-distribute",
+            Self::HandOver => "bench-hand-over",
         }
     }
 }
@@ -94,6 +111,13 @@ impl<'a> Ways<'a> {
                 let distributor = self.distlto.with_file_name("distlto-distribute");
                 linker.arg(format!("-fthinlto-distributor={}", distributor.display()));
                 linker.arg(format!("-Xthinlto-distributor=-j{}", self.jobs));
+            }
+            Way::HandOver => {
+                linker.arg("-fthinlto-distributor=/bin/false");
+                let link = linker;
+                linker = Command::new("sh");
+                linker.args(["-c", "! \"$@\" 2>&1", "sh"]).arg(link.get_program()).args(link.get_args());
+                linker.current_dir(&self.program.dir).stdout(Stdio::null());
             }
             Way::Distlto => {
                 linker = Command::new(self.distlto);
