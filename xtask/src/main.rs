@@ -1,5 +1,5 @@
 //! Automation of this repository:
-//! `cargo xtask setup|install|package|test|engine|demo|recipes|kernel|bench|campaign|compare|page|tidy`.
+//! `cargo xtask setup|install|package|test|engine|demo|recipes|kernel|bench|campaign|fuzz|compare|page|tidy`.
 //!
 //! Holds the command line; each command is a module of its own. Nothing a user of distlto needs is in here.
 
@@ -12,6 +12,7 @@ mod debian;
 mod demo;
 mod distribute;
 mod engine;
+mod fuzz;
 mod install;
 mod kernel;
 mod npm;
@@ -126,6 +127,14 @@ enum Command {
         /// Jobs at a time; the number of processors where absent.
         #[arg(long, short)]
         jobs: Option<usize>,
+    },
+    /// Tries every parser with damaged input, by libFuzzer.
+    Fuzz {
+        /// How long each is tried.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// Only these parsers.
+        names: Vec<String>,
     },
     /// Builds Linux by upstream's distributed ThinLTO and by distlto, edits it, and boots it.
     Kernel {
@@ -298,6 +307,7 @@ fn main() -> ExitCode {
             bench::floor::prepare(&archive, members, &directory).map(|()| true)
         }
         Command::Campaign { release, words } => campaign::campaign(release, &words),
+        Command::Fuzz { seconds, names } => fuzz::fuzz(&names, seconds),
         Command::Kernel { debug, jobs } => kernel::kernel(debug, jobs.unwrap_or_else(processors)),
         Command::Page { out } => page::page(out.as_deref()).map(|()| true),
         Command::Tidy => tidy::tidy().map(|()| true),

@@ -1,0 +1,174 @@
+//! Every parser of what distlto is given, for libFuzzer: `cargo xtask fuzz` builds and runs it, and names the parser in
+//! `DISTLTO_FUZZ`. What any of them makes of any bytes is a value or an error, in bounded time and memory.
+
+#![no_main]
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use camino::Utf8Path;
+use distlto_commands::inspect;
+use distlto_commands::seen::Seen;
+use distlto_planner::dependency_file::DependencyFile;
+use distlto_planner::emit::make::{self, MakeOptions};
+use distlto_planner::emit::ninja::{self, NinjaOptions};
+use distlto_planner::emit::{compile_commands, dot, shell};
+use distlto_planner::graph::{self, ActionGraph};
+use distlto_planner::link_plan::LinkPlan;
+use distlto_planner::slices::Request;
+use distlto_planner::{buck2, driver, dtlto, module, module_names, processor, response, shard};
+use distlto_prepare::unpack::{Unpack, unpack};
+use distlto_prepare::{definitions, json, kind};
+use distlto_record::inspect::Inspection;
+use distlto_record::page::TimeTrace;
+use distlto_record::run::RunRecord;
+use libfuzzer_sys::fuzz_target;
+
+/// What reads bytes.
+type Parser = fn(&[u8]);
+
+/// The parsers, as they are named on the command line.
+const PARSERS: [(&str, Parser); 10] = [
+    ("archive", archive),
+    ("buck2", of_buck2),
+    ("graph", of_graph),
+    ("job-file", job_file),
+    ("module", of_module),
+    ("native", native),
+    ("plan", plan),
+    ("record", record),
+    ("shard", of_shard),
+    ("text", text),
+];
+
+/// Whatever is named on the command line of `inspect`.
+const THING: (&str, Parser) = ("thing", thing);
+
+fuzz_target!(|bytes: &[u8]| parser()(bytes));
+
+fn parser() -> Parser {
+    static PARSER: OnceLock<Parser> = OnceLock::new();
+    *PARSER.get_or_init(|| {
+        let asked = std::env::var("DISTLTO_FUZZ").expect("DISTLTO_FUZZ names a parser");
+        let mut all = PARSERS.iter().chain([&THING]);
+        all.find(|(name, _)| *name == asked).expect("DISTLTO_FUZZ names a known parser").1
+    })
+}
+
+/// Bytes as a file, for what reads files.
+fn as_file(bytes: &[u8], read: impl FnOnce(&Path)) {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let file = folder.path().join("file");
+    fs::write(&file, bytes).expect("room for temporary files");
+    read(&file);
+}
+
+fn archive(bytes: &[u8]) {
+    as_file(bytes, |archive| {
+        let directory = archive.with_file_name("members");
+        let _ = unpack(&Unpack {
+            archive,
+            directory: &directory,
+            store: None,
+            architecture: None,
+            fat_lto: true,
+        });
+    });
+}
+
+fn of_buck2(bytes: &[u8]) {
+    let path = Path::new("meta");
+    let _ = buck2::meta::read(path, bytes);
+    let _ = buck2::darwin::read(path, bytes, true);
+    let _ = buck2::trace::Trace::read(bytes, &|_| true);
+}
+
+fn of_graph(bytes: &[u8]) {
+    if let Ok(graph) = graph::json::read(bytes) {
+        emit(&graph);
+    }
+}
+
+/// In every form that can say it.
+fn emit(graph: &ActionGraph) {
+    let _ = dot::write(graph, &mut Vec::new());
+    let opt_program = || "distlto-opt".to_owned();
+    let _ = ninja::render(
+        graph,
+        &NinjaOptions { opt_program: opt_program(), build_directory: None, manifest: None },
+    );
+    let _ = make::render(graph, &MakeOptions { opt_program: opt_program(), remake: None });
+    shell::render(graph, &opt_program());
+    compile_commands::render(graph, "/");
+}
+
+fn job_file(bytes: &[u8]) {
+    if let Ok(file) = dtlto::read(bytes, "job.json") {
+        // What was read can be written, and reads as the same.
+        let mut text = Vec::new();
+        dtlto::write::current(&file, &mut text).expect("a Vec takes all");
+        dtlto::read(&text, "again.json").expect("what was written is a job file");
+    }
+}
+
+fn of_module(bytes: &[u8]) {
+    let _ = module::read(bytes);
+    let _ = processor::read(bytes);
+    let _ = module_names::read(bytes, &HashSet::new());
+}
+
+fn native(bytes: &[u8]) {
+    kind::classify(bytes);
+    kind::is_whole(bytes);
+    kind::bitcode_of(bytes);
+    let defined = definitions::definitions(bytes);
+    definitions::references(bytes);
+    definitions::weak_references(bytes);
+    definitions::without(bytes, &defined);
+}
+
+fn plan(bytes: &[u8]) {
+    if let Ok(graph) = LinkPlan::read(bytes).and_then(|plan| plan.to_graph()) {
+        emit(&graph);
+    }
+}
+
+fn record(bytes: &[u8]) {
+    if let Ok(run) = json::read::<RunRecord>(bytes) {
+        let _ = Inspection::of("program", &[], &[run]).to_string();
+    }
+    let _ = TimeTrace::read("trace", bytes);
+}
+
+fn of_shard(bytes: &[u8]) {
+    let _ = shard::read(bytes);
+    let _ = shard::rename(bytes, |path| Some([path, b"2"].concat()));
+    if let Ok(canonical) = shard::canonical(bytes) {
+        shard::decisions(&canonical.bytes).expect("what is canonical is a shard");
+    }
+}
+
+fn text(bytes: &[u8]) {
+    let _ = DependencyFile::parse(bytes);
+    driver::parse(bytes);
+    response::split_quoted(bytes);
+    let words = response::tokenize(bytes);
+    let again = response::tokenize(&response::content(words.iter().map(Vec::as_slice)));
+    assert_eq!(words, again, "words that are written are read");
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _ = Request::read(text);
+    }
+}
+
+fn thing(bytes: &[u8]) {
+    as_file(bytes, |file| {
+        let Some(file) = Utf8Path::from_path(file) else { return };
+        if let Ok(seen) = Seen::find(file, None) {
+            let inspection = Inspection::of(&seen.output, &seen.modules, &seen.runs);
+            inspect::answers(&seen, &inspection);
+            inspection.to_json();
+        }
+    });
+}
