@@ -75,6 +75,8 @@ pub fn run(args: &InspectArgs, cancel: &Cancel) -> Result<u8, SeenError> {
         }
     };
     print(args, &seen)?;
+    // The process ends, and to free millions of names takes a while.
+    std::mem::forget(seen);
     Ok(0)
 }
 

@@ -24,6 +24,8 @@ use distlto_record::diff::Side;
 use distlto_record::inspect::KnownModule;
 use distlto_record::run::{self, GraphFile, RunRecord};
 
+use rayon::prelude::*;
+
 use crate::plan::{GraphSource, PlanCommandError};
 pub use error::SeenError;
 pub(crate) use shards::unreadable;
@@ -66,9 +68,15 @@ impl Seen {
             }
             return Err(SeenError::Unknown { path: named.to_owned(), beside });
         }
-        let runs = read_runs(&directory)?;
-        match (GraphSource::find(&directory, None), runs.last()) {
-            (Ok(source), _) => Self::of_directory(named, directory, &source, runs),
+        let source = GraphSource::find(&directory, None);
+        // Each may hold a hundred thousand modules.
+        let (plan, runs) = rayon::join(
+            || source.as_ref().map_or(Ok(None), |source| read_plan(&directory, source)),
+            || read_runs(&directory),
+        );
+        let runs = runs?;
+        match (source, runs.last()) {
+            (Ok(source), _) => Self::of_directory(named, directory, plan?, &source, runs),
             // A distributor's runs, and those of a graph, are beside no plan.
             (Err(PlanCommandError::NotAnIndex { .. }), Some(last)) => Ok(Self {
                 output: last.output.clone().unwrap_or_else(|| named.to_string()),
@@ -135,16 +143,10 @@ impl Seen {
     fn of_directory(
         named: &Utf8Path,
         directory: Utf8PathBuf,
+        plan: Option<LinkPlan>,
         source: &GraphSource,
         runs: Vec<RunRecord>,
     ) -> Result<Self, SeenError> {
-        let path = directory.join(Place::LinkPlan.name());
-        let plan = if source.path() == path {
-            let bytes = regular::read(path.as_std_path()).map_err(IoError::on("read", &path))?;
-            Some(LinkPlan::read(&bytes).map_err(|source| SeenError::Plan { path, source })?)
-        } else {
-            None
-        };
         let modules = match &plan {
             Some(plan) => of_plan(plan),
             None => of_graph(&source.read()?),
@@ -197,10 +199,20 @@ impl Seen {
     }
 }
 
+/// The plan of a state directory, if that is what it has.
+fn read_plan(directory: &Utf8Path, source: &GraphSource) -> Result<Option<LinkPlan>, SeenError> {
+    let path = directory.join(Place::LinkPlan.name());
+    if source.path() != path {
+        return Ok(None);
+    }
+    let bytes = regular::read(path.as_std_path()).map_err(IoError::on("read", &path))?;
+    LinkPlan::read(&bytes).map(Some).map_err(|source| SeenError::Plan { path, source })
+}
+
 /// The records of a state directory, or of a graph's runs.
 fn read_runs(directory: &Utf8Path) -> Result<Vec<RunRecord>, SeenError> {
     let files = run::list(directory.as_std_path())?;
-    Ok(files.iter().map(|file| run::read(file)).collect::<Result<_, _>>()?)
+    Ok(files.par_iter().map(|file| run::read(file)).collect::<Result<_, _>>()?)
 }
 
 /// The plan that a run had, if it has not been written anew since.
@@ -220,7 +232,7 @@ fn of_plan(plan: &LinkPlan) -> Vec<KnownModule> {
         imported_instructions: module.imported_instructions,
         imports: Some(module.imports.iter().filter_map(number).collect()),
     };
-    plan.modules.iter().map(module).collect()
+    plan.modules.par_iter().map(module).collect()
 }
 
 fn of_graph(graph: &ActionGraph) -> Vec<KnownModule> {
