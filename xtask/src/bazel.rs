@@ -14,7 +14,7 @@ use anyhow::Result;
 use clap::Subcommand;
 
 use crate::shell::{self, cargo, quietly, target};
-use crate::{projects, setup};
+use crate::{apt, projects};
 
 /// What is done.
 #[derive(Subcommand)]
@@ -65,7 +65,7 @@ fn helper(words: &[&OsStr]) -> Result<()> {
 
 /// Makes all of it usable.
 pub fn install() -> Result<()> {
-    setup::provide(&NEEDS)?;
+    apt::provide(&NEEDS)?;
     sid::install()?;
     buildifier::install()
 }

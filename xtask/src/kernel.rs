@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 
-use crate::install;
-use crate::setup::{self, NEWEST};
+use crate::setup::NEWEST;
 use crate::shell::{self, root, target};
+use crate::{apt, install};
 use tree::{Built, Edit, Sources, Tree};
 
 /// Packages and what they bring, by which it is seen that they are there. Two are libraries.
@@ -46,7 +46,7 @@ const HEADER: Edit = Edit {
 
 /// Builds, compares and boots. Whether all objects are upstream's.
 pub fn kernel(debug: bool, jobs: usize) -> Result<bool> {
-    setup::provide(&NEEDS)?;
+    apt::provide(&NEEDS)?;
     let distlto = install::build(debug)?.join("distlto");
     let folder = target().join("kernel");
     let sources = Sources::unpack(&folder)?;

@@ -3,6 +3,7 @@
 //!
 //! Holds the command line; each command is a module of its own. Nothing a user of distlto needs is in here.
 
+mod apt;
 mod bazel;
 mod bench;
 mod buck2;

@@ -15,8 +15,8 @@ use std::{env, path};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::apt;
 use crate::install::{self, files};
-use crate::setup;
 use crate::shell::{output, quietly, remove, root, target};
 
 /// Packages and their programs without which nothing can be packed and looked at.
@@ -44,7 +44,7 @@ struct Tree {
 
 /// Makes both, and prints where they are.
 pub fn package(out: Option<PathBuf>, debug: bool) -> Result<()> {
-    setup::provide(&NEEDS)?;
+    apt::provide(&NEEDS)?;
     let out = path::absolute(out.unwrap_or_else(|| target().join("dist")))?;
     let work = out.join("work");
     remove(&work)?;

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::shell::{quietly, root, target};
-use crate::{npm, setup};
+use crate::{apt, npm};
 
 /// Packages and their programs that make the page and show it to the tests.
 pub const NEEDS: [(&str, &str); 4] =
@@ -28,7 +28,7 @@ pub fn page(out: Option<&Path>) -> Result<()> {
 
 /// Makes what is needed usable.
 pub fn install() -> Result<()> {
-    setup::provide(&NEEDS)?;
+    apt::provide(&NEEDS)?;
     npm::install(&sources(), &folder(), "esbuild")
 }
 

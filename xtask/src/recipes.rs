@@ -19,7 +19,7 @@ use crate::recipes::projects::Project;
 use crate::recipes::run::Build;
 use crate::recipes::seen::Seen;
 use crate::shell::{root, target};
-use crate::{install, setup};
+use crate::{apt, install};
 
 /// What is built.
 pub struct Request {
@@ -58,7 +58,7 @@ pub fn recipes(request: &Request) -> Result<()> {
         .iter()
         .filter(|project| request.names.is_empty() || request.names.iter().any(|name| name == project.name))
         .collect();
-    setup::provide(&wanted.iter().flat_map(|project| project.tools).copied().collect::<Vec<_>>())?;
+    apt::provide(&wanted.iter().flat_map(|project| project.tools).copied().collect::<Vec<_>>())?;
     let prefix = target().join("recipes/prefix");
     let directory = target().join("recipes").join(if request.examples { "examples" } else { "third-party" });
     fs::create_dir_all(&directory)?;

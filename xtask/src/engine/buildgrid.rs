@@ -10,11 +10,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::apt;
 use crate::debian::{self, Closure};
 use crate::engine::casd::{MOUNTS, can_sandbox};
 use crate::engine::processes::Processes;
 use crate::engine::{folder, free_port, python};
-use crate::setup;
 use crate::shell::{output, quietly, remove, root};
 
 /// Debian's release that has buildbox.
@@ -26,9 +26,9 @@ const PLATFORM: [&str; 3] = ["OSFamily=linux", "ISA=x86-64", "toolchain=clang-22
 
 /// Makes it usable.
 pub fn install() -> Result<()> {
-    setup::provide(&[("bubblewrap", "bwrap")])?;
+    apt::provide(&[("bubblewrap", "bwrap")])?;
     if postgres().is_err() {
-        setup::install(&["postgresql".to_owned()])?;
+        apt::install(&["postgresql".to_owned()])?;
         postgres()?;
     }
     let environment = folder().join("buildgrid");

@@ -10,9 +10,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::apt;
 use crate::engine::processes::Processes;
 use crate::engine::{folder, python};
-use crate::setup;
 use crate::shell::remove;
 
 /// What of this machine an action sees, and where.
@@ -26,7 +26,7 @@ pub const NEEDS: [(&str, &str); 2] = [("bubblewrap", "bwrap"), ("python3-pip", "
 
 /// Makes it usable, and gives the folder of its programs.
 pub fn install() -> Result<PathBuf> {
-    setup::provide(&NEEDS)?;
+    apt::provide(&NEEDS)?;
     let to = folder().join("casd");
     if to.is_dir() {
         return Ok(to);

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::apt;
 use crate::engine::folder;
-use crate::setup;
 use crate::shell::{find, quietly, root, run};
 
 /// What the wheels are for, whatever Python runs pip.
@@ -39,13 +39,13 @@ pub fn download(engine: &str) -> Result<PathBuf> {
 /// Makes an environment with what an engine needs.
 pub fn environment(engine: &str, to: &Path) -> Result<()> {
     // The wheels are those of Debian 12's Python.
-    setup::provide(&[("python3", "python3.11")])?;
+    apt::provide(&[("python3", "python3.11")])?;
     let Some(python) = find("python3.11") else {
         bail!("python3.11 is missing, for which the wheels of {engine} are; Debian 12 has it as python3");
     };
     let mut made = Command::new(&python);
     if quietly(made.args(["-m", "venv", "--clear"]).arg(to)).is_err() {
-        setup::install(&["python3-venv".to_owned()])?;
+        apt::install(&["python3-venv".to_owned()])?;
         run(Command::new(python).args(["-m", "venv", "--clear"]).arg(to))?;
     }
     let mut pip = Command::new(to.join("bin/pip"));
