@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use prost::bytes::Bytes;
 use tokio::time::timeout;
-use tonic::Code;
 
+use crate::action_cache;
 use crate::blob::Blob;
 use crate::call::{Attempt, Calls, stub};
 use crate::capabilities::Capabilities;
@@ -111,7 +111,7 @@ impl Client {
         action: Digest,
         inline: &[String],
     ) -> Result<Option<proto::ActionResult>, Error> {
-        action_result(&self.inner.calls, action, inline).await
+        action_cache::get(&self.inner.calls, action, inline).await
     }
 
     /// Writes the action cache.
@@ -120,20 +120,7 @@ impl Client {
         action: Digest,
         result: proto::ActionResult,
     ) -> Result<(), Error> {
-        let calls = &self.inner.calls;
-        let message = proto::UpdateActionResultRequest {
-            instance_name: calls.options.instance.clone(),
-            action_digest: Some(action.message()),
-            action_result: Some(result),
-            results_cache_policy: None,
-            digest_function: 0,
-        };
-        let update = |attempt: Arc<Attempt>| {
-            let mut stub = stub!(attempt, action_cache, ActionCacheClient);
-            let request = attempt.request(message.clone());
-            async move { Ok(stub.update_action_result(request).await?.into_inner()) }
-        };
-        calls.unary(Method::UpdateActionResult, update).await.map(drop)
+        action_cache::update(&self.inner.calls, action, result).await
     }
 
     /// Executes an action whose blobs are there. `observer` hears of each stage that it reaches.
@@ -166,31 +153,5 @@ impl Client {
             self.inner.calls.protocol(Method::GetActionResult, "the result names its output by no digest")
         })?;
         self.download(digest).await
-    }
-}
-
-/// The cached result of an action.
-pub(crate) async fn action_result(
-    calls: &Calls,
-    action: Digest,
-    inline: &[String],
-) -> Result<Option<proto::ActionResult>, Error> {
-    let message = proto::GetActionResultRequest {
-        instance_name: calls.options.instance.clone(),
-        action_digest: Some(action.message()),
-        inline_stdout: true,
-        inline_stderr: true,
-        inline_output_files: inline.to_vec(),
-        digest_function: 0,
-    };
-    let get = |attempt: Arc<Attempt>| {
-        let mut stub = stub!(attempt, action_cache, ActionCacheClient);
-        let request = attempt.request(message.clone());
-        async move { Ok(stub.get_action_result(request).await?.into_inner()) }
-    };
-    match calls.unary(Method::GetActionResult, get).await {
-        Ok(result) => Ok(Some(result)),
-        Err(error) if error.code() == Some(Code::NotFound) => Ok(None),
-        Err(error) => Err(error),
     }
 }

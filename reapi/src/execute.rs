@@ -13,8 +13,8 @@ use prost::Message;
 use tokio::time::{Instant, timeout, timeout_at};
 use tonic::{Code, Status, Streaming};
 
+use crate::action_cache;
 use crate::call::{Attempt, Calls, Failure, stub};
-use crate::client::action_result;
 use crate::digest::Digest;
 use crate::error::{Error, too_large};
 use crate::lost::{self, Ended};
@@ -212,7 +212,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
         if self.options.skip_cache_lookup {
             return Ok(None);
         }
-        let Some(result) = action_result(self.calls, self.action, &self.options.inline).await? else {
+        let Some(result) = action_cache::get(self.calls, self.action, &self.options.inline).await? else {
             return Ok(None);
         };
         self.reach(Stage::Completed);

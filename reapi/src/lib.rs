@@ -32,6 +32,7 @@
 //! ```
 
 pub mod action;
+mod action_cache;
 pub mod blob;
 mod call;
 pub mod capabilities;

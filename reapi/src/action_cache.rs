@@ -1,0 +1,54 @@
+//! The action cache: results by the digests of their actions. Knows nothing of blobs.
+
+use std::sync::Arc;
+
+use tonic::Code;
+
+use crate::call::{Attempt, Calls, stub};
+use crate::digest::Digest;
+use crate::error::Error;
+use crate::method::Method;
+use crate::proto;
+
+/// The cached result of an action.
+pub async fn get(
+    calls: &Calls,
+    action: Digest,
+    inline: &[String],
+) -> Result<Option<proto::ActionResult>, Error> {
+    let message = proto::GetActionResultRequest {
+        instance_name: calls.options.instance.clone(),
+        action_digest: Some(action.message()),
+        inline_stdout: true,
+        inline_stderr: true,
+        inline_output_files: inline.to_vec(),
+        digest_function: 0,
+    };
+    let get = |attempt: Arc<Attempt>| {
+        let mut stub = stub!(attempt, action_cache, ActionCacheClient);
+        let request = attempt.request(message.clone());
+        async move { Ok(stub.get_action_result(request).await?.into_inner()) }
+    };
+    match calls.unary(Method::GetActionResult, get).await {
+        Ok(result) => Ok(Some(result)),
+        Err(error) if error.code() == Some(Code::NotFound) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes a result.
+pub async fn update(calls: &Calls, action: Digest, result: proto::ActionResult) -> Result<(), Error> {
+    let message = proto::UpdateActionResultRequest {
+        instance_name: calls.options.instance.clone(),
+        action_digest: Some(action.message()),
+        action_result: Some(result),
+        results_cache_policy: None,
+        digest_function: 0,
+    };
+    let update = |attempt: Arc<Attempt>| {
+        let mut stub = stub!(attempt, action_cache, ActionCacheClient);
+        let request = attempt.request(message.clone());
+        async move { Ok(stub.update_action_result(request).await?.into_inner()) }
+    };
+    calls.unary(Method::UpdateActionResult, update).await.map(drop)
+}
