@@ -69,18 +69,11 @@ pub fn fuzz(names: &[String], seconds: u64) -> Result<bool> {
 }
 
 fn build(folder: &Path) -> Result<PathBuf> {
-    let (host, built) = ("x86_64-unknown-linux-gnu", folder.join("build"));
+    // With a target the flags are for the program alone, not for what is run to build it.
+    let (host, built) = (format!("{}-unknown-linux-gnu", std::env::consts::ARCH), folder.join("build"));
     let mut build = cargo();
-    build.args([
-        "build",
-        "--release",
-        "--package",
-        "distlto-fuzz",
-        "--features",
-        "libfuzzer",
-        "--target",
-        host,
-    ]);
+    build.args(["build", "--release", "--package", "distlto-fuzz", "--features", "libfuzzer"]);
+    build.args(["--target", &host]);
     build.env("CARGO_TARGET_DIR", &built).env("RUSTFLAGS", FLAGS.join(" "));
     run(&mut build)?;
     Ok(built.join(host).join("release/distlto-fuzz"))
