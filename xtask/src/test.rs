@@ -86,7 +86,7 @@ impl Total {
             let line = match lines.recv_timeout(silence::LONGEST) {
                 Ok(line) => line?,
                 Err(RecvTimeoutError::Timeout) if child.try_wait()?.is_none() => {
-                    silence::end(&child)?;
+                    silence::end(&child);
                     continue;
                 }
                 // What a test has left behind may still hold its output.
