@@ -108,7 +108,7 @@ pub fn measure(subject: &Subject, way: Way) -> Result<Figures> {
 /// Copies sources and generated headers, and writes a build file; how many sources there are.
 fn lay_out(subject: &Subject, workspace: &Workspace) -> Result<usize> {
     copy(&subject.sources, &workspace.path("src"))?;
-    copy(&subject.build, &workspace.path("build"))?;
+    copy(&subject.build, &workspace.path("generated"))?;
     let commands = fs::read(subject.build.join("compile_commands.json"))?;
     let commands: Value = serde_json::from_slice(&commands)?;
     let mut groups: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
@@ -161,7 +161,7 @@ fn flags(subject: &Subject, words: &[String]) -> Vec<String> {
 /// Where something of the program is in the workspace.
 fn place(subject: &Subject, path: &Path) -> Result<String> {
     let below = |root: &Path, name: &str| Some(Path::new(name).join(path.strip_prefix(root).ok()?));
-    let found = below(&subject.build, "build").or_else(|| below(&subject.sources, "src"));
+    let found = below(&subject.build, "generated").or_else(|| below(&subject.sources, "src"));
     let found = found.with_context(|| format!("{} is not of the program", path.display()))?;
     Ok(found.to_str().context("paths of the program are text")?.trim_end_matches('/').to_owned())
 }
@@ -170,7 +170,7 @@ fn build_file(groups: &BTreeMap<Vec<String>, Vec<String>>) -> Result<String> {
     let mut text = String::from(
         "load(\"@distlto//:defs.bzl\", \"distlto_binary\", \"distlto_library\")\n\
          load(\"@rules_cc//cc:defs.bzl\", \"cc_binary\", \"cc_library\")\n\n\
-         HEADERS = glob([\"src/**/*.h\", \"src/**/*.inc\", \"build/**/*.h\"])\n",
+         HEADERS = glob([\"src/**/*.h\", \"src/**/*.inc\", \"generated/**/*.h\"])\n",
     );
     for kind in ["cc", "distlto"] {
         let mut deps = Vec::new();
