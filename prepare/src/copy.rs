@@ -63,16 +63,3 @@ pub fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     })?;
     Ok(())
 }
-
-/// Gives a file another name, with its content at this moment. What anybody may still write to is copied: by a hard link,
-/// whoever edits one would edit the other, and a build system that makes its outputs read-only would make a source so.
-pub fn share(file: &Path, place: &Path) -> Result<(), IoError> {
-    const WRITABLE: u32 = 0o222;
-    let real = file.canonicalize().map_err(IoError::on("read", file))?;
-    let mode = fs::metadata(&real).map_err(IoError::on("read", file))?.permissions().mode();
-    write::remove(place)?;
-    if mode & WRITABLE == 0 && fs::hard_link(&real, place).is_ok() {
-        return Ok(());
-    }
-    reflink_copy::reflink_or_copy(&real, place).map(drop).map_err(IoError::on("copy", place))
-}

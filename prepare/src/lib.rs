@@ -33,6 +33,7 @@ mod record;
 pub mod regular;
 pub mod run_directory;
 pub mod sealed;
+pub mod share;
 mod staged;
 pub mod stats;
 pub mod store;

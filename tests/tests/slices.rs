@@ -1,7 +1,7 @@
 //! `distlto-index --slices` and `distlto-opt --slice`: slices that are the same wherever the link is, what an edit changes
 //! in them, and what is wrong with a request. That programs are right is for the cases, which are linked by slices too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -119,13 +119,20 @@ fn an_edit_changes_the_slices_that_read_it() -> Result<()> {
 }
 
 #[test]
-fn modules_that_may_be_written_to_are_copied() -> Result<()> {
+fn modules_that_may_be_written_to_are_copied_once() -> Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     let link = Link::create("copies", "bin")?;
     let object = link.folder.path.join("bin/f.o");
     link.slices()?;
     ensure!(fs::metadata(&object)?.nlink() == 1, "an object of the user's is shared with a slice");
+    let copies = |slice: &str| -> Result<HashSet<u64>> {
+        let files = fs::read_dir(link.folder.path.join("out").join(slice))?;
+        let files = files.map(|file| Ok(file?.metadata()?)).collect::<Result<Vec<_>>>()?;
+        Ok(files.iter().filter(|file| file.nlink() > 1).map(MetadataExt::ino).collect())
+    };
+    let (f, main) = (copies("f")?, copies("main")?);
+    ensure!(!f.is_empty() && f.is_subset(&main), "main imports f, and its slice has no copy of its own");
     fs::set_permissions(&object, fs::Permissions::from_mode(0o444))?;
     link.slices()?;
     ensure!(fs::metadata(&object)?.nlink() == 3, "it is in its own slice, and in that of main");

@@ -1,6 +1,6 @@
 //! `distlto-index --slices`: writes a link's slices, and the response file of its final link.
 //!
-//! A module goes into a slice as a hard link where it may, for a slice is as large as all that its backends import.
+//! A module is on disk once for all slices, for a slice is as large as all that its backends import.
 //! Knows nothing of what belongs into a slice.
 
 use std::collections::HashSet;
@@ -15,8 +15,8 @@ use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::response;
 use distlto_planner::slices::{self, Content, GRAPH, Request, Slice};
 use distlto_planner::words::Word;
-use distlto_prepare::copy::share;
 use distlto_prepare::regular;
+use distlto_prepare::share::Sharing;
 use distlto_prepare::write::{IoError, remove, write_if_changed};
 
 use crate::link::LinkError;
@@ -40,7 +40,8 @@ impl Wanted {
             regular::read(path.as_std_path()).map_err(IoError::on("read the index shard", path))
         };
         let slices = slices::cut(&mut plan, state, &self.request, &read)?;
-        slices.iter().try_for_each(write)?;
+        let mut sharing = Sharing::default();
+        slices.iter().try_for_each(|slice| write(slice, &mut sharing))?;
         let graph = plan.to_graph()?;
         self.tell(&graph, &slices::explain(&plan, state, &self.request))?;
         let words: Vec<Word> = plan.link.command[1..].iter().map(|word| word.clone().into_bytes()).collect();
@@ -53,8 +54,9 @@ impl Wanted {
     pub(super) fn of_native_link(&self, link: &LinkCommand, state: &str) -> Result<(), LinkError> {
         let objects = self.request.objects.iter().map(|object| &object.slice);
         let empty = |directory: &Utf8PathBuf| Slice { directory: directory.clone(), ..Slice::default() };
+        let mut sharing = Sharing::default();
         let slices = objects.chain(self.request.trees.iter().map(|tree| &tree.slice)).map(empty);
-        slices.into_iter().try_for_each(|slice| write(&slice))?;
+        slices.into_iter().try_for_each(|slice| write(&slice, &mut sharing))?;
         self.tell(&Slice::default().graph, "")?;
         self.link(&[&link.linker[1..], link.line.words()].concat())?;
         fs::create_dir_all(state).map_err(IoError::on("create directory", state))?;
@@ -84,7 +86,7 @@ impl Wanted {
     }
 }
 
-fn write(slice: &Slice) -> Result<(), IoError> {
+fn write(slice: &Slice, sharing: &mut Sharing) -> Result<(), IoError> {
     let directory = slice.directory.as_std_path();
     let named: HashSet<PathBuf> = slice.files.keys().map(|name| directory.join(name)).collect();
     prune(directory, &named.iter().map(PathBuf::as_path).collect())?;
@@ -92,7 +94,7 @@ fn write(slice: &Slice) -> Result<(), IoError> {
         let place = directory.join(name);
         match content {
             Content::Bytes(bytes) => drop(write_if_changed(&place, bytes)?),
-            Content::File(file) => share(file.as_std_path(), &place)?,
+            Content::File(file) => sharing.put(file.as_std_path(), &place)?,
         }
     }
     write_if_changed(&directory.join(GRAPH), &json::to_bytes(&slice.graph)).map(drop)
