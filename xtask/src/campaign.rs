@@ -2,6 +2,7 @@
 //! third-party programs.
 
 mod precise;
+mod profile;
 mod source_edit;
 
 use anyhow::Result;

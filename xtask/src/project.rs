@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::setup::NEWEST;
 use crate::shell::{find, output, quietly, run};
 
 /// Which file is edited.
@@ -47,20 +48,31 @@ const INSERTED: &str = "\t__asm__ volatile(\"\" : : \"r\"(";
 impl Project {
     /// Configures a build with clang 22 and ThinLTO, with `extra` definitions.
     pub fn configure(&self, extra: &[String]) -> Result<()> {
+        self.configure_by(NEWEST, extra)
+    }
+
+    /// The same with clang of another version, and with these flags for every source and the link.
+    pub fn configure_with(&self, llvm: u32, flags: &str) -> Result<()> {
+        let flags = ["C", "CXX"].map(|language| format!("-DCMAKE_{language}_FLAGS=-flto=thin {flags}"));
+        self.configure_by(llvm, &flags)
+    }
+
+    fn configure_by(&self, llvm: u32, extra: &[String]) -> Result<()> {
         let mut cmake = Command::new("cmake");
         cmake.args(["-G", "Ninja", "-Wno-dev", "-S"]).arg(&self.sources).arg("-B").arg(&self.build);
         cmake.args([
             "-DCMAKE_BUILD_TYPE=Release",
-            "-DCMAKE_C_COMPILER=clang-22",
-            "-DCMAKE_CXX_COMPILER=clang++-22",
             "-DCMAKE_C_FLAGS=-flto=thin",
             "-DCMAKE_CXX_FLAGS=-flto=thin",
             "-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld -flto=thin",
         ]);
-        for (variable, tool) in [("AR", "llvm-ar-22"), ("RANLIB", "llvm-ranlib-22")] {
+        cmake.arg(format!("-DCMAKE_C_COMPILER=clang-{llvm}"));
+        cmake.arg(format!("-DCMAKE_CXX_COMPILER=clang++-{llvm}"));
+        for (variable, tool) in [("AR", "llvm-ar"), ("RANLIB", "llvm-ranlib")] {
+            let tool = format!("{tool}-{llvm}");
             // CMake takes a relative tool as a file of the build directory.
             let path =
-                find(tool).with_context(|| format!("{tool} is missing; `cargo xtask setup` installs it"))?;
+                find(&tool).with_context(|| format!("{tool} is missing; `cargo xtask setup` installs it"))?;
             cmake.arg(format!("-DCMAKE_{variable}={}", path.display()));
         }
         run(cmake.args(self.options).args(extra).stdout(Stdio::null()))
@@ -139,11 +151,19 @@ impl Project {
     }
 
     fn compilation(&self) -> Result<Command> {
-        let said = output(self.ninja().args(["-t", "inputs", self.target]))?;
         let mut command = self.ninja();
-        command.arg("--quiet");
-        command.args(said.lines().filter(|path| path.ends_with(".o") || path.ends_with(".a")));
+        command.arg("--quiet").args(self.linked()?);
         Ok(command)
+    }
+
+    /// The objects and archives that the program is made of, as the build directory names them.
+    pub fn linked(&self) -> Result<Vec<PathBuf>> {
+        let said = output(self.ninja().args(["-t", "inputs", self.target]))?;
+        Ok(said
+            .lines()
+            .filter(|path| path.ends_with(".o") || path.ends_with(".a"))
+            .map(PathBuf::from)
+            .collect())
     }
 
     /// The files that are compiled.

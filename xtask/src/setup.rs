@@ -13,7 +13,7 @@ use crate::{apt, bazel, engine, package, page};
 pub const NEWEST: u32 = 22;
 
 /// All that are tested with.
-pub const SUPPORTED: [u32; 5] = [22, 19, 16, 15, 14];
+pub const SUPPORTED: [u32; 5] = [NEWEST, 19, 16, 15, 14];
 
 /// Makes the newest LLVM and the given ones usable.
 pub fn setup(versions: &[u32]) -> Result<()> {

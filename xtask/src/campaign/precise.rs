@@ -2,7 +2,8 @@
 //! once without, and every object of the two compared byte for byte.
 //!
 //! Both link the same command into the same output and keep their objects apart. The link without precise keys runs each
-//! backend whose shard or imports changed, so it is the oracle: an object that was kept has to be what it made.
+//! backend whose shard or imports changed, so it is the oracle: an object that was kept has to be what it made. With a cache
+//! there is a second checkout, which has what the first compiled from the cache, and keeps what the first kept.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,9 +16,11 @@ use clap::{Parser, ValueEnum};
 use fastrand::Rng;
 use serde_json::Value;
 
+use super::profile;
 use super::source_edit::{Edited, KINDS, edit};
 use crate::bench::measure::{Cost, measure_with_output};
 use crate::project::Project;
+use crate::setup::NEWEST;
 use crate::{install, projects, setup, shell};
 
 /// Links edited programs with and without precise keys, and compares all objects.
@@ -45,6 +48,15 @@ pub struct Arguments {
     /// Further flags of the compiler, such as -g.
     #[arg(long = "flag", allow_hyphen_values = true)]
     flags: Vec<String>,
+    /// The version of LLVM.
+    #[arg(long, default_value_t = NEWEST)]
+    llvm: u32,
+    /// Has the program be compiled with a profile.
+    #[arg(long, value_enum)]
+    profile: Option<profile::Kind>,
+    /// Links each edit in a second checkout, too; both have a cache in common.
+    #[arg(long)]
+    cache: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -56,6 +68,12 @@ enum Name {
     /// CMake itself, C++ with exceptions and virtual functions.
     Cmake,
 }
+
+/// The link with precise keys, and the one without.
+const WITH: &str = "with";
+const WITHOUT: &str = "without";
+/// The state in the second checkout.
+const STATE: &str = "state";
 
 /// What was counted of one kind of edit.
 #[derive(Debug, Default, Clone, Copy)]
@@ -69,6 +87,9 @@ struct Counts {
     others: usize,
     cost: Cost,
     cost_without: Cost,
+    /// Backends that the second checkout ran, and those that it had from the cache.
+    second_ran: usize,
+    second_cached: usize,
 }
 
 impl Counts {
@@ -81,6 +102,8 @@ impl Counts {
             others: self.others + other.others,
             cost: self.cost.plus(other.cost),
             cost_without: self.cost_without.plus(other.cost_without),
+            second_ran: self.second_ran + other.second_ran,
+            second_cached: self.second_cached + other.second_cached,
         }
     }
 }
@@ -97,6 +120,7 @@ struct Subject<'a> {
 struct Linked {
     ran: usize,
     kept: usize,
+    cached: usize,
     cost: Cost,
 }
 
@@ -104,7 +128,7 @@ struct Linked {
 pub fn campaign(release: bool, words: &[String]) -> Result<bool> {
     let head = "cargo xtask campaign precise".to_owned();
     let arguments = Arguments::parse_from([head].iter().chain(words));
-    setup::setup(&[])?;
+    setup::setup(&[arguments.llvm])?;
     let distlto = install::build(!release)?.join("distlto");
     let mut differing = 0;
     for name in &arguments.programs {
@@ -115,24 +139,32 @@ pub fn campaign(release: bool, words: &[String]) -> Result<bool> {
 
 /// Returns how many objects differ.
 fn program(name: Name, arguments: &Arguments, distlto: &Path) -> Result<usize> {
-    let dir = shell::target().join("campaign/precise");
+    // A build directory is of one compiler.
+    let dir = shell::target().join(format!("campaign/precise-{}", arguments.llvm));
     let project = match name {
         Name::Libgit2 => projects::libgit2(&dir.join("c"))?,
         Name::Leveldb => projects::leveldb(&dir.join("cpp"))?,
         Name::Cmake => projects::cmake(&dir)?,
     };
-    let flags = arguments.flags.join(" ");
-    project
-        .configure(&["C", "CXX"].map(|language| format!("-DCMAKE_{language}_FLAGS=-flto=thin {flags}")))?;
+    let mut flags = arguments.flags.join(" ");
+    if let Some(profile) = arguments.profile {
+        let mut random = Rng::with_seed(arguments.seed);
+        let used = profile.make(&project, &flags, arguments.llvm, &mut random)?;
+        flags = format!("{flags} {used}");
+    }
+    project.configure_with(arguments.llvm, &flags)?;
     project.compile()?;
     let words = project.link_words()?;
     let subject = Subject { project, words, arguments, distlto };
-    for state in [subject.state("with"), subject.state("without")] {
-        let _ = fs::remove_dir_all(state);
+    for place in [subject.state(WITH), subject.state(WITHOUT), subject.second(), subject.cache()] {
+        let _ = fs::remove_dir_all(place);
     }
     println!("{}, {} edits from seed {}", subject.project.name, arguments.count, arguments.seed);
-    subject.link("with")?;
-    subject.link("without")?;
+    subject.link(WITH)?;
+    subject.link(WITHOUT)?;
+    if arguments.cache {
+        subject.link_second()?;
+    }
     subject.edits()
 }
 
@@ -155,17 +187,22 @@ impl Subject<'_> {
             differing += self.compare(done, &edited, counts.entry(kind).or_default())?;
         }
         println!("{}", table(&counts));
+        if self.arguments.cache {
+            let sum = |of: fn(&Counts) -> usize| counts.values().map(of).sum::<usize>();
+            let (ran, cached) = (sum(|counts| counts.second_ran), sum(|counts| counts.second_cached));
+            println!("in the second checkout {ran} backends ran, {cached} objects came from the cache");
+        }
         println!("{differing} objects differ; {uncompiled} further edits did not compile\n");
         Ok(differing)
     }
 
     /// Links both ways after an edit. Returns how many objects differ.
     fn compare(&self, number: usize, edited: &Edited, counts: &mut Counts) -> Result<usize> {
-        let before = objects(&self.state("without"))?;
-        let with = self.link("with")?;
+        let before = objects(&self.state(WITHOUT))?;
+        let with = self.link(WITH)?;
         let program = fs::read(self.output())?;
-        let without = self.link("without")?;
-        let (ours, theirs) = (objects(&self.state("with"))?, objects(&self.state("without"))?);
+        let without = self.link(WITHOUT)?;
+        let (ours, theirs) = (objects(&self.state(WITH))?, objects(&self.state(WITHOUT))?);
         let names: Vec<_> =
             theirs.keys().chain(ours.keys().filter(|name| !theirs.contains_key(*name))).collect();
         let differing: Vec<_> =
@@ -185,18 +222,40 @@ impl Subject<'_> {
             others: theirs.iter().filter(|(name, bytes)| before.get(*name) != Some(bytes)).count(),
             cost: with.cost,
             cost_without: without.cost,
+            ..Counts::default()
         });
-        if with.ran + with.kept != without.ran {
+        if with.ran + with.kept + with.cached != without.ran {
             println!(
-                "edit {number} ({edited}): {} ran, {} were kept, {} changed",
-                with.ran, with.kept, without.ran
+                "edit {number} ({edited}): {} ran, {} were kept, {} cached, {} changed",
+                with.ran, with.kept, with.cached, without.ran
             );
         }
-        Ok(differing.len() + usize::from(is_other && differing.is_empty()))
+        let mut differences = differing.len() + usize::from(is_other && differing.is_empty());
+        if self.arguments.cache {
+            let (second, objects_there) = (self.link_second()?, objects(&self.second().join(STATE))?);
+            *counts = counts.plus(Counts {
+                second_ran: second.ran,
+                second_cached: second.cached,
+                ..Counts::default()
+            });
+            if objects_there != theirs {
+                println!("edit {number} ({edited}): objects of the second checkout differ");
+                differences += 1;
+            }
+        }
+        Ok(differences)
     }
 
     fn state(&self, which: &str) -> PathBuf {
         self.project.build.join(format!("state-{which}"))
+    }
+
+    fn second(&self) -> PathBuf {
+        self.project.build.with_file_name("second")
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.project.build.with_file_name("cache")
     }
 
     fn output(&self) -> PathBuf {
@@ -204,25 +263,46 @@ impl Subject<'_> {
     }
 
     fn link(&self, which: &str) -> Result<Linked> {
-        let precise = if which == "with" { self.arguments.precise.as_str() } else { "off" };
+        let is_with = which == WITH;
+        self.link_in(&self.project.build, &self.state(which), is_with, is_with && self.arguments.cache)
+    }
+
+    /// Links the same bitcode in another directory, with a state of its own.
+    fn link_second(&self) -> Result<Linked> {
+        let second = self.second();
+        for file in self.project.linked()? {
+            let place = second.join(&file);
+            fs::create_dir_all(place.parent().context("a file has a directory")?)?;
+            fs::copy(self.project.build.join(&file), place)?;
+        }
+        fs::create_dir_all(second.join(self.project.target).parent().context("a program has a directory")?)?;
+        self.link_in(&second, &second.join(STATE), true, true)
+    }
+
+    fn link_in(&self, directory: &Path, state: &Path, precise: bool, cache: bool) -> Result<Linked> {
+        let precise = if precise { self.arguments.precise.as_str() } else { "off" };
         let jobs = self.arguments.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
         let mut command = Command::new(self.distlto);
         command.args(["link", "--json", "-j", &jobs.to_string(), &format!("--precise={precise}"), "--state"]);
-        command.arg(self.state(which)).args(self.arguments.stable_names.then_some("--stable-names"));
-        command.arg("--").args(&self.words).current_dir(&self.project.build);
+        command.arg(state).args(self.arguments.stable_names.then_some("--stable-names"));
+        if cache {
+            command.arg("--cache").arg(self.cache());
+        }
+        command.arg("--").args(&self.words).current_dir(directory);
         let (cost, events) = measure_with_output(&mut command)?;
-        let (mut ran, mut kept) = (0, 0);
+        let mut linked = Linked { ran: 0, kept: 0, cached: 0, cost };
         for line in events.lines() {
             let event: Value = serde_json::from_str(line).with_context(|| format!("not an event: {line}"))?;
             if event["event"] == "finish" && event["kind"] == "opt" {
                 match event["origin"].as_str() {
-                    Some("ran") => ran += 1,
-                    Some("same-imports") => kept += 1,
+                    Some("ran") => linked.ran += 1,
+                    Some("same-imports") => linked.kept += 1,
+                    Some("cache") if cache => linked.cached += 1,
                     other => bail!("a backend's object is from {other:?}"),
                 }
             }
         }
-        Ok(Linked { ran, kept, cost })
+        Ok(linked)
     }
 
     /// The program's own sources.
