@@ -54,8 +54,8 @@ pub struct Module {
     /// Whether the object holds two modules, the second of which goes to regular LTO
     /// (`-fsplit-lto-unit` with type metadata).
     pub split_unit: bool,
-    /// IR instructions of all functions in all summaries; `None` without a summary of a version whose
-    /// layout is known ([`bitcode::SUMMARY_VERSIONS`]).
+    /// IR instructions of all functions in the summary, for a split unit in that of its first module; `None` without one of
+    /// a version whose layout is known ([`bitcode::SUMMARY_VERSIONS`]).
     pub instructions: Option<u64>,
 }
 
@@ -133,20 +133,21 @@ impl Reader {
         let mut summary = None;
         loop {
             match block.next(&mut self.walk)? {
-                Item::Block(inner) => match inner.id {
-                    bitcode::GLOBALVAL_SUMMARY_BLOCK => {
-                        summary = Some(SummaryKind::ThinLto);
-                        self.summary(inner)?;
+                Item::Block(inner) => {
+                    let kind = match inner.id {
+                        bitcode::GLOBALVAL_SUMMARY_BLOCK => SummaryKind::ThinLto,
+                        bitcode::FULL_LTO_GLOBALVAL_SUMMARY_BLOCK => SummaryKind::FullLto,
+                        bitcode::MODULE_STRTAB_BLOCK => {
+                            return Err(inner.error("the module path table of an index shard", "a module"));
+                        }
+                        _ => continue,
+                    };
+                    summary = Some(kind);
+                    let instructions = self.summary(inner)?;
+                    if first {
+                        self.instructions = instructions;
                     }
-                    bitcode::FULL_LTO_GLOBALVAL_SUMMARY_BLOCK => {
-                        summary = Some(SummaryKind::FullLto);
-                        self.summary(inner)?;
-                    }
-                    bitcode::MODULE_STRTAB_BLOCK => {
-                        return Err(inner.error("the module path table of an index shard", "a module"));
-                    }
-                    _ => {}
-                },
+                }
                 Item::Record(MODULE_VERSION) => self.version = number(&mut block)?,
                 Item::Record(MODULE_TRIPLE) if first => self.triple = block.bytes()?,
                 Item::Record(MODULE_SOURCE_FILENAME) if first => self.source_name = block.bytes()?,
@@ -161,7 +162,8 @@ impl Reader {
         Ok(())
     }
 
-    fn summary(&mut self, block: SubBlock<'_>) -> Result<(), BitcodeError> {
+    /// Returns the instructions of all functions, if the layout is known.
+    fn summary(&mut self, block: SubBlock<'_>) -> Result<Option<u64>, BitcodeError> {
         let mut block = block.open(&self.walk);
         let mut known = false;
         let mut sum = 0u64;
@@ -179,14 +181,10 @@ impl Reader {
                     }
                     sum = sum.saturating_add(fields[2]);
                 }
-                Item::End => break,
+                Item::End => return Ok(known.then_some(sum)),
                 _ => {}
             }
         }
-        if known {
-            self.instructions = Some(self.instructions.unwrap_or(0).saturating_add(sum));
-        }
-        Ok(())
     }
 }
 
