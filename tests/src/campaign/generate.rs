@@ -21,6 +21,7 @@ pub fn program(seed: u64) -> Program {
         map: random.chance(20),
         response: random.chance(20),
         twins: 0,
+        classes: false,
     };
     let (archives, shared, line) = (Vec::new(), Vec::new(), Vec::new());
     let mut program = Program { seed, units, archives, shared, line, options };
@@ -28,6 +29,8 @@ pub fn program(seed: u64) -> Program {
     reports(&mut random, &mut program.units);
     arrange(&mut random, &mut program);
     program.options.twins = random.weighed(0, &[(6, 2), (6, 3)]);
+    // All bitcode of a link has to be split, or none; twins are not.
+    program.options.classes = program.options.twins == 0 && random.chance(20);
     program
 }
 

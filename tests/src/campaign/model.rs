@@ -148,6 +148,11 @@ impl Unit {
         self.defines.iter().any(|definition| definition.name == name)
     }
 
+    /// Whether it is bitcode.
+    pub fn is_bitcode(&self) -> bool {
+        self.form != Form::Native
+    }
+
     /// The file's name.
     pub fn source(&self) -> String {
         let suffix = match self.language {
@@ -221,6 +226,8 @@ pub struct Options {
     pub response: bool,
     /// How many objects of one content there are, the last of them in an archive.
     pub twins: usize,
+    /// Whether the C++ of bitcode has classes in common, whose virtual calls the link may resolve.
+    pub classes: bool,
 }
 
 /// All of it.

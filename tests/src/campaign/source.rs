@@ -7,8 +7,13 @@ use super::model::{Constructor, Definition, Kind, Language, Program, Unit, Use, 
 
 /// The source of a unit that is not written in assembly.
 pub fn text(program: &Program, unit: &Unit) -> String {
-    let mut text = Source { unit, cpp: unit.language == Language::Cpp, text: String::new() };
+    let cpp = unit.language == Language::Cpp;
+    let classes = cpp && unit.is_bitcode() && program.options.classes;
+    let mut text = Source { unit, cpp, classes, text: String::new() };
     text.head();
+    if classes {
+        text.classes();
+    }
     for definition in &unit.defines {
         text.definition(definition);
     }
@@ -32,9 +37,16 @@ __attribute__((noinline)) static unsigned twin(unsigned x) { seen += x; return s
 __attribute__((constructor)) static void ctor_twin(void) { printf(\"ctor twin %u\\n\", twin(4)); }
 ";
 
+/// Hidden, so that a link sees all classes that derive from it.
+const SHAPE: &str = "struct __attribute__((visibility(\"hidden\"))) Shape {
+  virtual unsigned corners() const { return 0; }
+  virtual unsigned grow(unsigned x) const { return x; }
+};";
+
 struct Source<'a> {
     unit: &'a Unit,
     cpp: bool,
+    classes: bool,
     text: String,
 }
 
@@ -89,6 +101,21 @@ impl Source<'_> {
             "__attribute__((noinline, unused)) static unsigned told(const char *text, unsigned value) \
              { puts(text); return value; }",
         );
+    }
+
+    /// A class with a constant and a function of its own, and an object of which only a link can know what it is.
+    fn classes(&mut self) {
+        let number = self.unit.number;
+        self.line(SHAPE);
+        self.line(format!(
+            "struct __attribute__((visibility(\"hidden\"))) Shape_u{number} : Shape {{\n  \
+             unsigned corners() const override {{ return {}; }}\n  \
+             unsigned grow(unsigned x) const override {{ return local_u{number}(x); }}\n}};",
+            number % 3
+        ));
+        self.line(format!(
+            "static Shape_u{number} own_u{number};\nstatic const Shape *volatile shape_u{number} = &own_u{number};"
+        ));
     }
 
     fn definition(&mut self, definition: &Definition) {
@@ -238,6 +265,10 @@ impl Source<'_> {
                 ),
             };
             self.line(line);
+        }
+        if self.classes {
+            self.line(format!("  const Shape *shape = shape_u{number};"));
+            self.line(format!("  note(\"u{number} shape\", shape->grow(shape->corners()));"));
         }
         self.line("}");
     }

@@ -122,6 +122,7 @@ impl Workspace {
             Form::Full => Some("-flto=full"),
             Form::Native => None,
         });
+        flags.extend((program.options.classes && unit.is_bitcode()).then_some("-fwhole-program-vtables"));
         let object = match unit.link {
             Some(number) => format!("{}.{number}", unit.object),
             None => unit.object.clone(),
