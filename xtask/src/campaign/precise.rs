@@ -72,6 +72,8 @@ enum Name {
 /// The link with precise keys, and the one without.
 const WITH: &str = "with";
 const WITHOUT: &str = "without";
+/// Where a state has what was unpacked.
+const MEMBERS: &str = "/members/";
 /// The state in the second checkout.
 const STATE: &str = "state";
 
@@ -338,7 +340,10 @@ fn objects(state: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
                 if path.is_dir() {
                     left.push(path);
                 } else {
-                    found.insert(path.strip_prefix(&root)?.to_owned(), fs::read(&path)?);
+                    let name = path.strip_prefix(&root)?.to_string_lossy();
+                    // A member that was unpacked is named by where, which is in the state.
+                    let name = name.split_once(MEMBERS).map_or(&*name, |(_, member)| member);
+                    found.insert(PathBuf::from(name), fs::read(&path)?);
                 }
             }
         }

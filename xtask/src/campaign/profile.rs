@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
@@ -40,7 +40,14 @@ fn instrumented(project: &Project, flags: &str, llvm: u32) -> Result<String> {
     quietly(Command::new(&words[0]).args(&words[1..]).current_dir(&project.build))?;
     let raw = project.build.join("campaign.profraw");
     // What the tests of a program print is not of interest.
-    output(Command::new(project.build.join(project.target)).arg("--version").env("LLVM_PROFILE_FILE", &raw))?;
+    let mut program = Command::new(project.build.join(project.target));
+    let status = program
+        .arg("--version")
+        .env("LLVM_PROFILE_FILE", &raw)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    ensure!(status.success(), "{} ended with {status}", project.target);
     let merged = project.build.join("campaign.profdata");
     let mut merge = Command::new(format!("llvm-profdata-{llvm}"));
     quietly(merge.arg("merge").arg("-o").arg(&merged).arg(&raw))?;
