@@ -93,12 +93,15 @@ impl Foretold {
                     _ => {}
                 }
             }
-            let says_so =
-                || why.iter().any(|why| ["module", "first-time", "not-known"].contains(&why.what.as_str()));
-            // Of machine code that became a module the record is of a link before the last: it may be that module.
-            let was_module = before.get(label).is_some_and(|bytes| !bytes.starts_with(ELF));
+            // Of machine code that became a module the record is of a link before the last: it may be that module, whose
+            // object is gone.
+            let was_native = before.get(label).is_some_and(|bytes| bytes.starts_with(ELF));
+            let says_so = |why: &Why| match why.what.as_str() {
+                "module" | "first-time" | "not-known" => true,
+                what => was_native && what == "output-missing",
+            };
             ensure!(
-                !changed.contains(label.as_str()) || !was_module || says_so(),
+                !changed.contains(label.as_str()) || !before.contains_key(label) || why.iter().any(says_so),
                 "{label} changed, and would run for {why:?}"
             );
         }
