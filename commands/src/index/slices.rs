@@ -54,9 +54,8 @@ impl Wanted {
     pub(super) fn of_native_link(&self, link: &LinkCommand, state: &str) -> Result<(), LinkError> {
         let objects = self.request.objects.iter().map(|object| &object.slice);
         let empty = |directory: &Utf8PathBuf| Slice { directory: directory.clone(), ..Slice::default() };
-        let mut sharing = Sharing::default();
         let slices = objects.chain(self.request.trees.iter().map(|tree| &tree.slice)).map(empty);
-        slices.into_iter().try_for_each(|slice| write(&slice, &mut sharing))?;
+        slices.into_iter().try_for_each(|slice| write(&slice, &mut Sharing::default()))?;
         self.tell(&Slice::default().graph, "")?;
         self.link(&[&link.linker[1..], link.line.words()].concat())?;
         fs::create_dir_all(state).map_err(IoError::on("create directory", state))?;
