@@ -1,13 +1,14 @@
 //! Runs a backend only when what it compiles has changed: the precise key, of the IR that is there after the import step.
 //!
 //! A backend whose shard or imports are others than before may still get the same functions. Where an object of the same
-//! module, compiler and flags is there, the import step alone is performed ([`step`]), and if its result and all else that
-//! decides the object are the same, that object counts. `docs/precise.md` says why that is right. Which object was made under
-//! which precise key is recorded in the state ([`objects`]), and caches find results by it too. [`pays`] says when it is
-//! tried. Knows nothing of how backends run.
+//! module, compiler and flags is there, the import step alone is performed ([`step`], of [`split_units`] too), and if its
+//! result and all else that decides the object are the same, that object counts. `docs/precise.md` says why that is right. Which
+//! object was made under which precise key is recorded in the state ([`objects`]), and caches find results by it too. [`pays`]
+//! says when it is tried. Knows nothing of how backends run.
 
 pub mod objects;
 mod pays;
+mod split_units;
 mod step;
 
 use std::collections::{BTreeSet, HashMap};

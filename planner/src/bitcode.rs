@@ -51,7 +51,7 @@ pub struct BitcodeError {
     pub remedy: &'static str,
 }
 
-const MAGIC: [u8; 4] = [0x42, 0x43, 0xC0, 0xDE];
+pub(crate) const MAGIC: [u8; 4] = [0x42, 0x43, 0xC0, 0xDE];
 const WRAPPER_MAGIC: [u8; 4] = [0xDE, 0xC0, 0x17, 0x0B];
 
 /// The top level of a bitstream, after its magic. Accepts raw bitcode and bitcode in Darwin's wrapper.

@@ -64,6 +64,28 @@ pub fn read(bytes: &[u8]) -> Result<Module, BitcodeError> {
     read_stream(bytes).map_err(|error| BitcodeError { remedy: REMEDY, ..error })
 }
 
+/// The first module of a split unit as a file of its own, for tools that read one module of a file; `None` where `bytes` are
+/// not two modules. What the module refers to are distances from its beginning, and the string table, so nothing in it changes.
+pub fn first_of_split_unit(bytes: &[u8]) -> Result<Option<Vec<u8>>, BitcodeError> {
+    let mut top = bitcode::open(bytes)?;
+    let (mut walk, mut modules, mut end) = (Walk::default(), Vec::new(), top.place());
+    let start = end - bitcode::MAGIC.len();
+    let mut names = None;
+    while let Item::Block(block) = top.next(&mut walk)? {
+        let whole = end..block.body().end;
+        end = whole.end;
+        match block.id {
+            bitcode::MODULE_BLOCK => modules.push(whole),
+            bitcode::STRTAB_BLOCK => names = names.or(Some(whole)),
+            _ => {}
+        }
+    }
+    match (modules.as_slice(), names) {
+        ([first, _], Some(names)) => Ok(Some([&bytes[start..first.end], &bytes[names]].concat())),
+        _ => Ok(None),
+    }
+}
+
 /// What is known on the way.
 #[derive(Default)]
 struct Reader {

@@ -37,6 +37,8 @@ const PERMODULE: [u64; 3] = [1, 2, 19];
 
 /// Index flag: a backend writes an empty object, since the linker did not load the module.
 const FLAG_SKIP: u64 = 2;
+/// Index flags: modules may be split units, all of them or some.
+const FLAGS_SPLIT: u64 = 8 | 0x10;
 /// Bit of a value's flags: only the declaration is imported.
 const DECLARATION: u64 = 1 << 10;
 
@@ -147,6 +149,11 @@ impl Shard {
     /// Whether this is the stub of a module that the linker did not load; its backend writes an empty object.
     pub fn is_stub(&self) -> bool {
         self.flags & FLAG_SKIP != 0
+    }
+
+    /// Whether a module of the link may be a split unit, a file of two modules.
+    pub fn may_have_split_units(&self) -> bool {
+        self.flags & FLAGS_SPLIT != 0
     }
 
     /// The work of the backend compilation whose module is `own`, a module id.

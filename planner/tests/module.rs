@@ -77,6 +77,22 @@ fn kinds_of_summaries_are_those_that_the_linker_sees() {
     }
 }
 
+fn first_of_split_unit_is_what_llvm_extracts(dir: &Path, version: u32, name: &str) {
+    let bytes = std::fs::read(dir.join(name)).expect("the compiler wrote it");
+    let first = module::first_of_split_unit(&bytes).expect("bitcode").expect("two modules");
+    std::fs::write(dir.join("first.bc"), &first).expect("there is room");
+    toolchain::run(dir, "llvm-modextract", version, &["-b", "-n", "0", name, "-o", "extracted.bc"]);
+    // The file's name stands in the text.
+    let text = |name: &str| {
+        std::fs::rename(dir.join(name), dir.join("one.bc")).expect("it is there");
+        toolchain::run(dir, "llvm-dis", version, &["one.bc", "-o", "-"])
+    };
+    assert_eq!(text("first.bc"), text("extracted.bc"));
+    let [read, whole] = [&first, &bytes].map(|bytes| module::read(bytes).expect("bitcode"));
+    assert_eq!(read, Module { split_unit: false, ..whole });
+    assert_eq!(module::first_of_split_unit(&first).expect("bitcode"), None);
+}
+
 #[test]
 fn a_split_unit_holds_two_modules() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -85,6 +101,7 @@ fn a_split_unit_holds_two_modules() {
         let thin = [&unit[..], &["-flto=thin"]].concat();
         let read = check(&toolchain::compile(dir.path(), version, "virtual.cpp", "split.o", &thin));
         assert_eq!((read.split_unit, read.summary), (true, SummaryKind::ThinLto));
+        first_of_split_unit_is_what_llvm_extracts(dir.path(), version, "split.o");
         let full = [&unit[..], &["-flto"]].concat();
         let read = check(&toolchain::compile(dir.path(), version, "virtual.cpp", "full.o", &full));
         assert_eq!((read.split_unit, read.summary), (false, SummaryKind::FullLto));

@@ -85,6 +85,49 @@ fn an_object_is_kept_that_imports_the_same() -> Result<()> {
     Ok(())
 }
 
+/// Files of two modules, of which `opt` reads one and backends the other.
+#[test]
+fn an_object_of_a_split_unit_is_kept_too() -> Result<()> {
+    let base = "struct Base { virtual int of(int); };\nint shared(int), apart(int);\n";
+    let derived = |name: &str, body: &str| {
+        format!(
+            "{base}struct {name} : Base {{ int of(int x) override {{ {body} }} }};\nBase *make{name}() {{ static {name} one; return &one; }}\n"
+        )
+    };
+    let main = "#include <stdio.h>\nBase *makeA(), *makeB();\n\
+                int main() { printf(\"%d\\n\", makeA()->of(1) + makeB()->of(2)); return 0; }\n";
+    let shared = "__attribute__((noinline)) int apart(int x) { return x * 7; }\n\
+                  int shared(int x) { return x * 100 + apart(x); }\nint Base::of(int x) { return apart(x); }\n";
+    let sources = [
+        ("main.cc", format!("{base}{main}")),
+        ("a.cc", derived("A", "return shared(x) + apart(x);")),
+        ("b.cc", derived("B", "return shared(x) + 2;")),
+        ("shared.cc", format!("{base}{shared}")),
+    ];
+    let mut project = Project::create("precise-split", &[])?;
+    let compile = |project: &Project, source: &str| -> Result<()> {
+        let flags =
+            ["-O2", "-flto=thin", "-fwhole-program-vtables", "-fvisibility=hidden", "-fno-rtti", "-c"];
+        let mut command = Command::new(project.folder.toolchain.tool("clang")?);
+        succeed(command.args(flags).arg(source).current_dir(&project.folder.path)).map(drop)
+    };
+    for (source, text) in &sources {
+        project.folder.write(source, text.clone())?;
+        compile(&project, source)?;
+        project.objects.push(source.replace(".cc", ".o"));
+    }
+    ensure!(relink(&project, &[EAGER])?.len() == 4, "everything runs at first");
+    ensure!(project.say()? == "330\n", "{}", project.say()?);
+    project.folder.write("shared.cc", sources[3].1.replace("x * 7", "x * 9"))?;
+    compile(&project, "shared.cc")?;
+    let may = may_be_kept(&project, &[EAGER])?;
+    ensure!(may.contains(&"a.o".to_owned()) && may.contains(&"b.o".to_owned()), "{may:?}");
+    let ran = relink(&project, &[EAGER])?;
+    ensure!(ran == ["shared.o"], "nobody imports what was edited: {ran:?}");
+    ensure!(project.say()? == "338\n", "{}", project.say()?);
+    is_fresh(&project, &[EAGER])
+}
+
 #[test]
 fn off_runs_whatever_imports_from_what_changed() -> Result<()> {
     let project = Project::create("precise-off", &SOURCES)?;

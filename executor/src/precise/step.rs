@@ -15,7 +15,7 @@ use distlto_planner::digests::{Digest, Hasher};
 use distlto_planner::words::Word;
 use distlto_prepare::write::IoError;
 
-use super::Pending;
+use super::{Pending, split_units};
 use crate::cancel::Cancel;
 use crate::execute::process::{self, Command, Spawner};
 use crate::loaded::{beside, libraries};
@@ -74,12 +74,31 @@ impl Importer {
 
     /// Performs a backend's import step.
     pub fn run(&self, pending: &Pending<'_>, steps: &Steps<'_>) -> Result<Step, String> {
-        let Pending { basis, backend, scratch, .. } = pending;
+        let Pending { backend, scratch, .. } = pending;
+        let directory = steps.directory.unwrap_or(Path::new(""));
+        let folder = format!("{scratch}.parts");
+        let parts = split_units::parts(backend.module, backend.shard, directory, &folder);
+        let step = parts.and_then(|parts| {
+            let inputs = parts.as_ref().map(|parts| (parts.module.as_str(), parts.shard.as_str()));
+            self.run_on(inputs.unwrap_or((backend.module, backend.shard)), pending, steps)
+        });
+        // As what else is written, it goes with the staging directory in any case.
+        let _ = fs::remove_dir_all(directory.join(folder));
+        step
+    }
+
+    fn run_on(
+        &self,
+        (module, shard): (&str, &str),
+        pending: &Pending<'_>,
+        steps: &Steps<'_>,
+    ) -> Result<Step, String> {
+        let Pending { basis, scratch, .. } = pending;
         let mut words: Vec<Word> = vec![self.program.as_os_str().as_encoded_bytes().to_vec()];
         words.extend([b"-S".to_vec(), b"-passes=function-import".to_vec(), b"-import-all-index".to_vec()]);
-        words.push(format!("-summary-file={}", backend.shard).into_bytes());
+        words.push(format!("-summary-file={shard}").into_bytes());
         words.extend(basis.options.iter().map(|option| option.clone().into_bytes()));
-        words.extend(["-o", scratch, "--", backend.module].map(|word| word.as_bytes().to_vec()));
+        words.extend(["-o", scratch, "--", module].map(|word| word.as_bytes().to_vec()));
         let command = Command::of_words(&words, steps.directory).ok_or("no command")?;
         let program = self.program.display();
         let ended = process::run(&command, steps.spawner, steps.cancel, steps.grace);

@@ -100,6 +100,11 @@ impl<'a> Block<'a> {
         Self { cursor, width: 2, top: true, abbreviations: Vec::new(), pending: Pending::Nothing }
     }
 
+    /// The byte that was reached, from the beginning of all bytes.
+    pub fn place(&self) -> usize {
+        (self.cursor.bit() / 8) as usize
+    }
+
     /// An error at the place that was reached.
     pub fn error(
         &self,

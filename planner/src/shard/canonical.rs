@@ -23,6 +23,10 @@ const ORIGINAL_NAME: u64 = 9;
 /// Type tests and checked loads of the next function, all by GUID: 11 to 15.
 const TYPES: std::ops::RangeInclusive<u64> = 11..=15;
 const VALUE_GUID: u64 = 16;
+/// Names of functions that control-flow integrity checks, by their places in the string table.
+const CFI_FUNCTIONS: std::ops::RangeInclusive<u64> = 17..=18;
+/// What whole-program devirtualisation found out of a type, by its name's place in the string table.
+const TYPE_ID: u64 = 21;
 const BLOCK_COUNT: u64 = 22;
 /// Where the references of a function begin, and where their number is.
 const FUNCTION_REFERENCES: usize = 9;
@@ -148,6 +152,7 @@ fn canonical_records(records: Vec<Record>) -> Option<Vec<Record>> {
     let mut values: Vec<Vec<u64>> = Vec::new();
     let mut groups: Vec<(u64, Vec<Record>)> = Vec::new();
     let mut types = Vec::new();
+    let mut tail: Vec<Record> = Vec::new();
     for (code, mut operands) in records {
         match code {
             VALUE_GUID => {
@@ -168,6 +173,7 @@ fn canonical_records(records: Vec<Record>) -> Option<Vec<Record>> {
             }
             ORIGINAL_NAME if types.is_empty() => groups.last_mut()?.1.push((code, operands)),
             code if TYPES.contains(&code) => types.push((code, operands)),
+            code if code == TYPE_ID || CFI_FUNCTIONS.contains(&code) => tail.push((code, operands)),
             _ => return None,
         }
     }
@@ -178,7 +184,8 @@ fn canonical_records(records: Vec<Record>) -> Option<Vec<Record>> {
     // Stable: among summaries of one value the order counts.
     groups.sort_by_key(|(value, _)| *value);
     let values = values.into_iter().map(|operands| (VALUE_GUID, operands));
-    Some(head.into_iter().chain(values).chain(groups.into_iter().flat_map(|(_, group)| group)).collect())
+    let groups = groups.into_iter().flat_map(|(_, group)| group);
+    Some(head.into_iter().chain(values).chain(groups).chain(tail).collect())
 }
 
 /// The GUID of each value's number.
