@@ -2,6 +2,7 @@
 
 pub mod buck2;
 pub mod dtlto;
+pub mod edits;
 pub mod executor;
 pub mod floor;
 pub mod link;

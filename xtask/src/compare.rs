@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, bail};
+use clap::ValueEnum;
 
 use crate::bench::program::Program;
 use crate::bench::{buck2, program};
@@ -17,13 +18,13 @@ use crate::{setup, shell};
 const LINKED: &str = "compared";
 const BY_LLD: &str = "compared-by-lld";
 
-/// Compares the programs of libgit2, leveldb and CMake.
+/// Compares the programs of all projects.
 pub fn run(jobs: usize) -> Result<()> {
     setup::setup(&[])?;
     let distlto = shell::distlto()?;
     let dir = bench_directory();
-    for project in [projects::libgit2(&dir)?, projects::leveldb(&dir)?, projects::cmake(&dir)?] {
-        compare(&program::of_project(&project)?, &distlto, jobs)?;
+    for name in projects::Name::value_variants() {
+        compare(&program::of_project(&name.open(&dir)?)?, &distlto, jobs)?;
     }
     Ok(())
 }

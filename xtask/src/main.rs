@@ -16,6 +16,7 @@ mod engine;
 mod fuzz;
 mod install;
 mod kernel;
+mod linked;
 mod npm;
 mod package;
 mod page;
@@ -196,6 +197,21 @@ enum Bench {
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
+    /// One edit of each kind: what runs and what it costs, with precise keys and without, against lld with its cache.
+    Edits {
+        /// The programs.
+        #[arg(long = "program", value_delimiter = ',', value_enum, default_values = ["libgit2", "protoc"])]
+        programs: Vec<projects::Name>,
+        /// How often everything is measured; medians are shown.
+        #[arg(long, default_value_t = 3)]
+        runs: usize,
+        /// Jobs at a time, for every way of linking; the number of processors where absent.
+        #[arg(long, short)]
+        jobs: Option<usize>,
+        /// What distlto's `--precise` is told, `auto` or `eager`.
+        #[arg(long, default_value = "auto")]
+        precise: String,
+    },
     /// lld's DTLTO by a serial script, a simple parallel one, and distlto-distribute; and what a job costs besides clang.
     Dtlto {
         /// How often everything is measured; medians are shown.
@@ -281,6 +297,9 @@ fn main() -> ExitCode {
         Command::Compare { jobs } => compare::run(jobs.unwrap_or_else(processors)).map(|()| true),
         Command::Bench { what: Bench::Link { programs, runs, jobs, json } } => {
             bench::link::link(&bench::link::Request { programs, runs, jobs, json }).map(|()| true)
+        }
+        Command::Bench { what: Bench::Edits { programs, runs, jobs, precise } } => {
+            bench::edits::edits(&bench::edits::Request { programs, runs, jobs, precise }).map(|()| true)
         }
         Command::Bench { what: Bench::Buck2 { baseline, runs, objects, imports, directory } } => {
             let request = bench::buck2::Request { baseline, runs, objects, imports, directory };

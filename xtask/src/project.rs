@@ -12,13 +12,19 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::setup::NEWEST;
 use crate::shell::{find, output, quietly, run};
 
-/// Which file is edited.
+/// What is edited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edit {
-    /// One that few or no modules import from.
+    /// A function of a file that few or no modules import from.
     Leaf,
-    /// One that many modules import from.
+    /// A function of one that many modules import from, which many import.
     Wide,
+    /// A function of such a file that none imports.
+    Apart,
+    /// A function in a header.
+    Header,
+    /// A comment in a file that many modules import from.
+    Comment,
 }
 
 /// A file of the sources, and a line inside the body of a function in it that occurs once.
@@ -38,12 +44,18 @@ pub struct Project {
     pub options: &'static [&'static str],
     /// Where [`Edit::Leaf`] edits.
     pub leaf: Edited,
-    /// Where [`Edit::Wide`] edits.
+    /// Where [`Edit::Wide`] and [`Edit::Comment`] edit.
     pub wide: Edited,
+    /// Where [`Edit::Apart`] edits.
+    pub apart: Edited,
+    /// Where [`Edit::Header`] edits.
+    pub header: Edited,
 }
 
 /// How an inserted line begins; nothing else in the sources does.
 const INSERTED: &str = "\t__asm__ volatile(\"\" : : \"r\"(";
+/// The same of a comment.
+const COMMENT: &str = "\t/* a comment, ";
 
 impl Project {
     /// Configures a build with clang 22 and ThinLTO, with `extra` definitions.
@@ -102,21 +114,22 @@ impl Project {
         }
     }
 
-    /// Gives the body of one function another constant, which changes its code and nothing else.
+    /// Gives the body of one function another constant, which changes its code and nothing else, or another comment.
     pub fn edit(&self, edit: Edit, variant: u32) -> Result<&'static str> {
         let (file, line) = self.edited(edit);
         let original = self.original(file)?;
         ensure!(original.matches(line).count() == 1, "{file} has no line to edit");
-        fs::write(
-            self.sources.join(file),
-            original.replacen(line, &format!("{line}{INSERTED}{variant}u));\n"), 1),
-        )?;
+        let new = match edit {
+            Edit::Comment => format!("{line}{COMMENT}{variant} */\n"),
+            _ => format!("{line}{INSERTED}{variant}u));\n"),
+        };
+        fs::write(self.sources.join(file), original.replacen(line, &new, 1))?;
         Ok(file)
     }
 
     /// Undoes every edit.
     pub fn restore(&self) -> Result<()> {
-        for (file, _) in [self.leaf, self.wide] {
+        for (file, _) in [self.leaf, self.wide, self.apart, self.header] {
             let original = self.original(file)?;
             if fs::read_to_string(self.sources.join(file))? != original {
                 fs::write(self.sources.join(file), original)?;
@@ -125,10 +138,13 @@ impl Project {
         Ok(())
     }
 
-    fn edited(&self, edit: Edit) -> Edited {
+    /// Where an edit of this kind is made.
+    pub fn edited(&self, edit: Edit) -> Edited {
         match edit {
             Edit::Leaf => self.leaf,
-            Edit::Wide => self.wide,
+            Edit::Wide | Edit::Comment => self.wide,
+            Edit::Apart => self.apart,
+            Edit::Header => self.header,
         }
     }
 
@@ -136,7 +152,10 @@ impl Project {
     fn original(&self, file: &str) -> Result<String> {
         let path = self.sources.join(file);
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        Ok(text.split_inclusive('\n').filter(|line| !line.starts_with(INSERTED)).collect())
+        Ok(text
+            .split_inclusive('\n')
+            .filter(|line| !line.starts_with(INSERTED) && !line.starts_with(COMMENT))
+            .collect())
     }
 
     /// Compiles what has changed, without linking the program.
@@ -164,6 +183,16 @@ impl Project {
             .filter(|path| path.ends_with(".o") || path.ends_with(".a"))
             .map(PathBuf::from)
             .collect())
+    }
+
+    /// Copies what the program is made of to another build directory.
+    pub fn copy_linked(&self, build: &Path) -> Result<()> {
+        for file in self.linked()? {
+            let place = build.join(&file);
+            fs::create_dir_all(place.parent().context("a file has a directory")?)?;
+            fs::copy(self.build.join(&file), place)?;
+        }
+        Ok(())
     }
 
     /// The files that are compiled.

@@ -7,10 +7,36 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use cargo_metadata::MetadataCommand;
+use clap::ValueEnum;
 
 use crate::debian::{self, SourcePackage};
 use crate::project::{Project, copy};
 use crate::shell::{self, root};
+
+/// The programs, as they are named on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Name {
+    /// libgit2's command-line program, 232 modules of C.
+    Libgit2,
+    /// leveldb's test of its tables, a small program of C++.
+    Leveldb,
+    /// protobuf's compiler, 125 modules of C++, from Debian's source package.
+    Protoc,
+    /// CMake itself, some 650 modules of C++ and C, from Debian's source package.
+    Cmake,
+}
+
+impl Name {
+    /// Has its sources be in a directory.
+    pub fn open(self, dir: &Path) -> Result<Project> {
+        match self {
+            Self::Libgit2 => libgit2(dir),
+            Self::Leveldb => leveldb(dir),
+            Self::Protoc => protoc(dir),
+            Self::Cmake => cmake(dir),
+        }
+    }
+}
 
 /// CMake itself. Another release has other lines to edit, and other figures.
 const CMAKE: SourcePackage = SourcePackage {
@@ -18,6 +44,14 @@ const CMAKE: SourcePackage = SourcePackage {
     version: "3.25.1-1",
     archive: "cmake_3.25.1.orig.tar.gz",
     sha256: "1c511d09516af493694ed9baf13c55947a36389674d657a2d5e0ccedc6b291d8",
+};
+
+/// protobuf, of which its compiler is linked.
+const PROTOBUF: SourcePackage = SourcePackage {
+    name: "protobuf",
+    version: "3.21.12-3+deb12u1",
+    archive: "protobuf_3.21.12.orig.tar.gz",
+    sha256: "930c2c3b5ecc6c9c12615cf5ad93f1cd6e12d0aba862b572e076259970ac3a53",
 };
 
 /// libgit2 and its command-line program, 232 C files of very different sizes.
@@ -42,11 +76,19 @@ pub fn libgit2(dir: &Path) -> Result<Project> {
         // A function that calls nothing.
         leaf: ("src/util/varint.c", "\tuintmax_t val = c & 127;\n"),
         wide: ("src/util/errors.c", "\tif ((threadstate = threadstate_get()) == NULL)\n\t\treturn true;\n"),
+        apart: (
+            "src/util/vector.c",
+            "void git_vector_uniq(git_vector *v, void  (*git_free_cb)(void *))\n{\n",
+        ),
+        header: (
+            "src/util/vector.h",
+            "GIT_INLINE(void *) git_vector_get(const git_vector *v, size_t position)\n{\n",
+        ),
     })
 }
 
 /// leveldb with the test of its tables, which does not depend on how fast a machine is as others do.
-pub fn leveldb(dir: &Path) -> Result<Project> {
+fn leveldb(dir: &Path) -> Result<Project> {
     let sources = dir.join("leveldb/sources");
     copy(&sources_of("leveldb-sys")?.join("deps/leveldb-1.22"), &sources)?;
     Ok(Project {
@@ -57,11 +99,16 @@ pub fn leveldb(dir: &Path) -> Result<Project> {
         options: &["-DLEVELDB_BUILD_BENCHMARKS=OFF", "-DCMAKE_POLICY_VERSION_MINIMUM=3.5"],
         leaf: ("table/filter_block.cc", "void FilterBlockBuilder::GenerateFilter() {\n"),
         wide: ("util/coding.cc", "void PutFixed32(std::string* dst, uint32_t value) {\n"),
+        apart: (
+            "util/coding.cc",
+            "const char* GetVarint64Ptr(const char* p, const char* limit, uint64_t* value) {\n",
+        ),
+        header: ("util/coding.h", "inline uint32_t DecodeFixed32(const char* ptr) {\n"),
     })
 }
 
 /// CMake's program, C++ with bundled C libraries, some 650 modules.
-pub fn cmake(dir: &Path) -> Result<Project> {
+fn cmake(dir: &Path) -> Result<Project> {
     let dir = dir.join("cmake");
     let sources = dir.join("sources");
     debian::unpack(&CMAKE, &dir, &sources)?;
@@ -78,6 +125,32 @@ pub fn cmake(dir: &Path) -> Result<Project> {
         ],
         leaf: ("Source/cmAddCompileDefinitionsCommand.cxx", "  cmMakefile& mf = status.GetMakefile();\n"),
         wide: ("Source/cmStringAlgorithms.cxx", "  auto start = str.begin();\n"),
+        apart: ("Source/cmStringAlgorithms.cxx", "  // If argument is empty, it is an empty list.\n"),
+        header: ("Source/cmLinkItem.h", "  // No configuration is always optimized.\n"),
+    })
+}
+
+/// protobuf's compiler, C++ of some 125 modules that import much from one another.
+fn protoc(dir: &Path) -> Result<Project> {
+    let dir = dir.join("protoc");
+    let sources = dir.join("sources");
+    debian::unpack(&PROTOBUF, &dir, &sources)?;
+    Ok(Project {
+        name: "protoc",
+        sources,
+        build: dir.join("build"),
+        target: "protoc-3.21.12.0",
+        options: &["-Dprotobuf_BUILD_TESTS=OFF", "-Dprotobuf_WITH_ZLIB=OFF"],
+        leaf: (
+            "src/google/protobuf/compiler/ruby/ruby_generator.cc",
+            "std::string LabelForField(const FieldDescriptor* field) {\n",
+        ),
+        wide: ("src/google/protobuf/io/printer.cc", "void Printer::Outdent() {\n"),
+        apart: ("src/google/protobuf/io/printer.cc", "  auto save = format;\n"),
+        header: (
+            "src/google/protobuf/compiler/cpp/helpers.h",
+            "inline bool HasHasbit(const FieldDescriptor* field) {\n",
+        ),
     })
 }
 

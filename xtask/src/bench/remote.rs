@@ -7,7 +7,7 @@
 
 mod cached;
 mod ran;
-mod server;
+pub mod server;
 mod slots;
 mod transfers;
 mod walls;

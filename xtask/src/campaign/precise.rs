@@ -11,17 +11,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::available_parallelism;
 
-use anyhow::{Context, Result, bail};
-use clap::{Parser, ValueEnum};
+use anyhow::{Context, Result};
+use clap::Parser;
 use fastrand::Rng;
-use serde_json::Value;
 
 use super::profile;
 use super::source_edit::{Edited, KINDS, edit};
-use crate::bench::measure::{Cost, measure_with_output};
+use crate::bench::measure::Cost;
+use crate::linked::{self, Linked};
 use crate::project::Project;
+use crate::projects::Name;
 use crate::setup::NEWEST;
-use crate::{install, projects, setup, shell};
+use crate::{install, setup, shell};
 
 /// Links edited programs with and without precise keys, and compares all objects.
 #[derive(Debug, Parser)]
@@ -59,21 +60,9 @@ pub struct Arguments {
     cache: bool,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Name {
-    /// libgit2's program, C.
-    Libgit2,
-    /// A test of leveldb, C++.
-    Leveldb,
-    /// CMake itself, C++ with exceptions and virtual functions.
-    Cmake,
-}
-
 /// The link with precise keys, and the one without.
 const WITH: &str = "with";
 const WITHOUT: &str = "without";
-/// Where a state has what was unpacked.
-const MEMBERS: &str = "/members/";
 /// The state in the second checkout.
 const STATE: &str = "state";
 
@@ -118,14 +107,6 @@ struct Subject<'a> {
     distlto: &'a Path,
 }
 
-/// One link.
-struct Linked {
-    ran: usize,
-    kept: usize,
-    cached: usize,
-    cost: Cost,
-}
-
 /// Runs the campaign with these words; whether nothing differs.
 pub fn campaign(release: bool, words: &[String]) -> Result<bool> {
     let head = "cargo xtask campaign precise".to_owned();
@@ -143,11 +124,7 @@ pub fn campaign(release: bool, words: &[String]) -> Result<bool> {
 fn program(name: Name, arguments: &Arguments, distlto: &Path) -> Result<usize> {
     // A build directory is of one compiler.
     let dir = shell::target().join(format!("campaign/precise-{}", arguments.llvm));
-    let project = match name {
-        Name::Libgit2 => projects::libgit2(&dir.join("c"))?,
-        Name::Leveldb => projects::leveldb(&dir.join("cpp"))?,
-        Name::Cmake => projects::cmake(&dir)?,
-    };
+    let project = name.open(&dir)?;
     let mut flags = arguments.flags.join(" ");
     if let Some(profile) = arguments.profile {
         let mut random = Rng::with_seed(arguments.seed);
@@ -272,11 +249,7 @@ impl Subject<'_> {
     /// Links the same bitcode in another directory, with a state of its own.
     fn link_second(&self) -> Result<Linked> {
         let second = self.second();
-        for file in self.project.linked()? {
-            let place = second.join(&file);
-            fs::create_dir_all(place.parent().context("a file has a directory")?)?;
-            fs::copy(self.project.build.join(&file), place)?;
-        }
+        self.project.copy_linked(&second)?;
         fs::create_dir_all(second.join(self.project.target).parent().context("a program has a directory")?)?;
         self.link_in(&second, &second.join(STATE), true, true)
     }
@@ -291,20 +264,7 @@ impl Subject<'_> {
             command.arg("--cache").arg(self.cache());
         }
         command.arg("--").args(&self.words).current_dir(directory);
-        let (cost, events) = measure_with_output(&mut command)?;
-        let mut linked = Linked { ran: 0, kept: 0, cached: 0, cost };
-        for line in events.lines() {
-            let event: Value = serde_json::from_str(line).with_context(|| format!("not an event: {line}"))?;
-            if event["event"] == "finish" && event["kind"] == "opt" {
-                match event["origin"].as_str() {
-                    Some("ran") => linked.ran += 1,
-                    Some("same-imports") => linked.kept += 1,
-                    Some("cache") if cache => linked.cached += 1,
-                    other => bail!("a backend's object is from {other:?}"),
-                }
-            }
-        }
-        Ok(linked)
+        linked::link(&mut command)
     }
 
     /// The program's own sources.
@@ -328,25 +288,11 @@ impl Subject<'_> {
     }
 }
 
-/// The native objects of a state folder, which holds one link's.
-fn objects(state: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+/// The native objects of a folder that holds the state of one link.
+fn objects(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut found = BTreeMap::new();
-    for entry in fs::read_dir(state).with_context(|| format!("cannot read {}", state.display()))? {
-        let root = entry?.path().join("objects");
-        let mut left = if root.is_dir() { vec![root.clone()] } else { Vec::new() };
-        while let Some(directory) = left.pop() {
-            for entry in fs::read_dir(&directory)? {
-                let path = entry?.path();
-                if path.is_dir() {
-                    left.push(path);
-                } else {
-                    let name = path.strip_prefix(&root)?.to_string_lossy();
-                    // A member that was unpacked is named by where, which is in the state.
-                    let name = name.split_once(MEMBERS).map_or(&*name, |(_, member)| member);
-                    found.insert(PathBuf::from(name), fs::read(&path)?);
-                }
-            }
-        }
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        found.append(&mut linked::objects(&entry?.path())?);
     }
     Ok(found)
 }

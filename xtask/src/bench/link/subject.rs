@@ -19,6 +19,8 @@ pub enum Name {
     Libgit2,
     /// leveldb's test of its tables, a small program.
     Leveldb,
+    /// protobuf's compiler, 125 modules of C++, from Debian's source package.
+    Protoc,
     /// CMake itself, some 650 modules of C++ and C, from Debian's source package.
     Cmake,
     /// 2000 modules of some six milliseconds of compiling each.
@@ -38,13 +40,14 @@ pub struct Subject {
 impl Subject {
     /// Has the program's modules be there.
     pub fn new(name: Name) -> Result<Self> {
-        let dir = bench_directory();
         let project = match name {
-            Name::Libgit2 => Some(projects::libgit2(&dir)?),
-            Name::Leveldb => Some(projects::leveldb(&dir)?),
-            Name::Cmake => Some(projects::cmake(&dir)?),
+            Name::Libgit2 => Some(projects::Name::Libgit2),
+            Name::Leveldb => Some(projects::Name::Leveldb),
+            Name::Protoc => Some(projects::Name::Protoc),
+            Name::Cmake => Some(projects::Name::Cmake),
             Name::Small => None,
         };
+        let project = project.map(|project| project.open(&bench_directory())).transpose()?;
         let program = match &project {
             Some(project) => program::of_project(project)?,
             None => program::small(SMALL)?,
@@ -93,6 +96,7 @@ impl Subject {
                     .stdout(Stdio::null())
                     .stderr(Stdio::null()),
             ),
+            Name::Protoc => check_protoc(linked, place.path()),
             Name::Cmake => check_cmake(linked, place.path()),
             Name::Small => quietly(&mut Command::new(linked)),
         }
@@ -107,6 +111,17 @@ fn check_git2(git2: &Path, place: &Path) -> Result<()> {
     let name = output(Command::new(git2).args(["hash-object", "-w", "file"]).current_dir(place))?;
     let read = output(Command::new(git2).args(["cat-file", "-p", name.trim()]).current_dir(place))?;
     ensure!(read == text, "git2 stored something else");
+    Ok(())
+}
+
+/// Translates messages to C++ and to Java.
+fn check_protoc(protoc: &Path, place: &Path) -> Result<()> {
+    let messages = "syntax = \"proto3\";\nmessage Point { int32 x = 1; repeated string names = 2; }\n";
+    fs::write(place.join("point.proto"), messages)?;
+    quietly(Command::new(protoc).args(["--cpp_out=.", "--java_out=.", "point.proto"]).current_dir(place))?;
+    for (file, text) in [("point.pb.h", "class Point final"), ("PointOuterClass.java", "getNamesList()")] {
+        ensure!(fs::read_to_string(place.join(file))?.contains(text), "{file} does not hold {text}");
+    }
     Ok(())
 }
 

@@ -1,11 +1,12 @@
 //! What a link did, from the newest record in its state directory.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::Value;
+
+use crate::linked::newest_record;
 
 /// One backend that was started.
 pub struct Ran {
@@ -38,14 +39,7 @@ pub struct Link {
 impl Link {
     /// The newest one.
     pub fn newest(state: &Path) -> Result<Self> {
-        let folder = state.join("runs");
-        let mut files = fs::read_dir(&folder)
-            .with_context(|| format!("no records in {}", folder.display()))?
-            .map(|entry| Ok(entry?.path()))
-            .collect::<Result<Vec<_>>>()?;
-        files.sort();
-        let file = files.last().with_context(|| format!("no record in {}", folder.display()))?;
-        Ok(Self::of(&serde_json::from_slice(&fs::read(file)?)?))
+        Ok(Self::of(&newest_record(state)?))
     }
 
     fn of(record: &Value) -> Self {

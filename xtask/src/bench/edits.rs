@@ -1,0 +1,129 @@
+//! `cargo xtask bench edits`: what one edit costs in a link, with precise keys and without, against lld with its own cache, and
+//! what goes over the network where checkouts share a cache.
+//!
+//! Compiling is not measured. The ways take turns within each run. Before an edit of a kind is measured, one like it was linked
+//! every way, so that each way knows what it learns from edits.
+
+mod ways;
+
+use std::path::{Path, PathBuf};
+use std::thread::available_parallelism;
+
+use anyhow::Result;
+
+use super::machine;
+use super::measure::middle;
+use super::program;
+use super::remote::server::Server;
+use crate::project::{Edit, Project};
+use crate::projects::{Name, bench_directory};
+use crate::{setup, shell};
+use ways::{Once, Way, Ways};
+
+/// What to measure.
+pub struct Request {
+    /// Which programs.
+    pub programs: Vec<Name>,
+    /// How often; medians are shown.
+    pub runs: usize,
+    /// Jobs at a time, for every way; the number of processors where absent.
+    pub jobs: Option<usize>,
+    /// What `--precise` is told.
+    pub precise: String,
+}
+
+const EDITS: [(Edit, &str); 5] = [
+    (Edit::Leaf, "a function of a file that few import from"),
+    (Edit::Apart, "a function that nobody imports, of a file that many import from"),
+    (Edit::Wide, "a function that many import"),
+    (Edit::Header, "a function in a header"),
+    (Edit::Comment, "a comment in a file that many import from"),
+];
+
+/// Measures each program and prints a table for it.
+pub fn edits(request: &Request) -> Result<()> {
+    setup::setup(&[])?;
+    let distlto = shell::distlto()?;
+    let jobs = request.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
+    println!(
+        "edits, {jobs} jobs, --precise={}, medians of {} runs, {}",
+        request.precise,
+        request.runs,
+        machine()
+    );
+    for name in &request.programs {
+        let project = name.open(&bench_directory())?;
+        let program = program::of_project(&project)?;
+        let server = Server::start(&[])?;
+        let ways =
+            Ways { project: &project, program, distlto: &distlto, jobs, precise: &request.precise, server };
+        ways.forget()?;
+        for way in Way::ALL {
+            eprintln!("{}: {}: cold", project.name, way.name());
+            ways.link(way)?;
+        }
+        println!("\n{}", project.name);
+        for (edit, what) in EDITS {
+            let runs = measured(&project, &ways, edit, request.runs.max(1))?;
+            print(&format!("{what}, {}", project.edited(edit).0), &runs);
+        }
+        project.restore()?;
+    }
+    Ok(())
+}
+
+/// The links of each run after an edit of this kind, the ways in the order of [`Way::ALL`].
+fn measured(project: &Project, ways: &Ways<'_>, edit: Edit, runs: usize) -> Result<Vec<Vec<Once>>> {
+    let mut all = Vec::new();
+    project.restore()?;
+    for run in 0..=runs {
+        eprintln!("{}: {edit:?}: run {run} of {runs}", project.name);
+        project.edit(edit, run as u32 + 1)?;
+        project.compile()?;
+        let mut links = vec![Once::default(); Way::ALL.len()];
+        // The second checkout finds what the first one has put into the cache.
+        let turns = Way::ALL.len() - 1;
+        for place in (0..turns).map(|place| (place + run) % turns).chain([turns]) {
+            links[place] = ways.link(Way::ALL[place])?;
+        }
+        if run > 0 {
+            all.push(links);
+        }
+    }
+    Ok(all)
+}
+
+/// The medians of all runs, as ratios to the first way.
+fn print(head: &str, runs: &[Vec<Once>]) {
+    let figures = |way: Way, figure: &dyn Fn(&Once, &Once) -> f64| {
+        let place = Way::ALL.iter().position(|known| *known == way).unwrap_or_default();
+        middle(runs.iter().map(|links| figure(&links[place], &links[0])).collect())
+    };
+    let changed = figures(Way::Off, &|link, _| link.linked.ran as f64);
+    let others = figures(Way::Off, &|link, _| link.others as f64);
+    println!("\n{head}: {changed} backends whose shard or imports changed, {others} objects are others");
+    println!(
+        "  {:32}{:>6}{:>6}{:>8}{:>9}{:>9}{:>9}{:>9}{:>10}{:>10}",
+        "", "ran", "kept", "cached", "wall s", "cpu s", "wall x", "cpu x", "KiB up", "KiB down"
+    );
+    for way in Way::ALL {
+        println!(
+            "  {:32}{:>6}{:>6}{:>8}{:>9.3}{:>9.2}{:>9.3}{:>9.3}{:>10.0}{:>10.0}",
+            way.name(),
+            figures(way, &|link, _| link.linked.ran as f64),
+            figures(way, &|link, _| link.linked.kept as f64),
+            figures(way, &|link, _| link.linked.cached as f64),
+            figures(way, &|link, _| link.linked.cost.wall),
+            figures(way, &|link, _| link.linked.cost.cpu),
+            figures(way, &|link, lld| link.linked.cost.wall / lld.linked.cost.wall),
+            figures(way, &|link, lld| link.linked.cost.cpu / lld.linked.cost.cpu),
+            figures(way, &|link, _| link.up as f64 / 1024.0),
+            figures(way, &|link, _| link.down as f64 / 1024.0),
+        );
+    }
+}
+
+/// A folder of the bench, beside a build directory.
+fn beside(build: &Path, name: &str) -> PathBuf {
+    build.with_file_name(format!("edits-{name}"))
+}

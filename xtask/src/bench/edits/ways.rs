@@ -1,0 +1,151 @@
+//! The ways of linking that `bench edits` compares, and what each did.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::bench::measure::measure;
+use crate::bench::program::Program;
+use crate::bench::remote::server::Server;
+use crate::linked::{self, Linked, newest_record, objects};
+use crate::project::Project;
+use crate::shell;
+
+/// A way of linking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// The linker with its own cache.
+    Lld,
+    /// `distlto link` that runs each backend whose shard or imports changed.
+    Off,
+    /// With precise keys.
+    Precise,
+    /// With precise keys and stable names.
+    Stable,
+    /// The same with a remote cache.
+    Shared,
+    /// The same in another checkout that has the same edits after the first one linked them.
+    Second,
+}
+
+impl Way {
+    /// The one that others are compared with first, the one that depends on another last.
+    pub const ALL: [Self; 6] =
+        [Self::Lld, Self::Off, Self::Precise, Self::Stable, Self::Shared, Self::Second];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lld => "lld with its cache",
+            Self::Off => "distlto --precise=off",
+            Self::Precise => "distlto",
+            Self::Stable => "distlto --stable-names",
+            Self::Shared => "the same with a remote cache",
+            Self::Second => "the same in a second checkout",
+        }
+    }
+}
+
+/// One link.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Once {
+    /// What ran and what it cost.
+    pub linked: Linked,
+    /// Objects that are others than before.
+    pub others: usize,
+    /// Bytes of blobs to the remote cache and from it, as they were sent.
+    pub up: u64,
+    pub down: u64,
+}
+
+/// The ways of one program.
+pub struct Ways<'a> {
+    pub project: &'a Project,
+    pub program: Program,
+    pub distlto: &'a Path,
+    pub jobs: usize,
+    /// What `--precise` is told.
+    pub precise: &'a str,
+    /// The remote cache.
+    pub server: Server,
+}
+
+impl Ways<'_> {
+    /// Removes what all ways have kept.
+    pub fn forget(&self) -> Result<()> {
+        Way::ALL.iter().try_for_each(|&way| shell::remove(&self.kept(way)))?;
+        shell::remove(&self.second())
+    }
+
+    /// Links.
+    pub fn link(&self, way: Way) -> Result<Once> {
+        match way {
+            Way::Lld => self.link_by_lld(),
+            _ => self.link_by_distlto(way),
+        }
+    }
+
+    fn link_by_lld(&self) -> Result<Once> {
+        let cache = self.kept(Way::Lld);
+        let before = entries(&cache);
+        let mut link = self.program.link(&self.program.words[0], "edits-lld");
+        link.arg(format!("-Wl,--thinlto-jobs={}", self.jobs));
+        link.arg(format!("-Wl,--thinlto-cache-dir={}", cache.display()));
+        let cost = measure(&mut link)?;
+        let ran = entries(&cache) - before;
+        Ok(Once { linked: Linked { ran, cost, ..Linked::default() }, others: 0, up: 0, down: 0 })
+    }
+
+    fn link_by_distlto(&self, way: Way) -> Result<Once> {
+        let mut command = Command::new(self.distlto);
+        command.args(["link", "--json", "-j", &self.jobs.to_string(), "--state"]).arg(self.kept(way));
+        let precise = if way == Way::Off { "off" } else { self.precise };
+        command.arg(format!("--precise={precise}"));
+        if !matches!(way, Way::Off | Way::Precise) {
+            command.arg("--stable-names");
+        }
+        if matches!(way, Way::Shared | Way::Second) {
+            command.arg(format!("--remote-cache={}", self.server.url));
+        }
+        let directory = if way == Way::Second { self.second() } else { self.program.dir.clone() };
+        if way == Way::Second {
+            self.project.copy_linked(&directory)?;
+        }
+        command.arg("--").args(&self.program.words).args(["-o", "edits-distlto"]).current_dir(directory);
+        let before = self.objects(way)?;
+        let linked = linked::link(&mut command)?;
+        let others =
+            self.objects(way)?.iter().filter(|(name, bytes)| before.get(*name) != Some(bytes)).count();
+        let record = newest_record(&self.state(way).context("a link leaves a state")?)?;
+        let engines = record["engines"].as_array().cloned().unwrap_or_default();
+        let sum = |member: &str| engines.iter().filter_map(|engine| engine[member].as_u64()).sum();
+        Ok(Once { linked, others, up: sum("wire_up"), down: sum("wire_down") })
+    }
+
+    fn objects(&self, way: Way) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+        self.state(way).map_or_else(|| Ok(BTreeMap::new()), |state| objects(&state))
+    }
+
+    /// The state of a way's one output, if there is one.
+    fn state(&self, way: Way) -> Option<PathBuf> {
+        Some(fs::read_dir(self.kept(way)).ok()?.next()?.ok()?.path())
+    }
+
+    /// What a way keeps for its next link.
+    fn kept(&self, way: Way) -> PathBuf {
+        super::beside(&self.program.dir, &format!("{way:?}").to_lowercase())
+    }
+
+    fn second(&self) -> PathBuf {
+        super::beside(&self.program.dir, "checkout")
+    }
+}
+
+/// How many results lld's cache holds.
+fn entries(cache: &Path) -> usize {
+    let found = fs::read_dir(cache).into_iter().flatten().flatten();
+    found.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"llvmcache-")).count()
+}
