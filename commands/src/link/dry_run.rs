@@ -16,11 +16,12 @@ use distlto_prepare::write::{IoError, to_standard_output};
 use distlto_record::action::{ActionRecord, Fate};
 use distlto_record::inspect;
 use distlto_record::progress::text::human;
+use distlto_record::progress::{Profile, Reporter, Style};
 use distlto_record::run;
 use distlto_record::why::{Change, What};
 use serde::Serialize;
 
-use super::{Session, state};
+use super::{LinkError, LinkOptions, Session, state};
 use crate::dry_run::{Row, lines};
 use crate::run_args::PreciseMode;
 
@@ -100,6 +101,15 @@ pub(super) fn tell(
 /// Whether nothing but imports, or what the thin link decided of them, is a reason.
 fn by_imports(why: &[Change]) -> bool {
     !why.is_empty() && why.iter().all(|change| matches!(change.what, What::Import | What::Shard))
+}
+
+/// Tells how a link goes; of a dry run only what it ends with is told.
+pub(super) fn reporter(options: &LinkOptions) -> Result<Reporter, LinkError> {
+    if options.dry_run {
+        let style = Style { quiet: true, ..Style::default() };
+        return Ok(Reporter::new(Profile::COMMAND, style, None, None)?);
+    }
+    Ok(options.run.reporter(Profile::COMMAND)?)
 }
 
 /// Tells of a link that would do nothing.

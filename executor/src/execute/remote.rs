@@ -16,7 +16,7 @@ use std::pin::pin;
 use std::thread;
 use std::time::Duration;
 
-use distlto_reapi::Client;
+use distlto_reapi::{Client, Error};
 use tokio::sync::oneshot;
 
 use self::engine::Engine;
@@ -90,8 +90,6 @@ impl Remote<'_> {
     fn race(&self, request: &Request<'_>, action: &Action<'_>) -> Result<Executed, Cause> {
         let engine = self.engine;
         let flight = engine.pace.begin(request.estimate);
-        let io = |source| Cause::Io { label: request.job.label.to_owned(), source };
-        let interrupted = || Cause::Interrupted { label: request.job.label.to_owned() };
         thread::scope(|scope| {
             engine.runtime.block_on(async {
                 let mut there = pin!(engine.execute(action, &flight));
@@ -106,21 +104,7 @@ impl Remote<'_> {
                     };
                     tokio::select! {
                         done = &mut there => {
-                            return match (done, rival) {
-                                // This machine has begun, and ends what it has begun.
-                                (Err(error), Some(rival)) => {
-                                    let judged = engine.judge(request, error);
-                                    rival.ended.await.unwrap_or(Err(judged))
-                                }
-                                (Err(error), None) => Err(engine.judge(request, error)),
-                                (Ok(executed), rival) => {
-                                    if let Some(rival) = rival {
-                                        rival.end().await;
-                                    }
-                                    transfer::put_in_place(request.outputs).map_err(io)?;
-                                    Ok(executed)
-                                }
-                            };
+                            return self.settle(request, done, rival).await;
                         }
                         ended = here => {
                             rival = None;
@@ -134,7 +118,7 @@ impl Remote<'_> {
                                 if let Some(rival) = rival {
                                     rival.end().await;
                                 }
-                                return Err(interrupted());
+                                return Err(Cause::Interrupted { label: request.job.label.to_owned() });
                             }
                             if rival.is_none() && engine.pace.may_race(&flight) {
                                 rival = self.rival(scope, request);
@@ -147,6 +131,31 @@ impl Remote<'_> {
                 }
             })
         })
+    }
+
+    /// What counts once the engine has answered.
+    async fn settle(
+        &self,
+        request: &Request<'_>,
+        done: Result<Executed, Error>,
+        rival: Option<Rival>,
+    ) -> Result<Executed, Cause> {
+        match (done, rival) {
+            // This machine has begun, and ends what it has begun.
+            (Err(error), Some(rival)) => {
+                let judged = self.engine.judge(request, error);
+                rival.ended.await.unwrap_or(Err(judged))
+            }
+            (Err(error), None) => Err(self.engine.judge(request, error)),
+            (Ok(executed), rival) => {
+                if let Some(rival) = rival {
+                    rival.end().await;
+                }
+                let io = |source| Cause::Io { label: request.job.label.to_owned(), source };
+                transfer::put_in_place(request.outputs).map_err(io)?;
+                Ok(executed)
+            }
+        }
     }
 
     /// Begins an action here too.

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use distlto_planner::graph::{ActionGraph, ActionKind, FileId};
+use distlto_planner::graph::{self, ActionGraph, ActionKind, FileId};
 use distlto_planner::state::Place;
 use distlto_record::action::{ActionRecord, Fate};
 use distlto_record::report::Origin;
@@ -99,20 +99,7 @@ fn recorded(
     for action in opt() {
         let Some(files) = action.backend() else { continue };
         let instructions = timed.get(action.label.as_str()).and_then(|timed| Some(timed.instructions?.own));
-        // The file is the archive's where the module has none of its own.
-        let own = graph.path(files.module).as_str() == action.label;
-        let mut inputs = Vec::new();
-        inputs.push(if own {
-            sizes.blob(files.module)
-        } else {
-            sizes.member(&action.label, instructions.unwrap_or(action.cost) * BYTES_PER_INSTRUCTION)
-        });
-        for &import in &files.imports {
-            let number = sizes.blob(import);
-            if !inputs.contains(&number) {
-                inputs.push(number);
-            }
-        }
+        let inputs = sizes.modules(files, &action.label, instructions.unwrap_or(action.cost));
         let took = timed.get(action.label.as_str()).map_or_else(
             || {
                 estimated += 1;
@@ -164,6 +151,22 @@ impl Sizes<'_> {
             self.missing.insert(file);
         }
         found.map_or(0, |found| found.len())
+    }
+
+    /// What a backend reads: its own module of so many instructions, and those that it imports from, each once.
+    fn modules(&mut self, files: &graph::Backend, label: &str, instructions: u64) -> Vec<usize> {
+        // The file is the archive's where the module has none of its own.
+        let mut inputs = vec![match self.graph.path(files.module).as_str() == label {
+            true => self.blob(files.module),
+            false => self.member(label, instructions * BYTES_PER_INSTRUCTION),
+        }];
+        for &import in &files.imports {
+            let number = self.blob(import);
+            if !inputs.contains(&number) {
+                inputs.push(number);
+            }
+        }
+        inputs
     }
 
     /// A module that has a file.

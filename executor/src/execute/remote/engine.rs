@@ -12,9 +12,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use distlto_prepare::warning::warn;
-use distlto_reapi::execute::ExecuteOptions;
+use distlto_reapi::execute::{self, ExecuteOptions};
 use distlto_reapi::statistics::Snapshot;
 use distlto_reapi::{Client, Digest, Error, proto};
+use distlto_record::action::EngineTimes;
 use distlto_record::progress::UnderWay;
 use distlto_record::report::{Measured, Span};
 use distlto_record::run::EngineUse;
@@ -255,25 +256,8 @@ impl Engine {
                 Ok((executed, stdout, stderr)) => {
                     let times = flight.done();
                     self.ran.fetch_add(1, Relaxed);
-                    let metadata = executed.result.execution_metadata.clone().unwrap_or_default();
-                    let span = Span::since(begun);
-                    return Ok(Executed {
-                        // As a shell says it, which stands before the command.
-                        status: ExitStatus::from_raw((executed.result.exit_code & 0xff) << 8),
-                        stdout: (&*stdout).into(),
-                        stderr: (&*stderr).into(),
-                        measured: Measured {
-                            wall: ran(&metadata).unwrap_or(span.end - span.start),
-                            ..Measured::default()
-                        },
-                        span,
-                        interrupted: false,
-                        worker: Some(metadata.worker)
-                            .filter(|name| !name.is_empty())
-                            .or_else(|| Some(client.options().endpoint.shown().to_string())),
-                        times,
-                        kept: executed.cached,
-                    });
+                    let printed = [&*stdout, &*stderr];
+                    return Ok(executed_there(client, executed, printed, Span::since(begun), times));
                 }
                 Err(Error::Lost { digests, .. }) if repairs < REPAIRS => {
                     // What is known to be there is known wrongly, of this action at least.
@@ -333,6 +317,31 @@ pub async fn unless<T>(cancel: &Cancel, future: impl Future<Output = T>) -> Opti
     tokio::select! {
         value = future => Some(value),
         () = cancelled => None,
+    }
+}
+
+/// What an engine has executed, as every executor tells it, with what it printed.
+fn executed_there(
+    client: &Client,
+    executed: execute::Executed,
+    [stdout, stderr]: [&[u8]; 2],
+    span: Span,
+    times: EngineTimes,
+) -> Executed {
+    let metadata = executed.result.execution_metadata.unwrap_or_default();
+    Executed {
+        // As a shell says it, which stands before the command.
+        status: ExitStatus::from_raw((executed.result.exit_code & 0xff) << 8),
+        stdout: stdout.into(),
+        stderr: stderr.into(),
+        measured: Measured { wall: ran(&metadata).unwrap_or(span.end - span.start), ..Measured::default() },
+        span,
+        interrupted: false,
+        worker: Some(metadata.worker)
+            .filter(|name| !name.is_empty())
+            .or_else(|| Some(client.options().endpoint.shown().to_string())),
+        times,
+        kept: executed.cached,
     }
 }
 
