@@ -7,6 +7,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
+use serde_json::value::RawValue;
 
 use super::error::Buck2PlanError;
 use super::import_list::ImportList;
@@ -36,7 +37,7 @@ pub struct Settled {
     /// Indices of objects that are native.
     pub native: Vec<u64>,
     /// What archives' plans say, for each slot that is a member.
-    pub members: Vec<(usize, Vec<u8>)>,
+    pub members: Vec<(usize, Box<RawValue>)>,
     /// Imports that the meta file does not list, sorted, each once.
     pub unknown: Vec<String>,
 }
@@ -58,7 +59,7 @@ pub struct Settling<'a> {
 #[derive(Debug, Default)]
 struct Fate {
     bitcode: bool,
-    members: Vec<(usize, Vec<u8>)>,
+    members: Vec<(usize, Box<RawValue>)>,
     unknown: Vec<String>,
 }
 
@@ -206,15 +207,13 @@ impl Settling<'_> {
         Ok(outputs::write(&object.plan_output, text)?)
     }
 
-    fn member_plan(&self, slot: usize, bitcode: bool, shard: &str, buffers: &mut Buffers) -> Vec<u8> {
-        let mut text = Vec::new();
+    fn member_plan(&self, slot: usize, bitcode: bool, shard: &str, buffers: &Buffers) -> Box<RawValue> {
         let path = self.modules.slots[slot].path;
         if bitcode {
-            plan::of_member(&mut text, &buffers.imports, self.modules, path, shard);
+            plan::of_member(&buffers.imports, self.modules, path, shard)
         } else {
-            plan::of_native_member(&mut text, path);
+            plan::of_native_member(path)
         }
-        text
     }
 }
 
