@@ -35,7 +35,7 @@ use distlto_planner::link_command::{self, GivenCommand, LinkCommand, LinkCommand
 use distlto_planner::link_line::Argument;
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::linker::elf::options::last;
-use distlto_planner::recorded_flags::Source;
+use distlto_planner::recorded_flags::FlagsSource;
 use distlto_planner::response::ResponseError;
 use distlto_planner::runner::{ToolError, ToolOutput};
 use distlto_planner::thin_link::ThinLinkError;
@@ -70,7 +70,7 @@ pub struct LinkOptions {
     /// Whether promoted locals are called after their source file.
     pub stable_names: bool,
     /// Where each object's flags are recorded, which then count instead of the link line's.
-    pub flags_from: Option<Source>,
+    pub flags_from: Option<FlagsSource>,
     /// The folder that holds the state of this link and of others; beside the output where absent.
     pub state: Option<String>,
     /// Shared storage for unpacked archive members.
@@ -114,7 +114,7 @@ pub enum LinkError {
     Buck2(#[from] distlto_planner::buck2::error::Buck2PlanError),
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Prepare(#[from] distlto_prepare::error::Error),
+    Prepare(#[from] distlto_prepare::error::PrepareError),
     #[error("{}: {source}", path.display())]
     #[diagnostic(forward(source))]
     SliceRequest { path: PathBuf, source: distlto_planner::slices::SliceError },

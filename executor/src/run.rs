@@ -45,14 +45,14 @@ use crate::staging::Places;
 use crate::verify::Modules;
 use distlto_record::progress::{Plan, Progress};
 use distlto_record::report::{Failure, Measured, Outcome, Report};
-use runner::{Event, Runner};
+use runner::{Event, RunLoop};
 use workers::Workers;
 
 /// Has the files be there that an action reads.
 pub type Provide<'a> = dyn Fn(ActionId) -> Result<(), IoError> + Sync + 'a;
 
 /// How to run.
-pub struct Options<'a> {
+pub struct RunOptions<'a> {
     /// The most jobs at once; at least one runs.
     pub jobs: usize,
     /// What a failure means for the rest.
@@ -105,7 +105,7 @@ pub struct Options<'a> {
     pub engine: Option<&'a Engine>,
 }
 
-impl<'a> Options<'a> {
+impl<'a> RunOptions<'a> {
     /// As many jobs as processors, stopping at the first failure, in the current directory, without jobserver.
     pub fn new(spawner: &'a dyn Spawner, cancel: &'a Cancel, progress: &'a dyn Progress) -> Self {
         Self {
@@ -176,8 +176,8 @@ impl Hooks for NoHooks {}
 /// Runs `wanted`, which the caller found out of date; every other action counts as up to date.
 ///
 /// Returns when nothing runs any more. The caller prints the report's failures only if its progress does not.
-pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hooks: &dyn Hooks) -> Report {
-    let &Options { jobs, directory, progress, toolchains, cache, .. } = options;
+pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &RunOptions<'_>, hooks: &dyn Hooks) -> Report {
+    let &RunOptions { jobs, directory, progress, toolchains, cache, .. } = options;
     let start = Instant::now();
     let history = History::load(options.history);
     let warm = options.spawner.is_warm();
@@ -193,7 +193,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
         let (schedule, ended, estimates) = thread::scope(|scope| {
             let tokens = Tokens::new(options.jobserver, sender.clone(), Event::Token);
             let workers = Workers::new(scope, context, graph, options.provide, sender);
-            let runner = Runner::new(graph, options, hooks, schedule, workers, tokens, estimates);
+            let runner = RunLoop::new(graph, options, hooks, schedule, workers, tokens, estimates);
             runner.drive(&events)
         });
         let report = Report {
@@ -219,11 +219,11 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
 fn in_context<T>(
     graph: &ActionGraph,
     wanted: &[ActionId],
-    options: &Options<'_>,
+    options: &RunOptions<'_>,
     then: impl FnOnce(&Context<'_>) -> T,
 ) -> T {
     // Each is named, so that a new one cannot be forgotten.
-    let &Options {
+    let &RunOptions {
         directory,
         expected,
         spawner,

@@ -36,7 +36,7 @@ struct Foretold<'a> {
     /// How many backends the link has.
     backends: usize,
     /// Those that would run, the longest first.
-    would_run: Vec<Backend<'a>>,
+    would_run: Vec<ForetoldBackend<'a>>,
     /// Of those together, by estimate.
     cpu_us: u64,
     /// Until the last of them ends, by estimate.
@@ -49,7 +49,7 @@ struct Foretold<'a> {
 }
 
 #[derive(Serialize)]
-struct Backend<'a> {
+struct ForetoldBackend<'a> {
     label: String,
     why: &'a [Change],
     cpu_us: u64,
@@ -75,13 +75,18 @@ pub(super) fn tell(
     let own = args.jobs.map(usize::from).or(implied);
     let jobs = own.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     let precise = args.precise != PreciseMode::Off;
-    let mut backends: Vec<Backend<'_>> = running
+    let mut backends: Vec<ForetoldBackend<'_>> = running
         .iter()
         .zip(&times)
         .map(|(action, &cpu_us)| {
             // A first link in two steps is planned in a scratch directory.
             let label = action.label.replacen(session.directory, session.earlier, 1);
-            Backend { label, why: &action.why, cpu_us, may_be_kept: precise && by_imports(&action.why) }
+            ForetoldBackend {
+                label,
+                why: &action.why,
+                cpu_us,
+                may_be_kept: precise && by_imports(&action.why),
+            }
         })
         .collect();
     backends.sort_by_key(|backend| std::cmp::Reverse(backend.cpu_us));
@@ -138,7 +143,7 @@ impl Foretold<'_> {
             text += &serde_json::to_string(self).expect("strings, numbers and lists serialise");
         } else {
             let why = |why: &[Change]| why.iter().map(Change::to_string).collect::<Vec<_>>().join("; ");
-            let row = |backend: &Backend<'_>| Row {
+            let row = |backend: &ForetoldBackend<'_>| Row {
                 weight: backend.cpu_us,
                 takes: time(backend.cpu_us),
                 what: backend.label.clone(),

@@ -17,7 +17,7 @@ use distlto_prepare::store::Store;
 use distlto_prepare::warning::warn;
 
 use super::keeping::Keeping;
-use super::phases::{FinalLink, Phases};
+use super::phases::{FinalLink, PlanningPhases};
 use super::{
     LinkError, NO_BITCODE, Session, WRITES_ITSELF, ahead, dry_run, final_link, identity, line_cache,
     nothing_to_do, stable_names, state, two_step_reads, unchanged,
@@ -40,7 +40,7 @@ impl Session<'_> {
         let reads = two_step_reads::before(self.directory, self.link, arguments);
         let start = reads.start();
         let store = self.options.store.as_deref().map(Store::open).transpose()?;
-        let phases = Phases::new(self.reporter, self.runner);
+        let phases = PlanningPhases::new(self.reporter, self.runner);
         let cc1_commands = Cc1Commands::default();
         let Planned::Link(planned, pending) = self.plan(store.as_ref(), &phases, &cc1_commands)? else {
             self.say_why_whole(if index::writes_itself(arguments) { WRITES_ITSELF } else { NO_BITCODE });
@@ -93,7 +93,7 @@ impl Session<'_> {
         std::thread::scope(|scope| {
             let preview = |backend| ahead::ask(self, cc1_commands, scope, backend);
             let identity = |compiler: &str| identity::of(compiler, &self.link.driver);
-            index::plan(index::Request {
+            index::plan(index::PlanRequest {
                 link: self.link,
                 state: self.directory,
                 compiler: self.options.compiler.as_deref(),

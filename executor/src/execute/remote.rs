@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 
 use self::engine::Engine;
 use super::local::Local;
-use super::{Execute, Executed, Request};
+use super::{Execute, Executed, ExecutionRequest};
 use crate::cancel::Cancel;
 use crate::cause::Cause;
 use crate::describe::Described;
@@ -39,7 +39,7 @@ pub struct Remote<'a> {
 }
 
 impl Execute for Remote<'_> {
-    fn execute(&self, request: &Request<'_>) -> Result<Executed, Cause> {
+    fn execute(&self, request: &ExecutionRequest<'_>) -> Result<Executed, Cause> {
         if let Some(cause) = self.engine.ended(request.job.label) {
             return Err(cause);
         }
@@ -65,7 +65,7 @@ impl Execute for Remote<'_> {
 struct Action<'a> {
     client: &'a Client,
     described: &'a Described<'a>,
-    request: &'a Request<'a>,
+    request: &'a ExecutionRequest<'a>,
     directory: Option<&'a Path>,
 }
 
@@ -87,7 +87,7 @@ impl Rival {
 
 impl Remote<'_> {
     /// Has the engine execute an action, and this machine too if that is late and there is room.
-    fn race(&self, request: &Request<'_>, action: &Action<'_>) -> Result<Executed, Cause> {
+    fn race(&self, request: &ExecutionRequest<'_>, action: &Action<'_>) -> Result<Executed, Cause> {
         let engine = self.engine;
         let flight = engine.pace.begin(request.estimate);
         thread::scope(|scope| {
@@ -136,7 +136,7 @@ impl Remote<'_> {
     /// What counts once the engine has answered.
     async fn settle(
         &self,
-        request: &Request<'_>,
+        request: &ExecutionRequest<'_>,
         done: Result<Executed, Error>,
         rival: Option<Rival>,
     ) -> Result<Executed, Cause> {
@@ -162,7 +162,7 @@ impl Remote<'_> {
     fn rival<'scope>(
         &'scope self,
         scope: &'scope thread::Scope<'scope, '_>,
-        request: &'scope Request<'_>,
+        request: &'scope ExecutionRequest<'_>,
     ) -> Option<Rival> {
         let cancel = Cancel::new().ok()?;
         let (told, ended) = oneshot::channel();

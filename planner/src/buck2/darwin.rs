@@ -20,7 +20,7 @@ use super::listing::{Listing, Listings};
 use super::meta::values::Index;
 use super::meta::{Linkable, Meta, MetaEntry, Object, check_outputs};
 use super::modules::LinkedModules;
-use super::settle::{Form, Settling};
+use super::settle::{PlanForm, Settling};
 use super::{json_text, outputs, plan, split_units};
 
 /// How bitcode begins that is wrapped, as merged modules are.
@@ -163,7 +163,7 @@ struct DarwinJson<'a> {
     merge_state: Option<&'static str>,
 }
 
-impl Form for DarwinForm<'_> {
+impl PlanForm for DarwinForm<'_> {
     fn plan(
         &self,
         out: &mut Vec<u8>,

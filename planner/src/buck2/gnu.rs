@@ -16,7 +16,7 @@ use super::index_directory::IndexDirectory;
 use super::listing::{Listing, Listings, lines};
 use super::meta::{Meta, Object};
 use super::modules::LinkedModules;
-use super::settle::{Form, Settled, Settling};
+use super::settle::{PlanForm, Settled, Settling};
 use super::{outputs, plan, split_units};
 
 /// A link whose thin link has run.
@@ -40,7 +40,7 @@ pub struct GnuLink<'a> {
 
 struct GnuForm<'a>(&'a LinkedModules<'a>);
 
-impl Form for GnuForm<'_> {
+impl PlanForm for GnuForm<'_> {
     fn plan(
         &self,
         out: &mut Vec<u8>,

@@ -18,7 +18,7 @@ use super::modules::{LinkedModules, SlotOrigin};
 use super::{outputs, plan, spelling};
 
 /// What plans of objects look like.
-pub trait Form: Sync {
+pub trait PlanForm: Sync {
     /// Appends the plan of an object, which is native without `imports`. `bitcode_file` is where the linker has
     /// written its shard.
     fn plan(
@@ -52,12 +52,12 @@ pub struct Settling<'a> {
     /// What it says of that.
     pub listing: &'a Listing<'a>,
     /// What plans look like.
-    pub form: &'a dyn Form,
+    pub form: &'a dyn PlanForm,
 }
 
 /// What became of a path.
 #[derive(Debug, Default)]
-struct Fate {
+struct PathFate {
     bitcode: bool,
     members: Vec<(usize, Box<RawValue>)>,
     unknown: Vec<String>,
@@ -77,7 +77,7 @@ impl Settling<'_> {
     pub fn all(&self) -> Result<Settled, Buck2PlanError> {
         let modules = self.modules;
         let imported: Vec<AtomicBool> = modules.slots.iter().map(|_| AtomicBool::new(false)).collect();
-        let fates: Vec<Fate> = modules
+        let fates: Vec<PathFate> = modules
             .leaders
             .par_iter()
             .with_min_len(64)
@@ -111,7 +111,7 @@ impl Settling<'_> {
         leader: usize,
         imported: &[AtomicBool],
         buffers: &mut Buffers,
-    ) -> Result<Fate, Buck2PlanError> {
+    ) -> Result<PathFate, Buck2PlanError> {
         let path = self.modules.slots[leader].path;
         self.directory.module_file(&mut buffers.shard, path, SHARD);
         self.directory.module_file(&mut buffers.list, path, IMPORTS);
@@ -127,7 +127,7 @@ impl Settling<'_> {
             spelling::mend(&place, path, buffers.imports.text())?;
             buffers.imports.look_up(path, &buffers.list, self.modules, imported)?;
         }
-        let mut fate = Fate { bitcode, ..Fate::default() };
+        let mut fate = PathFate { bitcode, ..PathFate::default() };
         for &slot in std::iter::once(&leader).chain(self.modules.copies(leader)) {
             let copy = (slot != leader).then(|| self.shard_place(slot)).filter(|copy| *copy != place);
             if let Some(copy) = copy.as_deref().filter(|_| bitcode) {

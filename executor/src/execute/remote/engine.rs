@@ -22,14 +22,14 @@ use distlto_record::run::EngineUse;
 use miette::Diagnostic;
 use tokio::runtime::Runtime;
 
-use super::keep::Keeping;
-use super::pace::{InFlight, Pace, Step};
+use super::keep::ResultUploads;
+use super::pace::{FlightStage, InFlight, Pace};
 use super::setup::{ActionCache, Setup};
 use super::{Action, transfer};
 use crate::cancel::Cancel;
 use crate::cause::Cause;
 use crate::describe::Platform;
-use crate::execute::{Executed, Request};
+use crate::execute::{Executed, ExecutionRequest};
 
 /// How often blobs that an engine lost are uploaded again for one action.
 const REPAIRS: usize = 5;
@@ -43,7 +43,7 @@ const THREADS: usize = 2;
 pub struct Engine {
     pub(super) runtime: Runtime,
     pub(super) pace: Pace,
-    pub(super) keeping: Keeping,
+    pub(super) keeping: ResultUploads,
     pub(super) cancel: Cancel,
     execution: Option<Client>,
     /// And whether results are kept in it.
@@ -106,7 +106,7 @@ impl Engine {
         let engine = Self {
             runtime,
             pace: Pace::default(),
-            keeping: Keeping::default(),
+            keeping: ResultUploads::default(),
             cancel: cancel.clone(),
             execution,
             cache,
@@ -240,13 +240,13 @@ impl Engine {
             ..ExecuteOptions::default()
         };
         for repairs in 0.. {
-            flight.reach(Step::Uploading);
+            flight.reach(FlightStage::Uploading);
             let mut fetching = false;
             let tried = async {
                 client.upload(blobs.iter().cloned()).await?;
                 let executed = client.execute(key, &options, |stage| flight.reach(stage.into())).await?;
                 fetching = true;
-                flight.reach(Step::Downloading);
+                flight.reach(FlightStage::Downloading);
                 transfer::fetch(client, &executed.result, described, request.outputs).await?;
                 let stdout = client.stdout(&executed.result).await?;
                 let stderr = client.stderr(&executed.result).await?;
@@ -272,7 +272,7 @@ impl Engine {
     }
 
     /// What becomes of an action that the engine did not execute.
-    pub(super) fn judge(&self, request: &Request<'_>, error: Error) -> Cause {
+    pub(super) fn judge(&self, request: &ExecutionRequest<'_>, error: Error) -> Cause {
         let label = || request.job.label.to_owned();
         match &error {
             // Blobs that are still missing after all repairs are another refusal in these words.
@@ -323,7 +323,7 @@ pub async fn unless<T>(cancel: &Cancel, future: impl Future<Output = T>) -> Opti
 /// What an engine has executed, as every executor tells it, with what it printed.
 fn executed_there(
     client: &Client,
-    executed: execute::Executed,
+    executed: execute::ExecutedAction,
     [stdout, stderr]: [&[u8]; 2],
     span: Span,
     times: EngineTimes,
