@@ -23,12 +23,12 @@ use distlto_commands::remote::simulate::SimulateArgs;
 use distlto_commands::run::RunCommandArgs;
 use distlto_commands::run_args::RunArgs;
 use distlto_commands::verify::VerifyArgs;
-use distlto_planner::recorded_flags::Source;
+use distlto_planner::recorded_flags::FlagsSource;
 use distlto_planner::state::VARIABLE;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
 
-use crate::cache::CacheArgs;
+use crate::cache::CacheCommandArgs;
 use crate::completions::CompletionsArgs;
 use crate::manual::ManualArgs;
 
@@ -59,7 +59,7 @@ pub enum CliCommand {
     Jobs(JobsArgs),
     Opt(OptArgs),
     Distribute(DistributeArgs),
-    Cache(CacheArgs),
+    Cache(CacheCommandArgs),
     Doctor(DoctorArgs),
     Remote(RemoteCommandArgs),
     Copy(distlto_prepare::copy::Args),
@@ -124,7 +124,7 @@ pub struct LinkArgs {
     /// Those of the link line do not count then. `kbuild` takes them from .X.o.cmd beside each object; any other word is the
     /// path of a compile_commands.json. The linker is run twice: in one run it gives all modules the same flags.
     #[arg(long, value_name = "kbuild|FILE")]
-    pub flags_from: Option<Source>,
+    pub flags_from: Option<FlagsSource>,
     /// Keep state in a folder of this directory
     ///
     /// Without it state is beside the output. Any number of links may share the directory: the folder is named after the output

@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use distlto_executor::cache::store::limits::{parse_age, parse_size};
-use distlto_executor::cache::store::{Cache, Limits};
+use distlto_executor::cache::store::{Cache, CacheLimits};
 use distlto_executor::describe::compiler::Compilers;
 use distlto_prepare::check::CheckReport;
-use distlto_prepare::error::Error;
+use distlto_prepare::error::PrepareError;
 use distlto_prepare::exit;
 use distlto_prepare::prune::PruneReport;
 use distlto_prepare::store::Store;
@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 /// Look after a cache of results or a store of unpacked archive members
 #[derive(Debug, Args)]
 #[command(after_help = exit::help())]
-pub struct CacheArgs {
+pub struct CacheCommandArgs {
     /// What to do
     #[command(subcommand)]
     pub command: CacheCommand,
@@ -84,10 +84,10 @@ enum Kept {
 }
 
 impl Which {
-    fn open(&self) -> Result<Vec<Kept>, Error> {
+    fn open(&self) -> Result<Vec<Kept>, PrepareError> {
         let mut opened = Vec::new();
         if let Some(directory) = &self.cache {
-            opened.push(Kept::Cache(Cache::open_existing(directory, Limits { size: None, age: None })?));
+            opened.push(Kept::Cache(Cache::open_existing(directory, CacheLimits { size: None, age: None })?));
         }
         if let Some(directory) = &self.store {
             opened.push(Kept::Store(Store::open_existing(directory)?));
@@ -97,7 +97,7 @@ impl Which {
 }
 
 /// Runs the command.
-pub fn run(args: &CacheArgs) -> Result<u8, Error> {
+pub fn run(args: &CacheCommandArgs) -> Result<u8, PrepareError> {
     let mut code = 0;
     let (CacheCommand::Stats { which }
     | CacheCommand::Prune { which, .. }
@@ -144,7 +144,7 @@ impl Kept {
         format!("{} {}", self.kind(), self.directory().display())
     }
 
-    fn stats(&self, text: &mut String) -> Result<Value, Error> {
+    fn stats(&self, text: &mut String) -> Result<Value, PrepareError> {
         let (held, usage, records) = match self {
             Self::Cache(cache) => (cache.holdings()?, cache.usage(), "results"),
             Self::Store(store) => (store.holdings()?, None, "archives"),
@@ -188,9 +188,14 @@ impl Kept {
         Ok(value)
     }
 
-    fn prune(&self, size: Option<u64>, age: Option<Duration>, text: &mut String) -> Result<Value, Error> {
+    fn prune(
+        &self,
+        size: Option<u64>,
+        age: Option<Duration>,
+        text: &mut String,
+    ) -> Result<Value, PrepareError> {
         let report = match self {
-            Self::Cache(cache) => cache.prune(Limits { size, age })?,
+            Self::Cache(cache) => cache.prune(CacheLimits { size, age })?,
             Self::Store(store) => store.prune(size, age)?,
         };
         let PruneReport { removed_files, removed_bytes, kept_files, kept_bytes, temporaries } = report;
@@ -216,7 +221,7 @@ impl Kept {
         Ok(value)
     }
 
-    fn verify(&self, keep: bool) -> Result<CheckReport, Error> {
+    fn verify(&self, keep: bool) -> Result<CheckReport, PrepareError> {
         Ok(match self {
             Self::Cache(cache) => {
                 let mut report = cache.verify(keep)?;

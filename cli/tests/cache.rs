@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use distlto_executor::cache::store::{Cache, Limits};
+use distlto_executor::cache::store::{Cache, CacheLimits};
 use distlto_executor::result::{Key, NewOutput, NewResult};
 use distlto_executor::verify::Role;
 use distlto_prepare::store::Store;
@@ -34,7 +34,7 @@ fn json(directory: &Path, words: &[&str], code: i32) -> Value {
 fn kept() -> TempDir {
     let scratch = tempfile::tempdir().expect("writable");
     let path = |name: &str| scratch.path().join(name);
-    let cache = Cache::open(&path("cache"), Limits::default()).expect("a cache");
+    let cache = Cache::open(&path("cache"), CacheLimits::default()).expect("a cache");
     for number in [1, 2] {
         fs::write(path("m.o"), [number; 5000]).expect("writable");
         let outputs = [NewOutput { role: Role::Object, name: "m.o", file: &path("m.o") }];

@@ -51,7 +51,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     cost::set_costs(&mut file, None);
 
     let progress = PlainProgress::new(io::stderr(), false);
-    let mut options = run::Options::new(&launcher, &cancel, &progress);
+    let mut options = run::RunOptions::new(&launcher, &cancel, &progress);
     options.jobs = jobs;
     let report = run::run(&file.graph, &file.jobs, &options, &NoHooks);
     Ok(ExitCode::from(report.exit_code()))

@@ -98,7 +98,7 @@ pub enum DistributeError {
     /// The job file cannot be opened.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Open(#[from] distlto_prepare::error::Error),
+    Open(#[from] distlto_prepare::error::PrepareError),
     /// The job file makes no sense.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -228,7 +228,7 @@ impl Session<'_> {
         Ok(report.exit_code())
     }
 
-    fn run_all(&self, graph: &ActionGraph, options: &run::Options<'_>) -> Report {
+    fn run_all(&self, graph: &ActionGraph, options: &run::RunOptions<'_>) -> Report {
         let wanted: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
         run::run(graph, &wanted, options, &NoHooks)
     }

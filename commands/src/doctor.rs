@@ -23,7 +23,7 @@ use miette::Diagnostic;
 use serde_json::json;
 
 use crate::remote::args::RemoteArgs;
-use crate::report::{Report, is_wrong, line};
+use crate::report::{CheckedSentences, is_wrong, line};
 use crate::run_args::CacheArgs;
 
 /// The exit code of what `distlto::tool` is.
@@ -62,14 +62,14 @@ pub struct DoctorArgs {
 struct Doctor<'a> {
     args: &'a DoctorArgs,
     cancel: &'a Cancel,
-    report: Report,
+    report: CheckedSentences,
     /// The exit code of a link here, as far as it is known.
     code: u8,
 }
 
 /// Looks and tells. Returns the exit code.
 pub fn run(args: &DoctorArgs, cancel: &Cancel) -> Result<u8, Infallible> {
-    let report = if args.json { Report::keeping() } else { Report::default() };
+    let report = if args.json { CheckedSentences::keeping() } else { CheckedSentences::default() };
     let mut doctor = Doctor { args, cancel, report, code: 0 };
     let words: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
     let link = doctor.command(&words);

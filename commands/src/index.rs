@@ -13,7 +13,7 @@ use distlto_planner::graph::json;
 use distlto_planner::index::{self, Planned};
 use distlto_planner::link_command::{self, GivenCommand, Resolved};
 use distlto_planner::plan_files;
-use distlto_planner::recorded_flags::Source;
+use distlto_planner::recorded_flags::FlagsSource;
 use distlto_planner::runner::ToolError;
 use distlto_planner::state::Place;
 use distlto_planner::state::VARIABLE;
@@ -58,7 +58,7 @@ pub struct IndexArgs {
     /// Those of the link line do not count then. `kbuild` takes them from .X.o.cmd beside each object; any other word is the
     /// path of a compile_commands.json.
     #[arg(long, value_name = "kbuild|FILE")]
-    pub flags_from: Option<Source>,
+    pub flags_from: Option<FlagsSource>,
     /// Keep unpacked archive members in this store, and take them from there
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub store: Option<PathBuf>,
@@ -95,7 +95,7 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
     let held = state::LinkState::open(&directory)?;
     let wanted = args.slices.as_deref().map(slices::Wanted::read).transpose()?;
     let store = args.store.as_deref().map(Store::open).transpose()?;
-    let planned = index::plan(index::Request {
+    let planned = index::plan(index::PlanRequest {
         link: &link,
         state: &directory,
         compiler: args.compiler.as_deref(),

@@ -35,7 +35,7 @@ use distlto_planner::link_command::{self, GivenCommand, LinkCommand, LinkCommand
 use distlto_planner::link_line::Argument;
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::linker::elf::options::last;
-use distlto_planner::recorded_flags::Source;
+use distlto_planner::recorded_flags::FlagsSource;
 use distlto_planner::response::ResponseError;
 use distlto_planner::runner::{ToolError, ToolOutput};
 use distlto_planner::thin_link::ThinLinkError;
@@ -51,7 +51,7 @@ use crate::tool::{ToolRunner, exit_code};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::{ForkServer, INSTALL};
 use distlto_executor::execute::spawn::LocalSpawner;
-use distlto_record::progress::{Plan, Profile, Progress, Reporter, Style};
+use distlto_record::progress::{Plan, Progress, Reporter};
 use distlto_record::report::Counts;
 
 pub use lock::Busy;
@@ -70,7 +70,7 @@ pub struct LinkOptions {
     /// Whether promoted locals are called after their source file.
     pub stable_names: bool,
     /// Where each object's flags are recorded, which then count instead of the link line's.
-    pub flags_from: Option<Source>,
+    pub flags_from: Option<FlagsSource>,
     /// The folder that holds the state of this link and of others; beside the output where absent.
     pub state: Option<String>,
     /// Shared storage for unpacked archive members.
@@ -114,7 +114,7 @@ pub enum LinkError {
     Buck2(#[from] distlto_planner::buck2::error::Buck2PlanError),
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Prepare(#[from] distlto_prepare::error::Error),
+    Prepare(#[from] distlto_prepare::error::PrepareError),
     #[error("{}: {source}", path.display())]
     #[diagnostic(forward(source))]
     SliceRequest { path: PathBuf, source: distlto_planner::slices::SliceError },
@@ -166,10 +166,7 @@ pub enum LinkError {
 pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<u8, LinkError> {
     let spawner = options.run.spawner();
     let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
-    let reporter = match options.dry_run {
-        false => options.run.reporter(Profile::COMMAND)?,
-        true => Reporter::new(Profile::COMMAND, Style { quiet: true, ..Style::default() }, None, None)?,
-    };
+    let reporter = dry_run::reporter(options)?;
     let given = GivenCommand::new(command);
     let expanded = given.expanded()?;
     let key = state::key(expanded, options);
@@ -180,24 +177,13 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     if let Some(state) = &held
         && let Some(unchanged) = unchanged::find(state.directory(), &key)
     {
-        if options.dry_run {
-            dry_run::nothing(output.as_deref().unwrap_or_default(), options.run.json)?;
-            return Ok(0);
-        }
         return leave_unchanged(unchanged, state, output.as_deref().unwrap_or_default(), options, &reporter);
     }
     let known = held.as_ref().and_then(|held| line_cache::load(held.directory(), &key));
     let is_known = known.is_some();
-    let link = match known {
-        Some(link) => link,
-        None => {
-            let spawner = options.run.asker(&spawner);
-            match resolve(&given, &ToolRunner { spawner, cancel, directory: None }, &options.run)? {
-                Some(link) => link,
-                None => return as_it_is(command, options),
-            }
-        }
-    };
+    let resolved =
+        known.map_or_else(|| resolve(&given, &spawner, cancel, &options.run), |link| Ok(Some(link)));
+    let Some(link) = resolved? else { return as_it_is(command, options) };
     if let Some(asked) = IndexOnly::of(link.line.arguments()).filter(|_| link.compilations.is_empty()) {
         let done = index_only::perform(&asked, &link, &runner, options.run.verbose);
         return done.or_else(|error| tool_failure(error, cancel));
@@ -239,10 +225,12 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
 /// inputs.
 fn resolve(
     given: &GivenCommand<'_>,
-    runner: &ToolRunner<'_>,
+    spawner: &ForkServer<LocalSpawner>,
+    cancel: &Cancel,
     options: &RunArgs,
 ) -> Result<Option<LinkCommand>, LinkError> {
-    match link_command::resolve(given, runner)? {
+    let runner = ToolRunner { spawner: options.asker(spawner), cancel, directory: None };
+    match link_command::resolve(given, &runner)? {
         Resolved::Link(link) => Ok(Some(link)),
         Resolved::Other { linker, words } => match (linker, index::bitcode_among(&words)) {
             (Some(linker), Some(input)) => Err(ToolError::NotLld { linker, input }.into()),
@@ -287,7 +275,8 @@ fn end(
     }
 }
 
-/// Nothing is to be done: the outputs become newer than what they are made of, so that build tools stop asking.
+/// Nothing is to be done: the outputs become newer than what they are made of, so that build tools stop asking. A dry
+/// run says so.
 fn leave_unchanged(
     unchanged: unchanged::Unchanged,
     state: &state::LinkState,
@@ -295,6 +284,10 @@ fn leave_unchanged(
     options: &LinkOptions,
     reporter: &Reporter,
 ) -> Result<u8, LinkError> {
+    if options.dry_run {
+        dry_run::nothing(output, options.run.json)?;
+        return Ok(0);
+    }
     unchanged.renew(state.directory())?;
     nothing_to_do(options, reporter);
     if options.run.verbose && !options.run.json {

@@ -19,7 +19,7 @@ use clap::{ArgGroup, Args};
 use distlto_planner::backend_flags::link_flags::LinkFlagError;
 use distlto_planner::digests::FileDigests;
 use distlto_planner::graph::error::GraphError;
-use distlto_planner::recorded_flags::{RecordError, Source};
+use distlto_planner::recorded_flags::{FlagsSource, RecordError};
 use distlto_planner::response::ResponseError;
 use distlto_prepare::kind::Native;
 use distlto_prepare::warning::warn;
@@ -40,7 +40,7 @@ use distlto_executor::execute::process::GRACE;
 use distlto_executor::execute::remote::Remote;
 use distlto_executor::execute::remote::engine::Engine;
 use distlto_executor::execute::spawn::LocalSpawner;
-use distlto_executor::job::{self, Attempt, Context, Job};
+use distlto_executor::job::{self, Context, Job, JobAttempt};
 use distlto_executor::schedule::Site;
 use distlto_executor::verify::{Backend, Modules, Refused, Role};
 use distlto_record::progress::text::whole_lines;
@@ -110,7 +110,7 @@ pub struct OptArgs {
     /// Those that are for preprocessing, for diagnostics and for outputs are passed over. They precede the arguments that
     /// follow the compiler.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["args", DARWIN])]
-    pub flags_from: Option<Source>,
+    pub flags_from: Option<FlagsSource>,
     /// Compile for this target [default: that of the module]
     #[arg(long, value_name = "TRIPLE", conflicts_with = DARWIN)]
     pub target: Option<String>,
@@ -319,7 +319,12 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
 }
 
 /// Prints what the compiler said. Returns the exit code: 0, or the compiler's own.
-fn tell(job: &Job<'_>, attempt: Attempt, directory: Option<&Path>, cancel: &Cancel) -> Result<u8, OptError> {
+fn tell(
+    job: &Job<'_>,
+    attempt: JobAttempt,
+    directory: Option<&Path>,
+    cancel: &Cancel,
+) -> Result<u8, OptError> {
     if let Some(executed) = &attempt.executed {
         print!("{}", executed.stdout.text());
         eprint!("{}", whole_lines(&executed.stderr.text()));
@@ -353,7 +358,7 @@ fn compile(
     directory: Option<&Path>,
     cache: &Results,
     cancel: &Cancel,
-) -> Attempt {
+) -> JobAttempt {
     let modules = Modules::new(directory);
     let digests = FileDigests::new(directory.unwrap_or(Path::new("")));
     let local = || Local { spawner: &LocalSpawner, cancel, grace: GRACE, directory, drivers: None };

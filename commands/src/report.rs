@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 /// Sentences so far.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct CheckedSentences {
     wrong: usize,
     about: String,
     /// Where readers are programs: the sentences, which are printed at the end.
     kept: Option<Vec<Value>>,
 }
 
-impl Report {
+impl CheckedSentences {
     /// A report that keeps its sentences.
     pub fn keeping() -> Self {
         Self { kept: Some(Vec::new()), ..Self::default() }

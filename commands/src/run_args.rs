@@ -14,7 +14,7 @@ use distlto_prepare::write::IoError;
 use distlto_executor::cache::ResultCache;
 use distlto_executor::cache::layers::Layers;
 use distlto_executor::cache::store::limits::{parse_age, parse_size};
-use distlto_executor::cache::store::{Cache, Limits};
+use distlto_executor::cache::store::{Cache, CacheLimits};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::describe::Toolchains;
 use distlto_executor::execute::forkserver::{self, ForkServer};
@@ -190,8 +190,8 @@ impl<'a> Assembly<'a> {
         progress: &'a dyn Progress,
         history: Option<&'a Path>,
         implied: Option<usize>,
-    ) -> run::Options<'a> {
-        let mut options = run::Options::new(self.spawner, self.cancel, progress);
+    ) -> run::RunOptions<'a> {
+        let mut options = run::RunOptions::new(self.spawner, self.cancel, progress);
         options.history = history;
         self.args.apply(&mut options, implied);
         options.toolchains = self.toolchains.as_ref();
@@ -226,7 +226,8 @@ impl CacheArgs {
     /// warned of.
     pub fn open(&self, cancel: &Cancel) -> Option<Cache> {
         let directory = self.directory()?;
-        let limits = Limits { size: self.cache_size.or(Limits::default().size), age: self.cache_age };
+        let limits =
+            CacheLimits { size: self.cache_size.or(CacheLimits::default().size), age: self.cache_age };
         match Cache::open(directory, limits) {
             Ok(store) => Some(store.until(cancel)),
             Err(error) => {
@@ -244,7 +245,7 @@ impl CacheArgs {
 
 impl RunArgs {
     /// Says how to run. `implied` is a number of jobs that something else asks for, such as the link line.
-    fn apply<'a>(&'a self, options: &mut run::Options<'a>, implied: Option<usize>) {
+    fn apply<'a>(&'a self, options: &mut run::RunOptions<'a>, implied: Option<usize>) {
         // Each is named, so that a new one cannot be forgotten.
         let Self {
             jobs,

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::digests::Digest;
-use distlto_planner::graph::{Action, ActionGraph, ActionKind, Backend};
+use distlto_planner::graph::{Action, ActionGraph, ActionKind, BackendWork};
 use distlto_planner::link_plan::{LinkPlan, ObjectPlan};
 use distlto_planner::state::{self, Place, SUFFIX};
 use distlto_prepare::input::Input;
@@ -29,7 +29,7 @@ use rayon::prelude::*;
 use crate::plan::{GraphSource, PlanCommandError};
 pub use error::SeenError;
 pub(crate) use shards::unreadable;
-use text::Text;
+use text::JsonText;
 
 /// A link, as far as the thing that was named tells.
 pub struct Seen {
@@ -56,7 +56,7 @@ impl Seen {
         let beside = state::directory(output.strip_suffix(SUFFIX).unwrap_or(output), folder);
         if named.is_file() {
             let bytes = Input::open(named.as_std_path())?;
-            if let Some(text) = Text::of(&bytes) {
+            if let Some(text) = JsonText::of(&bytes) {
                 return Self::of_text(named, &bytes, text);
             }
         }
@@ -105,13 +105,13 @@ impl Seen {
         }
     }
 
-    fn of_text(named: &Utf8Path, bytes: &[u8], text: Text) -> Result<Self, SeenError> {
+    fn of_text(named: &Utf8Path, bytes: &[u8], text: JsonText) -> Result<Self, SeenError> {
         match text {
-            Text::Record => Self::of_record(named),
-            Text::Jobs => Self::of_jobs(named, bytes),
-            Text::Meta => Self::of_meta(named, bytes),
-            Text::Plan => Self::of_plan(named, bytes),
-            Text::Other => {
+            JsonText::Record => Self::of_record(named),
+            JsonText::Jobs => Self::of_jobs(named, bytes),
+            JsonText::Meta => Self::of_meta(named, bytes),
+            JsonText::Plan => Self::of_plan(named, bytes),
+            JsonText::Other => {
                 let source = GraphSource::find(named, None)?;
                 let modules = of_graph(&source.read()?);
                 let runs = read_runs(Utf8Path::new(&source.run_state()))?;
@@ -239,7 +239,7 @@ fn of_graph(graph: &ActionGraph) -> Vec<KnownModule> {
     let backends = || graph.actions().filter_map(|(_, action)| Some((action, action.backend()?)));
     let numbers: HashMap<_, u32> =
         backends().zip(0..).map(|((_, backend), number)| (backend.module, number)).collect();
-    let module = |(action, backend): (&Action, &Backend)| KnownModule {
+    let module = |(action, backend): (&Action, &BackendWork)| KnownModule {
         label: action.label.clone(),
         own_instructions: action.cost,
         imported_instructions: 0,

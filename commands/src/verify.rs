@@ -75,7 +75,7 @@ pub enum VerifyError {
     /// What was made cannot be read.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Read(#[from] distlto_prepare::error::Error),
+    Read(#[from] distlto_prepare::error::PrepareError),
     /// What distlto planned cannot be read.
     #[error("{}: {source}", path.display())]
     #[diagnostic(forward(source))]

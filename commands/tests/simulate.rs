@@ -1,7 +1,9 @@
 //! Simulated links against an independent list scheduler, against what no link can be faster than, and against
 //! arithmetic: one action, step by step.
 
-use distlto_commands::remote::simulate::{Backend, Cluster, Limit, Program, ROUND_TRIPS, simulate};
+use distlto_commands::remote::simulate::{
+    Bottleneck, Cluster, ROUND_TRIPS, SimulatedBackend, SimulatedLink, simulate,
+};
 use distlto_planner::graph::summary;
 use proptest::prelude::*;
 
@@ -17,31 +19,33 @@ const NEAR: Cluster = Cluster {
     processors: 1,
 };
 
-fn program(backends: Vec<Backend>, blobs: Vec<u64>) -> Program {
-    Program { name: "a program".to_owned(), backends, blobs, rest: 0 }
+fn program(backends: Vec<SimulatedBackend>, blobs: Vec<u64>) -> SimulatedLink {
+    SimulatedLink { name: "a program".to_owned(), backends, blobs, rest: 0 }
 }
 
 #[test]
 fn one_action_at_the_engine_waits_for_each_of_its_steps() {
     // The first one runs here; the second, which is shorter, at the engine.
     let blobs = vec![0, 9_000_000];
-    let backends =
-        vec![Backend::new(60_000_000, vec![0], 0, 0), Backend::new(1_000_000, vec![1], 996_900, 5_000_000)];
+    let backends = vec![
+        SimulatedBackend::new(60_000_000, vec![0], 0, 0),
+        SimulatedBackend::new(1_000_000, vec![1], 996_900, 5_000_000),
+    ];
     let cluster = Cluster { latency: 100_000, bandwidth: 1e7, overhead: 300_000, client: 3000, ..NEAR };
     let outcome = simulate(&program(backends.clone(), blobs.clone()), &cluster);
     assert_eq!((outcome.makespan, outcome.here), (60_000_000, 1));
     // 3000 and 100 bytes of messages make a million of the shard: 10 MB up, 5 MB down, at 1.25 MB/s.
     assert_eq!((outcome.up, outcome.down), (10_000_000, 5_000_000));
-    let longer = vec![Backend::new(1_000_001, vec![0], 0, 0), backends[1].clone()];
+    let longer = vec![SimulatedBackend::new(1_000_001, vec![0], 0, 0), backends[1].clone()];
     let outcome = simulate(&program(longer, blobs), &cluster);
     let transfers = 8_000_000 + 4_000_000;
     assert_eq!(outcome.makespan, 3000 + ROUND_TRIPS * 100_000 + transfers + 300_000 + 1_000_000);
-    assert_eq!(outcome.limit(), Limit::Uplink);
+    assert_eq!(outcome.limit(), Bottleneck::Uplink);
 }
 
 #[test]
 fn a_module_that_many_import_goes_up_once() {
-    let backends = (0..20).map(|_| Backend::new(1_000_000, vec![0], 0, 0)).collect();
+    let backends = (0..20).map(|_| SimulatedBackend::new(1_000_000, vec![0], 0, 0)).collect();
     let outcome =
         simulate(&program(backends, vec![1 << 30]), &Cluster { workers: 19, in_flight: 19, ..NEAR });
     assert_eq!(outcome.here, 1);
@@ -50,24 +54,31 @@ fn a_module_that_many_import_goes_up_once() {
 
 #[test]
 fn what_is_scarce_is_what_limits() {
-    let backends = || (0..400).map(|_| Backend::new(1_000_000, vec![0], 0, 100_000)).collect();
+    let backends = || (0..400).map(|_| SimulatedBackend::new(1_000_000, vec![0], 0, 100_000)).collect();
     let limit = |cluster: Cluster| simulate(&program(backends(), vec![1000]), &cluster).limit();
-    assert_eq!(limit(Cluster { workers: 10, in_flight: 20, ..NEAR }), Limit::Workers);
-    assert_eq!(limit(Cluster { workers: 1000, in_flight: 1000, ..NEAR }), Limit::Longest);
-    assert_eq!(limit(Cluster { workers: 1000, in_flight: 1000, client: 10_000, ..NEAR }), Limit::Client);
-    assert_eq!(limit(Cluster { workers: 1000, in_flight: 1000, bandwidth: 1e7, ..NEAR }), Limit::Downlink);
-    assert_eq!(limit(Cluster { workers: 1000, in_flight: 10, latency: 1_000_000, ..NEAR }), Limit::InFlight);
+    assert_eq!(limit(Cluster { workers: 10, in_flight: 20, ..NEAR }), Bottleneck::Workers);
+    assert_eq!(limit(Cluster { workers: 1000, in_flight: 1000, ..NEAR }), Bottleneck::Longest);
+    assert_eq!(limit(Cluster { workers: 1000, in_flight: 1000, client: 10_000, ..NEAR }), Bottleneck::Client);
+    assert_eq!(
+        limit(Cluster { workers: 1000, in_flight: 1000, bandwidth: 1e7, ..NEAR }),
+        Bottleneck::Downlink
+    );
+    assert_eq!(
+        limit(Cluster { workers: 1000, in_flight: 10, latency: 1_000_000, ..NEAR }),
+        Bottleneck::InFlight
+    );
 }
 
 #[test]
 fn a_program_that_is_made_up_is_like_its_model_and_always_the_same() {
-    let backends = (1..200).map(|n| Backend::new(n * n * 50, vec![0, 1], 500 + n, 100 * n)).collect();
+    let backends =
+        (1..200).map(|n| SimulatedBackend::new(n * n * 50, vec![0, 1], 500 + n, 100 * n)).collect();
     let model = program(backends, vec![4000, 5000]);
     let like = model.like(20_000, 1);
     assert_eq!(like, model.like(20_000, 1));
     assert_ne!(like, model.like(20_000, 2));
     assert_eq!((like.backends.len(), like.blobs.len()), (20_000, 20_000));
-    let middle = |program: &Program| {
+    let middle = |program: &SimulatedLink| {
         let mut took: Vec<_> = program.backends.iter().map(|backend| (backend.took as f64).ln()).collect();
         took.sort_by(f64::total_cmp);
         took.iter().sum::<f64>() / took.len() as f64
@@ -77,13 +88,13 @@ fn a_program_that_is_made_up_is_like_its_model_and_always_the_same() {
     assert!(like.backends.iter().all(|backend| backend.inputs.len() == 2));
 }
 
-fn programs() -> impl Strategy<Value = Program> {
+fn programs() -> impl Strategy<Value = SimulatedLink> {
     let backend =
         (1_u64..5_000_000, prop::collection::btree_set(0_usize..8, 1..4), 0_u64..100_000, 0_u64..1_000_000);
     let backends = prop::collection::vec(backend, 1..60);
     (backends, prop::collection::vec(0_u64..3_000_000, 8)).prop_map(|(backends, blobs)| {
         let made = backends.into_iter().map(|(took, inputs, shard, output)| {
-            Backend::new(took, inputs.into_iter().collect(), shard, output)
+            SimulatedBackend::new(took, inputs.into_iter().collect(), shard, output)
         });
         program(made.collect(), blobs)
     })

@@ -21,7 +21,7 @@ pub struct Description<'a> {
     /// Variables that the command reads, in any order.
     pub environment: &'a [(String, String)],
     /// What it reads, in any order; one file may be named more than once.
-    pub inputs: Vec<Input<'a>>,
+    pub inputs: Vec<ActionInput<'a>>,
     /// What it writes, as it names it, and what that has to be, in the order of the job.
     pub outputs: Vec<(Cow<'a, str>, Role)>,
     /// What a worker has to be, in any order.
@@ -32,7 +32,7 @@ pub struct Description<'a> {
 
 /// A file that a command reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Input<'a> {
+pub struct ActionInput<'a> {
     /// Its path below the root of the inputs.
     pub name: Cow<'a, str>,
     /// Of its content.
@@ -40,12 +40,12 @@ pub struct Input<'a> {
     /// Whether it is a program.
     pub is_executable: bool,
     /// Where its content is.
-    pub content: Content<'a>,
+    pub content: InputContent<'a>,
 }
 
 /// Where the content of an input is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content<'a> {
+pub enum InputContent<'a> {
     /// In this file, relative to the directory of the job.
     File(Cow<'a, str>),
     /// Here.
@@ -74,7 +74,7 @@ impl Description<'_> {
     pub fn encode(&self) -> Result<Encoded, TreeError> {
         let Self { words, environment, inputs, outputs, platform, salt } = self;
         let mut tree = Tree::new();
-        for Input { name, digest, is_executable, content: _ } in inputs {
+        for ActionInput { name, digest, is_executable, content: _ } in inputs {
             tree.add_file(name, digest_of(digest), *is_executable)?;
         }
         let tree = tree.build();

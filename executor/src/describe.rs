@@ -23,11 +23,11 @@ use distlto_reapi::blob::Blob;
 use basis::Basis;
 use compiler::Compilers;
 use framed::Framed;
-use inputs::{Inputs, Named};
+use inputs::{Inputs, NamedModule};
 use uploaded::Uploaded;
 use words::Words;
 
-use crate::action::{Content, Description, Encoded, Input, digest_of};
+use crate::action::{ActionInput, Description, Encoded, InputContent, digest_of};
 use crate::execute::cc1::{Names, Template};
 use crate::execute::drivers::Drivers;
 use crate::job::Job;
@@ -60,9 +60,9 @@ impl Described<'_> {
         let Encoded { action, tree } = &self.encoded;
         let mut blobs = vec![action.action.clone(), action.command.clone()];
         blobs.extend(tree.blobs());
-        let blob = |input: &Input<'_>| match &input.content {
-            Content::Bytes(bytes) => Blob::named(digest_of(&input.digest), bytes.clone()),
-            Content::File(file) => {
+        let blob = |input: &ActionInput<'_>| match &input.content {
+            InputContent::Bytes(bytes) => Blob::named(digest_of(&input.digest), bytes.clone()),
+            InputContent::File(file) => {
                 let file = Path::new(&**file);
                 let file = directory.map_or_else(|| file.to_owned(), |directory| directory.join(file));
                 Blob::file(digest_of(&input.digest), file)
@@ -188,7 +188,7 @@ impl<'a> Describer<'a> {
         let named = |name: &str| toolchain.words.files.values().any(|file| file == name);
         for (name, content) in inputs.remaining().filter(|(name, _)| !named(name)) {
             if words::is_below(name) {
-                all.push(input(name, content, Content::File(name.into())));
+                all.push(input(name, content, InputContent::File(name.into())));
             } else {
                 salt.add("elsewhere", name);
                 salt.content("content", &content);
@@ -197,16 +197,16 @@ impl<'a> Describer<'a> {
         }
         for (name, file) in &toolchain.words.files {
             let content = self.digests.digest(file.as_str().into()).ok()?;
-            all.push(input(name.clone(), content, Content::File(file.clone().into())));
+            all.push(input(name.clone(), content, InputContent::File(file.clone().into())));
         }
         let module = inputs.module_name.clone();
-        all.push(input(module.clone(), inputs.module.1, Content::File(backend.module.into())));
+        all.push(input(module.clone(), inputs.module.1, InputContent::File(backend.module.into())));
         if let Some(shard) = inputs.shard {
             let modules = shard.modules.into_iter();
-            all.extend(
-                modules.map(|Named { path, name, content }| input(name, content, Content::File(path.into()))),
-            );
-            all.push(input(words::SHARD, shard.digest, Content::Bytes(shard.bytes)));
+            all.extend(modules.map(|NamedModule { path, name, content }| {
+                input(name, content, InputContent::File(path.into()))
+            }));
+            all.push(input(words::SHARD, shard.digest, InputContent::Bytes(shard.bytes)));
         }
         let others: Vec<&str> = job.outputs.iter().skip(1).map(|(path, _)| path.as_str()).collect();
         let outputs = job.outputs.iter().enumerate().map(|(at, (_, role))| (words::output(at), *role));
@@ -321,6 +321,6 @@ impl Toolchain {
     }
 }
 
-fn input<'a>(name: impl Into<Cow<'a, str>>, digest: Digest, content: Content<'a>) -> Input<'a> {
-    Input { name: name.into(), digest, is_executable: false, content }
+fn input<'a>(name: impl Into<Cow<'a, str>>, digest: Digest, content: InputContent<'a>) -> ActionInput<'a> {
+    ActionInput { name: name.into(), digest, is_executable: false, content }
 }

@@ -1,4 +1,4 @@
-//! One way to execute an action: [`Execute`] gets a [`Request`], and gives what was [`Executed`] or why nothing was.
+//! One way to execute an action: [`Execute`] gets an [`ExecutionRequest`], and gives what was [`Executed`] or why nothing was.
 //!
 //! [`local::Local`] runs the command on this machine, [`remote::Remote`] has an engine run it, or hands it to `Local`, as the
 //! schedule says. Checking, keeping and putting in place is the job's. Knows nothing of caches and schedules.
@@ -31,12 +31,12 @@ use capture::Captured;
 /// Executes actions, any number at once.
 pub trait Execute: Sync {
     /// Executes an action to its end, or until the run is cancelled. What it wrote is where the request says, unchecked.
-    fn execute(&self, request: &Request<'_>) -> Result<Executed, Cause>;
+    fn execute(&self, request: &ExecutionRequest<'_>) -> Result<Executed, Cause>;
 }
 
 /// An action to be executed.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct ExecutionRequest<'a> {
     /// The command, with what it reads and writes.
     pub job: &'a Job<'a>,
     /// The same by content; `None` where not all of it is known, so that this machine alone can execute it.

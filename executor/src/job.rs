@@ -21,7 +21,7 @@ use crate::cancel::Cancel;
 use crate::cause::Cause;
 use crate::describe::{Described, Describer};
 use crate::execute::capture::Captured;
-use crate::execute::{Execute, Executed, Request};
+use crate::execute::{Execute, Executed, ExecutionRequest};
 use crate::precise::{Imported, Pending, Precise, Steps};
 use crate::result::{NewOutput, NewResult};
 use crate::schedule::Site;
@@ -67,7 +67,7 @@ pub struct Context<'a> {
 
 /// What became of a job.
 #[derive(Debug)]
-pub struct Attempt {
+pub struct JobAttempt {
     /// What its command did; `None` when it never ran.
     pub executed: Option<Executed>,
     /// What the command printed on standard error, within bounds, be it when the result was made.
@@ -85,8 +85,8 @@ pub struct Attempt {
 }
 
 /// Runs one job. Whatever happens, no temporary is left, and an earlier output is intact unless the job succeeded.
-pub fn run(job: &Job<'_>, site: Site, estimate: Duration, context: &Context<'_>) -> Attempt {
-    let mut told = Attempt {
+pub fn run(job: &Job<'_>, site: Site, estimate: Duration, context: &Context<'_>) -> JobAttempt {
+    let mut told = JobAttempt {
         executed: None,
         stderr: String::new(),
         import_cpu: None,
@@ -104,7 +104,7 @@ fn attempt(
     site: Site,
     estimate: Duration,
     context: &Context<'_>,
-    told: &mut Attempt,
+    told: &mut JobAttempt,
 ) -> Result<(), Cause> {
     let io = |source| Cause::Io { label: job.label.to_owned(), source };
     let interrupted = || Cause::Interrupted { label: job.label.to_owned() };
@@ -148,7 +148,7 @@ fn attempt(
         }
         found => {
             let anew = matches!(found, Found::Useless);
-            execute(&work, Request { job, described, outputs: &outputs, site, estimate, anew }, told)
+            execute(&work, ExecutionRequest { job, described, outputs: &outputs, site, estimate, anew }, told)
         }
     };
     let result = result.and_then(|begun| staging.commit().map(|()| begun).map_err(io));
@@ -159,7 +159,11 @@ fn attempt(
 }
 
 /// Executes a job whose result is not kept. Returns since when the result was verified.
-fn execute(work: &Work<'_>, mut request: Request<'_>, told: &mut Attempt) -> Result<Instant, Cause> {
+fn execute(
+    work: &Work<'_>,
+    mut request: ExecutionRequest<'_>,
+    told: &mut JobAttempt,
+) -> Result<Instant, Cause> {
     loop {
         let executed = work.context.execute.execute(&request)?;
         let executed = told.executed.insert(executed);

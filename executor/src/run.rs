@@ -45,14 +45,14 @@ use crate::staging::Places;
 use crate::verify::Modules;
 use distlto_record::progress::{Plan, Progress};
 use distlto_record::report::{Failure, Measured, Outcome, Report};
-use runner::{Event, Runner};
+use runner::{Event, RunLoop};
 use workers::Workers;
 
 /// Has the files be there that an action reads.
 pub type Provide<'a> = dyn Fn(ActionId) -> Result<(), IoError> + Sync + 'a;
 
 /// How to run.
-pub struct Options<'a> {
+pub struct RunOptions<'a> {
     /// The most jobs at once; at least one runs.
     pub jobs: usize,
     /// What a failure means for the rest.
@@ -105,7 +105,7 @@ pub struct Options<'a> {
     pub engine: Option<&'a Engine>,
 }
 
-impl<'a> Options<'a> {
+impl<'a> RunOptions<'a> {
     /// As many jobs as processors, stopping at the first failure, in the current directory, without jobserver.
     pub fn new(spawner: &'a dyn Spawner, cancel: &'a Cancel, progress: &'a dyn Progress) -> Self {
         Self {
@@ -176,40 +176,81 @@ impl Hooks for NoHooks {}
 /// Runs `wanted`, which the caller found out of date; every other action counts as up to date.
 ///
 /// Returns when nothing runs any more. The caller prints the report's failures only if its progress does not.
-pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hooks: &dyn Hooks) -> Report {
+pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &RunOptions<'_>, hooks: &dyn Hooks) -> Report {
+    let &RunOptions { jobs, directory, progress, toolchains, cache, .. } = options;
+    let start = Instant::now();
+    let history = History::load(options.history);
+    let warm = options.spawner.is_warm();
+    let estimates = Estimates::new(graph, wanted, history, directory, warm, options.name);
+    let schedule = Schedule::new(graph, wanted, options.policy, |id| estimates.weight(id));
+    in_context(graph, wanted, options, |context| {
+        progress.plan(Plan {
+            actions: schedule.states().count(),
+            cost: schedule.cost_left(),
+            jobs: jobs.max(1),
+        });
+        let (sender, events) = mpsc::channel();
+        let (schedule, ended, estimates) = thread::scope(|scope| {
+            let tokens = Tokens::new(options.jobserver, sender.clone(), Event::Token);
+            let workers = Workers::new(scope, context, graph, options.provide, sender);
+            let runner = RunLoop::new(graph, options, hooks, schedule, workers, tokens, estimates);
+            runner.drive(&events)
+        });
+        let report = Report {
+            outcomes: outcomes(&schedule, ended),
+            wall: start.elapsed(),
+            cancelled: options.cancel.is_cancelled().then(|| options.cancel.exit_code()),
+        };
+        progress.outcomes(&report.outcomes);
+        if let Some(engine) = options.engine {
+            progress.engines(&engine.engines());
+        }
+        // Before the lines below, which a terminal's line would be drawn over.
+        progress.summary(report.counts(), report.wall);
+        tell_troubles(progress, &estimates, cache, toolchains.filter(|_| cache.is_some()));
+        let notes = context.precise.iter().flat_map(|(precise, _)| precise.notes());
+        let undescribed = toolchains.filter(|_| cache.is_none()).into_iter().flat_map(Toolchains::troubles);
+        notes.chain(undescribed).for_each(|note| progress.noted(&note));
+        report
+    })
+}
+
+/// Calls `then` with what the run's jobs share.
+fn in_context<T>(
+    graph: &ActionGraph,
+    wanted: &[ActionId],
+    options: &RunOptions<'_>,
+    then: impl FnOnce(&Context<'_>) -> T,
+) -> T {
     // Each is named, so that a new one cannot be forgotten.
-    let &Options {
-        jobs,
-        policy,
+    let &RunOptions {
         directory,
         expected,
-        jobserver,
         spawner,
         cancel,
-        progress,
         grace,
         places,
-        // The runner's.
-        memory: _,
-        beside: _,
-        ledger: _,
-        repeat: _,
-        keep_failed: _,
-        history,
-        name,
         digests,
-        provide,
         ignores_hashes,
         cc1_commands,
         toolchains,
         precise,
         cache,
         engine,
+        // The run's, and its runner's.
+        jobs: _,
+        policy: _,
+        jobserver: _,
+        progress: _,
+        memory: _,
+        beside: _,
+        ledger: _,
+        history: _,
+        name: _,
+        repeat: _,
+        keep_failed: _,
+        provide: _,
     } = options;
-    let start = Instant::now();
-    let history = History::load(history);
-    let estimates = Estimates::new(graph, wanted, history, directory, spawner.is_warm(), name);
-    let schedule = Schedule::new(graph, wanted, policy, |id| estimates.weight(id));
     let modules = &Modules::new(directory).ignoring_hashes(ignores_hashes);
     let own = (FileDigests::new(directory.unwrap_or(Path::new(""))), Cc1Commands::default());
     let (digests, answers) = (digests.unwrap_or(&own.0), cc1_commands.unwrap_or(&own.1));
@@ -231,30 +272,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &Options<'_>, hook
     let precise = precise.map(|precise| (precise, Steps { spawner, cancel, grace, directory }));
     let context =
         Context { execute, cancel, modules, directory, expected, places, digests, describer, cache, precise };
-    progress.plan(Plan { actions: schedule.states().count(), cost: schedule.cost_left(), jobs: jobs.max(1) });
-    let (sender, events) = mpsc::channel();
-    let (schedule, ended, estimates) = thread::scope(|scope| {
-        let tokens = Tokens::new(jobserver, sender.clone(), Event::Token);
-        let workers = Workers::new(scope, &context, graph, provide, sender);
-        let runner = Runner::new(graph, options, hooks, schedule, workers, tokens, estimates);
-        runner.drive(&events)
-    });
-    let report = Report {
-        outcomes: outcomes(&schedule, ended),
-        wall: start.elapsed(),
-        cancelled: cancel.is_cancelled().then(|| cancel.exit_code()),
-    };
-    progress.outcomes(&report.outcomes);
-    if let Some(engine) = engine {
-        progress.engines(&engine.engines());
-    }
-    // Before the lines below, which a terminal's line would be drawn over.
-    progress.summary(report.counts(), report.wall);
-    tell_troubles(progress, &estimates, cache, toolchains.filter(|_| cache.is_some()));
-    let notes = precise.iter().flat_map(|(precise, _)| precise.notes());
-    let undescribed = toolchains.filter(|_| cache.is_none()).into_iter().flat_map(Toolchains::troubles);
-    notes.chain(undescribed).for_each(|note| progress.noted(&note));
-    report
+    then(&context)
 }
 
 /// What became of every wanted action.

@@ -3,19 +3,19 @@
 //! The first was computed by Python's protobuf 7.36 with the generated messages of BuildStream 2.8.1, which are made from
 //! the API's own `remote_execution.proto`, the other one by a dozen lines of Python that know nothing but the wire format.
 
-use distlto_executor::action::{Content, Description, Input};
+use distlto_executor::action::{ActionInput, Description, InputContent};
 use distlto_executor::verify::Role;
 use distlto_planner::digests::Digest;
 
 const WORDS: &[&str] =
     &["/usr/bin/clang-22", "-c", "-O2", "t1.o", "-fthinlto-index=t1.o.thinlto.bc", "-o", "out/t1.o"];
 
-fn input<'a>(name: &'a str, content: &[u8]) -> Input<'a> {
+fn input<'a>(name: &'a str, content: &[u8]) -> ActionInput<'a> {
     let digest = Digest::of(content);
-    Input { name: name.into(), digest, is_executable: false, content: Content::File(name.into()) }
+    ActionInput { name: name.into(), digest, is_executable: false, content: InputContent::File(name.into()) }
 }
 
-fn inputs<'a>(files: &[(&'a str, &[u8])]) -> Vec<Input<'a>> {
+fn inputs<'a>(files: &[(&'a str, &[u8])]) -> Vec<ActionInput<'a>> {
     files.iter().map(|(name, content)| input(name, content)).collect()
 }
 
@@ -23,7 +23,7 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-fn action<'a>(outputs: &[&'a str], inputs: &[Input<'a>]) -> Description<'a> {
+fn action<'a>(outputs: &[&'a str], inputs: &[ActionInput<'a>]) -> Description<'a> {
     Description {
         words: WORDS.iter().map(|&word| word.into()).collect(),
         environment: &[],

@@ -5,14 +5,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use distlto_executor::cache::store::{Cache, Limits};
+use distlto_executor::cache::store::{Cache, CacheLimits};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::result::{ActionResult, Key, NewOutput, NewResult};
 use distlto_executor::verify::Role;
 use distlto_record::report::Measured;
 
 fn open(directory: &Path) -> Cache {
-    Cache::open(directory, Limits::default()).expect("a cache")
+    Cache::open(directory, CacheLimits::default()).expect("a cache")
 }
 
 /// Keeps a result of two outputs under a key of this number.
@@ -66,7 +66,7 @@ fn what_is_kept_comes_back_as_files_of_their_own() {
 fn a_cancelled_run_does_not_prune() {
     let scratch = tempfile::tempdir().expect("writable");
     let directory = scratch.path().join("cache");
-    let limits = Limits { size: Some(8 * 4096), age: None };
+    let limits = CacheLimits { size: Some(8 * 4096), age: None };
     let records = |cancel: &Cancel| {
         let cache = Cache::open(&directory, limits).expect("a cache").until(cancel);
         for number in 0..40 {
@@ -275,10 +275,11 @@ fn least_recently_used_goes_first_and_a_record_goes_before_its_blobs() {
     let stats = cache.holdings().expect("listed");
     assert_eq!((stats.records, stats.blobs, stats.bytes), (2, 3, 20), "the empty file is shared: {stats:?}");
     assert_eq!(stats.disk, 4 * 4096);
-    let pruned = cache.prune(Limits { size: Some(3 * 4096), age: None }).expect("pruned");
+    let pruned = cache.prune(CacheLimits { size: Some(3 * 4096), age: None }).expect("pruned");
     assert_eq!(pruned.removed_bytes, 4096);
     assert!(case.record(&KEY).exists() && !case.record(&OTHER).exists());
-    let pruned = cache.prune(Limits { size: None, age: Some(Duration::from_secs(500)) }).expect("pruned");
+    let pruned =
+        cache.prune(CacheLimits { size: None, age: Some(Duration::from_secs(500)) }).expect("pruned");
     assert!(pruned.kept_files == 2, "{pruned:?}");
     assert!(case.run(&cache, &KEY) && !case.run(&cache, &OTHER));
 }
@@ -289,7 +290,7 @@ fn a_cache_keeps_to_its_limit_by_itself() {
     let directory = case.scratch.path().join("cache");
     let limit = 64 * 4096;
     for round in 0..4 {
-        let cache = Cache::open(&directory, Limits { size: Some(limit), age: None }).expect("a cache");
+        let cache = Cache::open(&directory, CacheLimits { size: Some(limit), age: None }).expect("a cache");
         for number in 3..=62 {
             put(&cache, case.scratch.path(), number, format!("{round} {number}").as_bytes());
         }
@@ -302,8 +303,8 @@ fn a_cache_keeps_to_its_limit_by_itself() {
     let usage = case.open().usage().expect("noted");
     assert_eq!((usage.stored, usage.bytes >= stats.disk), (242, true), "{usage:?}");
     assert!(usage.removed > 100, "{usage:?}");
-    let aged =
-        Cache::open(&directory, Limits { size: None, age: Some(Duration::from_secs(8)) }).expect("a cache");
+    let aged = Cache::open(&directory, CacheLimits { size: None, age: Some(Duration::from_secs(8)) })
+        .expect("a cache");
     age(&directory, 9);
     std::thread::sleep(Duration::from_millis(1100));
     case.run(&aged, &KEY);
@@ -395,15 +396,15 @@ fn only_a_cache_is_looked_after() {
     let case = Case::new();
     let directory = case.scratch.path().join("cache");
     let error = |directory: &Path| {
-        let error = Cache::open_existing(directory, Limits::default()).expect_err("no cache");
+        let error = Cache::open_existing(directory, CacheLimits::default()).expect_err("no cache");
         (distlto_prepare::exit::code_of(&error), error.to_string())
     };
-    assert!(Cache::open_existing(&directory, Limits::default()).is_ok());
+    assert!(Cache::open_existing(&directory, CacheLimits::default()).is_ok());
     assert!(error(case.scratch.path()).1.contains("is no cache of results"));
     assert_eq!(error(&directory.join("missing")).0, 4);
     fs::rename(directory.join("results-v1"), directory.join("results-v2")).expect("there");
     assert!(error(&directory).1.contains("of version 2"), "{:?}", error(&directory));
     let (code, text) = error(&case.record(&KEY));
     assert!(code == 4, "{text}");
-    assert!(Cache::open(&case.scratch.path().join("1.o"), Limits::default()).is_err());
+    assert!(Cache::open(&case.scratch.path().join("1.o"), CacheLimits::default()).is_err());
 }

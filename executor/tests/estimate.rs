@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use distlto_executor::schedule::estimate::{ENOUGH, Estimates};
 use distlto_executor::schedule::history::History;
-use distlto_planner::graph::{Action, ActionGraph, ActionId, Backend, Work};
+use distlto_planner::graph::{Action, ActionGraph, ActionId, BackendWork, Work};
 use distlto_record::report::Measured;
 
 const MIB: u64 = 1 << 20;
@@ -32,7 +32,7 @@ fn libgit2() -> Vec<Module> {
 
 fn add(graph: &mut ActionGraph, flags: &[&str], label: &str, cost: u64) -> ActionId {
     let prefix = Some(graph.prefix(flags.iter().map(|&flag| flag.to_owned()).collect()));
-    let work = Work::Backend(Backend {
+    let work = Work::Backend(BackendWork {
         module: graph.file(label),
         shard: graph.file(format!("{label}.thinlto.bc")),
         imports: vec![],

@@ -7,7 +7,7 @@
 use std::ffi::{c_int, c_void};
 use std::{fs, io, ptr};
 
-use crate::job::check;
+use crate::system::check;
 
 /// Size and alignment of a huge page on x86-64 and, with 4 KiB base pages, on AArch64.
 const HUGE: usize = 2 << 20;

@@ -9,9 +9,10 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use crate::layout::MemoryLayout;
+use crate::program::Program;
 use crate::protocol::{self, JobEnd, REQUEST_LIMIT, Reply};
 use crate::socket;
-use crate::start::Program;
+use crate::system::check;
 
 unsafe extern "C" {
     static mut environ: *mut *mut c_char;
@@ -214,9 +215,4 @@ impl RunningJob {
 fn microseconds(time: libc::timeval) -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000)
         + u64::try_from(time.tv_usec).unwrap_or(0)
-}
-
-/// A system call's result as a `Result`.
-pub fn check(result: c_int) -> io::Result<c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

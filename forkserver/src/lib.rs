@@ -10,8 +10,10 @@ mod huge;
 mod job;
 mod layout;
 mod llvm;
+mod program;
 #[expect(dead_code, reason = "the client half is compiled into the executor")]
 mod protocol;
 mod server;
 mod socket;
 mod start;
+mod system;

@@ -8,12 +8,13 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use crate::huge::Mover;
-use crate::job::{self, JobRequest, RunningJob, Surroundings, check};
+use crate::job::{self, JobRequest, RunningJob, Surroundings};
 use crate::layout::MemoryLayout;
 use crate::llvm;
+use crate::program::Program;
 use crate::protocol::{Hello, JOB, MANY, Reply};
 use crate::socket;
-use crate::start::Program;
+use crate::system::check;
 
 /// Serves jobs until the client closes `socket`; then no job is left running.
 pub fn serve(program: Program, socket: &OwnedFd) {

@@ -7,61 +7,9 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::process::abort;
 
+use crate::program::{Hook, Main, Program, StartMain};
 use crate::protocol::{ARGUMENT, VARIABLE};
 use crate::server;
-
-type Main = unsafe extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
-type Hook = Option<unsafe extern "C" fn()>;
-type Handler = unsafe extern "C" fn(*mut c_void, c_int);
-type StartMain = unsafe extern "C" fn(Main, c_int, *mut *mut c_char, Hook, Hook, Hook, *mut c_void) -> c_int;
-
-/// Everything `_start` passes on besides the arguments.
-#[derive(Clone, Copy)]
-pub struct Program {
-    real: StartMain,
-    main: Main,
-    init: Hook,
-    fini: Hook,
-    rtld_fini: Hook,
-    stack_end: *mut c_void,
-}
-
-impl Program {
-    /// The program without the destructors of what its libraries made as they were loaded: for LLVM's they are a
-    /// fifth of the work of a small job, and give back memory that ends with the process. What has been made since
-    /// ends as it always does.
-    pub fn ending_early(self) -> Self {
-        // SAFETY: glibc calls this function as it calls every handler of __cxa_atexit, with its argument and the
-        // exit status (stdlib/exit.c); its type is wrong in __libc_start_main alone.
-        let end = unsafe { std::mem::transmute::<Handler, unsafe extern "C" fn()>(end) };
-        Self { rtld_fini: Some(end), ..self }
-    }
-
-    /// Runs the program with these arguments; never returns, as `main` is followed by `exit`.
-    ///
-    /// # Safety
-    ///
-    /// To be called once per process, where `_start` would; `argv` is as `execve` lays it out: `argc` strings,
-    /// NULL, the environment, NULL, and lives for ever.
-    pub unsafe fn run(self, argc: c_int, argv: *mut *mut c_char) -> ! {
-        // SAFETY: the caller's contract is that of the real function; the other values are `_start`'s own.
-        unsafe {
-            (self.real)(self.main, argc, argv, self.init, self.fini, self.rtld_fini, self.stack_end);
-        }
-        // The real function ends in exit().
-        abort()
-    }
-}
-
-/// Runs when every handler has that the program has registered, in the place of the loader's, which would go through
-/// the libraries.
-unsafe extern "C" fn end(_: *mut c_void, status: c_int) {
-    // SAFETY: plain calls; null stands for every open stream.
-    unsafe {
-        libc::fflush(std::ptr::null_mut());
-        libc::_exit(status)
-    }
-}
 
 /// Called by `_start` of the executable in place of glibc's own.
 ///

@@ -32,7 +32,7 @@ pub mod write;
 use camino::{Utf8Path, Utf8PathBuf};
 use indexmap::IndexMap;
 
-use crate::graph::{ActionGraph, ActionId, Backend};
+use crate::graph::{ActionGraph, ActionId, BackendWork};
 pub use error::JobFileError;
 
 /// Which of the two formats a job file has.
@@ -92,7 +92,7 @@ impl JobFile {
         self.backend(job).others().map(|file| self.graph.path(file))
     }
 
-    fn backend(&self, job: ActionId) -> &Backend {
+    fn backend(&self, job: ActionId) -> &BackendWork {
         self.graph.action(job).backend().expect("the actions of a job file are backend compilations")
     }
 

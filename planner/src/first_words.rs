@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use distlto_prepare::definitions::{definitions, weak_references, without};
-use distlto_prepare::error::Error as PrepareError;
+use distlto_prepare::error::PrepareError;
 use distlto_prepare::names::escape_path;
 use rayon::prelude::*;
 

@@ -19,7 +19,7 @@ use crate::digests::{Digest, FileDigests, Hasher};
 use crate::graph::{Action, ActionGraph, ActionId, FileId};
 
 pub use log::{ActionLog, RanAction};
-use log::{Contents, Stored};
+use log::{LogContents, Stored};
 
 /// Why an action has to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -247,7 +247,7 @@ fn own_reason(
     graph: &ActionGraph,
     action: &Action,
     record: Option<&Stored>,
-    contents: &Contents<'_>,
+    contents: &LogContents<'_>,
     command: Digest,
     file: impl Fn(FileId) -> Result<FileNow, IoError>,
 ) -> Result<Option<Reason>, IoError> {
@@ -289,7 +289,7 @@ fn compare_inputs(
     graph: &ActionGraph,
     action: &Action,
     record: &Stored,
-    contents: &Contents<'_>,
+    contents: &LogContents<'_>,
     file: impl Fn(FileId) -> Result<FileNow, IoError>,
 ) -> Result<Option<Reason>, IoError> {
     let mut recorded: Vec<_> = record.inputs.iter().map(|&version| contents.version(version)).collect();

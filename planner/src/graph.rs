@@ -15,7 +15,7 @@ mod work;
 use camino::{Utf8Path, Utf8PathBuf};
 use indexmap::IndexSet;
 use petgraph::graph::{DiGraph, NodeIndex};
-pub use work::{Backend, Listed, Work, is_dwo};
+pub use work::{BackendWork, Listed, Work, is_dwo};
 
 /// Names one action of an [`ActionGraph`].
 pub type ActionId = NodeIndex<u32>;
@@ -93,7 +93,7 @@ impl Action {
     }
 
     /// The files of a backend compilation, if it is one.
-    pub fn backend(&self) -> Option<&Backend> {
+    pub fn backend(&self) -> Option<&BackendWork> {
         match &self.work {
             Work::Backend(backend) => Some(backend),
             _ => None,

@@ -24,7 +24,7 @@ use crate::module::{Module, SummaryKind};
 use crate::options::LinkStep;
 use crate::pending::Pending;
 use crate::planning::Planning;
-use crate::recorded_flags::{RecordError, Records, Source};
+use crate::recorded_flags::{FlagRecords, FlagsSource, RecordError};
 use crate::rewrite::thin_words;
 use crate::runner::{Runner, ToolError};
 use crate::scratch::Scratch;
@@ -98,7 +98,7 @@ const UNUSED: &str = "-Wno-unused-command-line-argument";
 
 /// How a link is to be planned.
 #[derive(Clone, Copy)]
-pub struct Request<'a> {
+pub struct PlanRequest<'a> {
     /// The link, as `link_command::resolve` found it.
     pub link: &'a LinkCommand,
     /// The state directory.
@@ -108,7 +108,7 @@ pub struct Request<'a> {
     /// Arguments for every backend besides those that the link line implies.
     pub backend_args: &'a [String],
     /// Where a build has recorded each object's flags, which then count instead of the link line's.
-    pub flags_from: Option<&'a Source>,
+    pub flags_from: Option<&'a FlagsSource>,
     /// Shared storage for unpacked archive members.
     pub store: Option<&'a Store>,
     /// Runs tools.
@@ -180,7 +180,7 @@ pub struct Prepared {
 }
 
 /// Prepares a link: everything up to the thin link. `None` when the command is to be run as it is.
-pub fn prepare(request: &Request<'_>) -> Result<Option<Prepared>, IndexError> {
+pub fn prepare(request: &PlanRequest<'_>) -> Result<Option<Prepared>, IndexError> {
     let compiled = compile_jobs::run(request.link, request.state, request.runner)?;
     let arguments = compiled.into_owned().into_arguments();
     if writes_itself(&arguments) {
@@ -198,10 +198,10 @@ pub fn prepare(request: &Request<'_>) -> Result<Option<Prepared>, IndexError> {
 }
 
 /// Plans a link: everything up to the first backend.
-pub fn plan(request: Request<'_>) -> Result<Planned, IndexError> {
+pub fn plan(request: PlanRequest<'_>) -> Result<Planned, IndexError> {
     let Some(prepared) = prepare(&request)? else { return Ok(Planned::Unchanged) };
     let Prepared { arguments, inputs, compiler, architecture, jobs } = prepared;
-    let records = request.flags_from.map(Records::open).transpose()?;
+    let records = request.flags_from.map(FlagRecords::open).transpose()?;
     let flags = match records {
         Some(_) => BackendFlags { args: vec![UNUSED.to_owned()], ..BackendFlags::default() },
         None => backend_flags::of_link_line(&arguments, &architecture, request.backend_args)?,

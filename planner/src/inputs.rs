@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use distlto_prepare::error::Error as PrepareError;
+use distlto_prepare::error::PrepareError;
 use distlto_prepare::kind::Kind;
 use distlto_prepare::names::escape_path;
 use distlto_prepare::store::Store;
@@ -157,14 +157,14 @@ pub struct MemberInput {
     /// Its path.
     pub path: String,
     /// What it was before it was unpacked: a thin archive's member is a file of its own, any other is a name in the archive.
-    pub origin: Origin,
+    pub origin: MemberOrigin,
     /// What its bitcode says of itself; `None` for a native object.
     pub module: Option<Module>,
 }
 
 /// Where a member of an archive comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum MemberOrigin {
     /// From a file of its own.
     File(PathBuf),
     /// From the archive, by this name.
@@ -289,7 +289,7 @@ impl Bitcode {
     }
 }
 
-struct Request {
+struct UnpackRequest {
     archive: PathBuf,
     directory: String,
     thin: bool,
@@ -299,7 +299,7 @@ struct Builder<'a> {
     inputs: LinkInputs,
     places: InputPlaces<'a>,
     aliases: Aliases,
-    requests: Vec<Request>,
+    requests: Vec<UnpackRequest>,
     once: Once,
 }
 
@@ -389,7 +389,7 @@ impl Builder<'_> {
         if let Some(index) = self.requests.iter().position(|request| request.directory == directory) {
             return index;
         }
-        self.requests.push(Request { archive, directory: directory.clone(), thin });
+        self.requests.push(UnpackRequest { archive, directory: directory.clone(), thin });
         let (sources, members) = (Vec::new(), Vec::new());
         self.inputs.archives.push(UnpackedArchive { path, directory, sources, members });
         self.requests.len() - 1
@@ -422,8 +422,8 @@ impl Builder<'_> {
                         || (fat_lto && matches!(member.kind, Kind::FatLto(_)));
                     let module = bitcode.then(|| read_module(Path::new(&path))).transpose()?;
                     let origin = match request.thin {
-                        true => Origin::File(file_of(&request.archive, &member.name)),
-                        false => Origin::Member(member.name.clone()),
+                        true => MemberOrigin::File(file_of(&request.archive, &member.name)),
+                        false => MemberOrigin::Member(member.name.clone()),
                     };
                     Ok(MemberInput { path, origin, module })
                 })

@@ -31,19 +31,19 @@ pub struct LinkPlan {
     /// Archives with bitcode members, in link order.
     pub archives: Vec<ArchivePlan>,
     /// The thin link.
-    pub thin_link: Step,
+    pub thin_link: PlanStep,
     /// The compiler and the flags that every backend compilation shares.
     pub backend: Vec<String>,
     /// The ThinLTO modules that the linker loaded, in link order.
     pub modules: Vec<ObjectPlan>,
     /// The final link.
-    pub link: Step,
+    pub link: PlanStep,
 }
 
 /// A command of the link that is not a backend compilation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub struct PlanStep {
     /// The program and its arguments, response files expanded.
     pub command: Vec<String>,
     /// Every file the command reads, sorted.

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
 use std::path::Path;
 
-use distlto_prepare::error::Error as PrepareError;
+use distlto_prepare::error::PrepareError;
 use distlto_prepare::excerpt::Excerpts;
 use distlto_prepare::kind::{Kind, classify, classify_file};
 

@@ -13,28 +13,28 @@ use crate::backend_flags::{BackendFiles, BackendFlags};
 use crate::fates::{Fates, ModuleFate};
 use crate::final_line::final_words;
 use crate::first_words::{FirstWords, first_words};
-use crate::index::{IndexError, PlannedLink, Preview, Request};
-use crate::inputs::{self, InputError, LinkInputs, Origin, Slot};
+use crate::index::{IndexError, PlanRequest, PlannedLink, Preview};
+use crate::inputs::{self, InputError, LinkInputs, MemberOrigin, Slot};
 use crate::keep::{self, ModulePlaces};
 use crate::link_line::{Argument, last_value};
-use crate::link_plan::{ArchivePlan, LinkPlan, MemberPlan, ObjectPlan, Step, VERSION};
+use crate::link_plan::{ArchivePlan, LinkPlan, MemberPlan, ObjectPlan, PlanStep, VERSION};
 use crate::loaded::LoadedFiles;
 use crate::module::{Module, SummaryKind};
 use crate::pending::Pending;
-use crate::recorded_flags::{RecordError, Records};
+use crate::recorded_flags::{FlagRecords, RecordError};
 use crate::shard::Cost;
 use crate::thin_link::{IndexedModule, ThinLinked, traced_file};
 use crate::words::lossy;
 
 /// Members of archives by their ids: each's archive, and what it was there.
-type Origins<'a> = HashMap<&'a str, (&'a str, &'a Origin)>;
+type Origins<'a> = HashMap<&'a str, (&'a str, &'a MemberOrigin)>;
 
 /// What a build has called a module, and the archive that holds it, if it is in no file of its own.
 fn recorded_as<'a>(id: &str, origins: &Origins<'a>) -> (Utf8PathBuf, Option<&'a str>) {
     match origins.get(id) {
         None => (id.into(), None),
-        Some((_, Origin::File(file))) => (file.to_string_lossy().into_owned().into(), None),
-        Some((archive, Origin::Member(name))) => (name.into(), Some(*archive)),
+        Some((_, MemberOrigin::File(file))) => (file.to_string_lossy().into_owned().into(), None),
+        Some((archive, MemberOrigin::Member(name))) => (name.into(), Some(*archive)),
     }
 }
 
@@ -43,11 +43,11 @@ const INDEX_PROGRAM: &str = "distlto-index";
 
 /// All that is known once the thin link has run.
 pub(crate) struct Planning<'a> {
-    pub request: Request<'a>,
+    pub request: PlanRequest<'a>,
     pub arguments: Vec<Argument>,
     pub inputs: LinkInputs,
     pub flags: BackendFlags,
-    pub records: Option<Records>,
+    pub records: Option<FlagRecords>,
     pub compiler: String,
     pub jobs: Option<usize>,
 }
@@ -232,7 +232,7 @@ impl Planning<'_> {
 
     /// The thin link as this planning runs it: a bare `ld.lld --thinlto-index-only` would write every shard anew and
     /// beside its module.
-    fn thin_step(&self, merged: Option<&str>, first: &FirstWords, records: Vec<Utf8PathBuf>) -> Step {
+    fn thin_step(&self, merged: Option<&str>, first: &FirstWords, records: Vec<Utf8PathBuf>) -> PlanStep {
         let request = &self.request;
         let mut command = [INDEX_PROGRAM, "--index", request.state, "--compiler", &self.compiler]
             .map(str::to_owned)
@@ -270,7 +270,7 @@ impl Planning<'_> {
             .chain(first.excerpts.iter().map(|(place, _)| place.clone()))
             .map(Utf8PathBuf::from)
             .collect();
-        Step { command, inputs: read.into_iter().collect(), outputs: written.into_iter().collect() }
+        PlanStep { command, inputs: read.into_iter().collect(), outputs: written.into_iter().collect() }
     }
 
     fn link_step(
@@ -280,12 +280,12 @@ impl Planning<'_> {
         loaded: &LoadedFiles,
         first: &FirstWords,
         output: &str,
-    ) -> Step {
+    ) -> PlanStep {
         let mut command: Vec<String> = self.request.link.linker.iter().map(|word| lossy(word)).collect();
         command.extend(final_words(&self.inputs, fates, &first.words, &loaded.slots));
         command.extend(["-o", output].map(str::to_owned));
         let inputs = self.link_inputs(linked, fates, first);
-        Step { command, inputs, outputs: vec![output.into()] }
+        PlanStep { command, inputs, outputs: vec![output.into()] }
     }
 
     /// What the final link reads: the loaded files in the form that they have there, and all else that the linker was

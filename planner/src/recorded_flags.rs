@@ -28,7 +28,7 @@ pub struct RecordedFlags {
 
 /// Where a build keeps its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum FlagsSource {
     /// Beside each object, as Kbuild does.
     Kbuild,
     /// In a file: `compile_commands.json`, or one of Kbuild's.
@@ -109,12 +109,12 @@ struct Compilation {
 
 /// The records of a build.
 #[derive(Debug)]
-pub struct Records {
-    source: Source,
+pub struct FlagRecords {
+    source: FlagsSource,
     database: Vec<Compilation>,
 }
 
-impl Display for Source {
+impl Display for FlagsSource {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kbuild => formatter.write_str("kbuild"),
@@ -123,17 +123,17 @@ impl Display for Source {
     }
 }
 
-impl From<&str> for Source {
+impl From<&str> for FlagsSource {
     fn from(text: &str) -> Self {
         if text == "kbuild" { Self::Kbuild } else { Self::File(text.into()) }
     }
 }
 
-impl Records {
+impl FlagRecords {
     /// Reads what holds the records of all objects.
-    pub fn open(source: &Source) -> Result<Self, RecordError> {
+    pub fn open(source: &FlagsSource) -> Result<Self, RecordError> {
         let database = match source {
-            Source::File(file) if is_database(file) => database(file)?,
+            FlagsSource::File(file) if is_database(file) => database(file)?,
             _ => Vec::new(),
         };
         Ok(Self { source: source.clone(), database })
@@ -142,8 +142,8 @@ impl Records {
     /// The file that holds the flags of an object.
     pub fn file_of(&self, object: &Utf8Path) -> Utf8PathBuf {
         match &self.source {
-            Source::File(file) => file.clone(),
-            Source::Kbuild => {
+            FlagsSource::File(file) => file.clone(),
+            FlagsSource::Kbuild => {
                 let name = object.file_name().unwrap_or_default();
                 object.with_file_name(format!(".{name}.cmd"))
             }
@@ -312,7 +312,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let file = Utf8PathBuf::from_path_buf(directory.path().join(name)).expect("UTF-8");
         fs::write(&file, text).expect("written");
-        Records::open(&Source::File(file))?.flags_of(Utf8Path::new(object), None)
+        FlagRecords::open(&FlagsSource::File(file))?.flags_of(Utf8Path::new(object), None)
     }
 
     fn kept(name: &str, text: &str, object: &str) -> String {
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(kept(".b.o.cmd", &command.replace("savedcmd", "cmd"), "c/../a/b.o"), expected);
         let dropped = flags(".b.o.cmd", command, "a/b.o").expect("flags").dropped;
         assert!(dropped.contains(&"-Df(x)=$x #".to_owned()), "{dropped:?}");
-        let records = Records::open(&Source::Kbuild).expect("nothing to read");
+        let records = FlagRecords::open(&FlagsSource::Kbuild).expect("nothing to read");
         assert_eq!(records.file_of(Utf8Path::new("a/b.o")), "a/.b.o.cmd");
     }
 
@@ -351,7 +351,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a directory");
         let file = Utf8PathBuf::from_path_buf(folder.path().join("c.json")).expect("UTF-8");
         fs::write(&file, &text).expect("written");
-        let records = Records::open(&Source::File(file)).expect("a database");
+        let records = FlagRecords::open(&FlagsSource::File(file)).expect("a database");
         let member = |name: &str| records.flags_of(Utf8Path::new(name), Some("lib.a"));
         assert_eq!(member("b.o").expect("the only one of its name").kept, ["-O3"]);
         let error = member("a.o").expect_err("two of one name").to_string();

@@ -91,7 +91,7 @@ pub(crate) fn is_for_final(option: &LinkOption) -> bool {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::inputs::{MemberInput, ModuleInput, NativeInput, Origin, OtherInput, UnpackedArchive};
+    use crate::inputs::{MemberInput, MemberOrigin, ModuleInput, NativeInput, OtherInput, UnpackedArchive};
     use crate::link_line::{Argument, parse};
     use crate::module::{Module, SummaryKind};
 
@@ -125,7 +125,7 @@ pub(crate) mod tests {
                     if name.starts_with('x') {
                         let member = |stem: &str, module| MemberInput {
                             path: format!("{name}/{stem}.o"),
-                            origin: Origin::Member(format!("{stem}.o")),
+                            origin: MemberOrigin::Member(format!("{stem}.o")),
                             module,
                         };
                         let members =

@@ -14,14 +14,14 @@ use camino::{Utf8Path, Utf8PathBuf};
 use distlto_prepare::names::escape_path;
 use distlto_prepare::write::IoError;
 
-use crate::graph::{Action, ActionGraph, Backend, Work};
+use crate::graph::{Action, ActionGraph, BackendWork, Work};
 use crate::keep;
 use crate::link_plan::{LinkPlan, ObjectPlan};
 use crate::shard;
 use crate::state::Place;
 
 pub use error::SliceError;
-pub use request::{Request, WantedObject, WantedTree};
+pub use request::{SliceRequest, WantedObject, WantedTree};
 
 /// What the graph of a slice is called in it.
 pub const GRAPH: &str = "graph.json";
@@ -37,12 +37,12 @@ pub struct Slice {
     /// Its backends; paths are relative to the directory.
     pub graph: ActionGraph,
     /// The files that they read, by name.
-    pub files: BTreeMap<String, Content>,
+    pub files: BTreeMap<String, SliceContent>,
 }
 
 /// What a file of a slice holds.
 #[derive(Debug)]
-pub enum Content {
+pub enum SliceContent {
     /// These bytes.
     Bytes(Vec<u8>),
     /// What a file of the link holds.
@@ -50,15 +50,15 @@ pub enum Content {
 }
 
 /// Reads a file of the link.
-pub type Reader<'a> = dyn Fn(&Utf8Path) -> Result<Vec<u8>, IoError> + 'a;
+pub type ReadFile<'a> = dyn Fn(&Utf8Path) -> Result<Vec<u8>, IoError> + 'a;
 
 /// Cuts a plan into the slices that were asked for, one each, be it without backends. The plan's objects are then where the
 /// backends of the slices put them.
 pub fn cut(
     plan: &mut LinkPlan,
     state: &str,
-    request: &Request,
-    read: &Reader<'_>,
+    request: &SliceRequest,
+    read: &ReadFile<'_>,
 ) -> Result<Vec<Slice>, SliceError> {
     let by_file: HashMap<&str, usize> =
         request.objects.iter().enumerate().map(|(at, object)| (object.file.as_str(), at)).collect();
@@ -116,7 +116,7 @@ fn bucket(name: &str, count: usize) -> Option<usize> {
 
 /// What each backend imports, a line each, and what the link did not compile is not told: for a person who asks why a
 /// backend ran.
-pub fn explain(plan: &LinkPlan, state: &str, request: &Request) -> String {
+pub fn explain(plan: &LinkPlan, state: &str, request: &SliceRequest) -> String {
     let members = format!("{}/", Place::Members.of(state));
     let announced: HashMap<&str, &str> =
         request.objects.iter().map(|object| (object.file.as_str(), object.label.as_str())).collect();
@@ -137,7 +137,7 @@ pub fn explain(plan: &LinkPlan, state: &str, request: &Request) -> String {
 /// One slice in the making.
 struct Cutting<'a> {
     backend: &'a [String],
-    read: &'a Reader<'a>,
+    read: &'a ReadFile<'a>,
     parts: Vec<Part<'a>>,
 }
 
@@ -151,7 +151,7 @@ struct Part<'a> {
 }
 
 impl<'a> Cutting<'a> {
-    fn new(backend: &'a [String], read: &'a Reader<'a>) -> Self {
+    fn new(backend: &'a [String], read: &'a ReadFile<'a>) -> Self {
         Self { backend, read, parts: Vec::new() }
     }
 
@@ -195,7 +195,7 @@ impl<'a> Cutting<'a> {
         part: &Part<'_>,
         ids: &[&[u8]],
         graph: &mut ActionGraph,
-        files: &mut BTreeMap<String, Content>,
+        files: &mut BTreeMap<String, SliceContent>,
     ) -> Result<Action, SliceError> {
         let plan = part.module;
         let name_of = |id: &[u8]| format!("{:07}.bc", ids.partition_point(|&other| other < id));
@@ -205,18 +205,18 @@ impl<'a> Cutting<'a> {
             let name = name_of(&module.path);
             let path =
                 std::str::from_utf8(&module.path).map_err(|_| SliceError::NotText { id: plan.id.clone() })?;
-            files.insert(name.clone(), Content::File(path.into()));
+            files.insert(name.clone(), SliceContent::File(path.into()));
             if path != plan.id {
                 imports.push(name.clone());
             }
             names.insert(module.name.as_bytes(), name);
         }
         let own = name_of(plan.id.as_str().as_bytes());
-        files.insert(own.clone(), Content::File(plan.id.clone()));
+        files.insert(own.clone(), SliceContent::File(plan.id.clone()));
         let bytes = shard::rename(&part.shard.bytes, |name| names.get(name).map(|name| name.clone().into()))
             .map_err(|source| SliceError::Shard { id: plan.id.clone(), source })?;
         let shard = own.replace(".bc", ".thinlto.bc");
-        files.insert(shard.clone(), Content::Bytes(bytes));
+        files.insert(shard.clone(), SliceContent::Bytes(bytes));
         let mut words = vec![
             (plan.id.to_string(), own.clone()),
             (plan.shard.to_string(), shard.clone()),
@@ -226,14 +226,14 @@ impl<'a> Cutting<'a> {
         let read = plan.extra_inputs.iter().filter(|file| !keep::is_toolchain(file.as_std_path()));
         for (at, file) in read.enumerate() {
             let name = format!("input-{at}");
-            files.insert(name.clone(), Content::File(file.clone()));
+            files.insert(name.clone(), SliceContent::File(file.clone()));
             words.push((file.to_string(), name.clone()));
             extra.push(graph.file(name));
         }
         let dwo = plan.extra_outputs.first();
         words.extend(dwo.map(|dwo| (dwo.to_string(), part.dwo.clone())));
         imports.sort_unstable();
-        let work = Work::Backend(Backend {
+        let work = Work::Backend(BackendWork {
             module: graph.file(own),
             shard: graph.file(shard),
             imports: imports.iter().map(|name| graph.file(name)).collect(),

@@ -39,12 +39,12 @@ pub struct Call {
     /// Options of code generation, without the compiler.
     pub arguments: Vec<String>,
     /// The compilations, in the linker's order.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<BackendNode>,
 }
 
 /// One backend compilation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
+pub struct BackendNode {
     /// The module's name in index shards.
     pub module: String,
     /// The file with its content.
@@ -90,7 +90,7 @@ pub unsafe fn read(
 /// # Safety
 ///
 /// That of [`read`].
-unsafe fn node(node: &interface::Node, at: usize) -> Result<Node, CallError> {
+unsafe fn node(node: &interface::Node, at: usize) -> Result<BackendNode, CallError> {
     let filled = |pointer, field: &str, module: &str| {
         let what = || match module {
             "" => format!("{field} of nodes[{at}]"),
@@ -103,7 +103,7 @@ unsafe fn node(node: &interface::Node, at: usize) -> Result<Node, CallError> {
     let module = filled(node.ModuleId, "ModuleId", "")?;
     let imports = (node.ImportsListSize, node.ImportsList);
     let list_name = format!("ImportsList of nodes[{at}] ({module})");
-    Ok(Node {
+    Ok(BackendNode {
         path: filled(node.ModulePath, "ModulePath", &module)?.into(),
         size: u64::try_from(node.ModuleSize).unwrap_or(u64::MAX),
         shard: filled(node.SummaryIndexPath, "SummaryIndexPath", &module)?.into(),

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::graph::error::GraphError;
-use distlto_planner::graph::{Action, ActionGraph, Backend, FileId, Work};
+use distlto_planner::graph::{Action, ActionGraph, BackendWork, FileId, Work};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::call::Node;
+use crate::call::BackendNode;
 
 /// Nodes that no link has.
 #[derive(Debug, Error, Diagnostic)]
@@ -43,7 +43,7 @@ pub enum NodesError {
 /// The compilations. `prefix` is the compiler with all options, `at` gives shards and objects the spelling that the
 /// compiler is to see.
 pub fn graph(
-    nodes: &[Node],
+    nodes: &[BackendNode],
     prefix: &[String],
     at: impl Fn(&Utf8Path) -> Utf8PathBuf,
 ) -> Result<ActionGraph, NodesError> {
@@ -56,7 +56,7 @@ pub fn graph(
 }
 
 /// Refuses identifiers that no compilation can have.
-pub fn check(nodes: &[Node]) -> Result<(), NodesError> {
+pub fn check(nodes: &[BackendNode]) -> Result<(), NodesError> {
     let mut paths: HashMap<&str, &Utf8Path> = HashMap::with_capacity(nodes.len());
     for node in nodes {
         let module = || node.module.clone();
@@ -76,7 +76,7 @@ pub fn check(nodes: &[Node]) -> Result<(), NodesError> {
 
 fn action(
     graph: &mut ActionGraph,
-    node: &Node,
+    node: &BackendNode,
     prefix: &[String],
     at: &impl Fn(&Utf8Path) -> Utf8PathBuf,
 ) -> Action {
@@ -100,7 +100,7 @@ fn action(
         .collect();
     imports.sort_unstable();
     imports.dedup();
-    let work = Work::Backend(Backend {
+    let work = Work::Backend(BackendWork {
         module: graph.file(&node.module),
         shard: graph.file(&shard),
         imports,
@@ -123,8 +123,8 @@ fn action(
 mod tests {
     use super::*;
 
-    fn node(module: &str, path: &str, object: &str) -> Node {
-        Node {
+    fn node(module: &str, path: &str, object: &str) -> BackendNode {
+        BackendNode {
             module: module.to_owned(),
             path: path.into(),
             size: 7,
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    fn made(nodes: &[Node]) -> Result<ActionGraph, NodesError> {
+    fn made(nodes: &[BackendNode]) -> Result<ActionGraph, NodesError> {
         check(nodes)?;
         graph(nodes, &["clang", "-O2"].map(str::to_owned), |path| Utf8Path::new("/at").join(path))
     }
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn what_no_link_has_is_refused() {
-        let said = |nodes: &[Node]| made(nodes).unwrap_err().to_string();
+        let said = |nodes: &[BackendNode]| made(nodes).unwrap_err().to_string();
         assert!(said(&[node("-a.o", "a.o", "1.o")]).contains("takes it for an option"));
         assert!(said(&[node("@a.o", "a.o", "1.o")]).contains("takes it for an option"));
         assert!(said(&[node("a.o", "a.o", "1.o"), node("a.o", "b.o", "2.o")]).contains("a.o and b.o"));

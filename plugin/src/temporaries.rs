@@ -12,14 +12,14 @@ use distlto_executor::staging::Places;
 use distlto_prepare::run_directory::{self, RunDirectory};
 use distlto_prepare::write::IoError;
 
-use crate::call::Node;
+use crate::call::BackendNode;
 
 /// One directory for each that objects go to. They go when this is dropped.
 pub struct OwnDirectories(BTreeMap<Utf8PathBuf, RunDirectory>);
 
 impl OwnDirectories {
     /// Makes them, after removing those of processes that were killed.
-    pub fn make(nodes: &[Node]) -> Result<Self, IoError> {
+    pub fn make(nodes: &[BackendNode]) -> Result<Self, IoError> {
         let parents: BTreeSet<&Utf8Path> = nodes.iter().map(|node| parent_of(&node.object)).collect();
         let make = |parent: &Utf8Path| {
             let place = if parent.as_str().is_empty() { Path::new(".") } else { parent.as_std_path() };

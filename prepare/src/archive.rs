@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use object::read::archive::{ArchiveFile, ArchiveKind, ArchiveMember};
 
-use crate::error::Error;
+use crate::error::PrepareError;
 use crate::input::Input;
 use crate::kind::{self, Kind};
 use crate::names::printable;
@@ -47,12 +47,12 @@ pub(crate) enum Content {
 
 impl Contents {
     /// Opens the archive at `path` and reads its member lists.
-    pub(crate) fn open(path: &Path, architecture: Option<&str>) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path, architecture: Option<&str>) -> Result<Self, PrepareError> {
         Self::read(path, Input::open(path)?, architecture)
     }
 
     /// Reads the member lists of the archive `input`, which is the file at `path`. Of a universal file, the slice for `architecture` counts.
-    pub(crate) fn read(path: &Path, input: Input, architecture: Option<&str>) -> Result<Self, Error> {
+    pub(crate) fn read(path: &Path, input: Input, architecture: Option<&str>) -> Result<Self, PrepareError> {
         let kind = kind::classify(&input);
         let range = match kind {
             Kind::Universal => universal::slice(path, &input, architecture)?,
@@ -75,7 +75,9 @@ impl Contents {
                 let content = Content::Inside { source: 0, range };
                 contents.members.push(RawMember { display: printable(&name), name, content });
             }
-            found => return Err(Error::NotAnArchive { path: path.to_owned(), found: found.to_string() }),
+            found => {
+                return Err(PrepareError::NotAnArchive { path: path.to_owned(), found: found.to_string() });
+            }
         }
         Ok(contents)
     }
@@ -87,12 +89,15 @@ impl Contents {
     }
 
     /// The content of a member, read if it lies in a file of its own.
-    pub(crate) fn bytes(&self, member: &RawMember) -> Result<Bytes<'_>, Error> {
+    pub(crate) fn bytes(&self, member: &RawMember) -> Result<Bytes<'_>, PrepareError> {
         match &member.content {
             Content::Inside { source, range } => Ok(Bytes::Inside(&self.sources[*source].1[range.clone()])),
             Content::Beside { path, archive } => {
-                let missing =
-                    |source| Error::MissingMember { archive: archive.clone(), member: path.clone(), source };
+                let missing = |source| PrepareError::MissingMember {
+                    archive: archive.clone(),
+                    member: path.clone(),
+                    source,
+                };
                 Ok(Bytes::Beside(Input::open_regular(path).map_err(missing)?))
             }
         }
@@ -149,7 +154,7 @@ struct Header {
 }
 
 impl Walk<'_> {
-    fn archive(&mut self, place: &Place<'_>, source: usize, range: Range<usize>) -> Result<(), Error> {
+    fn archive(&mut self, place: &Place<'_>, source: usize, range: Range<usize>) -> Result<(), PrepareError> {
         let identity = self.contents.sources[source].1.identity();
         let parents: Vec<_> = place.parents.iter().copied().chain([identity]).collect();
         let bytes = &self.contents.sources[source].1[range.clone()];
@@ -157,7 +162,7 @@ impl Walk<'_> {
             self.visited += 1;
             if self.visited > MOST_MEMBERS {
                 let path = self.contents.sources[0].0.clone();
-                return Err(Error::TooManyMembers { path, limit: MOST_MEMBERS });
+                return Err(PrepareError::TooManyMembers { path, limit: MOST_MEMBERS });
             }
             let display = match &place.prefix {
                 Some(prefix) => format!("{prefix}({})", printable(&entry.name)),
@@ -183,7 +188,7 @@ impl Walk<'_> {
         range: Range<usize>,
         name: Vec<u8>,
         display: String,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PrepareError> {
         if is_archive(&self.contents.sources[source].1[range.clone()]) {
             let nested = self.nested(place, parents, &display)?;
             return self.archive(&nested, source, range);
@@ -198,11 +203,14 @@ impl Walk<'_> {
         parents: &[(u64, u64)],
         name: Vec<u8>,
         display: String,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PrepareError> {
         let directory = place.path.parent().unwrap_or(Path::new(""));
         let path = directory.join(std::ffi::OsStr::from_bytes(&name));
-        let missing =
-            |source| Error::MissingMember { archive: place.display.clone(), member: path.clone(), source };
+        let missing = |source| PrepareError::MissingMember {
+            archive: place.display.clone(),
+            member: path.clone(),
+            source,
+        };
         let opened = self.opened.get(&path).copied();
         if opened.is_some() || Input::begins_with(&path, is_archive).map_err(missing)? {
             let source = match opened {
@@ -218,7 +226,7 @@ impl Walk<'_> {
             let input = &self.contents.sources[source].1;
             if parents.contains(&input.identity()) {
                 let problem = "which contains it in turn";
-                return Err(Error::Nesting { archive: place.display.clone(), member: path, problem });
+                return Err(PrepareError::Nesting { archive: place.display.clone(), member: path, problem });
             }
             let range = 0..input.len();
             let mut nested = self.nested(place, parents, &display)?;
@@ -236,11 +244,11 @@ impl Walk<'_> {
         place: &Place<'a>,
         parents: &'a [(u64, u64)],
         display: &str,
-    ) -> Result<Place<'a>, Error> {
+    ) -> Result<Place<'a>, PrepareError> {
         let inner = PathBuf::from(format!("{}({display})", place.display.display()));
         if parents.len() > DEEPEST {
             let problem = "more than 16 archives deep";
-            return Err(Error::Nesting { archive: place.display.clone(), member: inner, problem });
+            return Err(PrepareError::Nesting { archive: place.display.clone(), member: inner, problem });
         }
         Ok(Place { path: place.path, display: inner, prefix: Some(display.to_owned()), parents })
     }
@@ -251,9 +259,9 @@ fn is_archive(bytes: &[u8]) -> bool {
 }
 
 /// The members of one archive, special ones (symbol tables, long names) left out.
-fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<Header>, Error> {
+fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<Header>, PrepareError> {
     let malformed =
-        |place: String, problem: String| Error::Malformed { path: path.to_owned(), place, problem };
+        |place: String, problem: String| PrepareError::Malformed { path: path.to_owned(), place, problem };
     let file = ArchiveFile::parse(bytes).map_err(|error| {
         malformed("its first members (symbol table, long names)".to_owned(), error.to_string())
     })?;
@@ -271,7 +279,7 @@ fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<Header>, Error> {
             Ok(member) => member,
             Err(error) => {
                 if let Some(header) = file.is_thin().then(|| nested_reference(bytes)).flatten() {
-                    return Err(Error::NestedReference { path: path.to_owned(), header });
+                    return Err(PrepareError::NestedReference { path: path.to_owned(), header });
                 }
                 return Err(malformed(here(&entries, end), error.to_string()));
             }

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::copy;
-use crate::error::Error;
+use crate::error::PrepareError;
 use crate::write::IoError;
 
 /// Copy each file of a directory to a path of its own
@@ -34,14 +34,15 @@ pub struct Args {
 }
 
 /// Copies all files; the exit code is 0.
-pub fn run(args: &Args) -> Result<u8, Error> {
+pub fn run(args: &Args) -> Result<u8, PrepareError> {
     let pairs: Vec<(&OsStr, &Path)> =
         args.object_to_map.chunks_exact(2).map(|pair| (pair[0].as_os_str(), Path::new(&pair[1]))).collect();
     let directory = &args.objects_dir;
     let listed = fs::read_dir(directory).map_err(IoError::on("list", directory))?;
     let names: Result<Vec<OsString>, _> = listed.map(|entry| Ok(entry?.file_name())).collect();
     let names = names.map_err(IoError::on("list", directory))?;
-    check(&names, &pairs).map_err(|problem| Error::Mapping { directory: directory.clone(), problem })?;
+    check(&names, &pairs)
+        .map_err(|problem| PrepareError::Mapping { directory: directory.clone(), problem })?;
     for (name, destination) in pairs {
         copy::copy(&directory.join(name), destination)?;
     }

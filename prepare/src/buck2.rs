@@ -12,7 +12,7 @@ use object::read::archive::ArchiveFile;
 use serde::Serialize;
 
 use crate::archive::Contents;
-use crate::error::Error;
+use crate::error::PrepareError;
 use crate::kind::{self, Kind};
 use crate::names;
 use crate::staged::Staged;
@@ -53,7 +53,7 @@ pub struct Unpacked {
 }
 
 /// Unpacks. After an error the directory is as it was.
-pub fn unpack(request: &RuleUnpack<'_>) -> Result<Unpacked, Error> {
+pub fn unpack(request: &RuleUnpack<'_>) -> Result<Unpacked, PrepareError> {
     let contents = Contents::open(request.archive, request.architecture)?;
     let members = &contents.members;
     let names = names::argument_file_names(members.iter().map(|member| member.name.as_slice()));
@@ -83,7 +83,7 @@ pub fn unpack(request: &RuleUnpack<'_>) -> Result<Unpacked, Error> {
         .map(|&at| names[at].as_str())
         .collect();
     if let Some(stranger) = staged.stranger(&files)? {
-        return Err(Error::Stranger {
+        return Err(PrepareError::Stranger {
             directory: request.directory.to_owned(),
             archive: request.archive.to_owned(),
             file: stranger.to_string_lossy().into_owned(),
@@ -104,8 +104,8 @@ enum Placed {
 /// A file system lets one thread at a time add to a directory, so more than a few only wait.
 fn in_threads<T: Send>(
     count: usize,
-    work: impl Fn(usize) -> Result<T, Error> + Sync,
-) -> Result<Vec<T>, Error> {
+    work: impl Fn(usize) -> Result<T, PrepareError> + Sync,
+) -> Result<Vec<T>, PrepareError> {
     const MOST: usize = 4;
     const WORTH_A_THREAD: usize = 32;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -142,7 +142,7 @@ impl Unpacked {
     /// The manifest with what the stock tools write into it.
     ///
     /// Paths begin as the objects directory was spelled. It is an error if that is not UTF-8.
-    pub fn manifest(&self, linker: LinkerType, directory: &Path) -> Result<String, Error> {
+    pub fn manifest(&self, linker: LinkerType, directory: &Path) -> Result<String, PrepareError> {
         #[derive(Serialize)]
         struct Manifest<'a, T> {
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,7 +155,7 @@ impl Unpacked {
         match linker {
             LinkerType::Darwin => Ok(text(&Manifest { debug: None, objects: &self.files })),
             LinkerType::Gnu => {
-                let not_utf8 = || Error::NotUtf8 { path: directory.to_owned() };
+                let not_utf8 = || PrepareError::NotUtf8 { path: directory.to_owned() };
                 let path = |file: &String| directory.join(file).into_os_string().into_string();
                 let paths: Result<Vec<String>, _> = self.files.iter().map(path).collect();
                 let objects = &paths.map_err(|_| not_utf8())?[..];

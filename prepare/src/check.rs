@@ -41,7 +41,7 @@ pub struct CheckReport {
 
 /// What an owner says of one of its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum FileVerdict {
     /// It is whole.
     Good,
     /// Files that it needs are gone.
@@ -58,7 +58,7 @@ impl Blobs {
         &self,
         parts: &[&str],
         keep: bool,
-        judge: impl Fn(&KeptFile, &Path, &[u8]) -> Verdict + Sync,
+        judge: impl Fn(&KeptFile, &Path, &[u8]) -> FileVerdict + Sync,
     ) -> Result<CheckReport, IoError> {
         let mut report = CheckReport { temporaries: self.sweep()?, ..CheckReport::default() };
         let StoreListing { files, strangers, unreadable } = self.list(parts);
@@ -73,10 +73,10 @@ impl Blobs {
                     let verdict = match blobs::read(&path) {
                         // Gone in the meantime: another process prunes.
                         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-                        Err(error) => Verdict::Bad(error.to_string()),
+                        Err(error) => FileVerdict::Bad(error.to_string()),
                         Ok((bytes, _)) if file.part == blobs_part => match self.hash(&bytes) == file.digest {
-                            true => Verdict::Good,
-                            false => Verdict::Bad(blobs::NOT_ITS_NAME.to_owned()),
+                            true => FileVerdict::Good,
+                            false => FileVerdict::Bad(blobs::NOT_ITS_NAME.to_owned()),
                         },
                         Ok((bytes, _)) => judge(file, &path, &bytes),
                     };
@@ -87,10 +87,10 @@ impl Blobs {
                 report.files += 1;
                 report.bytes += size;
                 match verdict {
-                    Verdict::Good => {}
-                    Verdict::Incomplete if keep || blobs::remove(&path).is_ok() => report.incomplete += 1,
-                    Verdict::Incomplete => report.incomplete += 1,
-                    Verdict::Bad(problem) => report.found(path, problem, keep),
+                    FileVerdict::Good => {}
+                    FileVerdict::Incomplete if keep || blobs::remove(&path).is_ok() => report.incomplete += 1,
+                    FileVerdict::Incomplete => report.incomplete += 1,
+                    FileVerdict::Bad(problem) => report.found(path, problem, keep),
                 }
             }
         }
@@ -122,8 +122,8 @@ impl Store {
     /// Reads everything and tells what is damaged, which is removed unless told to `keep` it.
     pub fn check(&self, keep: bool) -> Result<CheckReport, IoError> {
         self.blobs().check(&store::PARTS, keep, |_, path, json| match Manifest::from_json(path, json) {
-            Ok(_) => Verdict::Good,
-            Err(error) => Verdict::Bad(error.to_string()),
+            Ok(_) => FileVerdict::Good,
+            Err(error) => FileVerdict::Bad(error.to_string()),
         })
     }
 }

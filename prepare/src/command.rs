@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::buck2::{self, LinkerType};
-use crate::error::Error;
+use crate::error::PrepareError;
 use crate::store::Store;
 use crate::unpack::{self, Unpack};
 use crate::warning::warn;
@@ -89,7 +89,7 @@ impl Buck2 {
 }
 
 /// Unpacks and writes the manifest; the exit code is 0.
-pub fn run(args: Args) -> Result<u8, Error> {
+pub fn run(args: Args) -> Result<u8, PrepareError> {
     let manifest = match args.buck2.linker() {
         Some(linker) => for_buck2(&args, linker)?,
         None => in_general(&args)?,
@@ -104,7 +104,7 @@ pub fn run(args: Args) -> Result<u8, Error> {
     Ok(0)
 }
 
-fn in_general(args: &Args) -> Result<String, Error> {
+fn in_general(args: &Args) -> Result<String, PrepareError> {
     let store = args.store.as_deref().map(Store::open).transpose()?;
     let manifest = unpack::unpack(&Unpack {
         archive: &args.archive,
@@ -119,7 +119,7 @@ fn in_general(args: &Args) -> Result<String, Error> {
     Ok(manifest.to_json())
 }
 
-fn for_buck2(args: &Args, linker: LinkerType) -> Result<String, Error> {
+fn for_buck2(args: &Args, linker: LinkerType) -> Result<String, PrepareError> {
     let unpacked = buck2::unpack(&buck2::RuleUnpack {
         archive: &args.archive,
         directory: &args.objects_out,

@@ -7,7 +7,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
+use crate::error::PrepareError;
 use crate::input::Input;
 use crate::write::{self, IoError};
 
@@ -29,7 +29,7 @@ pub struct Args {
 }
 
 /// Copies; the exit code is 0.
-pub fn run(args: &Args) -> Result<u8, Error> {
+pub fn run(args: &Args) -> Result<u8, PrepareError> {
     match args.from.file_name() {
         Some(name) if args.to.is_dir() => copy(&args.from, &args.to.join(name))?,
         _ => copy(&args.from, &args.to)?,
@@ -38,10 +38,10 @@ pub fn run(args: &Args) -> Result<u8, Error> {
 }
 
 /// Makes `to` a file with the content and the mode of the regular file `from`, unless it is one.
-pub fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+pub fn copy(from: &Path, to: &Path) -> Result<(), PrepareError> {
     let source = fs::metadata(from).map_err(IoError::on("read", from))?;
     if !source.is_file() {
-        return Err(Error::NotRegular { path: from.to_owned() });
+        return Err(PrepareError::NotRegular { path: from.to_owned() });
     }
     let mode = source.permissions().mode() & MODE;
     let target = fs::metadata(to).ok().filter(|target| target.is_file() && target.len() == source.len());

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
+use crate::error::PrepareError;
 use crate::lock::{Lock, Locked, Patience};
 use crate::regular::Links;
 use crate::write::{self, IoError};
@@ -20,17 +20,17 @@ pub(crate) struct Directory {
 
 impl Directory {
     /// Opens each path's directory; a path whose directory an earlier one has is an error.
-    pub(crate) fn open_all<'a>(paths: impl Iterator<Item = &'a Path>) -> Vec<Result<Self, Error>> {
+    pub(crate) fn open_all<'a>(paths: impl Iterator<Item = &'a Path>) -> Vec<Result<Self, PrepareError>> {
         let mut opened: Vec<_> = paths.map(open).collect();
         let identity =
-            |opened: &Result<(PathBuf, File, (u64, u64)), Error>| opened.as_ref().ok().map(|o| o.2);
+            |opened: &Result<(PathBuf, File, (u64, u64)), PrepareError>| opened.as_ref().ok().map(|o| o.2);
         let mut order: Vec<usize> = (0..opened.len()).collect();
         order.sort_by_key(|&at| (identity(&opened[at]), at));
         let mut last = None;
         for at in order {
             let Ok((path, file, identity)) = &opened[at] else { continue };
             let done = if last == Some(*identity) {
-                Err(Error::SharedDirectory { directory: path.clone() })
+                Err(PrepareError::SharedDirectory { directory: path.clone() })
             } else {
                 last = Some(*identity);
                 lock_and_sweep(path, file)
@@ -43,14 +43,14 @@ impl Directory {
     }
 }
 
-fn open(path: &Path) -> Result<(PathBuf, File, (u64, u64)), Error> {
+fn open(path: &Path) -> Result<(PathBuf, File, (u64, u64)), PrepareError> {
     fs::create_dir_all(path).map_err(IoError::on("create directory", path))?;
     let file = lock(path).open()?;
     let found = file.metadata().map_err(IoError::on("open directory", path))?;
     Ok((path.to_owned(), file, (found.dev(), found.ino())))
 }
 
-fn lock_and_sweep(path: &Path, file: &File) -> Result<(), Error> {
+fn lock_and_sweep(path: &Path, file: &File) -> Result<(), PrepareError> {
     // Without locks two runs still write whole files, but neither may sweep.
     if lock(path).ask(file)? == Locked::Held {
         write::sweep(path)?;

@@ -12,7 +12,7 @@ use crate::write::IoError;
 
 /// An error of classifying or unpacking.
 #[derive(Debug, Error, Diagnostic)]
-pub enum Error {
+pub enum PrepareError {
     /// A file cannot be read or written.
     #[error(transparent)]
     #[diagnostic(transparent)]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use crate::archive::{Contents, last_component};
-use crate::error::Error;
+use crate::error::PrepareError;
 
 /// An archive whose members can be taken by name.
 pub struct Excerpts {
@@ -19,7 +19,7 @@ pub struct Excerpts {
 
 impl Excerpts {
     /// Reads the member list of the archive at `path`.
-    pub fn open(path: &Path) -> Result<Self, Error> {
+    pub fn open(path: &Path) -> Result<Self, PrepareError> {
         let contents = Contents::open(path, None)?;
         let mut by_name: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
         for (at, member) in contents.members.iter().enumerate() {
@@ -53,7 +53,7 @@ impl Excerpts {
     }
 
     /// A member's content.
-    pub fn member(&self, place: usize) -> Result<Vec<u8>, Error> {
+    pub fn member(&self, place: usize) -> Result<Vec<u8>, PrepareError> {
         match self.contents.members.get(place) {
             Some(member) => Ok(self.contents.bytes(member)?.to_vec()),
             None => Ok(Vec::new()),
@@ -61,7 +61,7 @@ impl Excerpts {
     }
 
     /// An archive of the members at these places, in this order, some of them with another content.
-    pub fn archive(&self, places: &[(usize, Option<Vec<u8>>)]) -> Result<Vec<u8>, Error> {
+    pub fn archive(&self, places: &[(usize, Option<Vec<u8>>)]) -> Result<Vec<u8>, PrepareError> {
         let members: Vec<_> =
             places.iter().filter_map(|(at, copy)| Some((self.contents.members.get(*at)?, copy))).collect();
         let mut names = Vec::new();

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use memmap2::Mmap;
 
-use crate::error::Error;
+use crate::error::PrepareError;
 use crate::regular::{self, NotRegular};
 use crate::write::IoError;
 
@@ -31,10 +31,10 @@ enum Bytes {
 
 impl Input {
     /// Opens a regular file.
-    pub fn open(path: &Path) -> Result<Self, Error> {
+    pub fn open(path: &Path) -> Result<Self, PrepareError> {
         Self::open_regular(path).map_err(|source| match NotRegular::is_cause(&source) {
-            true => Error::NotRegular { path: path.to_owned() },
-            false => Error::Io(IoError::on("read", path)(source)),
+            true => PrepareError::NotRegular { path: path.to_owned() },
+            false => PrepareError::Io(IoError::on("read", path)(source)),
         })
     }
 

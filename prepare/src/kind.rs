@@ -13,7 +13,7 @@ use object::read::{FileKind, Object, ObjectKind, ObjectSection, coff, pe, wasm, 
 use object::{Architecture, SubArchitecture, elf};
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::PrepareError;
 use crate::input::Input;
 pub use crate::native::{Format, Machine, Native};
 
@@ -76,7 +76,7 @@ impl fmt::Display for Kind {
 }
 
 /// Classifies a file by its content. An unreadable file or one that is not regular is an error.
-pub fn classify_file(path: &Path) -> Result<Kind, Error> {
+pub fn classify_file(path: &Path) -> Result<Kind, PrepareError> {
     Ok(classify(&Input::open(path)?))
 }
 

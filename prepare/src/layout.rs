@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
+use crate::error::PrepareError;
 use crate::write::{self, IoError};
 
 /// A version of one kind of kept files.
@@ -37,7 +37,7 @@ impl Layout {
     }
 
     /// The same, which must exist. `what` says what the directory is to be.
-    pub fn existing(&self, directory: &Path, what: &'static str) -> Result<PathBuf, Error> {
+    pub fn existing(&self, directory: &Path, what: &'static str) -> Result<PathBuf, PrepareError> {
         let entries = std::fs::read_dir(directory).map_err(IoError::on("list", directory))?;
         let root = self.root(directory);
         if root.is_dir() {
@@ -46,10 +46,13 @@ impl Layout {
         let version = |name: &str| name.strip_prefix(self.prefix)?.parse::<u32>().ok();
         let versions = entries.filter_map(|entry| version(entry.ok()?.file_name().to_str()?));
         match versions.max() {
-            Some(found) if found > self.version => {
-                Err(Error::NewerLayout { directory: directory.to_owned(), what, found, known: self.version })
-            }
-            _ => Err(Error::NotKept { directory: directory.to_owned(), what }),
+            Some(found) if found > self.version => Err(PrepareError::NewerLayout {
+                directory: directory.to_owned(),
+                what,
+                found,
+                known: self.version,
+            }),
+            _ => Err(PrepareError::NotKept { directory: directory.to_owned(), what }),
         }
     }
 }

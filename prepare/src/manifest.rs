@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::PrepareError;
 use crate::json::{self, Unread};
 use crate::kind::Kind;
 
@@ -62,10 +62,10 @@ impl Manifest {
     }
 
     /// Reads the JSON form; `path` is named in errors. An unknown version is an error.
-    pub fn from_json(path: &Path, text: &[u8]) -> Result<Self, Error> {
+    pub fn from_json(path: &Path, text: &[u8]) -> Result<Self, PrepareError> {
         type Read = Versioned<Vec<Member>>;
         let read = json::read_version(text, MANIFEST_VERSION, |read: &Read| read.version.into());
-        let Versioned { members, .. } = read.map_err(|unread| Error::Manifest {
+        let Versioned { members, .. } = read.map_err(|unread| PrepareError::Manifest {
             path: path.to_owned(),
             problem: match unread {
                 Unread::Version(found) => {

@@ -24,7 +24,7 @@ pub enum MemberError {
     /// The archive cannot be read, is not one, or its thin member is missing.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Archive(#[from] error::Error),
+    Archive(#[from] error::PrepareError),
     /// The file cannot be written.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -62,9 +62,9 @@ pub fn place(
     };
     if !matches!(classify(&input), Kind::Archive { .. }) {
         let found = classify(&input).to_string();
-        return Err(error::Error::NotAnArchive { path: archive.to_owned(), found }.into());
+        return Err(error::PrepareError::NotAnArchive { path: archive.to_owned(), found }.into());
     }
-    let malformed = |problem: object::Error| error::Error::Malformed {
+    let malformed = |problem: object::Error| error::PrepareError::Malformed {
         path: archive.to_owned(),
         place: "its first members (symbol table, long names)".to_owned(),
         problem: problem.to_string(),

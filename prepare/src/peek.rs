@@ -7,14 +7,14 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::archive::{Content, Contents, last_component};
-use crate::error::Error;
+use crate::error::PrepareError;
 use crate::input::Input;
 use crate::kind::{self, Kind};
 use crate::write::IoError;
 
 /// Whether a link needs the members of the archive at `path` as files: it holds bitcode (with `fat_lto`, a FatLTO member
 /// counts), or members of one name, which a linker's trace does not tell apart.
-pub fn needs_unpacking(path: &Path, fat_lto: bool) -> Result<bool, Error> {
+pub fn needs_unpacking(path: &Path, fat_lto: bool) -> Result<bool, PrepareError> {
     let contents = Contents::open(path, None)?;
     let mut names = HashSet::new();
     for member in &contents.members {
@@ -33,7 +33,7 @@ fn kind_of(bytes: &[u8], fat_lto: bool) -> Kind {
 }
 
 /// The files that a thin archive names, those of nested archives too; none for any other file.
-pub fn files_beside(path: &Path) -> Result<Vec<PathBuf>, Error> {
+pub fn files_beside(path: &Path) -> Result<Vec<PathBuf>, PrepareError> {
     let thin =
         |head: &[u8]| matches!(kind::classify(&head[..head.len().min(8)]), Kind::Archive { thin: true });
     if !Input::begins_with(path, thin).map_err(IoError::on("read", path))? {

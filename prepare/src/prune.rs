@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rayon::prelude::*;
 
 use crate::blobs::{self, BlobDigest, Blobs};
-use crate::error::Error;
+use crate::error::PrepareError;
 use crate::store::{self, Store};
 use crate::write::IoError;
 
@@ -186,7 +186,11 @@ impl Store {
 
     /// Removes files not used for `max_age`, then those not used for longest until at most `max_bytes` are left.
     /// `None` sets no limit.
-    pub fn prune(&self, max_bytes: Option<u64>, max_age: Option<Duration>) -> Result<PruneReport, Error> {
+    pub fn prune(
+        &self,
+        max_bytes: Option<u64>,
+        max_age: Option<Duration>,
+    ) -> Result<PruneReport, PrepareError> {
         Ok(self.blobs().prune(&store::PARTS, max_bytes, max_age, &|| true)?)
     }
 }

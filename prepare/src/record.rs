@@ -32,7 +32,7 @@ pub(crate) struct UnpackRecord {
     /// When the run began, in nanoseconds since 1970.
     pub began: i128,
     /// Every file that was read, the archive first; empty while a run is under way.
-    pub sources: Vec<Source>,
+    pub sources: Vec<MemberSource>,
     /// Our files in the directory; the state of those that have been written.
     pub files: BTreeMap<String, Option<FileStamp>>,
     pub manifest: Manifest,
@@ -42,7 +42,7 @@ pub(crate) struct UnpackRecord {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Source {
+pub(crate) struct MemberSource {
     pub path: String,
     pub state: FileStamp,
 }
@@ -55,7 +55,7 @@ pub(crate) struct FileStamp {
     modified: i128,
 }
 
-impl Source {
+impl MemberSource {
     /// An input as it was opened; `None` if its path has no JSON form.
     pub(crate) fn of(path: &Path, input: &Input) -> Option<Self> {
         Some(Self { path: path.to_str()?.to_owned(), state: FileStamp::of(input.metadata()) })

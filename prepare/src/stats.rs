@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::error::Error;
+use crate::error::PrepareError;
 use crate::input::Input;
 use crate::json;
 use crate::write;
@@ -44,7 +44,7 @@ pub enum Number {
 }
 
 /// Sums and writes; the exit code is 0.
-pub fn run(args: &Args) -> Result<u8, Error> {
+pub fn run(args: &Args) -> Result<u8, PrepareError> {
     let list = Input::open(&args.input_stats_filelist)?;
     let mut sums = Statistics::new();
     for path in files(&args.input_stats_filelist, &list)? {
@@ -61,21 +61,21 @@ pub fn run(args: &Args) -> Result<u8, Error> {
 }
 
 /// The files that a list names.
-fn files<'a>(list: &Path, bytes: &'a [u8]) -> Result<Vec<&'a Path>, Error> {
+fn files<'a>(list: &Path, bytes: &'a [u8]) -> Result<Vec<&'a Path>, PrepareError> {
     let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).collect();
     // What follows the last newline is no line.
     lines.pop_if(|last| last.is_empty());
     if let Some(at) = lines.iter().position(|line| line.is_empty()) {
         let problem = format!("line {} is empty, expected a file's name", at + 1);
-        return Err(Error::Statistics { path: list.to_owned(), problem });
+        return Err(PrepareError::Statistics { path: list.to_owned(), problem });
     }
     Ok(lines.into_iter().map(|line| Path::new(OsStr::from_bytes(line))).collect())
 }
 
 /// Adds the statistics in a file's content to `sums`. Of a key that occurs twice in one file the last value counts, as
 /// for every reader that makes a map of it.
-pub fn add(sums: &mut Statistics, path: &Path, text: &[u8]) -> Result<(), Error> {
-    let problem = |problem: String| Error::Statistics { path: path.to_owned(), problem };
+pub fn add(sums: &mut Statistics, path: &Path, text: &[u8]) -> Result<(), PrepareError> {
+    let problem = |problem: String| PrepareError::Statistics { path: path.to_owned(), problem };
     let object: BTreeMap<String, &RawValue> =
         json::read(text).map_err(|error| problem(format!("expected one JSON object of numbers: {error}")))?;
     for (key, value) in object {

@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use blake3::Hash;
 
 use crate::blobs::{self, Blobs, Placed, Placing};
-use crate::error::Error;
+use crate::error::PrepareError;
 use crate::layout::Layout;
 use crate::manifest::Manifest;
 use crate::names;
@@ -34,14 +34,14 @@ pub struct Store {
 
 impl Store {
     /// Opens the store in `directory`, making it if missing, and sweeps what killed processes left.
-    pub fn open(directory: &Path) -> Result<Self, Error> {
+    pub fn open(directory: &Path) -> Result<Self, PrepareError> {
         let store = Self::at(&LAYOUT.make(directory)?);
         store.blobs.sweep()?;
         Ok(store)
     }
 
     /// Opens the store in `directory`, which must be one.
-    pub fn open_existing(directory: &Path) -> Result<Self, Error> {
+    pub fn open_existing(directory: &Path) -> Result<Self, PrepareError> {
         Ok(Self::at(&LAYOUT.existing(directory, "store of unpacked archive members")?))
     }
 

@@ -8,11 +8,15 @@ use std::path::Path;
 use object::macho::{self, FatArch32, FatArch64};
 use object::read::macho::{FatArch, MachOFatFile};
 
-use crate::error::Error;
+use crate::error::PrepareError;
 
 /// The byte range of the slice for `architecture`, or of the only slice there is.
-pub(crate) fn slice(path: &Path, bytes: &[u8], architecture: Option<&str>) -> Result<Range<usize>, Error> {
-    let malformed = |place: &str, problem: String| Error::Malformed {
+pub(crate) fn slice(
+    path: &Path,
+    bytes: &[u8],
+    architecture: Option<&str>,
+) -> Result<Range<usize>, PrepareError> {
+    let malformed = |place: &str, problem: String| PrepareError::Malformed {
         path: path.to_owned(),
         place: place.to_owned(),
         problem,
@@ -24,7 +28,8 @@ pub(crate) fn slice(path: &Path, bytes: &[u8], architecture: Option<&str>) -> Re
     };
     let slices = slices.map_err(|error| malformed("its header", error.to_string()))?;
     let present = || slices.iter().map(|slice| slice.name.as_str()).collect::<Vec<_>>().join(", ");
-    let refuse = |problem: String| Error::Architecture { path: path.to_owned(), problem, present: present() };
+    let refuse =
+        |problem: String| PrepareError::Architecture { path: path.to_owned(), problem, present: present() };
     let chosen = match (architecture, slices.as_slice()) {
         (Some(wanted), _) => slices
             .iter()

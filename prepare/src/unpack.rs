@@ -10,13 +10,13 @@ use rayon::prelude::*;
 
 use crate::archive::{Bytes, Content, Contents, RawMember};
 use crate::directory::Directory;
-use crate::error::Error;
+use crate::error::PrepareError;
 use crate::frame;
 use crate::input::Input;
 use crate::kind::{self, Kind};
 use crate::manifest::{Manifest, Member};
 use crate::names;
-use crate::record::{self, FileStamp, Source, UnpackRecord};
+use crate::record::{self, FileStamp, MemberSource, UnpackRecord};
 use crate::store::Store;
 use crate::write::{self, IoError};
 
@@ -36,7 +36,7 @@ pub struct Unpack<'a> {
 }
 
 /// Unpacks one archive: see [`unpack_all`].
-pub fn unpack(request: &Unpack<'_>) -> Result<Manifest, Error> {
+pub fn unpack(request: &Unpack<'_>) -> Result<Manifest, PrepareError> {
     unpack_all(std::slice::from_ref(request)).pop().expect("there is one result for each request")
 }
 
@@ -45,7 +45,7 @@ pub fn unpack(request: &Unpack<'_>) -> Result<Manifest, Error> {
 /// After `Ok`, the directory holds exactly the manifest's files with their content, besides files of others. After
 /// an error or a kill each file is whole, the old one or the new one, and the next run completes the rest. Waits
 /// while another process unpacks into the same directory.
-pub fn unpack_all(requests: &[Unpack<'_>]) -> Vec<Result<Manifest, Error>> {
+pub fn unpack_all(requests: &[Unpack<'_>]) -> Vec<Result<Manifest, PrepareError>> {
     let directories = Directory::open_all(requests.iter().map(|request| request.directory));
     requests
         .par_iter()
@@ -54,7 +54,7 @@ pub fn unpack_all(requests: &[Unpack<'_>]) -> Vec<Result<Manifest, Error>> {
         .collect()
 }
 
-fn unpack_into(request: &Unpack<'_>, directory: &Path) -> Result<Manifest, Error> {
+fn unpack_into(request: &Unpack<'_>, directory: &Path) -> Result<Manifest, PrepareError> {
     let previous = UnpackRecord::load(directory);
     let mut current = UnpackRecord::new(request.fat_lto, request.architecture, record::now());
     if let Some(manifest) = previous.unchanged(&current, request.archive, directory) {
@@ -66,18 +66,18 @@ fn unpack_into(request: &Unpack<'_>, directory: &Path) -> Result<Manifest, Error
         && let Some(kept) = store.manifest(key)
         && let Some(placed) = place_kept(&previous, &mut current, directory, store, kept)?
     {
-        return finish(current, directory, placed, vec![Source::of(request.archive, &archive)]);
+        return finish(current, directory, placed, vec![MemberSource::of(request.archive, &archive)]);
     }
     let contents = Contents::read(request.archive, archive, request.architecture)?;
     let files = names::member_file_names(contents.members.iter().map(|member| member.name.as_slice()));
     claim(&previous, &mut current, files.iter().map(String::as_str), directory)?;
-    let placed: Result<Vec<Placed>, Error> = contents
+    let placed: Result<Vec<Placed>, PrepareError> = contents
         .members
         .par_iter()
         .zip(files)
         .map(|(member, file)| place(request, &previous, directory, &contents, member, file))
         .collect();
-    let sources = contents.sources.iter().map(|(path, input)| Source::of(path, input)).collect();
+    let sources = contents.sources.iter().map(|(path, input)| MemberSource::of(path, input)).collect();
     let manifest = finish(current, directory, placed?, sources)?;
     if let Some((store, key)) = &key
         && contents.is_self_contained()
@@ -110,8 +110,8 @@ fn finish(
     mut current: UnpackRecord,
     directory: &Path,
     placed: Vec<Placed>,
-    mut sources: Vec<Option<Source>>,
-) -> Result<Manifest, Error> {
+    mut sources: Vec<Option<MemberSource>>,
+) -> Result<Manifest, PrepareError> {
     let mut states = BTreeMap::new();
     let mut manifest = Manifest::default();
     for placed in placed {
@@ -137,7 +137,7 @@ fn claim<'a>(
     current: &mut UnpackRecord,
     files: impl Iterator<Item = &'a str>,
     directory: &Path,
-) -> Result<(), Error> {
+) -> Result<(), PrepareError> {
     let names: BTreeSet<&str> = files.collect();
     current.files = previous.files.keys().map(|file| (file.clone(), None)).collect();
     let known = current.files.len();
@@ -171,11 +171,11 @@ pub(crate) fn object_in<'a>(
     kind: Kind,
     content: &'a [u8],
     fat_lto: bool,
-) -> Result<Option<&'a [u8]>, Error> {
+) -> Result<Option<&'a [u8]>, PrepareError> {
     match kind {
         _ if !kind.is_object() || raw.name == RUST_METADATA => Ok(None),
         Kind::FatLto(_) if fat_lto => {
-            let bitcode = kind::bitcode_of(content).ok_or_else(|| Error::Malformed {
+            let bitcode = kind::bitcode_of(content).ok_or_else(|| PrepareError::Malformed {
                 path: archive.to_owned(),
                 place: format!("member `{}`", raw.display),
                 problem: "its section .llvm.lto holds no bitcode".to_owned(),
@@ -191,7 +191,7 @@ struct Placed {
     /// The state of the written file.
     state: Option<FileStamp>,
     /// The thin archive's member file that was read.
-    source: Option<Option<Source>>,
+    source: Option<Option<MemberSource>>,
 }
 
 /// Places the members of a kept manifest; `None` if the store has lost one of them.
@@ -201,9 +201,9 @@ fn place_kept(
     directory: &Path,
     store: &Store,
     kept: Manifest,
-) -> Result<Option<Vec<Placed>>, Error> {
+) -> Result<Option<Vec<Placed>>, PrepareError> {
     claim(previous, current, kept.written().map(|(_, file)| file), directory)?;
-    let place = |member: Member| -> Result<Option<Placed>, Error> {
+    let place = |member: Member| -> Result<Option<Placed>, PrepareError> {
         let (Some(file), Some(hex)) = (&member.file, &member.digest) else {
             return Ok(Some(Placed { member, state: None, source: None }));
         };
@@ -225,7 +225,7 @@ fn holds_digest(path: &Path, size: u64, digest: &blake3::Hash) -> bool {
         && Input::open_regular(path).is_ok_and(|input| blake3::hash(&input) == *digest)
 }
 
-fn state_of(path: &Path) -> Result<FileStamp, Error> {
+fn state_of(path: &Path) -> Result<FileStamp, PrepareError> {
     Ok(FileStamp::of(&path.symlink_metadata().map_err(IoError::on("read", path))?))
 }
 
@@ -236,10 +236,10 @@ fn place(
     contents: &Contents,
     raw: &RawMember,
     file: String,
-) -> Result<Placed, Error> {
+) -> Result<Placed, PrepareError> {
     let content = contents.bytes(raw)?;
     let source = match (&content, &raw.content) {
-        (Bytes::Beside(input), Content::Beside { path, .. }) => Some(Source::of(path, input)),
+        (Bytes::Beside(input), Content::Beside { path, .. }) => Some(MemberSource::of(path, input)),
         _ => None,
     };
     let kind = kind::classify(&content);

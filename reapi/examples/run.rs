@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use distlto_reapi::action::Action;
 use distlto_reapi::blob::{Blob, digest_of_file};
-use distlto_reapi::execute::{ExecuteOptions, Executed};
+use distlto_reapi::execute::{ExecuteOptions, ExecutedAction};
 use distlto_reapi::merkle::Tree;
 use distlto_reapi::{Client, Digest, Error, Options};
 
@@ -51,7 +51,7 @@ async fn main() -> Result<(), Box<dyn StdError>> {
     Ok(())
 }
 
-async fn execute(client: &Client, action: Digest, blobs: &[Blob]) -> Result<Executed, Error> {
+async fn execute(client: &Client, action: Digest, blobs: &[Blob]) -> Result<ExecutedAction, Error> {
     let mut again = true;
     loop {
         client.upload(blobs.iter().cloned()).await?;

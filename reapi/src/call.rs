@@ -22,7 +22,7 @@ use crate::error::{Error, Failed};
 use crate::method::Method;
 use crate::options::Options;
 use crate::proto;
-use crate::retry::{Retry, Verdict, untrusted, verdict};
+use crate::retry::{Retry, RetryVerdict, untrusted, verdict};
 use crate::room::Room;
 use crate::statistics::Statistics;
 
@@ -44,20 +44,20 @@ pub struct Calls {
 }
 
 /// Why an attempt failed.
-pub enum Failure {
+pub enum AttemptFailure {
     /// With a status, which may permit another try.
     Status(Status),
     /// For good.
     Final(Error),
 }
 
-impl From<Status> for Failure {
+impl From<Status> for AttemptFailure {
     fn from(status: Status) -> Self {
         Self::Status(status)
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for AttemptFailure {
     fn from(error: Error) -> Self {
         Self::Final(error)
     }
@@ -146,7 +146,7 @@ impl Calls {
         mut call: impl FnMut(Arc<Attempt>) -> F,
     ) -> Result<T, Error>
     where
-        F: Future<Output = Result<T, Failure>>,
+        F: Future<Output = Result<T, AttemptFailure>>,
     {
         loop {
             let attempt = Arc::new(self.attempt(method).await?);
@@ -160,13 +160,16 @@ impl Calls {
     /// [`Calls::call`] of a method with one answer.
     pub async fn unary<T, F>(&self, method: Method, call: impl FnMut(Arc<Attempt>) -> F) -> Result<T, Error>
     where
-        F: Future<Output = Result<T, Failure>>,
+        F: Future<Output = Result<T, AttemptFailure>>,
     {
         self.call(method, &mut self.retry(), call).await
     }
 
     /// Waits for the end of `future` as long as a call may be silent.
-    pub async fn within<T>(&self, future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    pub async fn within<T>(
+        &self,
+        future: impl Future<Output = Result<T, AttemptFailure>>,
+    ) -> Result<T, AttemptFailure> {
         let limit = self.options.call_timeout;
         timeout(limit, future).await.unwrap_or_else(|_| Err(silent(limit).into()))
     }
@@ -177,18 +180,18 @@ impl Calls {
         method: Method,
         retry: &mut Retry,
         attempt: &Attempt,
-        failure: Failure,
+        failure: AttemptFailure,
     ) -> Result<(), Error> {
         let status = match failure {
-            Failure::Final(error) => return Err(error),
-            Failure::Status(status) => status,
+            AttemptFailure::Final(error) => return Err(error),
+            AttemptFailure::Status(status) => status,
         };
         let verdict = verdict(&status);
-        if verdict == Verdict::Transport {
+        if verdict == RetryVerdict::Transport {
             self.channels.discard(&attempt.lease);
         }
         let pause = retry.again(verdict, &status);
-        if let (Verdict::Unauthenticated, Some(credentials), Some(given), false) =
+        if let (RetryVerdict::Unauthenticated, Some(credentials), Some(given), false) =
             (verdict, &self.credentials, &attempt.given, retry.renewed)
         {
             retry.renewed = true;
@@ -215,7 +218,7 @@ impl Calls {
         });
         match (verdict(status), status.code()) {
             _ if untrusted(status) => Error::Untrusted { failed },
-            (Verdict::Transport, _) | (_, Code::Unavailable) => Error::Unreachable { failed },
+            (RetryVerdict::Transport, _) | (_, Code::Unavailable) => Error::Unreachable { failed },
             (_, Code::Unauthenticated | Code::PermissionDenied) => Error::Denied { failed },
             _ => Error::Failed { failed },
         }

@@ -13,7 +13,7 @@ use crate::capabilities::Capabilities;
 use crate::digest::Digest;
 use crate::download::Downloads;
 use crate::error::Error;
-use crate::execute::{ExecuteOptions, Executed, Execution, Stage};
+use crate::execute::{ExecuteOptions, ExecutedAction, Execution, Stage};
 use crate::method::Method;
 use crate::options::Options;
 use crate::proto;
@@ -131,7 +131,7 @@ impl Client {
         action: Digest,
         options: &ExecuteOptions,
         observer: impl FnMut(Stage) + Send,
-    ) -> Result<Executed, Error> {
+    ) -> Result<ExecutedAction, Error> {
         Execution::new(&self.inner.calls, action, options, observer).run().await
     }
 

@@ -24,17 +24,17 @@ use crate::statistics::Statistics;
 const SHORTEST: Duration = Duration::from_secs(10);
 
 /// Headers by name. The values are secret.
-pub type Headers = BTreeMap<String, Vec<String>>;
+pub type HelperHeaders = BTreeMap<String, Vec<String>>;
 
 #[derive(Serialize)]
-struct Request<'a> {
+struct HelperRequest<'a> {
     uri: &'a str,
 }
 
 #[derive(Deserialize)]
 struct Answer {
     #[serde(default)]
-    headers: Headers,
+    headers: HelperHeaders,
     expires: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub struct Given {
     /// Tells it from that of other runs.
     pub number: u64,
     /// The headers.
-    pub headers: Arc<Headers>,
+    pub headers: Arc<HelperHeaders>,
     until: Instant,
 }
 
@@ -87,11 +87,11 @@ impl Credentials {
         slot.1.take_if(|given| given.number == number);
     }
 
-    async fn ask(&self) -> Result<(Headers, Duration), String> {
+    async fn ask(&self) -> Result<(HelperHeaders, Duration), String> {
         let mut command = Command::new(&self.helper.program);
         command.arg("get").stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().map_err(|error| format!("cannot be started: {error}"))?;
-        let request = serde_json::to_vec(&Request { uri: self.endpoint.uri() }).unwrap_or_default();
+        let request = serde_json::to_vec(&HelperRequest { uri: self.endpoint.uri() }).unwrap_or_default();
         if let Some(mut stdin) = child.stdin.take() {
             // One that knows the answer anyway need not read.
             let _unread = stdin.write_all(&request).await;

@@ -16,24 +16,24 @@ use crate::capabilities::Capabilities;
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::merge::Merge;
-use crate::read::Reads;
+use crate::read::BlobReads;
 use crate::stream_read::{Sink, read};
 
 /// Downloads of a client.
 pub struct Downloads {
     calls: Arc<Calls>,
     capabilities: Capabilities,
-    reads: Arc<Merge<Reads>>,
+    reads: Arc<Merge<BlobReads>>,
     streams: Semaphore,
 }
 
 impl Downloads {
     pub fn new(calls: &Arc<Calls>, capabilities: &Capabilities) -> Self {
-        let reads = Reads { calls: calls.clone(), capabilities: capabilities.clone() };
+        let reads = BlobReads { calls: calls.clone(), capabilities: capabilities.clone() };
         Self {
             calls: calls.clone(),
             capabilities: capabilities.clone(),
-            reads: Merge::new(reads, Reads::limits(capabilities)),
+            reads: Merge::new(reads, BlobReads::limits(capabilities)),
             streams: Semaphore::new(calls.options.transfers.max(1)),
         }
     }

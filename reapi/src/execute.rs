@@ -14,14 +14,14 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tonic::{Code, Status, Streaming};
 
 use crate::action_cache;
-use crate::call::{Attempt, Calls, Failure, stub};
+use crate::call::{Attempt, AttemptFailure, Calls, stub};
 use crate::digest::Digest;
 use crate::error::{Error, too_large};
 use crate::lost::{self, Ended};
 use crate::method::Method;
 use crate::proto;
 use crate::proto::execution_stage::Value;
-use crate::room::Place;
+use crate::room::StreamPlace;
 
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
@@ -65,7 +65,7 @@ pub enum Stage {
 
 /// An action that ran, or whose result was cached.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Executed {
+pub struct ExecutedAction {
     /// What it did.
     pub result: proto::ActionResult,
     /// Whether the server took it from its action cache.
@@ -102,11 +102,11 @@ impl From<Ended> for Stop {
     }
 }
 
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
+impl From<AttemptFailure> for Stop {
+    fn from(failure: AttemptFailure) -> Self {
         match failure {
-            Failure::Status(status) => status.into(),
-            Failure::Final(error) => error.into(),
+            AttemptFailure::Status(status) => status.into(),
+            AttemptFailure::Final(error) => error.into(),
         }
     }
 }
@@ -144,7 +144,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
     }
 
     /// Executes it.
-    pub async fn run(mut self) -> Result<Executed, Error> {
+    pub async fn run(mut self) -> Result<ExecutedAction, Error> {
         (self.observer)(Stage::Queued);
         let mut retry = self.calls.retry();
         loop {
@@ -195,7 +195,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
     }
 
     /// A place for a stream. Waiting for one is not being queued.
-    async fn enter(&mut self) -> Place<'a> {
+    async fn enter(&mut self) -> StreamPlace<'a> {
         let begun = Instant::now();
         let place = self.calls.room.enter().await;
         self.since += begun.elapsed();
@@ -207,7 +207,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
     }
 
     /// The result of an operation that the server forgot, if it has that.
-    async fn known(&mut self) -> Result<Option<Executed>, Error> {
+    async fn known(&mut self) -> Result<Option<ExecutedAction>, Error> {
         // What is cached may be what the caller knows to be useless.
         if self.options.skip_cache_lookup {
             return Ok(None);
@@ -216,11 +216,15 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
             return Ok(None);
         };
         self.reach(Stage::Completed);
-        Ok(Some(Executed { result, cached: false, message: String::new() }))
+        Ok(Some(ExecutedAction { result, cached: false, message: String::new() }))
     }
 
     /// Reads streams of operations until one says that the action is done. `attempt` is that of the last stream.
-    async fn follow(&mut self, attempt: &mut Attempt, place: &mut Place<'_>) -> Result<Executed, Stop> {
+    async fn follow(
+        &mut self,
+        attempt: &mut Attempt,
+        place: &mut StreamPlace<'_>,
+    ) -> Result<ExecutedAction, Stop> {
         let patience = self.calls.options.stream_patience;
         let opened = self.open(attempt);
         let opened = match self.due() {
@@ -262,7 +266,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
     fn open(
         &self,
         attempt: &Attempt,
-    ) -> impl Future<Output = Result<Streaming<Operation>, Failure>> + use<O> {
+    ) -> impl Future<Output = Result<Streaming<Operation>, AttemptFailure>> + use<O> {
         let mut stub = stub!(attempt, execution, ExecutionClient);
         let wait = self.operation.clone().map(|name| attempt.request(proto::WaitExecutionRequest { name }));
         let priority = self.options.priority;
@@ -286,7 +290,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
     }
 
     /// Takes note of a message. What the action did, if it is done.
-    fn take(&mut self, operation: Operation) -> Result<Option<Executed>, Stop> {
+    fn take(&mut self, operation: Operation) -> Result<Option<ExecutedAction>, Stop> {
         self.heard = true;
         let protocol = |what| Err(self.calls.protocol(Method::Execute, what).into());
         if operation.done {
@@ -303,7 +307,11 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
                 return Err(lost::operation(status).into());
             }
             let Some(result) = response.result else { return protocol("the response has no result") };
-            return Ok(Some(Executed { result, cached: response.cached_result, message: response.message }));
+            return Ok(Some(ExecutedAction {
+                result,
+                cached: response.cached_result,
+                message: response.message,
+            }));
         }
         if !operation.name.is_empty() {
             self.operation = Some(operation.name);

@@ -26,7 +26,7 @@ pub struct Options {
     /// Who knows credentials.
     pub credential_helper: Option<CredentialHelper>,
     /// Who calls, for the server's log.
-    pub tool: Tool,
+    pub tool: CallerTool,
     /// For how long a call is made again when the server or the network fails.
     pub retry_time: Duration,
     /// The same for the first call, so that a wrong URL is seen soon.
@@ -56,7 +56,7 @@ impl Options {
             headers: Headers::default(),
             tls: Tls::default(),
             credential_helper: None,
-            tool: Tool::default(),
+            tool: CallerTool::default(),
             retry_time: Duration::from_secs(30),
             connect_time: Duration::from_secs(5),
             call_timeout: Duration::from_secs(60),
@@ -72,7 +72,7 @@ impl Options {
 
 /// Who calls, for the server's log.
 #[derive(Debug, Clone)]
-pub struct Tool {
+pub struct CallerTool {
     /// Its name.
     pub name: String,
     /// Its version.
@@ -81,7 +81,7 @@ pub struct Tool {
     pub invocation: String,
 }
 
-impl Default for Tool {
+impl Default for CallerTool {
     fn default() -> Self {
         let (name, version) = (env!("CARGO_PKG_NAME").to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         Self { name, version, invocation: String::new() }

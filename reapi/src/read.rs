@@ -6,7 +6,7 @@ use std::sync::Arc;
 use prost::bytes::Bytes;
 use tonic::Code;
 
-use crate::call::{Attempt, Calls, Failure, stub};
+use crate::call::{Attempt, AttemptFailure, Calls, stub};
 use crate::capabilities::{Capabilities, compresses, weight};
 use crate::details;
 use crate::digest::Digest;
@@ -15,7 +15,7 @@ use crate::merge::{Batch, Limits};
 use crate::method::Method;
 use crate::proto;
 use crate::proto::batch_read_blobs_response::Response;
-use crate::retry::{Retry, Verdict, verdict};
+use crate::retry::{Retry, RetryVerdict, verdict};
 use crate::zstd_pieces;
 
 const CALLS: usize = 8;
@@ -24,14 +24,14 @@ const METHOD: Method = Method::BatchReadBlobs;
 const ZSTD: i32 = proto::compressor::Value::Zstd as i32;
 
 /// Downloads blobs.
-pub struct Reads {
+pub struct BlobReads {
     pub calls: Arc<Calls>,
     pub capabilities: Capabilities,
 }
 
 type Done = HashMap<Digest, Result<Bytes, Error>>;
 
-impl Reads {
+impl BlobReads {
     /// What one call asks for.
     pub fn limits(capabilities: &Capabilities) -> Limits {
         Limits { weight: capabilities.batch, count: 4000, calls: CALLS }
@@ -72,7 +72,7 @@ impl Reads {
         wrong: &mut HashSet<Digest>,
         done: &mut Done,
         responses: Vec<Response>,
-    ) -> Option<Failure> {
+    ) -> Option<AttemptFailure> {
         let mut again = None;
         for response in responses {
             let Some(digest) = response.digest.as_ref().and_then(Digest::from_message) else { continue };
@@ -94,7 +94,7 @@ impl Reads {
                     digests: vec![digest],
                     message: self.calls.said(attempt, &status),
                 }),
-                (_, Verdict::Final | Verdict::Unauthenticated) => {
+                (_, RetryVerdict::Final | RetryVerdict::Unauthenticated) => {
                     Err(self.calls.failed(METHOD, &Retry::new(Default::default()), attempt, &status))
                 }
                 _ => {
@@ -129,7 +129,7 @@ impl Reads {
     }
 }
 
-impl Batch for Reads {
+impl Batch for BlobReads {
     type Request = Digest;
     type Answer = Result<Bytes, Error>;
 

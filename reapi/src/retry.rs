@@ -18,7 +18,7 @@ const INTERNAL_TRIES: u32 = 3;
 
 /// What a status tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RetryVerdict {
     /// The connection is bad: again, on another one.
     Transport,
     /// The server is busy: again, later.
@@ -32,22 +32,24 @@ pub enum Verdict {
 }
 
 /// What `status` tells.
-pub fn verdict(status: &Status) -> Verdict {
+pub fn verdict(status: &Status) -> RetryVerdict {
     // A status that the server sent has no source; one that this side made has the error of the connection.
     if status.source().is_some() {
-        return if untrusted(status) { Verdict::Final } else { Verdict::Transport };
+        return if untrusted(status) { RetryVerdict::Final } else { RetryVerdict::Transport };
     }
     if too_large(status.code(), status.message()) {
-        return Verdict::Final;
+        return RetryVerdict::Final;
     }
     match status.code() {
-        Code::Unavailable | Code::ResourceExhausted | Code::Aborted | Code::DeadlineExceeded => Verdict::Busy,
+        Code::Unavailable | Code::ResourceExhausted | Code::Aborted | Code::DeadlineExceeded => {
+            RetryVerdict::Busy
+        }
         // A proxy that lost the server resets the stream.
-        Code::Internal | Code::Unknown if reset(status.message()) => Verdict::Transport,
+        Code::Internal | Code::Unknown if reset(status.message()) => RetryVerdict::Transport,
         // Servers in Python say UNKNOWN of what they did not catch.
-        Code::Internal | Code::Unknown => Verdict::Internal,
-        Code::Unauthenticated => Verdict::Unauthenticated,
-        _ => Verdict::Final,
+        Code::Internal | Code::Unknown => RetryVerdict::Internal,
+        Code::Unauthenticated => RetryVerdict::Unauthenticated,
+        _ => RetryVerdict::Final,
     }
 }
 
@@ -101,13 +103,13 @@ impl Retry {
     }
 
     /// Counts a failure. How long to wait before the next try; `None` if there is to be none.
-    pub fn again(&mut self, verdict: Verdict, status: &Status) -> Option<Duration> {
+    pub fn again(&mut self, verdict: RetryVerdict, status: &Status) -> Option<Duration> {
         self.tries += 1;
         let passed = self.failed.get_or_insert_with(Instant::now).elapsed();
         match verdict {
-            Verdict::Final | Verdict::Unauthenticated => return None,
-            Verdict::Internal if self.tries >= INTERNAL_TRIES => return None,
-            Verdict::Transport | Verdict::Busy | Verdict::Internal => {}
+            RetryVerdict::Final | RetryVerdict::Unauthenticated => return None,
+            RetryVerdict::Internal if self.tries >= INTERNAL_TRIES => return None,
+            RetryVerdict::Transport | RetryVerdict::Busy | RetryVerdict::Internal => {}
         }
         let left = self.limit.checked_sub(passed).filter(|left| !left.is_zero())?;
         let pause = FIRST.saturating_mul(1 << (self.tries - 1).min(16)).min(LONGEST);
@@ -138,35 +140,41 @@ mod tests {
     #[test]
     fn verdicts() {
         let of = |code, message: &str| verdict(&Status::new(code, message));
-        assert_eq!(of(Code::Unavailable, "no healthy upstream"), Verdict::Busy);
-        assert_eq!(of(Code::ResourceExhausted, "quota"), Verdict::Busy);
-        assert_eq!(of(Code::ResourceExhausted, "Received message larger than max (5 vs. 4)"), Verdict::Final);
-        assert_eq!(of(Code::Internal, "stream terminated by RST_STREAM with NO_ERROR"), Verdict::Transport);
-        assert_eq!(of(Code::Internal, "assertion failed"), Verdict::Internal);
-        assert_eq!(of(Code::NotFound, ""), Verdict::Final);
+        assert_eq!(of(Code::Unavailable, "no healthy upstream"), RetryVerdict::Busy);
+        assert_eq!(of(Code::ResourceExhausted, "quota"), RetryVerdict::Busy);
+        assert_eq!(
+            of(Code::ResourceExhausted, "Received message larger than max (5 vs. 4)"),
+            RetryVerdict::Final
+        );
+        assert_eq!(
+            of(Code::Internal, "stream terminated by RST_STREAM with NO_ERROR"),
+            RetryVerdict::Transport
+        );
+        assert_eq!(of(Code::Internal, "assertion failed"), RetryVerdict::Internal);
+        assert_eq!(of(Code::NotFound, ""), RetryVerdict::Final);
         let mut broken = Status::unknown("transport error");
         broken.set_source(std::sync::Arc::new(std::io::Error::other("broken pipe")));
-        assert_eq!(verdict(&broken), Verdict::Transport);
+        assert_eq!(verdict(&broken), RetryVerdict::Transport);
     }
 
     #[test]
     fn time_ends_tries_and_progress_gives_more() {
         let status = Status::unavailable("");
         let mut retry = Retry::new(Duration::from_millis(60));
-        let pause = retry.again(Verdict::Busy, &status).expect("the first failure is followed by a try");
+        let pause = retry.again(RetryVerdict::Busy, &status).expect("the first failure is followed by a try");
         assert!(pause <= FIRST);
         retry.failed = Instant::now().checked_sub(Duration::from_millis(61));
-        assert_eq!(retry.again(Verdict::Busy, &status), None);
+        assert_eq!(retry.again(RetryVerdict::Busy, &status), None);
         retry.progress();
-        assert!(retry.again(Verdict::Busy, &status).is_some());
-        assert_eq!(retry.again(Verdict::Final, &status), None);
+        assert!(retry.again(RetryVerdict::Busy, &status).is_some());
+        assert_eq!(retry.again(RetryVerdict::Final, &status), None);
     }
 
     #[test]
     fn pauses_grow_to_a_limit() {
         let status = Status::unavailable("");
         let mut retry = Retry::new(Duration::from_secs(3600));
-        let pauses: Vec<_> = (0..40).filter_map(|_| retry.again(Verdict::Busy, &status)).collect();
+        let pauses: Vec<_> = (0..40).filter_map(|_| retry.again(RetryVerdict::Busy, &status)).collect();
         assert_eq!(pauses.len(), 40);
         assert!(pauses.iter().all(|pause| *pause <= LONGEST) && pauses[39] >= LONGEST / 2);
     }

@@ -17,7 +17,7 @@ struct State {
 }
 
 /// A stream's place, until this is dropped.
-pub struct Place<'a> {
+pub struct StreamPlace<'a> {
     room: &'a Room,
     is_given_up: bool,
 }
@@ -30,7 +30,7 @@ impl Default for Room {
 
 impl Room {
     /// A place, when there is room.
-    pub async fn enter(&self) -> Place<'_> {
+    pub async fn enter(&self) -> StreamPlace<'_> {
         let mut changes = self.0.subscribe();
         loop {
             let taken = self.0.send_if_modified(|state| {
@@ -39,7 +39,7 @@ impl Room {
                 is_free
             });
             if taken {
-                return Place { room: self, is_given_up: false };
+                return StreamPlace { room: self, is_given_up: false };
             }
             // The sender lives as long as this, and what is found is locked while it is held.
             drop(changes.wait_for(|state| state.open < state.limit).await);
@@ -47,7 +47,7 @@ impl Room {
     }
 }
 
-impl Place<'_> {
+impl StreamPlace<'_> {
     /// The server refused the stream for want of room. Whether there may be room when others have given way, or end.
     pub fn refused(&self) -> bool {
         let mut others = 0;
@@ -77,7 +77,7 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for StreamPlace<'_> {
     fn drop(&mut self) {
         if !self.is_given_up {
             self.room.0.send_modify(|state| state.open -= 1);

@@ -9,7 +9,7 @@ use bazel_remote_apis::google::bytestream::ReadRequest;
 use tokio::io::{AsyncSeekExt, AsyncWriteExt};
 use tonic::Code;
 
-use crate::call::{Calls, Failure, cut, stub};
+use crate::call::{AttemptFailure, Calls, cut, stub};
 use crate::capabilities::{Capabilities, compresses};
 use crate::digest::{Digest, Hasher};
 use crate::error::Error;
@@ -112,13 +112,13 @@ pub async fn read(
         }
         let failure = match failure {
             // Bytes that are wrong once may have been damaged on their way.
-            Failure::Final(error @ Error::Corrupt { .. }) if !damaged => {
+            AttemptFailure::Final(error @ Error::Corrupt { .. }) if !damaged => {
                 damaged = true;
                 transfer.hasher = Hasher::default();
                 transfer.sink.clear().await?;
                 cut(&error.to_string()).into()
             }
-            Failure::Status(status) if status.code() == Code::NotFound => {
+            AttemptFailure::Status(status) if status.code() == Code::NotFound => {
                 let message = calls.said(&attempt, &status);
                 let endpoint = calls.endpoint();
                 return Err(Error::Lost { endpoint, method: METHOD, digests: vec![digest], message });
@@ -130,7 +130,7 @@ pub async fn read(
 }
 
 impl Transfer<'_> {
-    async fn stream(&mut self, attempt: &crate::call::Attempt, zstd: bool) -> Result<(), Failure> {
+    async fn stream(&mut self, attempt: &crate::call::Attempt, zstd: bool) -> Result<(), AttemptFailure> {
         let kind = if zstd { "compressed-blobs/zstd" } else { "blobs" };
         let request = ReadRequest {
             resource_name: self.calls.resource(&format!("{kind}/{}", self.digest)),

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::blob::Blob;
-use crate::call::{Attempt, Calls, Failure, silent, stub};
+use crate::call::{Attempt, AttemptFailure, Calls, silent, stub};
 use crate::digest::Hasher;
 use crate::error::Error;
 use crate::method::Method;
@@ -119,7 +119,7 @@ async fn stream(
     resource: &str,
     offset: u64,
     compress: bool,
-) -> Result<End, Failure> {
+) -> Result<End, AttemptFailure> {
     let (sender, receiver) = mpsc::channel(AHEAD);
     let taken = Arc::new(AtomicU64::new(0));
     let source = Source {

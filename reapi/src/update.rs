@@ -7,7 +7,7 @@ use prost::bytes::Bytes;
 use tonic::Code;
 
 use crate::blob::{Blob, Source};
-use crate::call::{Attempt, Calls, Failure, stub};
+use crate::call::{Attempt, AttemptFailure, Calls, stub};
 use crate::capabilities::{Capabilities, compresses, weight};
 use crate::details;
 use crate::digest::Digest;
@@ -16,7 +16,7 @@ use crate::merge::{Batch, Limits};
 use crate::method::Method;
 use crate::proto;
 use crate::proto::batch_update_blobs_request::Request;
-use crate::retry::{Verdict, verdict};
+use crate::retry::{RetryVerdict, verdict};
 use crate::zstd_pieces;
 
 const CALLS: usize = 4;
@@ -79,7 +79,7 @@ impl Update {
         pending: &mut HashMap<Digest, Request>,
         done: &mut Done,
         answer: proto::BatchUpdateBlobsResponse,
-    ) -> Option<Failure> {
+    ) -> Option<AttemptFailure> {
         let method = Method::BatchUpdateBlobs;
         let mut again = None;
         for response in answer.responses {
@@ -87,7 +87,7 @@ impl Update {
             let status = details::status(response.status.unwrap_or_default());
             let end = match (status.code(), verdict(&status)) {
                 (Code::Ok | Code::AlreadyExists, _) => Ok(()),
-                (_, Verdict::Final | Verdict::Unauthenticated) => {
+                (_, RetryVerdict::Final | RetryVerdict::Unauthenticated) => {
                     Err(self.calls.failed(method, &self.calls.retry(), attempt, &status))
                 }
                 _ => {

@@ -149,12 +149,12 @@ impl<'g> Explainer<'g> {
 
 #[cfg(test)]
 mod tests {
-    use distlto_planner::graph::{Action, Backend, Work};
+    use distlto_planner::graph::{Action, BackendWork, Work};
 
     use super::*;
 
     fn backend(graph: &mut ActionGraph, name: &str, others: &[&str]) -> ActionId {
-        let work = Work::Backend(Backend {
+        let work = Work::Backend(BackendWork {
             module: graph.file(format!("{name}.o")),
             shard: graph.file(format!("{name}.bc")),
             imports: Vec::new(),

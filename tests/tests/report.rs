@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use distlto_commands::remote::simulate::{Backend, Program};
+use distlto_commands::remote::simulate::{SimulatedBackend, SimulatedLink};
 use distlto_executor::schedule::pools::Resource;
 use distlto_executor::schedule::{Policy, Schedule, Weight};
 use distlto_planner::graph::{ActionId, ActionKind};
@@ -260,8 +260,8 @@ fn names_are_text_whatever_they_hold() -> Result<()> {
 
 /// When the last of these, each with its time and its memory, ends by the schedule of a run.
 fn makespan(backends: &[(u64, u64)], workers: u64, memory: Option<u64>) -> u64 {
-    let of = |&(took, _): &(u64, u64)| Backend { took, own: 0, inputs: Vec::new(), output: 0 };
-    let program = Program {
+    let of = |&(took, _): &(u64, u64)| SimulatedBackend { took, own: 0, inputs: Vec::new(), output: 0 };
+    let program = SimulatedLink {
         name: String::new(),
         backends: backends.iter().map(of).collect(),
         blobs: Vec::new(),

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use distlto_executor::cache::store::{Cache, Limits};
+use distlto_executor::cache::store::{Cache, CacheLimits};
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::state;
 use distlto_record::progress::text::size;
@@ -58,7 +58,7 @@ impl Doctor<'_> {
             return self.report.note("no cache of results is used: --cache and DISTLTO_CACHE name one");
         };
         let shown = directory.display();
-        let opened = Cache::open_existing(directory, Limits { size: None, age: None });
+        let opened = Cache::open_existing(directory, CacheLimits { size: None, age: None });
         let writable = usable(directory);
         match (opened, writable) {
             (Ok(cache), writable) => {

@@ -16,7 +16,7 @@ use crate::tool::ToolRunner;
 const SOURCE: &str = "int distlto_doctor(int x) { return x * x + 1; }\n";
 
 /// What did not work.
-pub struct Failed {
+pub struct TrialFailure {
     /// Which step.
     pub what: &'static str,
     /// What the program said, or the system.
@@ -29,9 +29,9 @@ pub fn link(
     compiler: &str,
     spawner: &dyn Spawner,
     cancel: &Cancel,
-) -> Result<(), Failed> {
+) -> Result<(), TrialFailure> {
     let place = "making a directory for a trial";
-    let failed = |error: std::io::Error| Failed { what: place, said: error.to_string() };
+    let failed = |error: std::io::Error| TrialFailure { what: place, said: error.to_string() };
     let folder = tempfile::tempdir().map_err(failed)?;
     fs::write(folder.path().join("check.c"), SOURCE).map_err(failed)?;
     let runner = ToolRunner { spawner, cancel, directory: Some(folder.path()) };
@@ -40,8 +40,10 @@ pub fn link(
         let command: Vec<Word> = program.iter().cloned().chain(words).collect();
         match runner.run(&command) {
             Ok(ended) if ended.status.success() => Ok(()),
-            Ok(ended) => Err(Failed { what, said: format!("{}{}", lossy(&ended.stderr), ended.status) }),
-            Err(error) => Err(Failed { what, said: error.to_string() }),
+            Ok(ended) => {
+                Err(TrialFailure { what, said: format!("{}{}", lossy(&ended.stderr), ended.status) })
+            }
+            Err(error) => Err(TrialFailure { what, said: error.to_string() }),
         }
     };
     let compiler = [here(word_of(compiler.into()))];

@@ -22,7 +22,7 @@ pub(super) struct Edit {
     version: u32,
     module: String,
     /// Its own first, then those that take longest.
-    backends: Vec<Backend>,
+    backends: Vec<EditedBackend>,
     /// Of those whose times are known.
     cpu_us: u64,
     /// Until the last of them ends, with as many at once as in the last run.
@@ -33,7 +33,7 @@ pub(super) struct Edit {
 }
 
 #[derive(Debug, Serialize)]
-struct Backend {
+struct EditedBackend {
     module: String,
     cpu_us: Option<u64>,
     /// What it imports from the edited module, where its shard is kept.
@@ -48,9 +48,9 @@ impl Edit {
         let backend = |label: &String, cpu_us| {
             let taken = (label != edited).then(|| counts(&shard_of(seen, label)?, edited)).flatten();
             let (functions, instructions) = taken.unzip();
-            Backend { module: label.clone(), cpu_us, functions, instructions }
+            EditedBackend { module: label.clone(), cpu_us, functions, instructions }
         };
-        let mut backends: Vec<Backend> =
+        let mut backends: Vec<EditedBackend> =
             inspection.edit_runs(number).map(|facts| backend(&facts.label, facts.cpu_us)).collect();
         backends.sort_by_key(|one| (one.module != *edited, std::cmp::Reverse(one.cpu_us)));
         let times: Vec<u64> = backends.iter().filter_map(|one| one.cpu_us).collect();
@@ -96,7 +96,7 @@ impl fmt::Display for Edit {
             out,
             "importers run if what they take from it changes; after the edit `distlto link --dry-run` says it exactly"
         )?;
-        for Backend { module, cpu_us, functions, instructions } in self.backends.iter().take(SHOWN) {
+        for EditedBackend { module, cpu_us, functions, instructions } in self.backends.iter().take(SHOWN) {
             let takes = match (functions, instructions) {
                 _ if *module == self.module => "  the module itself".to_owned(),
                 (Some(functions), Some(instructions)) => {

@@ -13,7 +13,7 @@ use distlto_planner::graph::{ActionGraph, json};
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::response;
-use distlto_planner::slices::{self, Content, GRAPH, Request, Slice};
+use distlto_planner::slices::{self, GRAPH, Slice, SliceContent, SliceRequest};
 use distlto_planner::words::Word;
 use distlto_prepare::regular;
 use distlto_prepare::share::Sharing;
@@ -23,13 +23,13 @@ use crate::link::LinkError;
 
 /// The file that says which slices are wanted.
 pub(super) struct Wanted {
-    request: Request,
+    request: SliceRequest,
 }
 
 impl Wanted {
     pub(super) fn read(path: &Path) -> Result<Self, LinkError> {
         let text = fs::read_to_string(path).map_err(IoError::on("read", path))?;
-        let request = Request::read(&text)
+        let request = SliceRequest::read(&text)
             .map_err(|source| LinkError::SliceRequest { path: path.to_owned(), source })?;
         Ok(Self { request })
     }
@@ -92,8 +92,8 @@ fn write(slice: &Slice, sharing: &mut Sharing) -> Result<(), IoError> {
     for (name, content) in &slice.files {
         let place = directory.join(name);
         match content {
-            Content::Bytes(bytes) => drop(write_if_changed(&place, bytes)?),
-            Content::File(file) => sharing.put(file.as_std_path(), &place)?,
+            SliceContent::Bytes(bytes) => drop(write_if_changed(&place, bytes)?),
+            SliceContent::File(file) => sharing.put(file.as_std_path(), &place)?,
         }
     }
     write_if_changed(&directory.join(GRAPH), &json::to_bytes(&slice.graph)).map(drop)

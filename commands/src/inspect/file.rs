@@ -63,14 +63,14 @@ struct ObjectFacts {
     /// Whether it is a ThinLTO module.
     thin_lto: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    module: Option<ModuleFacts>,
+    module: Option<FileModuleFacts>,
     /// Why it is none, where its bitcode cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     damaged: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct ModuleFacts {
+struct FileModuleFacts {
     summary: &'static str,
     source: String,
     target: String,
@@ -163,7 +163,7 @@ impl ObjectFacts {
         let read = bitcode_of(bytes).map(module::read);
         let (module, damaged) = match read {
             None => (None, None),
-            Some(Ok(module)) => (Some(ModuleFacts::of(module)), None),
+            Some(Ok(module)) => (Some(FileModuleFacts::of(module)), None),
             Some(Err(error)) => (None, Some(error.to_string())),
         };
         let thin_lto = module.as_ref().is_some_and(|module| module.summary == THIN);
@@ -181,7 +181,7 @@ impl ObjectFacts {
 
 const THIN: &str = "ThinLTO";
 
-impl ModuleFacts {
+impl FileModuleFacts {
     fn of(module: module::Module) -> Self {
         Self {
             summary: match module.summary {

@@ -16,11 +16,12 @@ use distlto_prepare::write::{IoError, to_standard_output};
 use distlto_record::action::{ActionRecord, Fate};
 use distlto_record::inspect;
 use distlto_record::progress::text::human;
+use distlto_record::progress::{Profile, Reporter, Style};
 use distlto_record::run;
 use distlto_record::why::{Change, What};
 use serde::Serialize;
 
-use super::{Session, state};
+use super::{LinkError, LinkOptions, Session, state};
 use crate::dry_run::{Row, lines};
 use crate::run_args::PreciseMode;
 
@@ -35,7 +36,7 @@ struct Foretold<'a> {
     /// How many backends the link has.
     backends: usize,
     /// Those that would run, the longest first.
-    would_run: Vec<Backend<'a>>,
+    would_run: Vec<ForetoldBackend<'a>>,
     /// Of those together, by estimate.
     cpu_us: u64,
     /// Until the last of them ends, by estimate.
@@ -48,7 +49,7 @@ struct Foretold<'a> {
 }
 
 #[derive(Serialize)]
-struct Backend<'a> {
+struct ForetoldBackend<'a> {
     label: String,
     why: &'a [Change],
     cpu_us: u64,
@@ -74,13 +75,18 @@ pub(super) fn tell(
     let own = args.jobs.map(usize::from).or(implied);
     let jobs = own.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     let precise = args.precise != PreciseMode::Off;
-    let mut backends: Vec<Backend<'_>> = running
+    let mut backends: Vec<ForetoldBackend<'_>> = running
         .iter()
         .zip(&times)
         .map(|(action, &cpu_us)| {
             // A first link in two steps is planned in a scratch directory.
             let label = action.label.replacen(session.directory, session.earlier, 1);
-            Backend { label, why: &action.why, cpu_us, may_be_kept: precise && by_imports(&action.why) }
+            ForetoldBackend {
+                label,
+                why: &action.why,
+                cpu_us,
+                may_be_kept: precise && by_imports(&action.why),
+            }
         })
         .collect();
     backends.sort_by_key(|backend| std::cmp::Reverse(backend.cpu_us));
@@ -100,6 +106,15 @@ pub(super) fn tell(
 /// Whether nothing but imports, or what the thin link decided of them, is a reason.
 fn by_imports(why: &[Change]) -> bool {
     !why.is_empty() && why.iter().all(|change| matches!(change.what, What::Import | What::Shard))
+}
+
+/// Tells how a link goes; of a dry run only what it ends with is told.
+pub(super) fn reporter(options: &LinkOptions) -> Result<Reporter, LinkError> {
+    if options.dry_run {
+        let style = Style { quiet: true, ..Style::default() };
+        return Ok(Reporter::new(Profile::COMMAND, style, None, None)?);
+    }
+    Ok(options.run.reporter(Profile::COMMAND)?)
 }
 
 /// Tells of a link that would do nothing.
@@ -128,7 +143,7 @@ impl Foretold<'_> {
             text += &serde_json::to_string(self).expect("strings, numbers and lists serialise");
         } else {
             let why = |why: &[Change]| why.iter().map(Change::to_string).collect::<Vec<_>>().join("; ");
-            let row = |backend: &Backend<'_>| Row {
+            let row = |backend: &ForetoldBackend<'_>| Row {
                 weight: backend.cpu_us,
                 takes: time(backend.cpu_us),
                 what: backend.label.clone(),

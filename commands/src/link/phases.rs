@@ -13,7 +13,7 @@ use distlto_planner::words::Word;
 use distlto_record::progress::Reporter;
 
 /// Runs the tools of planning, and tells of the thin link and of what is before and after it.
-pub(super) struct Phases<'a> {
+pub(super) struct PlanningPhases<'a> {
     reporter: &'a Reporter,
     runner: &'a dyn Runner,
     begun: Instant,
@@ -21,7 +21,7 @@ pub(super) struct Phases<'a> {
     linked: Mutex<Option<Instant>>,
 }
 
-impl<'a> Phases<'a> {
+impl<'a> PlanningPhases<'a> {
     /// Planning begins.
     pub(super) fn new(reporter: &'a Reporter, runner: &'a dyn Runner) -> Self {
         Self { reporter, runner, begun: Instant::now(), linked: Mutex::default() }
@@ -35,7 +35,7 @@ impl<'a> Phases<'a> {
     }
 }
 
-impl Runner for Phases<'_> {
+impl Runner for PlanningPhases<'_> {
     fn run(&self, command: &[Word]) -> io::Result<ToolOutput> {
         let option = b"thinlto-index-only";
         if !command.iter().any(|word| word.windows(option.len()).any(|part| part == option)) {

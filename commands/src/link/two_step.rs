@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
-use distlto_planner::index::{self, Planned, PlannedLink};
+use distlto_planner::index::{self, IndexError, Planned, PlannedLink};
 use distlto_planner::link_line::Argument;
 use distlto_planner::pending::Pending;
 use distlto_planner::runner::Runner;
@@ -17,7 +17,7 @@ use distlto_prepare::store::Store;
 use distlto_prepare::warning::warn;
 
 use super::keeping::Keeping;
-use super::phases::{FinalLink, Phases};
+use super::phases::{FinalLink, PlanningPhases};
 use super::{
     LinkError, NO_BITCODE, Session, WRITES_ITSELF, ahead, dry_run, final_link, identity, line_cache,
     nothing_to_do, stable_names, state, two_step_reads, unchanged,
@@ -40,18 +40,9 @@ impl Session<'_> {
         let reads = two_step_reads::before(self.directory, self.link, arguments);
         let start = reads.start();
         let store = self.options.store.as_deref().map(Store::open).transpose()?;
-        let phases = Phases::new(self.reporter, self.runner);
+        let phases = PlanningPhases::new(self.reporter, self.runner);
         let cc1_commands = Cc1Commands::default();
-        let planned = std::thread::scope(|scope| {
-            let preview = |backend| ahead::ask(self, &cc1_commands, scope, backend);
-            let identity = |compiler: &str| identity::of(compiler, &self.link.driver);
-            index::plan(index::Request {
-                preview: Some(&preview),
-                identity: Some(&identity),
-                ..self.request(store.as_ref(), &phases)
-            })
-        })?;
-        let Planned::Link(planned, pending) = planned else {
+        let Planned::Link(planned, pending) = self.plan(store.as_ref(), &phases, &cc1_commands)? else {
             self.say_why_whole(if index::writes_itself(arguments) { WRITES_ITSELF } else { NO_BITCODE });
             return Ok(None);
         };
@@ -60,11 +51,7 @@ impl Session<'_> {
             stable_names::check(modules.map(|module| (module.id.as_str(), module.id.as_std_path())))?;
         }
         self.say_of_cache(arguments);
-        for option in &planned.not_done {
-            let warning = format!("{option} is ignored: a distributed link writes objects only");
-            warn(&warning);
-            self.reporter.warned(&warning);
-        }
+        self.warn_of_ignored(&planned.not_done);
         let graph = planned.plan.to_graph()?;
         phases.planned();
         if let Some(path) = &self.options.save_plan {
@@ -96,18 +83,36 @@ impl Session<'_> {
         Ok(Some(code))
     }
 
-    /// How planning is to go.
-    fn request<'s>(&'s self, store: Option<&'s Store>, runner: &'s dyn Runner) -> index::Request<'s> {
-        index::Request {
-            link: self.link,
-            state: self.directory,
-            compiler: self.options.compiler.as_deref(),
-            backend_args: &self.options.backend_args,
-            flags_from: self.options.flags_from.as_ref(),
-            store,
-            runner,
-            preview: None,
-            identity: None,
+    /// Plans, and asks meanwhile what the driver would run for a backend.
+    fn plan(
+        &self,
+        store: Option<&Store>,
+        runner: &dyn Runner,
+        cc1_commands: &Cc1Commands,
+    ) -> Result<Planned, IndexError> {
+        std::thread::scope(|scope| {
+            let preview = |backend| ahead::ask(self, cc1_commands, scope, backend);
+            let identity = |compiler: &str| identity::of(compiler, &self.link.driver);
+            index::plan(index::PlanRequest {
+                link: self.link,
+                state: self.directory,
+                compiler: self.options.compiler.as_deref(),
+                backend_args: &self.options.backend_args,
+                flags_from: self.options.flags_from.as_ref(),
+                store,
+                runner,
+                preview: Some(&preview),
+                identity: Some(&identity),
+            })
+        })
+    }
+
+    /// Names the options that ask for what no distributed link writes.
+    fn warn_of_ignored(&self, options: &[String]) {
+        for option in options {
+            let warning = format!("{option} is ignored: a distributed link writes objects only");
+            warn(&warning);
+            self.reporter.warned(&warning);
         }
     }
 

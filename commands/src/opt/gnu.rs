@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use distlto_planner::backend_flags::driver_words::is_for_bitcode;
 use distlto_planner::backend_flags::link_flags::{self, LinkFlags};
 use distlto_planner::module;
-use distlto_planner::recorded_flags::{RecordedFlags, Records, Source};
+use distlto_planner::recorded_flags::{FlagRecords, FlagsSource, RecordedFlags};
 use distlto_planner::shard::{self, Shard};
 use distlto_prepare::kind::Native;
 use distlto_prepare::write::IoError;
@@ -100,8 +100,12 @@ fn with_link_flags(
 }
 
 /// A compiler that compiles as a build recorded for the module.
-fn with_recorded_flags(source: &Source, module: &Utf8Path, compiler: Compiler) -> Result<Compiler, OptError> {
-    let RecordedFlags { kept: mut arguments, .. } = Records::open(source)?.flags_of(module, None)?;
+fn with_recorded_flags(
+    source: &FlagsSource,
+    module: &Utf8Path,
+    compiler: Compiler,
+) -> Result<Compiler, OptError> {
+    let RecordedFlags { kept: mut arguments, .. } = FlagRecords::open(source)?.flags_of(module, None)?;
     // Flags of whole compilations are not all for one of bitcode.
     arguments.push("-Wno-unused-command-line-argument".to_owned());
     arguments.extend(compiler.arguments);

@@ -98,7 +98,7 @@ impl Compilation {
     fn of(
         graph: &ActionGraph,
         id: graph::ActionId,
-        backend: &graph::Backend,
+        backend: &graph::BackendWork,
         places: &Places<'_>,
     ) -> Result<Self, OptError> {
         let mut outputs = Vec::new();
@@ -134,7 +134,7 @@ impl Compilation {
         &'a self,
         graph: &'a ActionGraph,
         action: &'a Action,
-        backend: &graph::Backend,
+        backend: &graph::BackendWork,
         others: &'a [&'a str],
     ) -> Job<'a> {
         Job {

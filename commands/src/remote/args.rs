@@ -11,7 +11,7 @@ use clap::Args;
 
 use super::config::ConfigError;
 use super::settings::{self, Settings};
-use super::trust::Surroundings;
+use super::trust::ConfigPlaces;
 use super::values::{CacheMode, Compress, Fallback, Properties, ToolchainPlace, UrlText, parse_time};
 
 /// Where actions may run but here. What is not given is looked for in configuration files (docs/remote.md).
@@ -93,6 +93,6 @@ impl RemoteArgs {
         if self.no_remote {
             return Ok(Settings::default());
         }
-        settings::settings(self, &Surroundings::of_process()?)
+        settings::settings(self, &ConfigPlaces::of_process()?)
     }
 }

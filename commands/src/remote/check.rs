@@ -25,7 +25,7 @@ use super::args::RemoteArgs;
 use super::config::ConfigError;
 use super::settings::Settings;
 use super::values::{CacheMode, ToolchainPlace, UrlText};
-use crate::report::Report;
+use crate::report::CheckedSentences;
 
 /// Whoever checks does not want to wait as long as a link may.
 const QUEUE_TIME: Duration = Duration::from_secs(20);
@@ -110,7 +110,7 @@ pub fn run(args: &CheckArgs, cancel: &Cancel) -> Result<u8, CheckError> {
     if !settings.is_remote() {
         return Err(CheckError::Nothing);
     }
-    let mut report = Report::default();
+    let mut report = CheckedSentences::default();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let checked = unless(cancel, check(args, &settings, cancel, &mut report));
     let checked = runtime.map_err(CheckError::Runtime)?.block_on(checked);
@@ -122,7 +122,7 @@ async fn check(
     args: &CheckArgs,
     settings: &Settings,
     cancel: &Cancel,
-    report: &mut Report,
+    report: &mut CheckedSentences,
 ) -> Result<(), CheckError> {
     if let Some(execute) = &settings.execute {
         let client = Client::connect(execute.clone()).await?;

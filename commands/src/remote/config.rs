@@ -17,7 +17,9 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
-use super::values::{CacheMode, Compress, Fallback, Place, Time, ToolchainPlace, endpoint, is_header_name};
+use super::values::{
+    CacheMode, ChosenServer, Compress, Fallback, Time, ToolchainPlace, endpoint, is_header_name,
+};
 
 /// No configuration is longer, in bytes. What is may be anything.
 const LONGEST: u64 = 1 << 20;
@@ -104,7 +106,7 @@ pub enum ConfigError {
 #[serde(deny_unknown_fields, default)]
 pub struct CheckoutFile {
     /// The table `[remote]`.
-    pub remote: Remote,
+    pub remote: RemoteTable,
 }
 
 /// The user's own configuration.
@@ -112,7 +114,7 @@ pub struct CheckoutFile {
 #[serde(deny_unknown_fields, default)]
 pub struct UserFile {
     /// The table `[remote]`.
-    pub remote: Remote,
+    pub remote: RemoteTable,
     /// Folders whose `distlto.toml` may do what this file may.
     pub trusted: Vec<PathBuf>,
     /// What is for one server, whoever names it.
@@ -122,11 +124,11 @@ pub struct UserFile {
 /// The table `[remote]`. Each key is that of an option, `--remote-KEY`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct Remote {
+pub struct RemoteTable {
     /// `--remote`.
-    pub url: Option<Place>,
+    pub url: Option<ChosenServer>,
     /// A server for results alone.
-    pub cache: Option<Place>,
+    pub cache: Option<ChosenServer>,
     /// Who fills it.
     pub cache_mode: Option<CacheMode>,
     /// The instance name.
@@ -150,7 +152,7 @@ pub struct Remote {
     /// A program that knows headers.
     pub credential_helper: Option<PathBuf>,
     /// Headers of every call.
-    pub headers: Headers,
+    pub headers: HeaderTable,
     /// Certificates.
     pub tls: TlsFiles,
 }
@@ -162,7 +164,7 @@ pub struct Access {
     /// A program that knows headers.
     pub credential_helper: Option<PathBuf>,
     /// Headers of every call.
-    pub headers: Headers,
+    pub headers: HeaderTable,
     /// Certificates.
     pub tls: TlsFiles,
 }
@@ -181,15 +183,15 @@ pub struct TlsFiles {
 
 /// Headers by name. The values are secret.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Headers(pub Vec<(String, String)>);
+pub struct HeaderTable(pub Vec<(String, String)>);
 
-impl fmt::Debug for Headers {
+impl fmt::Debug for HeaderTable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
     }
 }
 
-impl<'de> Deserialize<'de> for Headers {
+impl<'de> Deserialize<'de> for HeaderTable {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // What serde says of a wrong type quotes the value.
         let wrong =
@@ -219,7 +221,7 @@ impl TryFrom<String> for Server {
     }
 }
 
-impl Remote {
+impl RemoteTable {
     /// What it says of credentials.
     pub fn access(&self) -> Access {
         let Self { credential_helper, headers, tls, .. } = self;
@@ -227,7 +229,7 @@ impl Remote {
     }
 
     /// The servers that it names.
-    pub fn places(&self) -> impl Iterator<Item = &Place> {
+    pub fn places(&self) -> impl Iterator<Item = &ChosenServer> {
         self.url.iter().chain(&self.cache)
     }
 }

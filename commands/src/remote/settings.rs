@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use distlto_executor::variables::REMOTE_HEADERS;
 use distlto_reapi as reapi;
-use distlto_reapi::options::{CredentialHelper, Endpoint, Tls, Tool};
+use distlto_reapi::options::{CallerTool, CredentialHelper, Endpoint, Tls};
 
 use super::args::RemoteArgs;
-use super::config::{Access, ConfigError, Headers, Remote, TlsFiles};
-use super::trust::{Files, Surroundings};
-use super::values::{CacheMode, Fallback, Place, Properties, ToolchainPlace, UrlText, parse_headers};
+use super::config::{Access, ConfigError, HeaderTable, RemoteTable, TlsFiles};
+use super::trust::{ConfigFiles, ConfigPlaces};
+use super::values::{CacheMode, ChosenServer, Fallback, Properties, ToolchainPlace, UrlText, parse_headers};
 
 const QUEUE_TIME: Duration = Duration::from_secs(600);
 
@@ -72,8 +72,8 @@ impl Settings {
 }
 
 /// What there is to use.
-pub fn settings(args: &RemoteArgs, around: &Surroundings) -> Result<Settings, ConfigError> {
-    let mut files = Files::read(around)?;
+pub fn settings(args: &RemoteArgs, around: &ConfigPlaces) -> Result<Settings, ConfigError> {
+    let mut files = ConfigFiles::read(around)?;
     let named = Named {
         url: place("--remote, DISTLTO_REMOTE", args.remote.as_ref())?,
         cache: place("--remote-cache, DISTLTO_REMOTE_CACHE", args.remote_cache.as_ref())?,
@@ -87,8 +87,8 @@ pub fn settings(args: &RemoteArgs, around: &Surroundings) -> Result<Settings, Co
 
 /// The servers that options and variables name.
 struct Named {
-    url: Option<Place>,
-    cache: Option<Place>,
+    url: Option<ChosenServer>,
+    cache: Option<ChosenServer>,
 }
 
 impl Named {
@@ -97,17 +97,17 @@ impl Named {
     }
 }
 
-fn names<'a>(mut places: impl Iterator<Item = &'a Place>, endpoint: &Endpoint) -> bool {
-    places.any(|place| matches!(place, Place::At(named) if named == endpoint))
+fn names<'a>(mut places: impl Iterator<Item = &'a ChosenServer>, endpoint: &Endpoint) -> bool {
+    places.any(|place| matches!(place, ChosenServer::At(named) if named == endpoint))
 }
 
-fn place(option: &'static str, text: Option<&UrlText>) -> Result<Option<Place>, ConfigError> {
-    let place = text.cloned().map(Place::try_from).transpose();
+fn place(option: &'static str, text: Option<&UrlText>) -> Result<Option<ChosenServer>, ConfigError> {
+    let place = text.cloned().map(ChosenServer::try_from).transpose();
     place.map_err(|why| ConfigError::Option { option, why })
 }
 
 /// What options and variables say of credentials.
-fn caller(args: &RemoteArgs, around: &Surroundings) -> Result<Access, ConfigError> {
+fn caller(args: &RemoteArgs, around: &ConfigPlaces) -> Result<Access, ConfigError> {
     let wrong = |why| ConfigError::Option { option: REMOTE_HEADERS, why };
     let headers = match &around.headers {
         None => Vec::new(),
@@ -118,7 +118,11 @@ fn caller(args: &RemoteArgs, around: &Surroundings) -> Result<Access, ConfigErro
     };
     let (ca, cert) = (args.remote_tls_ca.clone(), args.remote_tls_cert.clone());
     let tls = TlsFiles { ca, cert, key: args.remote_tls_key.clone() };
-    Ok(Access { credential_helper: args.remote_credential_helper.clone(), headers: Headers(headers), tls })
+    Ok(Access {
+        credential_helper: args.remote_credential_helper.clone(),
+        headers: HeaderTable(headers),
+        tls,
+    })
 }
 
 /// All that is said.
@@ -126,19 +130,19 @@ struct Sources<'a> {
     args: &'a RemoteArgs,
     named: Named,
     caller: Access,
-    files: &'a Files,
-    around: &'a Surroundings,
+    files: &'a ConfigFiles,
+    around: &'a ConfigPlaces,
 }
 
 impl<'a> Sources<'a> {
     /// Files in the order in which they count.
-    fn files(&self) -> impl Iterator<Item = (&'a Path, &'a Remote)> + use<'a> {
+    fn files(&self) -> impl Iterator<Item = (&'a Path, &'a RemoteTable)> + use<'a> {
         let checkout = self.files.checkout.iter().map(|found| (&*found.path, &found.file));
         checkout.chain(self.files.user.iter().map(|found| (&*found.path, &found.file.remote)))
     }
 
     /// What counts most.
-    fn first<T: Clone>(&self, own: Option<T>, of: impl Fn(&Remote) -> Option<T>) -> Option<T> {
+    fn first<T: Clone>(&self, own: Option<T>, of: impl Fn(&RemoteTable) -> Option<T>) -> Option<T> {
         own.or_else(|| self.files().find_map(|(_, remote)| of(remote)))
     }
 
@@ -146,7 +150,7 @@ impl<'a> Sources<'a> {
     fn check(&self) -> Result<(), ConfigError> {
         for (path, remote) in self.files() {
             let keys = remote.access().keys();
-            if !keys.is_empty() && !remote.places().any(|place| matches!(place, Place::At(_))) {
+            if !keys.is_empty() && !remote.places().any(|place| matches!(place, ChosenServer::At(_))) {
                 return Err(ConfigError::Nowhere { path: path.to_owned(), keys: keys.join(", ") });
             }
         }
@@ -155,7 +159,7 @@ impl<'a> Sources<'a> {
 
     fn settings(&self, mut notices: Vec<String>) -> Result<Settings, ConfigError> {
         let at = |place| match place {
-            Some(Place::At(endpoint)) => Some(endpoint),
+            Some(ChosenServer::At(endpoint)) => Some(endpoint),
             _ => None,
         };
         let url = at(self.first(self.named.url.clone(), |remote| remote.url.clone()));
@@ -171,7 +175,7 @@ impl<'a> Sources<'a> {
             (None, Some(endpoint)) => Some(self.options(endpoint, &mut notices)?),
             (None, None) => None,
         };
-        let time = |own, of: fn(&Remote) -> Option<super::values::Time>| {
+        let time = |own, of: fn(&RemoteTable) -> Option<super::values::Time>| {
             self.first(own, |remote| of(remote).map(|time| time.0))
         };
         let jobs = self.first(self.args.remote_jobs, |remote| remote.jobs);
@@ -218,7 +222,7 @@ impl<'a> Sources<'a> {
         options.credential_helper = access.credential_helper.map(CredentialHelper::new);
         options.tls = Tls { authorities: tls.ca, identity: identity(tls.cert, tls.key)?, server_name: None };
         let (name, version) = ("distlto".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-        options.tool = Tool { name, version, invocation: String::new() };
+        options.tool = CallerTool { name, version, invocation: String::new() };
         let is_secret = !options.headers.0.is_empty() || options.credential_helper.is_some();
         if is_secret && !options.endpoint.has_tls() && !options.endpoint.is_local() {
             notices.push(format!(
@@ -231,8 +235,8 @@ impl<'a> Sources<'a> {
 
     /// The credentials for a server, of each kind those that count most.
     fn access(&self, endpoint: &Endpoint, notices: &mut Vec<String>) -> Access {
-        let Files { checkout, is_trusted, user, .. } = self.files;
-        let names_it = |remote: &Remote| names(remote.places(), endpoint);
+        let ConfigFiles { checkout, is_trusted, user, .. } = self.files;
+        let names_it = |remote: &RemoteTable| names(remote.places(), endpoint);
         let by_user = user.as_ref().filter(|user| names_it(&user.file.remote));
         let by_checkout = checkout.as_ref().filter(|found| *is_trusted && names_it(&found.file));
         let is_stranger = !self.named.names(endpoint) && by_user.is_none() && by_checkout.is_none();
@@ -257,7 +261,7 @@ impl<'a> Sources<'a> {
             add(&mut access, user.file.remote.access().resolve(&user.path));
         }
         if let Some(found) = checkout.as_ref().filter(|_| is_stranger && !has_own && self.has_secrets()) {
-            let declared = Files::declare(&found.path, self.around.user_file.as_deref());
+            let declared = ConfigFiles::declare(&found.path, self.around.user_file.as_deref());
             notices.push(format!(
                 "{endpoint} is named by {} alone and gets none of your credentials: {declared}; \
                  [credentials.\"{endpoint}\"] gives it its own",
@@ -277,7 +281,7 @@ impl<'a> Sources<'a> {
 
 /// Adds what is not there yet.
 fn add(access: &mut Access, other: Access) {
-    let known = |headers: &Headers, name: &str| headers.0.iter().any(|(known, _)| known == name);
+    let known = |headers: &HeaderTable, name: &str| headers.0.iter().any(|(known, _)| known == name);
     let new: Vec<_> = other.headers.0.into_iter().filter(|(name, _)| !known(&access.headers, name)).collect();
     access.headers.0.extend(new);
     access.credential_helper = access.credential_helper.take().or(other.credential_helper);

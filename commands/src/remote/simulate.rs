@@ -18,8 +18,8 @@ use distlto_prepare::write::{IoError, to_standard_output, write_if_changed};
 use miette::Diagnostic;
 use thiserror::Error;
 
-pub use cluster::{Bound, Cluster, Limit, Outcome, ROUND_TRIPS, simulate};
-pub use program::{Backend, Program};
+pub use cluster::{Bottleneck, Bound, Cluster, ROUND_TRIPS, SimulatedOutcome, simulate};
+pub use program::{SimulatedBackend, SimulatedLink};
 
 use crate::plan::PlanCommandError;
 
@@ -124,7 +124,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8, SimulateError> {
         processors: recorded.jobs.max(1),
     };
     let larger = args.modules.map(|modules| recorded.program.like(modules, SEED));
-    let programs: Vec<&Program> = [&recorded.program].into_iter().chain(&larger).collect();
+    let programs: Vec<&SimulatedLink> = [&recorded.program].into_iter().chain(&larger).collect();
     let grid = args.grid(base);
     let text = if args.json {
         table::json(&programs, &grid)

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use distlto_executor::variables::REMOTE_HEADERS;
 use distlto_prepare::write::IoError;
 
-use super::config::{self, CheckoutFile, ConfigError, Remote, UserFile};
+use super::config::{self, CheckoutFile, ConfigError, RemoteTable, UserFile};
 
 /// The file of a checkout, found upwards from the working directory.
 pub const NAME: &str = "distlto.toml";
 
 /// Where configuration is looked for.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct ConfigPlaces {
     /// The working directory, absolute.
     pub directory: PathBuf,
     /// The user's own configuration, which need not be there.
@@ -26,7 +26,7 @@ pub struct Surroundings {
     pub headers: Option<OsString>,
 }
 
-impl Surroundings {
+impl ConfigPlaces {
     /// Those of this process.
     pub fn of_process() -> Result<Self, ConfigError> {
         let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -50,9 +50,9 @@ pub struct Sourced<T> {
 
 /// The files that there are.
 #[derive(Debug, Default)]
-pub struct Files {
+pub struct ConfigFiles {
     /// That of the checkout.
-    pub checkout: Option<Sourced<Remote>>,
+    pub checkout: Option<Sourced<RemoteTable>>,
     /// Whether it may do what the user's may.
     pub is_trusted: bool,
     /// The user's own.
@@ -61,9 +61,9 @@ pub struct Files {
     pub notices: Vec<String>,
 }
 
-impl Files {
+impl ConfigFiles {
     /// Reads them.
-    pub fn read(around: &Surroundings) -> Result<Self, ConfigError> {
+    pub fn read(around: &ConfigPlaces) -> Result<Self, ConfigError> {
         let mut files = Self::default();
         if let Some(path) = around.user_file.as_deref().and_then(there) {
             files.user = Some(user(path, &mut files.notices)?);
@@ -128,12 +128,12 @@ fn is_below(path: &Path, folders: &[PathBuf]) -> bool {
 }
 
 /// Refuses what a checkout may not say.
-fn refuse(checkout: &Sourced<Remote>, user_file: Option<&Path>) -> Result<(), ConfigError> {
+fn refuse(checkout: &Sourced<RemoteTable>, user_file: Option<&Path>) -> Result<(), ConfigError> {
     let keys = checkout.file.access().keys();
     if keys.is_empty() {
         return Ok(());
     }
     let path = checkout.path.clone();
-    let help = format!("{}; --no-remote does without it", Files::declare(&path, user_file));
+    let help = format!("{}; --no-remote does without it", ConfigFiles::declare(&path, user_file));
     Err(ConfigError::Untrusted { path, keys: keys.join(", "), help })
 }

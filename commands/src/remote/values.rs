@@ -72,7 +72,7 @@ impl From<Compress> for Compression {
 /// A server, or that there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "UrlText")]
-pub enum Place {
+pub enum ChosenServer {
     /// None, whatever sources that count less say.
     Nowhere,
     /// This one.
@@ -97,7 +97,7 @@ impl FromStr for UrlText {
     }
 }
 
-impl TryFrom<UrlText> for Place {
+impl TryFrom<UrlText> for ChosenServer {
     type Error = String;
 
     fn try_from(UrlText(text): UrlText) -> Result<Self, String> {
@@ -201,8 +201,8 @@ mod tests {
     fn a_url_is_not_shown() {
         let text: UrlText = "grpc://user:secret@example.org".parse().expect("any text");
         assert!(!format!("{text:?}").contains("secret"));
-        let error = Place::try_from(text).expect_err("it names a user");
+        let error = ChosenServer::try_from(text).expect_err("it names a user");
         assert!(error.contains("credential helper") && !error.contains("secret"), "{error}");
-        assert_eq!("".parse::<UrlText>().map(Place::try_from), Ok(Ok(Place::Nowhere)));
+        assert_eq!("".parse::<UrlText>().map(ChosenServer::try_from), Ok(Ok(ChosenServer::Nowhere)));
     }
 }

@@ -23,7 +23,7 @@ impl Seen {
         let Resolved::Link(link) = found else { return Err(LinkError::NothingToIndex.into()) };
         let scratch = scratch("inspect")?;
         let directory = scratch.path().to_string_lossy();
-        let planned = index::plan(index::Request {
+        let planned = index::plan(index::PlanRequest {
             link: &link,
             state: &directory,
             compiler: None,

@@ -29,7 +29,7 @@ pub enum SeenError {
     /// An archive could not be read.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Archive(#[from] distlto_prepare::error::Error),
+    Archive(#[from] distlto_prepare::error::PrepareError),
     /// A job file is none.
     #[error(transparent)]
     #[diagnostic(transparent)]

@@ -8,7 +8,7 @@ use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
 /// A JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Text {
+pub enum JsonText {
     /// A record of a run.
     Record,
     /// A job file of lld's DTLTO, of either shape.
@@ -21,7 +21,7 @@ pub enum Text {
     Other,
 }
 
-impl Text {
+impl JsonText {
     /// What these bytes hold; `None` if that is no JSON text that begins with an object or a list.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         match bytes.trim_ascii_start().first()? {
@@ -83,31 +83,31 @@ mod tests {
     #[test]
     fn texts_are_told_by_members_at_the_top_alone() {
         for (text, expected) in [
-            (r#"{"version": 1, "begun_ms": 5}"#, Some(Text::Record)),
-            (r#" {"common": {}, "jobs": []}"#, Some(Text::Jobs)),
-            (r#"{"version": {"major": 0}, "jobs": {}}"#, Some(Text::Jobs)),
-            (r#"{"version": 1, "by_linker": true, "thin_link": {}"#, Some(Text::Plan)),
-            (r#"{"version": 1, "actions": ["begun_ms", {"begun_ms": 1, "jobs": 2}]}"#, Some(Text::Other)),
-            (r#"{"label": "\"begun_ms\": jobs"}"#, Some(Text::Other)),
-            (r#"{"begun_ms": ["#, Some(Text::Record)),
-            ("[", Some(Text::Meta)),
+            (r#"{"version": 1, "begun_ms": 5}"#, Some(JsonText::Record)),
+            (r#" {"common": {}, "jobs": []}"#, Some(JsonText::Jobs)),
+            (r#"{"version": {"major": 0}, "jobs": {}}"#, Some(JsonText::Jobs)),
+            (r#"{"version": 1, "by_linker": true, "thin_link": {}"#, Some(JsonText::Plan)),
+            (r#"{"version": 1, "actions": ["begun_ms", {"begun_ms": 1, "jobs": 2}]}"#, Some(JsonText::Other)),
+            (r#"{"label": "\"begun_ms\": jobs"}"#, Some(JsonText::Other)),
+            (r#"{"begun_ms": ["#, Some(JsonText::Record)),
+            ("[", Some(JsonText::Meta)),
             ("", None),
             ("BC\u{c0}", None),
         ] {
-            assert_eq!(Text::of(text.as_bytes()), expected, "{text}");
+            assert_eq!(JsonText::of(text.as_bytes()), expected, "{text}");
         }
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_told(bytes in prop::collection::vec(any::<u8>(), 0..200), start in "[{\\[ ]?") {
-            let _ = Text::of(&[start.as_bytes(), &bytes].concat());
+            let _ = JsonText::of(&[start.as_bytes(), &bytes].concat());
         }
 
         #[test]
         fn a_text_that_is_cut_is_no_panic(end in 0..60_usize) {
             let text = br#"{"version": 1, "begun_ms": {"a": [1, "\u00e9"]}, "jobs": null}"#;
-            let _ = Text::of(&text[..end.min(text.len())]);
+            let _ = JsonText::of(&text[..end.min(text.len())]);
         }
     }
 }

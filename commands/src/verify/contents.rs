@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// The contents of a file; of one that is none of the known formats, nothing.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Contents<'a> {
+pub struct FileContents<'a> {
     /// By name and by the how manieth of that name it is.
     sections: BTreeMap<(String, usize), (u64, &'a [u8])>,
     /// Name, size, and kind with binding, each with how many there are.
@@ -31,7 +31,7 @@ pub struct SectionDifference {
 
 /// How two files differ.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Difference {
+pub struct ContentDifference {
     /// Sections that are not equal.
     pub sections: Vec<SectionDifference>,
     /// Symbols, `NAME (KIND, SIZE)`, that only lld's has.
@@ -40,14 +40,14 @@ pub struct Difference {
     pub symbols_of_distlto: Vec<String>,
 }
 
-impl Difference {
+impl ContentDifference {
     /// How many things differ.
     pub fn rows(&self) -> usize {
         self.sections.len() + self.symbols_of_lld.len() + self.symbols_of_distlto.len()
     }
 }
 
-impl<'a> Contents<'a> {
+impl<'a> FileContents<'a> {
     /// Of a file.
     pub fn of(bytes: &'a [u8]) -> Self {
         let mut contents = Self::default();
@@ -112,7 +112,7 @@ impl<'a> Contents<'a> {
     }
 
     /// How lld's, which this is, and distlto's differ.
-    pub fn difference(&self, distlto: &Self) -> Difference {
+    pub fn difference(&self, distlto: &Self) -> ContentDifference {
         let names = self.sections.keys().chain(distlto.sections.keys());
         let names: std::collections::BTreeSet<_> = names.collect();
         let sections = names.into_iter().filter_map(|name| {
@@ -128,7 +128,7 @@ impl<'a> Contents<'a> {
                 differing_bytes: bytes.map_or(0, |bytes| bytes.filter(|(a, b)| a != b).count() as u64),
             })
         });
-        Difference {
+        ContentDifference {
             sections: sections.collect(),
             symbols_of_lld: self.symbols_without(distlto),
             symbols_of_distlto: distlto.symbols_without(self),
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_build_id_is_left_aside_and_nothing_else() {
         let (one, mut other) = (elf(b"1234"), elf(b"5678"));
-        assert_eq!(Contents::of(&one).section(".note.gnu.build-id"), Some(&b"1234"[..]));
+        assert_eq!(FileContents::of(&one).section(".note.gnu.build-id"), Some(&b"1234"[..]));
         assert!(same_but_for_build_id(&one, &other));
         other[24] = 1;
         assert!(!same_but_for_build_id(&one, &other));
@@ -225,16 +225,16 @@ mod tests {
                 bytes[at] = byte;
             }
             bytes.truncate(end.index(bytes.len() * 2));
-            let contents = Contents::of(&bytes);
-            prop_assert_eq!(contents.difference(&contents), Difference::default());
+            let contents = FileContents::of(&bytes);
+            prop_assert_eq!(contents.difference(&contents), ContentDifference::default());
             let _ = same_but_for_build_id(&bytes, &whole);
         }
     }
 
-    fn contents<'a>(sections: &[(&str, &'a [u8])], symbols: &[(&str, u64)]) -> Contents<'a> {
+    fn contents<'a>(sections: &[(&str, &'a [u8])], symbols: &[(&str, u64)]) -> FileContents<'a> {
         let section = |(name, data): &(&str, &'a [u8])| (((*name).to_owned(), 0), (data.len() as u64, *data));
         let symbol = |(name, size): &(&str, u64)| (((*name).to_owned(), *size, "global text".to_owned()), 1);
-        Contents {
+        FileContents {
             sections: sections.iter().map(section).collect(),
             symbols: symbols.iter().map(symbol).collect(),
         }
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(named, [(".a", 0), (".b", 0), (".text", 2)]);
         assert_eq!(found.symbols_of_lld, ["g (global text, 1)"]);
         assert_eq!(found.symbols_of_distlto, ["g (global text, 2)"]);
-        assert_eq!(lld.difference(&lld), Difference::default());
+        assert_eq!(lld.difference(&lld), ContentDifference::default());
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
         assert!(lld.same_but_for_places(&contents(&[(".text", b"bacd")], &[("f", 4)])));
         assert!(!lld.same_but_for_places(&contents(&[(".text", b"abcde")], &[("f", 4)])));
         assert!(!lld.same_but_for_places(&contents(&[(".text", b"bacd")], &[("f", 5)])));
-        let nothing = Contents::of(b"no object at all");
+        let nothing = FileContents::of(b"no object at all");
         assert!(!nothing.same_but_for_places(&nothing), "nothing is known of such files");
     }
 }

@@ -9,8 +9,8 @@ use distlto_prepare::write::IoError;
 use serde::Serialize;
 
 use super::VerifyError;
-use super::contents::{Contents, Difference};
-use super::verdict::Cause;
+use super::contents::{ContentDifference, FileContents};
+use super::verdict::DifferenceCause;
 use super::ways::{Made, Ways};
 
 /// One module's objects.
@@ -25,10 +25,10 @@ pub struct ObjectCompared {
     /// Whether they are equal.
     pub identical: bool,
     /// Why not, where that is known.
-    pub cause: Option<Cause>,
+    pub cause: Option<DifferenceCause>,
     /// What differs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub difference: Option<Difference>,
+    pub difference: Option<ContentDifference>,
 }
 
 /// The objects that lld and distlto made of the modules; `None` if lld has another number of modules.
@@ -55,11 +55,13 @@ fn one(ways: &Ways<'_>, module: String, lld: &[u8], ours: &[u8], dtlto: Option<&
     let cause = || {
         let neutral = ways.neutral(ours);
         if neutral == ways.neutral(lld) {
-            Some(Cause::Place)
+            Some(DifferenceCause::Place)
         } else if dtlto.is_some_and(|dtlto| ways.neutral(dtlto) == neutral) {
-            Some(Cause::Distributed)
-        } else if ways.splits_debug() && Contents::of(lld).same_but_for_split_names(&Contents::of(ours)) {
-            Some(Cause::SplitNames)
+            Some(DifferenceCause::Distributed)
+        } else if ways.splits_debug()
+            && FileContents::of(lld).same_but_for_split_names(&FileContents::of(ours))
+        {
+            Some(DifferenceCause::SplitNames)
         } else {
             None
         }
@@ -70,6 +72,6 @@ fn one(ways: &Ways<'_>, module: String, lld: &[u8], ours: &[u8], dtlto: Option<&
         distlto_bytes: ours.len() as u64,
         identical,
         cause: if identical { None } else { cause() },
-        difference: (!identical).then(|| Contents::of(lld).difference(&Contents::of(ours))),
+        difference: (!identical).then(|| FileContents::of(lld).difference(&FileContents::of(ours))),
     }
 }

@@ -10,7 +10,7 @@ use distlto_planner::digests::Digest;
 use serde::Serialize;
 
 use super::VerifyError;
-use super::contents::{self, Contents, Difference};
+use super::contents::{self, ContentDifference, FileContents};
 use super::objects::{self, ObjectCompared};
 use super::ways::{Made, Ways};
 
@@ -22,7 +22,7 @@ const OTHER_ORDER: &str = "the order of constructors may differ";
 /// Why something differs, as another link or the line has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Cause {
+pub enum DifferenceCause {
     /// lld's own DTLTO makes the same.
     Distributed,
     /// With lld's objects the linker makes lld's program.
@@ -37,7 +37,7 @@ pub enum Cause {
     Order,
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for DifferenceCause {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Distributed => "lld's own DTLTO makes the same: it is what distributed backends make",
@@ -77,9 +77,9 @@ pub struct Verdict {
     /// Whether lld alone and distlto both made a program, or both made none.
     same_status: bool,
     same_program: bool,
-    program_causes: Vec<Cause>,
+    program_causes: Vec<DifferenceCause>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    program_difference: Option<Difference>,
+    program_difference: Option<ContentDifference>,
     /// Whether distlto said that constructors may run in another order.
     may_reorder_constructors: bool,
     /// Absent where lld and distlto have not the same modules.
@@ -162,19 +162,19 @@ impl Verdict {
     ) -> Result<(), VerifyError> {
         let (Some(alone), Some(ours)) = (alone.program()?, ours.program()?) else { return Ok(()) };
         let [alone, ours] = [ways.neutral(&alone), ways.neutral(&ours)];
-        let [by_lld, by_us] = [Contents::of(&alone), Contents::of(&ours)];
+        let [by_lld, by_us] = [FileContents::of(&alone), FileContents::of(&ours)];
         self.program_difference = Some(by_lld.difference(&by_us));
         let causes = &mut self.program_causes;
         if alone == ours {
-            causes.push(Cause::Place);
+            causes.push(DifferenceCause::Place);
             return Ok(());
         }
         if ways.build_id() == Some("build-id=uuid") && contents::same_but_for_build_id(&alone, &ours) {
-            causes.push(Cause::BuildId);
+            causes.push(DifferenceCause::BuildId);
             return Ok(());
         }
         if ways.splits_debug() && by_lld.same_but_for_split_names(&by_us) {
-            causes.push(Cause::SplitNames);
+            causes.push(DifferenceCause::SplitNames);
             return Ok(());
         }
         let program = |made: Option<&Made>| made.map(Made::program).transpose().map(Option::flatten);
@@ -182,17 +182,17 @@ impl Verdict {
         let same_objects = self.objects.iter().flatten().all(|object| object.identical);
         // What comes of the objects is in DTLTO's program too.
         let may_be_order = match &dtlto {
-            Some(dtlto) => ways.two_step() && Contents::of(dtlto).same_but_for_places(&by_us),
+            Some(dtlto) => ways.two_step() && FileContents::of(dtlto).same_but_for_places(&by_us),
             None => same_objects && by_lld.same_but_for_places(&by_us),
         };
         if dtlto.is_some_and(|dtlto| ways.neutral(&dtlto) == ours) {
-            causes.push(Cause::Distributed);
+            causes.push(DifferenceCause::Distributed);
         } else if may_be_order {
-            causes.push(Cause::Order);
+            causes.push(DifferenceCause::Order);
         }
         let is_of_objects = given.is_some_and(|given| ways.neutral(&given) == alone);
         if is_of_objects && !same_objects && !causes.is_empty() {
-            causes.push(Cause::Objects);
+            causes.push(DifferenceCause::Objects);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use distlto_executor::cancel::Cancel;
-use distlto_executor::run::{NoHooks, Options, run};
+use distlto_executor::run::{NoHooks, RunOptions, run};
 use distlto_record::report::Outcome;
 
 use crate::common::Link;
@@ -54,7 +54,7 @@ fn cancelled(first: &str, grace: Duration, presses: u32, at_most: Duration) {
     let compiler = hanging(&link, first);
     let (graph, wanted) = link.graph(&compiler, &["a.o", "b.o"]);
     let cancel = Cancel::new().unwrap();
-    let options = Options { grace, ..link.options(&cancel) };
+    let options = RunOptions { grace, ..link.options(&cancel) };
     let pids = link.path("pids");
     let (report, pids, took) = std::thread::scope(|scope| {
         let waiter = scope.spawn(|| {

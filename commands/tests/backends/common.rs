@@ -6,8 +6,8 @@ use std::process::{Command, Output};
 
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;
-use distlto_executor::run::{NoHooks, Options};
-use distlto_planner::graph::{Action, ActionGraph, ActionId, Backend, Work};
+use distlto_executor::run::{NoHooks, RunOptions};
+use distlto_planner::graph::{Action, ActionGraph, ActionId, BackendWork, Work};
 use distlto_record::progress::Silent;
 use distlto_record::report::{Outcome, Report};
 
@@ -105,11 +105,11 @@ impl Link {
         distlto_executor::run::run(&graph, &wanted, &self.options(&cancel), &NoHooks)
     }
 
-    pub fn options<'a>(&'a self, cancel: &'a Cancel) -> Options<'a> {
-        Options {
+    pub fn options<'a>(&'a self, cancel: &'a Cancel) -> RunOptions<'a> {
+        RunOptions {
             directory: Some(self.place.path()),
             jobs: 2,
-            ..Options::new(&LocalSpawner, cancel, &Silent)
+            ..RunOptions::new(&LocalSpawner, cancel, &Silent)
         }
     }
 
@@ -124,7 +124,7 @@ pub fn add_opt(graph: &mut ActionGraph, compiler: &str, module: &str) -> ActionI
     let output = format!("out/{module}");
     let prefix = Some(graph.prefix([compiler, "-c", "-O2", "-fPIC"].map(str::to_owned).to_vec()));
     let args = [module, &format!("-fthinlto-index={shard}"), "-o", &output].map(str::to_owned).to_vec();
-    let work = Work::Backend(Backend {
+    let work = Work::Backend(BackendWork {
         module: graph.file(module),
         shard: graph.file(shard),
         imports: Vec::new(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use distlto_executor::action::{Content, Input};
+use distlto_executor::action::{ActionInput, InputContent};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::cause::Cause;
 use distlto_executor::describe::{Describer, Platform, Toolchains};
@@ -14,8 +14,8 @@ use distlto_executor::execute::drivers::Drivers;
 use distlto_executor::execute::local::Local;
 use distlto_executor::execute::process::GRACE;
 use distlto_executor::execute::spawn::LocalSpawner;
-use distlto_executor::execute::{Execute, Executed, Request};
-use distlto_executor::job::{self, Attempt, Context, Job};
+use distlto_executor::execute::{Execute, Executed, ExecutionRequest};
+use distlto_executor::job::{self, Context, Job, JobAttempt};
 use distlto_executor::schedule::Site;
 use distlto_executor::verify::{Backend, Modules, Refusal, Role};
 use distlto_planner::digests::{Digest, FileDigests};
@@ -32,14 +32,14 @@ struct Elsewhere<'a> {
 }
 
 impl Execute for Elsewhere<'_> {
-    fn execute(&self, request: &Request<'_>) -> Result<Executed, Cause> {
+    fn execute(&self, request: &ExecutionRequest<'_>) -> Result<Executed, Cause> {
         let described = request.described.expect("a description");
         assert_eq!(described.bound, None);
         let action = &described.action;
-        for Input { name, digest, content, .. } in &action.inputs {
+        for ActionInput { name, digest, content, .. } in &action.inputs {
             let bytes = match content {
-                Content::File(file) => fs::read(self.from.join(&**file)).expect("an input"),
-                Content::Bytes(bytes) => bytes.clone(),
+                InputContent::File(file) => fs::read(self.from.join(&**file)).expect("an input"),
+                InputContent::Bytes(bytes) => bytes.clone(),
             };
             assert_eq!(Digest::of(&bytes), *digest, "{name}");
             fs::write(self.place.join(&**name), bytes).expect("room");
@@ -69,7 +69,7 @@ impl Execute for Elsewhere<'_> {
 }
 
 /// Compiles `a.o` to `out/a.o`.
-fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> Attempt {
+fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> JobAttempt {
     let directory = Some(link.place.path());
     let digests = FileDigests::new(link.place.path());
     let answers = Cc1Commands::default();

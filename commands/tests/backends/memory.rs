@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use distlto_executor::cancel::Cancel;
-use distlto_executor::run::{NoHooks, Options, run};
+use distlto_executor::run::{NoHooks, RunOptions, run};
 use distlto_executor::schedule::Policy;
 use distlto_executor::schedule::history::History;
 use distlto_executor::schedule::memory::Limit;
@@ -95,7 +95,7 @@ fn a_budget_of_two_jobs_is_never_exceeded_by_estimate_nor_by_what_is_resident() 
     let cancel = Cancel::new().unwrap();
     let history = link.path("history");
 
-    let alone = Options { jobs: 1, history: Some(&history), ..link.options(&cancel) };
+    let alone = RunOptions { jobs: 1, history: Some(&history), ..link.options(&cancel) };
     let report = run(&graph, &wanted, &alone, &NoHooks);
     assert!(is_done(&report), "{report:?}");
     let peak = |(_, outcome): &(ActionId, Outcome)| match outcome {
@@ -117,7 +117,7 @@ fn a_budget_of_two_jobs_is_never_exceeded_by_estimate_nor_by_what_is_resident() 
                 }
                 most
             });
-            let options = Options {
+            let options = RunOptions {
                 jobs,
                 memory: Limit::Bytes(budget),
                 history: with_history.then_some(history.as_path()),
@@ -163,7 +163,7 @@ fn a_compiler_that_was_killed_runs_again_alone() {
     let (graph, wanted) = modules(&link, &compiler, 4);
     let cancel = Cancel::new().unwrap();
     let told = Told::default();
-    let options = Options { jobs: 4, progress: &told, ..link.options(&cancel) };
+    let options = RunOptions { jobs: 4, progress: &told, ..link.options(&cancel) };
     let report = run(&graph, &wanted, &options, &NoHooks);
     assert!(is_done(&report), "{report:?}");
     let again = told.again.borrow();
@@ -190,7 +190,7 @@ fn a_compiler_that_is_killed_alone_too_has_failed() {
         let (graph, wanted) = link.graph(&compiler, &["a.o", "b.o"]);
         let cancel = Cancel::new().unwrap();
         let told = Told::default();
-        let options = Options { policy: Policy::KeepGoing, progress: &told, ..link.options(&cancel) };
+        let options = RunOptions { policy: Policy::KeepGoing, progress: &told, ..link.options(&cancel) };
         let report = run(&graph, &wanted, &options, &NoHooks);
         let counts = report.counts();
         assert_eq!((counts.done, counts.failed), (1, 1), "{report:?}");
@@ -207,7 +207,7 @@ fn what_a_run_measures_is_the_next_runs_estimate() {
     let (graph, wanted) = modules(&link, "clang-22", 3);
     let cancel = Cancel::new().unwrap();
     let history = link.path("state/history");
-    let options = Options { history: Some(&history), ..link.options(&cancel) };
+    let options = RunOptions { history: Some(&history), ..link.options(&cancel) };
     let report = run(&graph, &wanted, &options, &NoHooks);
     assert!(is_done(&report), "{report:?}");
     let text = String::from_utf8(link.read("state/history")).unwrap();
@@ -222,7 +222,7 @@ fn what_a_run_measures_is_the_next_runs_estimate() {
         .collect();
 
     let told = Told::default();
-    let options = Options { history: Some(&history), jobs: 1, progress: &told, ..link.options(&cancel) };
+    let options = RunOptions { history: Some(&history), jobs: 1, progress: &told, ..link.options(&cancel) };
     assert!(is_done(&run(&graph, &wanted, &options, &NoHooks)));
     let mut said: Vec<_> =
         told.memory.borrow().iter().map(|memory| memory.in_use).filter(|&bytes| bytes > 0).collect();
@@ -241,7 +241,7 @@ fn what_a_run_measures_is_the_next_runs_estimate() {
     ] {
         link.write("state/history", content);
         let report =
-            run(&graph, &wanted, &Options { history: Some(&history), ..link.options(&cancel) }, &NoHooks);
+            run(&graph, &wanted, &RunOptions { history: Some(&history), ..link.options(&cancel) }, &NoHooks);
         assert!(is_done(&report), "{report:?}");
         assert!(link.read("state/history").starts_with(b"distlto history 1\n"));
     }

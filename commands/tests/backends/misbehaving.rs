@@ -216,7 +216,7 @@ fn one_failure_stops_what_has_not_started_or_nothing_else() {
     let (graph, wanted) = link.graph(&compiler, &["a.o", "b.o"]);
     let cancel = Cancel::new().unwrap();
     for (policy, done) in [(Policy::StopAtFirstFailure, 0), (Policy::KeepGoing, 1)] {
-        let options = distlto_executor::run::Options { jobs: 1, policy, ..link.options(&cancel) };
+        let options = distlto_executor::run::RunOptions { jobs: 1, policy, ..link.options(&cancel) };
         let report = run(&graph, &wanted, &options, &NoHooks);
         let counts = report.counts();
         assert_eq!((counts.failed, counts.done, counts.not_started), (1, done, 1 - done));

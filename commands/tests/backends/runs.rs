@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 use distlto_executor::cancel::Cancel;
-use distlto_executor::run::{Hooks, NoHooks, Options, run};
+use distlto_executor::run::{Hooks, NoHooks, RunOptions, run};
 use distlto_executor::schedule::Policy;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_record::progress::{JsonProgress, PlainProgress, Progress};
@@ -64,7 +64,7 @@ fn jobs_and_the_jobserver_bound_what_runs_at_once() {
         [(1, None, 1), (3, None, 3), (4, Some(&servers[0]), 1), (4, Some(&servers[1]), 2), (0, None, 1)]
     {
         let count = Count::default();
-        let options = Options { jobs, jobserver: server, ..link.options(&cancel) };
+        let options = RunOptions { jobs, jobserver: server, ..link.options(&cancel) };
         let report = run(&graph, &wanted, &options, &count);
         assert!(report.is_success());
         assert_eq!(count.most.get(), most, "-j{jobs}");
@@ -94,8 +94,12 @@ fn told(make: impl Fn(Shared) -> Box<dyn Progress>) -> String {
     let cancel = Cancel::new().unwrap();
     let out = Shared::default();
     let progress = make(out.clone());
-    let options =
-        Options { jobs: 1, policy: Policy::KeepGoing, progress: progress.as_ref(), ..link.options(&cancel) };
+    let options = RunOptions {
+        jobs: 1,
+        policy: Policy::KeepGoing,
+        progress: progress.as_ref(),
+        ..link.options(&cancel)
+    };
     run(&graph, &wanted, &options, &NoHooks);
     let text = String::from_utf8(out.0.borrow().clone()).unwrap();
     text.replace(link.place.path().to_str().unwrap(), "PLACE")

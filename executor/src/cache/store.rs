@@ -29,7 +29,7 @@ use distlto_prepare::write::IoError;
 use crate::cancel::Cancel;
 use crate::result::{ActionResult, Key, NewResult, OutputFile};
 use evict::Keeper;
-pub use limits::Limits;
+pub use limits::CacheLimits;
 
 /// Changes when the layout or the format of the records do.
 const LAYOUT: Layout = Layout { prefix: "results-v", version: 1 };
@@ -70,14 +70,14 @@ pub fn sha256(bytes: &[u8]) -> BlobDigest {
 impl Cache {
     /// Opens the cache in `directory`, making it if missing, and sweeps what killed processes left. One that can
     /// only be read is fine.
-    pub fn open(directory: &Path, limits: Limits) -> Result<Self, IoError> {
+    pub fn open(directory: &Path, limits: CacheLimits) -> Result<Self, IoError> {
         LAYOUT.make(directory)?;
         let cache = Self::at(directory, limits);
         cache.blobs.sweep()?;
         Ok(cache)
     }
 
-    fn at(directory: &Path, limits: Limits) -> Self {
+    fn at(directory: &Path, limits: CacheLimits) -> Self {
         Self {
             directory: directory.to_owned(),
             blobs: Arc::new(Blobs::new(&LAYOUT.root(directory), sha256)),

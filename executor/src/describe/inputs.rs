@@ -25,14 +25,14 @@ pub struct Inputs<'a> {
     /// What the canonical shard calls it.
     pub module_name: String,
     /// Its shard, if it has one.
-    pub shard: Option<Shard<'a>>,
+    pub shard: Option<CanonicalShard<'a>>,
     /// Every other declared input, as it is named.
     pub others: Vec<(&'a str, Digest)>,
 }
 
 /// An index shard with the modules that it names.
 #[derive(Debug)]
-pub struct Shard<'a> {
+pub struct CanonicalShard<'a> {
     /// As the command names it.
     pub name: &'a str,
     /// Its canonical form.
@@ -40,12 +40,12 @@ pub struct Shard<'a> {
     /// Of that.
     pub digest: Digest,
     /// The modules that it names, its own among them.
-    pub modules: Vec<Named<'a>>,
+    pub modules: Vec<NamedModule<'a>>,
 }
 
 /// A module that a shard names.
 #[derive(Debug)]
-pub struct Named<'a> {
+pub struct NamedModule<'a> {
     /// As the command's inputs have it.
     pub path: &'a str,
     /// As the canonical form has it.
@@ -54,7 +54,7 @@ pub struct Named<'a> {
     pub content: Digest,
 }
 
-impl Shard<'_> {
+impl CanonicalShard<'_> {
     /// What the thin link decided, whatever the modules hold.
     pub fn decisions(&self) -> Digest {
         // What has no table is a stub, which names no modules.
@@ -85,10 +85,10 @@ impl<'a> Inputs<'a> {
         Ok(inputs)
     }
 
-    fn canonical_form(&self, name: &'a str, bytes: Vec<u8>) -> Result<Shard<'a>, String> {
+    fn canonical_form(&self, name: &'a str, bytes: Vec<u8>) -> Result<CanonicalShard<'a>, String> {
         let shard = |bytes: Vec<u8>, modules| {
             let digest = Digest::of(&bytes);
-            Shard { name, bytes, digest, modules }
+            CanonicalShard { name, bytes, digest, modules }
         };
         let Ok(canonical) = shard::canonical(&bytes) else {
             // A stub names no modules and has no table.
@@ -107,7 +107,7 @@ impl<'a> Inputs<'a> {
                 let import = String::from_utf8_lossy(&module.path).into_owned();
                 return Err(format!("the import {import} is not among the action's inputs"));
             };
-            modules.push(Named { path, name: module.name, content });
+            modules.push(NamedModule { path, name: module.name, content });
         }
         Ok(shard(canonical.bytes, modules))
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use distlto_planner::digests::Digest;
 
-use crate::action::{Content, Input};
+use crate::action::{ActionInput, InputContent};
 use crate::loaded::libraries;
 
 /// A compiler in a tree of inputs.
@@ -16,7 +16,7 @@ pub struct Uploaded {
     /// What stands in the place of its name in a command.
     pub words: Vec<String>,
     /// Its files.
-    pub inputs: Vec<Input<'static>>,
+    pub inputs: Vec<ActionInput<'static>>,
 }
 
 impl Uploaded {
@@ -25,8 +25,8 @@ impl Uploaded {
         let mut inputs = Vec::new();
         let mut add = |name: &str, file: &Path, is_executable| {
             let path = file.to_str().ok_or_else(|| format!("{}: the path is not UTF-8", file.display()))?;
-            let content = Content::File(path.to_owned().into());
-            inputs.push(Input {
+            let content = InputContent::File(path.to_owned().into());
+            inputs.push(ActionInput {
                 name: name.to_owned().into(),
                 digest: digest(file)?,
                 is_executable,

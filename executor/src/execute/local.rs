@@ -13,7 +13,7 @@ use distlto_record::report::Span;
 use super::cc1::Names;
 use super::drivers::Drivers;
 use super::process::{self, Command, Spawner};
-use super::{Execute, Executed, Request, response_file};
+use super::{Execute, Executed, ExecutionRequest, response_file};
 use crate::cancel::Cancel;
 use crate::cause::Cause;
 
@@ -33,8 +33,8 @@ pub struct Local<'a> {
 }
 
 impl Execute for Local<'_> {
-    fn execute(&self, request: &Request<'_>) -> Result<Executed, Cause> {
-        let Request { job, outputs, .. } = request;
+    fn execute(&self, request: &ExecutionRequest<'_>) -> Result<Executed, Cause> {
+        let ExecutionRequest { job, outputs, .. } = request;
         let words = super::redirect::redirect(job.label, &job.words, outputs)?;
         let words: Vec<_> = words.into_iter().map(String::into_bytes).collect();
         let words = self.without_driver(request, &words).unwrap_or(words);
@@ -66,7 +66,7 @@ impl Execute for Local<'_> {
 
 impl Local<'_> {
     /// The compiler's own command of a backend compilation, where that is known and worth it.
-    fn without_driver(&self, request: &Request<'_>, words: &[Word]) -> Option<Vec<Word>> {
+    fn without_driver(&self, request: &ExecutionRequest<'_>, words: &[Word]) -> Option<Vec<Word>> {
         let (drivers, backend) = (self.drivers?, request.job.backend?);
         // With split debug information two outputs are named, which differ for each module.
         let [object] = request.outputs else { return None };

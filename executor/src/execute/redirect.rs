@@ -3,7 +3,7 @@
 //! Knows by which options compilers name outputs, and nothing of files.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use distlto_planner::clang::options::Known;
+use distlto_planner::clang::options::KnownWord;
 use distlto_planner::clang::{cc1, driver};
 use distlto_planner::options::Files;
 use miette::Diagnostic;
@@ -63,7 +63,7 @@ fn takes_output(before: &[&str]) -> bool {
         [.., option, "-Xclang"] | [.., option] => option,
         [] => return false,
     };
-    let writes = |known: Known<'_>| known.option.files == Files::Written && known.takes_next;
+    let writes = |known: KnownWord<'_>| known.option.files == Files::Written && known.takes_next;
     [driver::find(last.as_bytes()), cc1::find(last.as_bytes())].into_iter().flatten().any(writes)
 }
 

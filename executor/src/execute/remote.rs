@@ -16,12 +16,12 @@ use std::pin::pin;
 use std::thread;
 use std::time::Duration;
 
-use distlto_reapi::Client;
+use distlto_reapi::{Client, Error};
 use tokio::sync::oneshot;
 
 use self::engine::Engine;
 use super::local::Local;
-use super::{Execute, Executed, Request};
+use super::{Execute, Executed, ExecutionRequest};
 use crate::cancel::Cancel;
 use crate::cause::Cause;
 use crate::describe::Described;
@@ -39,7 +39,7 @@ pub struct Remote<'a> {
 }
 
 impl Execute for Remote<'_> {
-    fn execute(&self, request: &Request<'_>) -> Result<Executed, Cause> {
+    fn execute(&self, request: &ExecutionRequest<'_>) -> Result<Executed, Cause> {
         if let Some(cause) = self.engine.ended(request.job.label) {
             return Err(cause);
         }
@@ -65,7 +65,7 @@ impl Execute for Remote<'_> {
 struct Action<'a> {
     client: &'a Client,
     described: &'a Described<'a>,
-    request: &'a Request<'a>,
+    request: &'a ExecutionRequest<'a>,
     directory: Option<&'a Path>,
 }
 
@@ -87,11 +87,9 @@ impl Rival {
 
 impl Remote<'_> {
     /// Has the engine execute an action, and this machine too if that is late and there is room.
-    fn race(&self, request: &Request<'_>, action: &Action<'_>) -> Result<Executed, Cause> {
+    fn race(&self, request: &ExecutionRequest<'_>, action: &Action<'_>) -> Result<Executed, Cause> {
         let engine = self.engine;
         let flight = engine.pace.begin(request.estimate);
-        let io = |source| Cause::Io { label: request.job.label.to_owned(), source };
-        let interrupted = || Cause::Interrupted { label: request.job.label.to_owned() };
         thread::scope(|scope| {
             engine.runtime.block_on(async {
                 let mut there = pin!(engine.execute(action, &flight));
@@ -106,21 +104,7 @@ impl Remote<'_> {
                     };
                     tokio::select! {
                         done = &mut there => {
-                            return match (done, rival) {
-                                // This machine has begun, and ends what it has begun.
-                                (Err(error), Some(rival)) => {
-                                    let judged = engine.judge(request, error);
-                                    rival.ended.await.unwrap_or(Err(judged))
-                                }
-                                (Err(error), None) => Err(engine.judge(request, error)),
-                                (Ok(executed), rival) => {
-                                    if let Some(rival) = rival {
-                                        rival.end().await;
-                                    }
-                                    transfer::put_in_place(request.outputs).map_err(io)?;
-                                    Ok(executed)
-                                }
-                            };
+                            return self.settle(request, done, rival).await;
                         }
                         ended = here => {
                             rival = None;
@@ -134,7 +118,7 @@ impl Remote<'_> {
                                 if let Some(rival) = rival {
                                     rival.end().await;
                                 }
-                                return Err(interrupted());
+                                return Err(Cause::Interrupted { label: request.job.label.to_owned() });
                             }
                             if rival.is_none() && engine.pace.may_race(&flight) {
                                 rival = self.rival(scope, request);
@@ -149,11 +133,36 @@ impl Remote<'_> {
         })
     }
 
+    /// What counts once the engine has answered.
+    async fn settle(
+        &self,
+        request: &ExecutionRequest<'_>,
+        done: Result<Executed, Error>,
+        rival: Option<Rival>,
+    ) -> Result<Executed, Cause> {
+        match (done, rival) {
+            // This machine has begun, and ends what it has begun.
+            (Err(error), Some(rival)) => {
+                let judged = self.engine.judge(request, error);
+                rival.ended.await.unwrap_or(Err(judged))
+            }
+            (Err(error), None) => Err(self.engine.judge(request, error)),
+            (Ok(executed), rival) => {
+                if let Some(rival) = rival {
+                    rival.end().await;
+                }
+                let io = |source| Cause::Io { label: request.job.label.to_owned(), source };
+                transfer::put_in_place(request.outputs).map_err(io)?;
+                Ok(executed)
+            }
+        }
+    }
+
     /// Begins an action here too.
     fn rival<'scope>(
         &'scope self,
         scope: &'scope thread::Scope<'scope, '_>,
-        request: &'scope Request<'_>,
+        request: &'scope ExecutionRequest<'_>,
     ) -> Option<Rival> {
         let cancel = Cancel::new().ok()?;
         let (told, ended) = oneshot::channel();

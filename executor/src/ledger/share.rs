@@ -18,7 +18,7 @@ use super::holding::Holding;
 
 /// What all runs may take together, as one run sees it; no limit where nothing is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct RunLimits {
     /// Job slots.
     pub slots: Option<u64>,
     /// Memory of actions, in bytes.
@@ -27,7 +27,7 @@ pub struct Limits {
 
 /// What one run may have in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct RunShare {
     /// Job slots; at least one.
     pub slots: u64,
     /// Memory of its actions, in bytes.
@@ -61,10 +61,10 @@ impl Sums {
 /// What a run of which `slots` run, and which waits since `since`, may have.
 pub fn room(
     (slots, since): (u64, u64),
-    limits: Limits,
+    limits: RunLimits,
     others: &[Holding],
     goes_on: impl Fn(&Holding) -> bool,
-) -> Room {
+) -> RunShare {
     let held = Sums::of(others);
     let is_before =
         |other: &&Holding| other.waits.is_some_and(|wish| (other.slots, wish.since) < (slots, since));
@@ -75,7 +75,7 @@ pub fn room(
     let most = before.iter().filter_map(|other| other.most).chain(limits.memory).min();
     let first_waits =
         slots == 0 && (!before.is_empty() || others.iter().any(|other| other.slots > 0 && goes_on(other)));
-    Room {
+    RunShare {
         slots: limits.slots.map_or(u64::MAX, |all| all.saturating_sub(wanted_slots).max(1)),
         memory: most.map_or(u64::MAX, |most| most.saturating_sub(wanted)),
         first_waits,
@@ -92,13 +92,13 @@ mod tests {
         Holding { slots, memory, most: Some(100), waits, ..Holding::default() }
     }
 
-    fn limits(slots: u64, memory: u64) -> Limits {
-        Limits { slots: Some(slots), memory: Some(memory) }
+    fn limits(slots: u64, memory: u64) -> RunLimits {
+        RunLimits { slots: Some(slots), memory: Some(memory) }
     }
 
     const LATER: u64 = 50;
 
-    fn of(slots: u64, limits: Limits, others: &[Holding]) -> (u64, u64, bool) {
+    fn of(slots: u64, limits: RunLimits, others: &[Holding]) -> (u64, u64, bool) {
         let room = room((slots, LATER), limits, others, |_| true);
         (room.slots, room.memory, room.first_waits)
     }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn alone_there_is_everything() {
         assert_eq!(of(0, limits(4, 100), &[]), (4, 100, false));
-        let none = Limits { slots: None, memory: None };
+        let none = RunLimits { slots: None, memory: None };
         assert_eq!(of(3, none, &[]), (u64::MAX, u64::MAX, false));
     }
 
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(of(0, limits(8, 100), &others), (5, 50, true));
         // A slot of its own, and no memory.
         assert_eq!(of(0, limits(2, 40), &others), (1, 0, true));
-        let none = Limits { slots: None, memory: None };
+        let none = RunLimits { slots: None, memory: None };
         assert_eq!(of(1, none, &others), (u64::MAX, u64::MAX, false));
     }
 
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(of(1, limits(8, 1000), &[run(1, 10, None), small]), (6, 20, false));
         let large = Holding { most: Some(50), ..run(0, 0, Some((0, 70))) };
         assert_eq!(of(1, limits(8, 1000), &[large]).1, 0, "it needs all of it, alone");
-        assert_eq!(of(1, Limits { slots: None, memory: None }, &[large]).1, 0);
+        assert_eq!(of(1, RunLimits { slots: None, memory: None }, &[large]).1, 0);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use signal_hook::consts::SIGKILL;
 
 use crate::cause::Cause;
-use crate::job::Attempt;
+use crate::job::JobAttempt;
 use crate::verify::{Refusal, Refused};
 
 /// What a shell ends with when its command was killed.
@@ -20,7 +20,7 @@ const TEXTS: &[&str] = &[
 ];
 
 /// Whether the attempt may succeed when nothing else takes memory of this machine.
-pub(super) fn for_want_of_memory(attempt: &Attempt) -> bool {
+pub(super) fn for_want_of_memory(attempt: &JobAttempt) -> bool {
     let Err(Cause::Refused(Refused { refusal, .. })) = &attempt.result else { return false };
     if attempt.executed.as_ref().is_some_and(|executed| executed.worker.is_some()) {
         return false;

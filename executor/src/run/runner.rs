@@ -12,10 +12,10 @@ use jobserver::Acquired;
 
 use super::shared::Shared;
 use super::workers::{Task, Workers};
-use super::{Hooks, Need, Options, jobs, killed};
+use super::{Hooks, Need, RunOptions, jobs, killed};
 use crate::cause::Cause;
 use crate::execute::remote::engine::Engine;
-use crate::job::Attempt;
+use crate::job::JobAttempt;
 use crate::schedule::estimate::Estimates;
 use crate::schedule::memory::{self, Limit, Memory, System};
 use crate::schedule::pools::Resource;
@@ -31,7 +31,7 @@ pub(super) enum Event {
     Ended {
         worker: Option<usize>,
         action: ActionId,
-        attempt: Box<Attempt>,
+        attempt: Box<JobAttempt>,
     },
     Token(io::Result<Acquired>),
 }
@@ -40,9 +40,9 @@ pub(super) enum Event {
 const LOOK_THERE: Duration = Duration::from_millis(250);
 
 /// The thread that schedules.
-pub(super) struct Runner<'scope, 'env, 'g> {
+pub(super) struct RunLoop<'scope, 'env, 'g> {
     graph: &'g ActionGraph,
-    options: &'g Options<'g>,
+    options: &'g RunOptions<'g>,
     hooks: &'g dyn Hooks,
     schedule: Schedule<'g>,
     workers: Workers<'scope, 'env>,
@@ -67,10 +67,10 @@ struct Started {
     look_again: Option<Duration>,
 }
 
-impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
+impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
     pub(super) fn new(
         graph: &'g ActionGraph,
-        options: &'g Options<'g>,
+        options: &'g RunOptions<'g>,
         hooks: &'g dyn Hooks,
         schedule: Schedule<'g>,
         workers: Workers<'scope, 'env>,
@@ -233,7 +233,7 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
     }
 
     /// Takes in how an action ended, as far as others wait for it. `None` when it is to run once more.
-    fn settle(&mut self, action: ActionId, mut attempt: Attempt) -> Option<Attempt> {
+    fn settle(&mut self, action: ActionId, mut attempt: JobAttempt) -> Option<JobAttempt> {
         if let Err(cause @ Cause::NotThere { .. }) = &attempt.result
             && self.schedule.again_here(action)
         {
@@ -267,7 +267,7 @@ impl<'scope, 'env, 'g> Runner<'scope, 'env, 'g> {
     }
 
     /// Tells hooks and progress how an action ended.
-    fn tell_end(&mut self, action: ActionId, attempt: Attempt) {
+    fn tell_end(&mut self, action: ActionId, attempt: JobAttempt) {
         let mut measured =
             attempt.executed.as_ref().map_or_else(Measured::default, |executed| executed.measured);
         measured.phases = attempt.phases;

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use distlto_planner::graph::ActionId;
 use distlto_prepare::warning::warn;
 
-use super::Options;
+use super::RunOptions;
 use crate::ledger::holding::{Holding, Wish};
-use crate::ledger::share::{self, Limits, Sums};
+use crate::ledger::share::{self, RunLimits, Sums};
 use crate::ledger::{LedgerError, Seat, Turn};
 use crate::schedule::memory::{self, Held, Limit, Memory};
 use crate::schedule::pools::Resource;
@@ -47,7 +47,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Takes part in the ledger of the options, if there is one.
-    pub(super) fn new(options: &Options<'_>) -> Self {
+    pub(super) fn new(options: &RunOptions<'_>) -> Self {
         let jobs = options.jobs.max(1);
         // So many jobs for each of several links are meant for a machine that has processors for them.
         let slots = jobs.max(thread::available_parallelism().map_or(1, usize::from)) as u64;
@@ -121,7 +121,7 @@ impl Shared {
         let budget = memory.budget(now, Held { actions, beside });
         let since = self.own.waits.map_or_else(clock, |wish| wish.since);
         let slots = schedule.running_here() as u64;
-        let limits = Limits { slots: self.slots, memory: budget };
+        let limits = RunLimits { slots: self.slots, memory: budget };
         let room = share::room((slots, since), limits, others, |other| turn.goes_on(other));
         let waits = room.first_waits && !self.has_lost_patience(others, now);
         limit(schedule, self.jobs.min(room.slots), room.memory, waits);

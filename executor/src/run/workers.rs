@@ -12,7 +12,7 @@ use distlto_planner::graph::{ActionGraph, ActionId};
 use super::runner::Event;
 use super::{Provide, jobs};
 use crate::cause::Cause;
-use crate::job::{self, Attempt, Context};
+use crate::job::{self, Context, JobAttempt};
 use crate::schedule::Site;
 use distlto_record::report::{Origin, Phases};
 
@@ -113,7 +113,7 @@ impl Work<'_, '_> {
         Event::Ended { worker, action, attempt }
     }
 
-    fn attempt(self, Task { action, site, estimate }: Task) -> Attempt {
+    fn attempt(self, Task { action, site, estimate }: Task) -> JobAttempt {
         if let Some(Err(source)) = self.provide.map(|provide| provide(action)) {
             return self.failed(action, |label| Cause::Io { label, source });
         }
@@ -122,8 +122,8 @@ impl Work<'_, '_> {
     }
 
     /// A panic or a full disk ends an action, not the run, whose other objects are good.
-    fn failed(self, action: ActionId, cause: impl FnOnce(String) -> Cause) -> Attempt {
-        Attempt {
+    fn failed(self, action: ActionId, cause: impl FnOnce(String) -> Cause) -> JobAttempt {
+        JobAttempt {
             executed: None,
             stderr: String::new(),
             import_cpu: None,

@@ -11,18 +11,17 @@ use std::path::Path;
 
 use distlto_prepare::json::{self, JsonObject, Text};
 use distlto_prepare::write::{IoError, remove, write_atomically};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::error::{Buck2PlanError, MetaError};
 use super::import_list::ImportList;
 use super::index_directory::IndexDirectory;
-use super::json_text::{boolean, list, number, string};
 use super::listing::{Listing, Listings};
 use super::meta::values::Index;
 use super::meta::{Linkable, Meta, MetaEntry, Object, check_outputs};
 use super::modules::LinkedModules;
-use super::settle::{Form, Settling};
-use super::{outputs, split_units};
+use super::settle::{PlanForm, Settling};
+use super::{json_text, outputs, plan, split_units};
 
 /// How bitcode begins that is wrapped, as merged modules are.
 const WRAPPER: [u8; 4] = [0xde, 0xc0, 0x17, 0x0b];
@@ -85,18 +84,13 @@ impl DarwinMeta<'_> {
 
     /// For the linker: where the merged module of each object goes, as JSON.
     pub fn output_map(&self) -> Vec<u8> {
-        let mut out = b"{".to_vec();
         let objects = self.meta.entries.iter().flat_map(|entry| &entry.linkables);
-        for (linkable, merged) in objects.zip(&self.merged) {
-            let (Linkable::Object(object), Some(merged)) = (linkable, merged) else { continue };
-            if out.len() > 1 {
-                out.extend_from_slice(b", ");
-            }
-            string(&mut out, &object.path);
-            out.extend_from_slice(b": ");
-            string(&mut out, merged);
-        }
-        out.push(b'}');
+        let places = objects.zip(&self.merged).filter_map(|(linkable, merged)| match linkable {
+            Linkable::Object(object) => Some((&object.path, merged.as_ref()?)),
+            _ => None,
+        });
+        let mut out = Vec::new();
+        json_text::serializer(&mut out).collect_map(places).expect("text has a JSON form");
         out
     }
 }
@@ -132,26 +126,18 @@ impl DarwinLink<'_> {
 
     fn plans(&self, listing: &Listing<'_>) -> Result<Vec<String>, Buck2PlanError> {
         let mut positions = HashMap::new();
-        for (position, loaded) in listing.loaded.iter().enumerate() {
+        for (position, loaded) in (0..).zip(&listing.loaded) {
             if let Some(leader) = loaded.slot {
                 for &slot in self.modules.copies(leader).iter().chain([&leader]) {
-                    positions.insert(slot, position as u64);
+                    positions.insert(slot, position);
                 }
             }
         }
         let form = DarwinForm { meta: self.meta, positions };
         let settled =
             Settling { modules: self.modules, directory: self.directory, listing, form: &form }.all()?;
-        let mut native = settled.native;
-        native.sort_unstable();
-        native.dedup();
-        let mut text = b"{\"non_lto_objects\": {".to_vec();
-        for (at, &index) in native.iter().enumerate() {
-            text.extend_from_slice(if at == 0 { b"\"" } else { b", \"" });
-            number(&mut text, index);
-            text.extend_from_slice(b"\": 1");
-        }
-        text.extend_from_slice(b"}}");
+        let mut text = Vec::new();
+        json_text::append(&mut text, &DarwinLinkJson { non_lto_objects: plan::numbers(settled.native) });
         write_atomically(Path::new(self.link_plan), &text)?;
         Ok(settled.unknown)
     }
@@ -160,10 +146,24 @@ impl DarwinLink<'_> {
 struct DarwinForm<'a> {
     meta: &'a DarwinMeta<'a>,
     /// Lines of `index.full`, by slot.
-    positions: HashMap<usize, u64>,
+    positions: HashMap<usize, i64>,
 }
 
-impl Form for DarwinForm<'_> {
+#[derive(Serialize)]
+struct DarwinLinkJson {
+    non_lto_objects: plan::Numbers,
+}
+
+#[derive(Serialize)]
+struct DarwinJson<'a> {
+    final_link_line_position: i64,
+    imports: &'a [u64],
+    is_bitcode: bool,
+    loaded_by_linker: bool,
+    merge_state: Option<&'static str>,
+}
+
+impl PlanForm for DarwinForm<'_> {
     fn plan(
         &self,
         out: &mut Vec<u8>,
@@ -174,7 +174,7 @@ impl Form for DarwinForm<'_> {
     ) -> Result<(), Buck2PlanError> {
         // Slots are the records: a darwin link has no archives.
         let merged = self.meta.merged[slot].as_deref();
-        let state = match (merged, imports) {
+        let merge_state = match (merged, imports) {
             (Some(merged), Some(_)) => Some(merge_state(merged)?),
             (Some(merged), None) => {
                 outputs::write(merged, b"")?;
@@ -182,24 +182,15 @@ impl Form for DarwinForm<'_> {
             }
             (None, _) => None,
         };
-        out.extend_from_slice(b"{\"final_link_line_position\": ");
-        let position = self.positions.get(&slot);
-        match position {
-            Some(&position) => number(out, position),
-            None => out.extend_from_slice(b"-1"),
-        }
-        out.extend_from_slice(b", \"imports\": ");
-        list(out, imports.iter().flat_map(|imports| &imports.objects), |out, &index| number(out, index));
-        out.extend_from_slice(b", \"is_bitcode\": ");
-        boolean(out, imports.is_some());
-        out.extend_from_slice(b", \"loaded_by_linker\": ");
-        boolean(out, position.is_some());
-        out.extend_from_slice(b", \"merge_state\": ");
-        match state {
-            Some(state) => string(out, state),
-            None => out.extend_from_slice(b"null"),
-        }
-        out.push(b'}');
+        let position = self.positions.get(&slot).copied();
+        let plan = DarwinJson {
+            final_link_line_position: position.unwrap_or(-1),
+            imports: imports.map_or(&[], |imports| &imports.objects),
+            is_bitcode: imports.is_some(),
+            loaded_by_linker: position.is_some(),
+            merge_state,
+        };
+        json_text::append(out, &plan);
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use distlto_prepare::write::{remove, write_atomically};
 use rayon::prelude::*;
+use serde_json::value::RawValue;
 
 use super::error::Buck2PlanError;
 use super::final_list::FinalList;
@@ -15,7 +16,7 @@ use super::index_directory::IndexDirectory;
 use super::listing::{Listing, Listings, lines};
 use super::meta::{Meta, Object};
 use super::modules::LinkedModules;
-use super::settle::{Form, Settled, Settling};
+use super::settle::{PlanForm, Settled, Settling};
 use super::{outputs, plan, split_units};
 
 /// A link whose thin link has run.
@@ -39,7 +40,7 @@ pub struct GnuLink<'a> {
 
 struct GnuForm<'a>(&'a LinkedModules<'a>);
 
-impl Form for GnuForm<'_> {
+impl PlanForm for GnuForm<'_> {
     fn plan(
         &self,
         out: &mut Vec<u8>,
@@ -88,17 +89,16 @@ impl GnuLink<'_> {
         let form = GnuForm(self.modules);
         let settled =
             Settling { modules: self.modules, directory: self.directory, listing, form: &form }.all()?;
-        let mut said: Vec<&[u8]> = vec![b""; self.modules.slots.len()];
+        let mut said: Vec<Option<&RawValue>> = vec![None; self.modules.slots.len()];
         for (slot, text) in &settled.members {
-            said[*slot] = text;
+            said[*slot] = Some(text);
         }
         self.modules.archives.par_iter().try_for_each(|of| {
             // Another action of the rule writes the plan of an archive without members.
             if of.archive.members.is_none() && Path::new(&*of.archive.plan).exists() {
                 return Ok(());
             }
-            let mut text = Vec::new();
-            plan::of_archive(&mut text, of.archive.base(), of.members.iter().map(|&slot| said[slot]));
+            let text = plan::of_archive(of.archive.base(), of.members.iter().filter_map(|&slot| said[slot]));
             outputs::write(&of.archive.plan, &text).map_err(Buck2PlanError::from)
         })?;
         Ok(settled)

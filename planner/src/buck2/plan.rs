@@ -1,14 +1,55 @@
-//! The text of a plan: which other objects and archives the backend of one module needs.
+//! What a plan says: which other objects and archives the backend of one module needs.
 //!
-//! Pure. Keys are sorted, as in the stock tools. `archive_member_imports` is ours, where members are imported: the
-//! exact members, for rules that need not take an archive as a whole.
+//! Pure. Fields are sorted, as in the stock tools. `archive_member_imports` is ours, where members are imported: the exact members, for rules that need not take
+//! an archive as a whole.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::import_list::ImportList;
-use super::json_text::{list, number, string};
+use super::json_text::append;
 use super::modules::LinkedModules;
 
 /// The plan of an object that is native already.
 pub const NATIVE: &[u8] = b"{\"is_bc\": false}";
+
+/// Of a bitcode object, or of a bitcode member, which has no index.
+#[derive(Serialize)]
+struct BackendJson<'a> {
+    archive_imports: &'a [u64],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    archive_member_imports: BTreeMap<u64, Vec<&'a str>>,
+    bitcode_file: &'a str,
+    imports: &'a [u64],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<u64>,
+    is_bc: bool,
+    path: &'a str,
+}
+
+#[derive(Serialize)]
+struct NativeMemberJson<'a> {
+    is_bc: bool,
+    path: &'a str,
+}
+
+#[derive(Serialize)]
+struct ArchiveJson<'a> {
+    base_dir: &'a str,
+    objects: Vec<&'a RawValue>,
+}
+
+/// The plan of the final link for gnu.
+#[derive(Serialize)]
+struct LinkJson {
+    index: Numbers,
+    non_lto_objects: Numbers,
+}
+
+/// Each number with a 1, in numeric order.
+pub type Numbers = BTreeMap<u64, u8>;
 
 /// The plan of a bitcode object; `bitcode_file` is where the linker has written its shard.
 pub fn of_object(
@@ -19,61 +60,58 @@ pub fn of_object(
     path: &str,
     bitcode_file: &str,
 ) {
-    common(out, imports, modules, bitcode_file);
-    out.extend_from_slice(b", \"index\": ");
-    number(out, index);
-    out.extend_from_slice(b", \"is_bc\": true, \"path\": ");
-    string(out, path);
-    out.push(b'}');
+    append(out, &backend(imports, modules, Some(index), path, bitcode_file));
 }
 
 /// What an archive's plan says of a bitcode member; `bitcode_file` is where its shard is.
 pub fn of_member(
-    out: &mut Vec<u8>,
     imports: &ImportList,
     modules: &LinkedModules<'_>,
     path: &str,
     bitcode_file: &str,
-) {
-    common(out, imports, modules, bitcode_file);
-    out.extend_from_slice(b", \"is_bc\": true, \"path\": ");
-    string(out, path);
-    out.push(b'}');
+) -> Box<RawValue> {
+    raw(&backend(imports, modules, None, path, bitcode_file))
 }
 
 /// What an archive's plan says of a native member.
-pub fn of_native_member(out: &mut Vec<u8>, path: &str) {
-    out.extend_from_slice(b"{\"is_bc\": false, \"path\": ");
-    string(out, path);
-    out.push(b'}');
+pub fn of_native_member(path: &str) -> Box<RawValue> {
+    raw(&NativeMemberJson { is_bc: false, path })
 }
 
 /// The plan of an archive, given what it says of each member.
-pub fn of_archive<'e>(out: &mut Vec<u8>, base: &str, members: impl IntoIterator<Item = &'e [u8]>) {
-    out.extend_from_slice(b"{\"base_dir\": ");
-    string(out, base);
-    out.extend_from_slice(b", \"objects\": ");
-    list(out, members, |out, member| out.extend_from_slice(member));
-    out.push(b'}');
+pub fn of_archive<'e>(base: &'e str, members: impl IntoIterator<Item = &'e RawValue>) -> Vec<u8> {
+    let mut out = Vec::new();
+    append(&mut out, &ArchiveJson { base_dir: base, objects: members.into_iter().collect() });
+    out
 }
 
-fn common(out: &mut Vec<u8>, imports: &ImportList, modules: &LinkedModules<'_>, bitcode_file: &str) {
-    out.extend_from_slice(b"{\"archive_imports\": ");
-    list(out, &imports.archives, |out, &index| number(out, index));
-    if !imports.members.is_empty() {
-        out.extend_from_slice(b", \"archive_member_imports\": {");
-        for (at, of_archive) in imports.members.chunk_by(|one, other| one.0 == other.0).enumerate() {
-            out.extend_from_slice(if at == 0 { b"\"" } else { b", \"" });
-            number(out, of_archive[0].0);
-            out.extend_from_slice(b"\": ");
-            list(out, of_archive, |out, &(_, slot)| string(out, modules.slots[slot].path));
-        }
-        out.push(b'}');
+fn raw(plan: &impl Serialize) -> Box<RawValue> {
+    let mut out = Vec::new();
+    append(&mut out, plan);
+    let text = String::from_utf8(out).expect("what is not ASCII is escaped");
+    RawValue::from_string(text).expect("it was just written")
+}
+
+fn backend<'a>(
+    imports: &'a ImportList,
+    modules: &LinkedModules<'a>,
+    index: Option<u64>,
+    path: &'a str,
+    bitcode_file: &'a str,
+) -> BackendJson<'a> {
+    let mut archive_member_imports: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
+    for &(archive, slot) in &imports.members {
+        archive_member_imports.entry(archive).or_default().push(modules.slots[slot].path);
     }
-    out.extend_from_slice(b", \"bitcode_file\": ");
-    string(out, bitcode_file);
-    out.extend_from_slice(b", \"imports\": ");
-    list(out, &imports.objects, |out, &index| number(out, index));
+    BackendJson {
+        archive_imports: &imports.archives,
+        archive_member_imports,
+        bitcode_file,
+        imports: &imports.objects,
+        index,
+        is_bc: true,
+        path,
+    }
 }
 
 /// The plan of the final link: which objects' backends it needs, and which objects are linked as they are.
@@ -81,29 +119,13 @@ pub fn of_link(
     indexed: impl IntoIterator<Item = u64>,
     non_lto_objects: impl IntoIterator<Item = u64>,
 ) -> Vec<u8> {
-    let mut out = b"{\n  \"index\": ".to_vec();
-    numbers(&mut out, indexed);
-    out.extend_from_slice(b",\n  \"non_lto_objects\": ");
-    numbers(&mut out, non_lto_objects);
-    out.extend_from_slice(b"\n}");
-    out
+    let plan = LinkJson { index: numbers(indexed), non_lto_objects: numbers(non_lto_objects) };
+    serde_json::to_vec_pretty(&plan).expect("numbers have a JSON form")
 }
 
-/// An object with a 1 for each number, in numeric order, indented below a key.
-fn numbers(out: &mut Vec<u8>, found: impl IntoIterator<Item = u64>) {
-    let mut found: Vec<u64> = found.into_iter().collect();
-    found.sort_unstable();
-    found.dedup();
-    if found.is_empty() {
-        out.extend_from_slice(b"{}");
-        return;
-    }
-    for (at, &index) in found.iter().enumerate() {
-        out.extend_from_slice(if at == 0 { b"{\n    \"" } else { b",\n    \"" });
-        number(out, index);
-        out.extend_from_slice(b"\": 1");
-    }
-    out.extend_from_slice(b"\n  }");
+/// Numbers as a plan has them.
+pub fn numbers(found: impl IntoIterator<Item = u64>) -> Numbers {
+    found.into_iter().map(|index| (index, 1)).collect()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
+use serde_json::value::RawValue;
 
 use super::error::Buck2PlanError;
 use super::import_list::ImportList;
@@ -17,7 +18,7 @@ use super::modules::{LinkedModules, SlotOrigin};
 use super::{outputs, plan, spelling};
 
 /// What plans of objects look like.
-pub trait Form: Sync {
+pub trait PlanForm: Sync {
     /// Appends the plan of an object, which is native without `imports`. `bitcode_file` is where the linker has
     /// written its shard.
     fn plan(
@@ -36,7 +37,7 @@ pub struct Settled {
     /// Indices of objects that are native.
     pub native: Vec<u64>,
     /// What archives' plans say, for each slot that is a member.
-    pub members: Vec<(usize, Vec<u8>)>,
+    pub members: Vec<(usize, Box<RawValue>)>,
     /// Imports that the meta file does not list, sorted, each once.
     pub unknown: Vec<String>,
 }
@@ -51,14 +52,14 @@ pub struct Settling<'a> {
     /// What it says of that.
     pub listing: &'a Listing<'a>,
     /// What plans look like.
-    pub form: &'a dyn Form,
+    pub form: &'a dyn PlanForm,
 }
 
 /// What became of a path.
 #[derive(Debug, Default)]
-struct Fate {
+struct PathFate {
     bitcode: bool,
-    members: Vec<(usize, Vec<u8>)>,
+    members: Vec<(usize, Box<RawValue>)>,
     unknown: Vec<String>,
 }
 
@@ -76,7 +77,7 @@ impl Settling<'_> {
     pub fn all(&self) -> Result<Settled, Buck2PlanError> {
         let modules = self.modules;
         let imported: Vec<AtomicBool> = modules.slots.iter().map(|_| AtomicBool::new(false)).collect();
-        let fates: Vec<Fate> = modules
+        let fates: Vec<PathFate> = modules
             .leaders
             .par_iter()
             .with_min_len(64)
@@ -110,7 +111,7 @@ impl Settling<'_> {
         leader: usize,
         imported: &[AtomicBool],
         buffers: &mut Buffers,
-    ) -> Result<Fate, Buck2PlanError> {
+    ) -> Result<PathFate, Buck2PlanError> {
         let path = self.modules.slots[leader].path;
         self.directory.module_file(&mut buffers.shard, path, SHARD);
         self.directory.module_file(&mut buffers.list, path, IMPORTS);
@@ -126,7 +127,7 @@ impl Settling<'_> {
             spelling::mend(&place, path, buffers.imports.text())?;
             buffers.imports.look_up(path, &buffers.list, self.modules, imported)?;
         }
-        let mut fate = Fate { bitcode, ..Fate::default() };
+        let mut fate = PathFate { bitcode, ..PathFate::default() };
         for &slot in std::iter::once(&leader).chain(self.modules.copies(leader)) {
             let copy = (slot != leader).then(|| self.shard_place(slot)).filter(|copy| *copy != place);
             if let Some(copy) = copy.as_deref().filter(|_| bitcode) {
@@ -206,15 +207,13 @@ impl Settling<'_> {
         Ok(outputs::write(&object.plan_output, text)?)
     }
 
-    fn member_plan(&self, slot: usize, bitcode: bool, shard: &str, buffers: &mut Buffers) -> Vec<u8> {
-        let mut text = Vec::new();
+    fn member_plan(&self, slot: usize, bitcode: bool, shard: &str, buffers: &Buffers) -> Box<RawValue> {
         let path = self.modules.slots[slot].path;
         if bitcode {
-            plan::of_member(&mut text, &buffers.imports, self.modules, path, shard);
+            plan::of_member(&buffers.imports, self.modules, path, shard)
         } else {
-            plan::of_native_member(&mut text, path);
+            plan::of_native_member(path)
         }
-        text
     }
 }
 

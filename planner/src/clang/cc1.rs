@@ -2,12 +2,12 @@
 //!
 //! Read in LLVM 22: `clang/include/clang/Options/Options.td`, `BackendUtil.cpp`. Many a name stands for all that begin with it.
 
-use super::options::{self, Known};
+use super::options::{self, KnownWord};
 use crate::options::Code::*;
 use crate::options::{Opt, maybe, maybe1, next1, prefix1};
 
 /// What the table says of a word of the compiler's command.
-pub fn find(word: &[u8]) -> Option<Known<'_>> {
+pub fn find(word: &[u8]) -> Option<KnownWord<'_>> {
     options::find(OPTIONS, word)
 }
 

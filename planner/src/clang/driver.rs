@@ -6,7 +6,7 @@
 //! and CFI, and wrote the outcome into the shards; sanitizers and coverage have instrumented the bitcode. Of `-m`
 //! those stand here by which compiling and linking must agree on the ABI; others are for functions of the bitcode to say.
 
-use super::options::{self, Known};
+use super::options::{self, KnownWord};
 use crate::options::Code::*;
 use crate::options::LinkedKind::*;
 use crate::options::{
@@ -14,7 +14,7 @@ use crate::options::{
 };
 
 /// What the table says of a word of a driver's command.
-pub fn find(word: &[u8]) -> Option<Known<'_>> {
+pub fn find(word: &[u8]) -> Option<KnownWord<'_>> {
     options::find(OPTIONS, word)
 }
 

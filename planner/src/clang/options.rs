@@ -6,7 +6,7 @@ use crate::options::{Opt, Value};
 
 /// A word that a table knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Known<'w> {
+pub struct KnownWord<'w> {
     /// What the table says.
     pub option: &'static Opt,
     /// The value that stands in the word itself.
@@ -16,7 +16,7 @@ pub struct Known<'w> {
 }
 
 /// Reads one word.
-pub fn find<'w>(table: &'static [Opt], word: &'w [u8]) -> Option<Known<'w>> {
+pub fn find<'w>(table: &'static [Opt], word: &'w [u8]) -> Option<KnownWord<'w>> {
     let rest = word.strip_prefix(b"-").filter(|rest| !rest.is_empty())?;
     let (name, dashes) = match rest.strip_prefix(b"-") {
         Some(name) => (name, 2),
@@ -24,7 +24,7 @@ pub fn find<'w>(table: &'static [Opt], word: &'w [u8]) -> Option<Known<'w>> {
     };
     let known = |option: &'static Opt| {
         let value = name.strip_prefix(option.name.as_bytes()).filter(|_| option.takes_dashes(dashes))?;
-        let known = |value, takes_next| Some(Known { option, value, takes_next });
+        let known = |value, takes_next| Some(KnownWord { option, value, takes_next });
         match (option.value, value) {
             (Value::None | Value::Optional, []) => known(value, false),
             (Value::Equals | Value::EqualsOnly | Value::Optional, [b'=', value @ ..]) => known(value, false),

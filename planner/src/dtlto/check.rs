@@ -6,21 +6,21 @@
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use indexmap::IndexMap;
 
-use super::error::{Failure, Problem};
+use super::error::{JobFileFailure, Problem};
 use super::paths::{PathId, Paths};
 use super::{JobFile, Shape};
-use crate::graph::{Action, ActionGraph, Backend, FileId, PrefixId, Work, is_dwo};
+use crate::graph::{Action, ActionGraph, BackendWork, FileId, PrefixId, Work, is_dwo};
 
 /// One job: its own words, then files. Inputs begin with module and shard, outputs with the object.
 #[derive(Debug, Default)]
-pub(super) struct Job {
+pub(super) struct UncheckedJob {
     pub args: Vec<String>,
     pub inputs: Vec<PathId>,
     pub outputs: Vec<PathId>,
 }
 
-/// What positions mean. [`Jobs::check`] says that they are there.
-impl Job {
+/// What positions mean. [`UncheckedJobs::check`] says that they are there.
+impl UncheckedJob {
     fn module(&self) -> PathId {
         self.inputs[0]
     }
@@ -44,13 +44,13 @@ impl Job {
 
 /// A job file that was read and not yet checked.
 #[derive(Debug)]
-pub(super) struct Jobs<'a> {
+pub(super) struct UncheckedJobs<'a> {
     pub shape: Shape,
     pub linker_output: Option<Utf8PathBuf>,
     pub paths: Paths<'a>,
     pub common_args: Vec<String>,
     pub common_inputs: Vec<PathId>,
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<UncheckedJob>,
     /// Identifier, file, and place in the list of modules.
     pub placed: Vec<(PathId, PathId, usize)>,
 }
@@ -65,52 +65,52 @@ pub(super) fn of_common(list: &str, index: usize) -> String {
     format!("common.{list}[{index}]")
 }
 
-impl Jobs<'_> {
-    pub fn check(&self) -> Result<(), Failure> {
+impl UncheckedJobs<'_> {
+    pub fn check(&self) -> Result<(), JobFileFailure> {
         self.check_compiler()?;
         for (index, job) in self.jobs.iter().enumerate() {
             if job.inputs.len() < 2 {
                 let problem = Problem::NoModule { count: job.inputs.len() };
-                return Err(Failure::at(format!("jobs[{index}].inputs"), problem));
+                return Err(JobFileFailure::at(format!("jobs[{index}].inputs"), problem));
             }
             if job.outputs.is_empty() {
-                return Err(Failure::at(format!("jobs[{index}].outputs"), Problem::NoOutput));
+                return Err(JobFileFailure::at(format!("jobs[{index}].outputs"), Problem::NoOutput));
             }
             if job.module() == job.shard() {
                 let path = self.paths.text(job.module()).to_owned();
-                return Err(Failure::at(of_job(index, "inputs", 1), Problem::ModuleIsShard { path }));
+                return Err(JobFileFailure::at(of_job(index, "inputs", 1), Problem::ModuleIsShard { path }));
             }
             self.check_named(index, job)?;
         }
         self.check_outputs()
     }
 
-    fn check_compiler(&self) -> Result<(), Failure> {
+    fn check_compiler(&self) -> Result<(), JobFileFailure> {
         let (place, problem) = match (self.shape, self.common_args.first()) {
             (_, Some(compiler)) if !compiler.is_empty() => return Ok(()),
             (Shape::Current, Some(_)) => (of_common("args", 0), Problem::EmptyCompiler),
             (Shape::Current, None) => ("common.args".to_owned(), Problem::NoCompiler),
             (Shape::Version0, _) => ("common.codegen-tool".to_owned(), Problem::EmptyCompiler),
         };
-        Err(Failure::at(place, problem))
+        Err(JobFileFailure::at(place, problem))
     }
 
     /// The command names the files that the lists begin with; otherwise another file would be compiled or written
     /// than the one that is checked.
-    fn check_named(&self, index: usize, job: &Job) -> Result<(), Failure> {
+    fn check_named(&self, index: usize, job: &UncheckedJob) -> Result<(), JobFileFailure> {
         let named = |path| job.args.iter().any(|word| word.ends_with(self.paths.text(path)));
         for (list, at, path) in
             [("inputs", 0, job.module()), ("inputs", 1, job.shard()), ("outputs", 0, job.object())]
         {
             if !named(path) {
                 let problem = Problem::NotInCommand { path: self.paths.text(path).to_owned() };
-                return Err(Failure::at(of_job(index, list, at), problem));
+                return Err(JobFileFailure::at(of_job(index, list, at), problem));
             }
         }
         Ok(())
     }
 
-    fn check_outputs(&self) -> Result<(), Failure> {
+    fn check_outputs(&self) -> Result<(), JobFileFailure> {
         let (_, files) = self.paths.files();
         let mut writers: Vec<Option<u32>> = vec![None; files.len()];
         for (index, job) in self.jobs.iter().enumerate() {
@@ -119,7 +119,7 @@ impl Jobs<'_> {
                 let path = self.paths.path(output);
                 if !self.may_write(path) {
                     let linker_output = self.linker_output.clone();
-                    return Err(Failure::at(
+                    return Err(JobFileFailure::at(
                         place(),
                         Problem::Outside { path: path.to_owned(), linker_output },
                     ));
@@ -128,14 +128,14 @@ impl Jobs<'_> {
                 let this = u32::try_from(index).unwrap_or(u32::MAX);
                 if let Some(other) = writers[files[output as usize].0 as usize].replace(this) {
                     let problem = Problem::TwoWriters { path: path.to_owned(), other: other as usize };
-                    return Err(Failure::at(place(), problem));
+                    return Err(JobFileFailure::at(place(), problem));
                 }
             }
         }
         let read = |path: PathId, place: String| match writers[files[path as usize].0 as usize] {
             Some(writer) => {
                 let path = self.paths.path(path).to_owned();
-                Err(Failure::at(place, Problem::InputIsWritten { path, writer: writer as usize }))
+                Err(JobFileFailure::at(place, Problem::InputIsWritten { path, writer: writer as usize }))
             }
             None => Ok(()),
         };
@@ -175,7 +175,7 @@ impl Jobs<'_> {
         }
     }
 
-    pub fn into_job_file(self) -> Result<JobFile, Failure> {
+    pub fn into_job_file(self) -> Result<JobFile, JobFileFailure> {
         let (table, files) = self.paths.files();
         let file = |path: PathId| files[path as usize];
         let mut last_seen = vec![0_usize; table.len()];
@@ -201,7 +201,7 @@ impl Jobs<'_> {
             let also = written.into_iter().filter(|&file| Some(file) != dwo).collect();
             objects.push(object);
             actions.push(Action {
-                work: Work::Backend(Backend { module, shard, imports, extra, object, dwo, also }),
+                work: Work::Backend(BackendWork { module, shard, imports, extra, object, dwo, also }),
                 label: self.paths.text(job.module()).to_owned(),
                 prefix: Some(PrefixId(0)),
                 args: job.args,
@@ -210,7 +210,7 @@ impl Jobs<'_> {
         }
         let objects: Vec<_> = objects.into_iter().map(|FileId(file)| table[file as usize].clone()).collect();
         let graph = ActionGraph::from_parts(table, vec![self.common_args.clone()], actions)
-            .map_err(|error| Failure::at(String::new(), Problem::Graph(error)))?;
+            .map_err(|error| JobFileFailure::at(String::new(), Problem::Graph(error)))?;
         let job = |object: &Utf8PathBuf| graph.find_file(object).and_then(|file| graph.producer(file));
         // Each job writes its object, and no other job does, so none is left out.
         let jobs = objects.iter().filter_map(job).collect();

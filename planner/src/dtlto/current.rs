@@ -6,9 +6,9 @@
 use distlto_prepare::json::{self, JsonObject};
 use serde::Deserialize;
 
-use super::check::{Job, Jobs};
-use super::error::Failure;
-use super::fields::{PathText, Word};
+use super::check::{UncheckedJob, UncheckedJobs};
+use super::error::JobFileFailure;
+use super::fields::{JobWord, PathText};
 use super::paths::Paths;
 use super::{JobFile, Shape};
 
@@ -27,7 +27,7 @@ struct Document<'a> {
 struct Common<'a> {
     #[serde(borrow)]
     linker_output: PathText<'a>,
-    args: Vec<Word>,
+    args: Vec<JobWord>,
     #[serde(borrow)]
     inputs: Vec<PathText<'a>>,
 }
@@ -35,24 +35,24 @@ struct Common<'a> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawJob<'a> {
-    args: Vec<Word>,
+    args: Vec<JobWord>,
     #[serde(borrow)]
     inputs: Vec<PathText<'a>>,
     #[serde(borrow)]
     outputs: Vec<PathText<'a>>,
 }
 
-pub(super) fn read(bytes: &[u8]) -> Result<JobFile, Failure> {
+pub(super) fn read(bytes: &[u8]) -> Result<JobFile, JobFileFailure> {
     let JsonObject(Document { common: JsonObject(common), jobs }) = json::read(bytes)?;
     let mut paths = Paths::default();
     let common_inputs = paths.ids(common.inputs);
-    let mut job = |JsonObject(RawJob { args, inputs, outputs })| Job {
+    let mut job = |JsonObject(RawJob { args, inputs, outputs })| UncheckedJob {
         args: words(args),
         inputs: paths.ids(inputs),
         outputs: paths.ids(outputs),
     };
     let jobs = jobs.into_iter().map(&mut job).collect();
-    let checked = Jobs {
+    let checked = UncheckedJobs {
         shape: Shape::Current,
         linker_output: Some(common.linker_output.0.into_owned().into()),
         paths,
@@ -65,6 +65,6 @@ pub(super) fn read(bytes: &[u8]) -> Result<JobFile, Failure> {
     checked.into_job_file()
 }
 
-fn words(words: Vec<Word>) -> Vec<String> {
-    words.into_iter().map(|Word(word)| word).collect()
+fn words(words: Vec<JobWord>) -> Vec<String> {
+    words.into_iter().map(|JobWord(word)| word).collect()
 }

@@ -26,7 +26,7 @@ pub struct JobFileError {
 impl JobFileError {
     /// The error for a path of [`super::JobFile::garbled`] that does not exist.
     pub fn garbled(file: &str, path: &camino::Utf8Path) -> Self {
-        Failure::at("", Problem::Garbled { path: path.to_owned() }).in_file(file)
+        JobFileFailure::at("", Problem::Garbled { path: path.to_owned() }).in_file(file)
     }
 }
 
@@ -67,9 +67,9 @@ impl Diagnostic for Located {
 
 /// A problem whose file is not known yet.
 #[derive(Debug)]
-pub(super) struct Failure(Located);
+pub(super) struct JobFileFailure(Located);
 
-impl Failure {
+impl JobFileFailure {
     /// What is wrong in itself.
     pub fn at(place: impl Into<String>, problem: Problem) -> Self {
         Self(Located { place: place.into(), position: None, problem: Box::new(problem) })
@@ -85,7 +85,7 @@ impl Failure {
     }
 }
 
-impl From<JsonError> for Failure {
+impl From<JsonError> for JobFileFailure {
     fn from(JsonError { place, line, column, problem: message, fault }: JsonError) -> Self {
         let problem = Box::new(match fault {
             Fault::Truncated => Problem::Truncated { message },

@@ -23,9 +23,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for PathText<'a> {
 
 /// A word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Word(pub String);
+pub(super) struct JobWord(pub String);
 
-impl<'de> Deserialize<'de> for Word {
+impl<'de> Deserialize<'de> for JobWord {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         without_nul(deserializer).map(|word| Self(word.into_owned()))
     }

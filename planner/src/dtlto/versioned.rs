@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use distlto_prepare::json::{self, JsonObject};
 use serde::Deserialize;
 
-use super::check::{Job, Jobs, of_common, of_job};
-use super::error::{Failure, Problem};
-use super::fields::{PathText, Word};
+use super::check::{UncheckedJob, UncheckedJobs, of_common, of_job};
+use super::error::{JobFileFailure, Problem};
+use super::fields::{JobWord, PathText};
 use super::paths::{PathId, Paths};
 use super::{JobFile, Shape};
 
@@ -24,7 +24,7 @@ pub(super) struct Version {
 }
 
 /// What a text that is not of the current shape says its version is; that it is `not_current` where it says nothing.
-pub(super) fn version(bytes: &[u8], not_current: Failure) -> Result<Version, Failure> {
+pub(super) fn version(bytes: &[u8], not_current: JobFileFailure) -> Result<Version, JobFileFailure> {
     #[derive(Deserialize)]
     struct Header {
         version: Option<JsonObject<Version>>,
@@ -45,9 +45,9 @@ pub(super) fn version(bytes: &[u8], not_current: Failure) -> Result<Version, Fai
     expecting = "expected a word, or an array of a prefix, \"inputs\" or \"outputs\", and an index from 0 on"
 )]
 enum Arg {
-    Word(Word),
+    Word(JobWord),
     /// A prefix, and an entry of a list of the job.
-    Placed(Word, List, u64),
+    Placed(JobWord, List, u64),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -91,7 +91,7 @@ struct Document<'a> {
 struct Common<'a> {
     args: Vec<Arg>,
     #[serde(rename = "codegen-tool")]
-    tool: Word,
+    tool: JobWord,
     #[serde(borrow)]
     inputs: Vec<PathText<'a>>,
     #[serde(borrow)]
@@ -108,10 +108,10 @@ struct RawJob<'a> {
 }
 
 /// Reads a job file of this version.
-pub(super) fn read(bytes: &[u8], version: Version) -> Result<JobFile, Failure> {
+pub(super) fn read(bytes: &[u8], version: Version) -> Result<JobFile, JobFileFailure> {
     if version != Version::default() {
         let Version { major, minor } = version;
-        return Err(Failure::at("version", Problem::UnknownVersion { major, minor }));
+        return Err(JobFileFailure::at("version", Problem::UnknownVersion { major, minor }));
     }
     let JsonObject(document) = json::read::<JsonObject<Document<'_>>>(bytes)?;
     let checked = document.expand()?;
@@ -120,8 +120,9 @@ pub(super) fn read(bytes: &[u8], version: Version) -> Result<JobFile, Failure> {
 }
 
 impl<'a> Document<'a> {
-    fn expand(self) -> Result<Jobs<'a>, Failure> {
-        let Self { common: JsonObject(Common { args, tool: Word(tool), inputs, modules }), jobs, .. } = self;
+    fn expand(self) -> Result<UncheckedJobs<'a>, JobFileFailure> {
+        let Self { common: JsonObject(Common { args, tool: JobWord(tool), inputs, modules }), jobs, .. } =
+            self;
         let mut paths = Paths::default();
         let common_inputs = paths.ids(inputs);
         let modules: Vec<_> = modules
@@ -137,7 +138,7 @@ impl<'a> Document<'a> {
         let shared = shared_words(&args);
         let first = |list, prefix: &str| {
             args.iter().find_map(|arg| match arg {
-                Arg::Placed(Word(found), of, index) if *of == list && found == prefix => {
+                Arg::Placed(JobWord(found), of, index) if *of == list && found == prefix => {
                     usize::try_from(*index).ok()
                 }
                 _ => None,
@@ -149,7 +150,7 @@ impl<'a> Document<'a> {
         let mut expanded = Vec::with_capacity(jobs.len());
         for (index, JsonObject(job)) in jobs.into_iter().enumerate() {
             let inputs = identifiers(&mut paths, &modules, index, job.inputs)?;
-            let mut job = Job { args: Vec::new(), inputs, outputs: paths.ids(job.outputs) };
+            let mut job = UncheckedJob { args: Vec::new(), inputs, outputs: paths.ids(job.outputs) };
             for (at, arg) in args.iter().enumerate().skip(shared) {
                 job.args.push(word(&paths, arg, at, index, &job)?);
             }
@@ -159,21 +160,29 @@ impl<'a> Document<'a> {
             expanded.push(job);
         }
         let words = args.into_iter().take(shared).filter_map(|arg| match arg {
-            Arg::Word(Word(word)) => Some(word),
+            Arg::Word(JobWord(word)) => Some(word),
             Arg::Placed(..) => None,
         });
         let common_args = [tool].into_iter().chain(words).collect();
         let shape = Shape::Version0;
-        Ok(Jobs { shape, linker_output: None, paths, common_args, common_inputs, jobs: expanded, placed })
+        Ok(UncheckedJobs {
+            shape,
+            linker_output: None,
+            paths,
+            common_args,
+            common_inputs,
+            jobs: expanded,
+            placed,
+        })
     }
 }
 
 /// How many words all commands begin with. An option stays with its value, so that words can be put between.
 fn shared_words(args: &[Arg]) -> usize {
     let words = args.iter().take_while(|arg| matches!(arg, Arg::Word(_))).count();
-    let is_value = matches!(args.get(words), Some(Arg::Placed(Word(prefix), ..)) if prefix.is_empty());
+    let is_value = matches!(args.get(words), Some(Arg::Placed(JobWord(prefix), ..)) if prefix.is_empty());
     match args[..words].last() {
-        Some(Arg::Word(Word(word))) if is_value && word.starts_with('-') => words - 1,
+        Some(Arg::Word(JobWord(word))) if is_value && word.starts_with('-') => words - 1,
         _ => words,
     }
 }
@@ -182,13 +191,16 @@ fn shared_words(args: &[Arg]) -> usize {
 fn placed(
     paths: &Paths<'_>,
     modules: &[(PathId, Option<PathId>)],
-) -> Result<Vec<(PathId, PathId, usize)>, Failure> {
+) -> Result<Vec<(PathId, PathId, usize)>, JobFileFailure> {
     let mut first = HashMap::new();
     let mut placed = Vec::new();
     for (at, &(identifier, path)) in modules.iter().enumerate() {
         if let Some(other) = first.insert(identifier, at) {
             let identifier = paths.text(identifier).to_owned();
-            return Err(Failure::at(of_common("modules", at), Problem::TwoModules { identifier, other }));
+            return Err(JobFileFailure::at(
+                of_common("modules", at),
+                Problem::TwoModules { identifier, other },
+            ));
         }
         if let Some(path) = path.filter(|&path| path != identifier) {
             placed.push((identifier, path, at));
@@ -203,14 +215,17 @@ fn identifiers<'a>(
     modules: &[(PathId, Option<PathId>)],
     index: usize,
     inputs: Vec<Input<'a>>,
-) -> Result<Vec<PathId>, Failure> {
+) -> Result<Vec<PathId>, JobFileFailure> {
     let resolve = |(at, input)| match input {
         Input::Path(PathText(path)) => Ok(paths.id(path)),
         Input::Module(module) => {
             let found = usize::try_from(module).ok().and_then(|module| modules.get(module));
             found.map(|&(identifier, _)| identifier).ok_or_else(|| {
                 let (list, length) = ("common.modules".to_owned(), modules.len());
-                Failure::at(of_job(index, "inputs", at), Problem::OutOfRange { index: module, list, length })
+                JobFileFailure::at(
+                    of_job(index, "inputs", at),
+                    Problem::OutOfRange { index: module, list, length },
+                )
             })
         }
     };
@@ -218,10 +233,16 @@ fn identifiers<'a>(
 }
 
 /// A word of a job's command.
-fn word(paths: &Paths<'_>, arg: &Arg, at: usize, index: usize, job: &Job) -> Result<String, Failure> {
+fn word(
+    paths: &Paths<'_>,
+    arg: &Arg,
+    at: usize,
+    index: usize,
+    job: &UncheckedJob,
+) -> Result<String, JobFileFailure> {
     let (prefix, list, entry) = match arg {
-        Arg::Word(Word(word)) => return Ok(word.clone()),
-        Arg::Placed(Word(prefix), list, entry) => (prefix, list, *entry),
+        Arg::Word(JobWord(word)) => return Ok(word.clone()),
+        Arg::Placed(JobWord(prefix), list, entry) => (prefix, list, *entry),
     };
     let (name, files) = match list {
         List::Inputs => ("inputs", &job.inputs),
@@ -231,7 +252,7 @@ fn word(paths: &Paths<'_>, arg: &Arg, at: usize, index: usize, job: &Job) -> Res
         Some(&file) => Ok(format!("{prefix}{}", paths.text(file))),
         None => {
             let (list, length) = (format!("jobs[{index}].{name}"), files.len());
-            Err(Failure::at(of_common("args", at), Problem::OutOfRange { index: entry, list, length }))
+            Err(JobFileFailure::at(of_common("args", at), Problem::OutOfRange { index: entry, list, length }))
         }
     }
 }

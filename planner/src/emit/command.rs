@@ -1,14 +1,14 @@
 //! Words of an action's command, as files for other build programs hold them: quoted for a shell, and without those that are
 //! said in another way. Pure.
 
-use crate::graph::{Action, ActionGraph, Backend, FileId};
+use crate::graph::{Action, ActionGraph, BackendWork, FileId};
 use crate::words::shell_quote;
 
 /// The options that name a backend compilation's files to the program that runs it, and the compiler with its own words.
 pub fn backend_words<'a>(
     graph: &'a ActionGraph,
     action: &'a Action,
-    backend: &Backend,
+    backend: &BackendWork,
 ) -> (Vec<&'a str>, Vec<&'a str>) {
     let path = |file: FileId| graph.path(file).as_str();
     let (out, module, shard) = (path(backend.object), path(backend.module), path(backend.shard));

@@ -13,7 +13,7 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use super::command::{backend_words, command_line, linker_place, words_outside_response_file};
-use crate::graph::{Action, ActionGraph, Backend, Work};
+use crate::graph::{Action, ActionGraph, BackendWork, Work};
 use crate::response;
 use crate::words::{shell_line, shell_quote};
 
@@ -101,7 +101,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn backend(&mut self, backend: &Backend, flags: &mut IndexSet<String>) -> Result<(), MakeError> {
+    fn backend(&mut self, backend: &BackendWork, flags: &mut IndexSet<String>) -> Result<(), MakeError> {
         let (files, words) = backend_words(self.graph, self.action, backend);
         let files = shell_line(files);
         let (number, _) = flags.insert_full(self.checked(&command_line(&words))?);

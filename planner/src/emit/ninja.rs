@@ -11,7 +11,7 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use super::command::{command_line, linker_place, own_flags, program, words_outside_response_file};
-use crate::graph::{Action, ActionGraph, Backend, FileId, Work};
+use crate::graph::{Action, ActionGraph, BackendWork, FileId, Work};
 use crate::response;
 use crate::words::{shell_line, shell_quote};
 
@@ -145,7 +145,12 @@ impl File<'_> {
         self.variable("  ", "content", &quoted.join(" "), &action.label)
     }
 
-    fn opt(&mut self, action: &Action, backend: &Backend, options: &NinjaOptions) -> Result<(), NinjaError> {
+    fn opt(
+        &mut self,
+        action: &Action,
+        backend: &BackendWork,
+        options: &NinjaOptions,
+    ) -> Result<(), NinjaError> {
         let path = |file: FileId| self.graph.path(file).as_str();
         let (out, module, shard) = (path(backend.object), path(backend.module), path(backend.shard));
         let mut files = shell_line(["--out", out, "--input", module, "--index", shard]);

@@ -9,7 +9,7 @@ use camino::Utf8Path;
 use indexmap::IndexSet;
 
 use super::command::{backend_words, command_line, linker_place, program, words_outside_response_file};
-use crate::graph::{Action, ActionGraph, Backend, Work};
+use crate::graph::{Action, ActionGraph, BackendWork, Work};
 use crate::response;
 use crate::words::{shell_line, shell_quote};
 
@@ -49,7 +49,7 @@ fn directories<'g>(graph: &'g ActionGraph, action: &'g Action) -> impl Iterator<
     parents.filter(|parent| !parent.as_str().is_empty())
 }
 
-fn compilation(graph: &ActionGraph, action: &Action, backend: &Backend, opt_program: &str) -> String {
+fn compilation(graph: &ActionGraph, action: &Action, backend: &BackendWork, opt_program: &str) -> String {
     let (files, words) = backend_words(graph, action, backend);
     format!("{} {} -- {}", program(opt_program), shell_line(files), command_line(&words))
 }

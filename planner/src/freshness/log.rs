@@ -72,9 +72,9 @@ struct Inner {
 }
 
 /// What the log holds while a check goes on.
-pub(super) struct Contents<'a>(RwLockReadGuard<'a, Inner>);
+pub(super) struct LogContents<'a>(RwLockReadGuard<'a, Inner>);
 
-impl Contents<'_> {
+impl LogContents<'_> {
     pub(super) fn path(&self, path: &Utf8Path) -> Option<u32> {
         self.0.paths.get_index_of(path).map(|index| index as u32)
     }
@@ -110,8 +110,8 @@ impl ActionLog {
         Ok((Self { path: path.to_owned(), inner: RwLock::new(inner) }, notes))
     }
 
-    pub(super) fn contents(&self) -> Contents<'_> {
-        Contents(self.inner.read().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn contents(&self) -> LogContents<'_> {
+        LogContents(self.inner.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Adds the record of an action that finished, in place of its earlier one. From any thread.

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::GraphError;
-use super::{Action, ActionGraph, Backend, FileId, Work, is_dwo};
-use crate::link_plan::{ArchivePlan, LinkPlan, ObjectPlan, PlanError, Step};
+use super::{Action, ActionGraph, BackendWork, FileId, Work, is_dwo};
+use crate::link_plan::{ArchivePlan, LinkPlan, ObjectPlan, PlanError, PlanStep};
 use crate::state::Place;
 
 impl LinkPlan {
@@ -98,7 +98,7 @@ fn opt(
     }
     let dwo = module.extra_outputs.iter().find(|path| is_dwo(path));
     let also = module.extra_outputs.iter().filter(|&path| Some(path) != dwo);
-    let work = Work::Backend(Backend {
+    let work = Work::Backend(BackendWork {
         module: graph.file(module.file()),
         shard: graph.file(&module.shard),
         imports: files(graph, &imports),
@@ -116,7 +116,7 @@ fn opt(
     })
 }
 
-fn step(work: Work, plan: &LinkPlan, step: &Step) -> Action {
+fn step(work: Work, plan: &LinkPlan, step: &PlanStep) -> Action {
     Action { work, label: plan.output.to_string(), prefix: None, args: step.command.clone(), cost: 0 }
 }
 

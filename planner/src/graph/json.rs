@@ -11,7 +11,7 @@ use distlto_prepare::json::{self, JsonObject, Unread};
 use serde::{Deserialize, Serialize};
 
 use super::error::GraphError;
-use super::json_kind::Kind;
+use super::json_kind::KindName;
 use super::{ActionGraph, FileId, Listed, PrefixId};
 
 /// The version of the format; the reader refuses any other.
@@ -32,7 +32,7 @@ struct Document<'a> {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ActionObject<'a> {
-    kind: Kind,
+    kind: KindName,
     #[serde(borrow)]
     label: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,7 +54,7 @@ pub fn write(graph: &ActionGraph, out: &mut impl Write) -> io::Result<()> {
     let records = order.actions.iter().map(|&id| {
         let action = graph.action(id);
         ActionObject {
-            kind: Kind(action.kind()),
+            kind: KindName(action.kind()),
             label: Cow::Borrowed(&action.label),
             prefix: order.prefix_place(action),
             args: Cow::Borrowed(&action.args),

@@ -9,26 +9,26 @@ use serde::{Serialize, Serializer};
 use super::ActionKind;
 
 /// An action's kind as its name.
-pub(super) struct Kind(pub ActionKind);
+pub(super) struct KindName(pub ActionKind);
 
-impl Serialize for Kind {
+impl Serialize for KindName {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.0.name())
     }
 }
 
-impl<'de> Deserialize<'de> for Kind {
+impl<'de> Deserialize<'de> for KindName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Name;
         impl Visitor<'_> for Name {
-            type Value = Kind;
+            type Value = KindName;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let names: Vec<_> = ActionKind::ALL.iter().map(|kind| kind.name()).collect();
                 write!(f, "the kind of an action ({})", names.join(", "))
             }
-            fn visit_str<E: Error>(self, name: &str) -> Result<Kind, E> {
+            fn visit_str<E: Error>(self, name: &str) -> Result<KindName, E> {
                 let unknown = || E::invalid_value(serde::de::Unexpected::Str(name), &self);
-                ActionKind::from_name(name).map(Kind).ok_or_else(unknown)
+                ActionKind::from_name(name).map(KindName).ok_or_else(unknown)
             }
         }
         deserializer.deserialize_str(Name)

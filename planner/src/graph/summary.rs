@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
 
-use super::{Action, ActionGraph, ActionId, Backend};
+use super::{Action, ActionGraph, ActionId, BackendWork};
 
 /// How a list of numbers is spread. All 0 for an empty list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,7 +69,7 @@ impl GraphSummary {
             actions[action.kind() as usize] += 1;
         }
         let backend = |(_, action)| Some((action, Action::backend(action)?));
-        let opts: Vec<(&Action, &Backend)> = graph.actions().filter_map(backend).collect();
+        let opts: Vec<(&Action, &BackendWork)> = graph.actions().filter_map(backend).collect();
         let imports: Vec<u64> = opts.iter().map(|(_, backend)| backend.imports.len() as u64).collect();
         let costs: Vec<u64> = opts.iter().map(|(action, _)| action.cost).collect();
         let first_of_largest = |numbers: &[u64]| {

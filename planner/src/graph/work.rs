@@ -29,7 +29,7 @@ pub enum Work {
         plan: Option<FileId>,
     },
     /// Compiles one module.
-    Backend(Backend),
+    Backend(BackendWork),
     /// Links the native objects.
     Link {
         /// All that the linker reads.
@@ -43,7 +43,7 @@ pub enum Work {
 
 /// The files of one backend compilation.
 #[derive(Debug, Clone)]
-pub struct Backend {
+pub struct BackendWork {
     /// The file that holds the module.
     pub module: FileId,
     /// Its index shard.
@@ -60,7 +60,7 @@ pub struct Backend {
     pub also: Vec<FileId>,
 }
 
-impl Backend {
+impl BackendWork {
     /// What the compiler reads besides module and shard: imports, then the rest.
     pub fn others(&self) -> impl Iterator<Item = FileId> + Clone {
         self.imports.iter().chain(&self.extra).copied()
@@ -68,7 +68,7 @@ impl Backend {
 }
 
 /// Where the imports end is no difference: a text does not say it of imports that its graph does not compile.
-impl PartialEq for Backend {
+impl PartialEq for BackendWork {
     fn eq(&self, other: &Self) -> bool {
         (self.module, self.shard, self.object, self.dwo)
             == (other.module, other.shard, other.object, other.dwo)
@@ -77,7 +77,7 @@ impl PartialEq for Backend {
     }
 }
 
-impl Eq for Backend {}
+impl Eq for BackendWork {}
 
 impl Work {
     /// What it is called.
@@ -122,7 +122,7 @@ impl Work {
             Self::ThinLink { reads, writes, plan } => {
                 Self::ThinLink { reads: all(reads), writes: all(writes), plan: plan.map(file) }
             }
-            Self::Backend(backend) => Self::Backend(Backend {
+            Self::Backend(backend) => Self::Backend(BackendWork {
                 imports: all(&backend.imports),
                 extra: all(&backend.extra),
                 also: all(&backend.also),
@@ -185,7 +185,7 @@ impl Listed {
                 let (imports, extra) = read.split_at(imported);
                 let is_dwo = |&file: &FileId| path(file).is_some_and(is_dwo);
                 let dwo = others.iter().copied().find(is_dwo);
-                Work::Backend(Backend {
+                Work::Backend(BackendWork {
                     module,
                     shard,
                     imports: imports.to_vec(),

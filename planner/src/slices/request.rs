@@ -8,7 +8,7 @@ use super::{SliceError, bucket};
 
 /// What is wanted.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct SliceRequest {
     /// A slice for each of these objects.
     pub objects: Vec<WantedObject>,
     /// Slices that all other modules are spread over, by name.
@@ -47,7 +47,7 @@ pub struct WantedTree {
     pub native: Utf8PathBuf,
 }
 
-impl Request {
+impl SliceRequest {
     /// Reads the text. Empty lines say nothing.
     pub fn read(text: &str) -> Result<Self, SliceError> {
         let mut request = Self::default();
@@ -92,12 +92,12 @@ mod tests {
     #[test]
     fn records_and_what_is_none() {
         let text = "root\tbin\nobject\tapp/main.cc\tm.o\ts/m\tn/m.o\nrest\ts/0\tn/0\n\nlink\tl.args\ngraph\tg.json\n";
-        let request = Request::read(text).expect("a request");
+        let request = SliceRequest::read(text).expect("a request");
         assert_eq!((request.objects.len(), request.trees.len()), (1, 1));
         assert_eq!(request.objects[0].native, "n/m.o");
         assert_eq!(request.link.as_deref(), Some("l.args".into()));
         assert_eq!((request.label("bin/x.a/m.o"), request.label("binx/m.o")), ("x.a/m.o", "binx/m.o"));
-        let wrong = Request::read("link\ta\nobject\tm.o").expect_err("too few fields");
+        let wrong = SliceRequest::read("link\ta\nobject\tm.o").expect_err("too few fields");
         assert!(matches!(wrong, SliceError::Line { number: 2, .. }), "{wrong}");
     }
 }

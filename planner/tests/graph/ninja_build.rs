@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use distlto_planner::emit::ninja::render;
-use distlto_planner::link_plan::{LinkPlan, Step, VERSION};
+use distlto_planner::link_plan::{LinkPlan, PlanStep, VERSION};
 
 use crate::ninja::{ninja, options};
 use crate::samples::module;
@@ -66,7 +66,7 @@ fn plan(directory: &Path) -> LinkPlan {
         let mut inputs: Vec<_> = inputs.into_iter().map(Into::into).collect();
         inputs.sort();
         let command = words.into_iter().map(str::to_owned).collect();
-        Step { command, inputs, outputs: outputs.into_iter().map(Into::into).collect() }
+        PlanStep { command, inputs, outputs: outputs.into_iter().map(Into::into).collect() }
     };
     let mut thin: Vec<&str> = vec!["./index", "--"];
     thin.extend(linker);

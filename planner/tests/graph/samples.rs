@@ -3,7 +3,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, FileId, Listed, PrefixId};
-use distlto_planner::link_plan::{ArchivePlan, LinkPlan, MemberPlan, ObjectPlan, Step, VERSION};
+use distlto_planner::link_plan::{ArchivePlan, LinkPlan, MemberPlan, ObjectPlan, PlanStep, VERSION};
 use proptest::prelude::*;
 use serde::Deserialize;
 
@@ -65,7 +65,7 @@ pub fn plan() -> LinkPlan {
                 member("elsewhere/thin.o", true, false),
             ],
         }],
-        thin_link: Step {
+        thin_link: PlanStep {
             command: words(&[
                 "distlto-index",
                 "--index",
@@ -92,7 +92,7 @@ pub fn plan() -> LinkPlan {
             b,
             module("unpacked/lib.a/m (1).o", &["a dir/a:1.o"], 7, 3),
         ],
-        link: Step {
+        link: PlanStep {
             command: words(&[
                 "clang",
                 "-o",

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use distlto_planner::index::{self, IndexError, Planned, Request};
+use distlto_planner::index::{self, IndexError, PlanRequest, Planned};
 use distlto_planner::link_command::{self, GivenCommand, Resolved};
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::runner::{Runner, ToolOutput};
@@ -111,7 +111,7 @@ pub fn plan_of(command: &[Word], state: &str, compiler: Option<&str>) -> Result<
     let Resolved::Link(link) = link_command::resolve(&GivenCommand::new(command), &Processes)? else {
         panic!("{CLANG} links with ld.lld");
     };
-    let planned = index::plan(Request {
+    let planned = index::plan(PlanRequest {
         link: &link,
         state,
         compiler,

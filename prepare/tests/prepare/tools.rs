@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use distlto_prepare::error::Error;
+use distlto_prepare::error::PrepareError;
 use distlto_prepare::manifest::Manifest;
 use distlto_prepare::unpack::{Unpack, unpack};
 use tempfile::TempDir;
@@ -55,7 +55,7 @@ pub fn unpacked(directory: &Path, archive: &str, out: &str) -> Manifest {
 }
 
 /// The error of unpacking `archive` to `out`.
-pub fn refused(directory: &Path, archive: &str) -> Error {
+pub fn refused(directory: &Path, archive: &str) -> PrepareError {
     unpack(&request(&directory.join(archive), &directory.join("refused"))).expect_err("it is refused")
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use distlto_reapi::execute::{ExecuteOptions, Executed, Stage};
+use distlto_reapi::execute::{ExecuteOptions, ExecutedAction, Stage};
 use distlto_reapi::{Client, Error};
 use distlto_reapi_server::{Break, Cut, Refusal, Server};
 use tokio::task::JoinHandle;
@@ -19,7 +19,7 @@ fn begin(
     client: &Client,
     prepared: &Prepared,
     options: ExecuteOptions,
-) -> (JoinHandle<Result<Executed, Error>>, Stages) {
+) -> (JoinHandle<Result<ExecutedAction, Error>>, Stages) {
     let stages = Stages::default();
     let (client, action, seen) = (client.clone(), prepared.encoded.digest(), stages.clone());
     let run = async move {

@@ -9,7 +9,7 @@ use crate::help::{Prepared, Tested, client, failed, output, prepare, server, wai
 
 const COPY: &str = "cat in > out";
 
-fn execute(client: &Client, prepared: &Prepared) -> Result<distlto_reapi::execute::Executed, Error> {
+fn execute(client: &Client, prepared: &Prepared) -> Result<distlto_reapi::execute::ExecutedAction, Error> {
     wait(client.execute(prepared.encoded.digest(), &ExecuteOptions::default(), |_| ()))
 }
 

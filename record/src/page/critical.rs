@@ -10,7 +10,7 @@ const SAME: u64 = 50_000;
 
 /// A phase or an action of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct CriticalStep {
     /// When it was.
     pub(super) interval: Interval,
     /// Where; `None` for the linker.
@@ -20,8 +20,8 @@ pub(super) struct Step {
 }
 
 /// The names of the steps, the first one first.
-pub(super) fn path(steps: &[Step]) -> Vec<i64> {
-    let mut by_end: Vec<&Step> = steps.iter().collect();
+pub(super) fn path(steps: &[CriticalStep]) -> Vec<i64> {
+    let mut by_end: Vec<&CriticalStep> = steps.iter().collect();
     by_end.sort_by_key(|step| (step.interval.end, step.interval.start));
     let mut found = Vec::new();
     let mut lane = None;
@@ -46,8 +46,8 @@ pub(super) fn path(steps: &[Step]) -> Vec<i64> {
 mod tests {
     use super::*;
 
-    fn step(name: i64, lane: Option<usize>, start: u64, end: u64) -> Step {
-        Step { interval: Interval { start, end }, lane, name }
+    fn step(name: i64, lane: Option<usize>, start: u64, end: u64) -> CriticalStep {
+        CriticalStep { interval: Interval { start, end }, lane, name }
     }
 
     #[test]

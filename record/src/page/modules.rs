@@ -3,12 +3,12 @@
 //! Columns one after the other, since equal kinds of numbers deflate best together.
 
 use crate::inspect::{Inspection, ModuleFacts};
-use crate::page::pack::Block;
+use crate::page::pack::PageBlock;
 use crate::page::treemap::{Area, Map};
 
 /// The names of the modules, then those of the directories of the map, a line each.
 pub(super) fn names(inspection: &Inspection, map: &Map) -> String {
-    let mut block = Block::default();
+    let mut block = PageBlock::default();
     inspection.modules.iter().for_each(|module| block.line(&module.label));
     map.directories.iter().for_each(|directory| block.line(&directory.name));
     block.packed()
@@ -16,7 +16,7 @@ pub(super) fn names(inspection: &Inspection, map: &Map) -> String {
 
 /// What is known of each module; its place on the map; then depth and place of each directory.
 pub(super) fn columns(inspection: &Inspection, map: &Map) -> String {
-    let mut block = Block::default();
+    let mut block = PageBlock::default();
     let modules = &inspection.modules;
     modules.iter().for_each(|module| block.number(module.own_instructions));
     modules.iter().for_each(|module| block.number(module.imported_instructions));
@@ -28,7 +28,7 @@ pub(super) fn columns(inspection: &Inspection, map: &Map) -> String {
     block.packed()
 }
 
-fn places(block: &mut Block, areas: &[Area]) {
+fn places(block: &mut PageBlock, areas: &[Area]) {
     for side in 0..4 {
         areas.iter().for_each(|area| block.number(area.0[side].into()));
     }
@@ -36,7 +36,7 @@ fn places(block: &mut Block, areas: &[Area]) {
 
 /// For each module how many it imports from, then for each the distances from one to the next of them, sorted.
 pub(super) fn imports(inspection: &Inspection) -> String {
-    let mut block = Block::default();
+    let mut block = PageBlock::default();
     let modules = || inspection.modules.iter();
     let sorted = |module: &ModuleFacts| {
         let mut imports = module.imports.clone();

@@ -13,9 +13,9 @@ use flate2::write::ZlibEncoder;
 
 /// A block of the page that grows.
 #[derive(Debug, Default)]
-pub(super) struct Block(Vec<u8>);
+pub(super) struct PageBlock(Vec<u8>);
 
-impl Block {
+impl PageBlock {
     /// Adds a number.
     pub(super) fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn numbers_and_lines_come_back() {
-        let mut block = Block::default();
+        let mut block = PageBlock::default();
         [0, 127, 128, 300, u64::MAX].into_iter().for_each(|number| block.number(number));
         block.known(None);
         block.known(Some(0));

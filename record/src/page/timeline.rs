@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::action::{ActionRecord, Interval};
 use crate::inspect::Inspection;
-use crate::page::critical::{Step, path};
-use crate::page::pack::Block;
+use crate::page::critical::{CriticalStep, path};
+use crate::page::pack::PageBlock;
 use crate::page::time_trace::TimeTrace;
 use crate::report::Origin;
 use crate::run::RunRecord;
@@ -52,14 +52,14 @@ pub(super) fn of(run: &RunRecord, inspection: &Inspection, traces: &[TimeTrace])
 
 /// What the run waited for: an action by its number, a phase by its negative number from -1 on.
 fn critical(run: &RunRecord, places: &[Option<(usize, Interval)>]) -> Vec<i64> {
-    let phases = run.phases.iter().zip(1..).map(|(phase, number)| Step {
+    let phases = run.phases.iter().zip(1..).map(|(phase, number)| CriticalStep {
         interval: Interval { start: phase.start_us, end: phase.end_us.unwrap_or(run.wall_us) },
         lane: None,
         name: -number,
     });
     let actions = places.iter().zip(0..).filter_map(|(place, name)| {
         let (lane, interval) = (*place)?;
-        Some(Step { interval, lane: Some(lane), name })
+        Some(CriticalStep { interval, lane: Some(lane), name })
     });
     path(&phases.chain(actions).collect::<Vec<_>>())
 }
@@ -95,14 +95,14 @@ fn columns(
     inspection: &Inspection,
     places: &[Option<(usize, Interval)>],
     texts: &mut Texts,
-) -> Block {
+) -> PageBlock {
     let modules: HashMap<&str, u64> =
         inspection.modules.iter().zip(0..).map(|(module, number)| (module.label.as_str(), number)).collect();
     let module = |action: &ActionRecord| {
         let is_backend = action.kind == ActionKind::Opt;
         modules.get(action.label.as_str()).copied().filter(|_| is_backend)
     };
-    let mut block = Block::default();
+    let mut block = PageBlock::default();
     let mut column = |value: &mut dyn FnMut(&ActionRecord) -> u64| {
         run.actions.iter().for_each(|action| block.number(value(action)));
     };
@@ -135,12 +135,12 @@ fn columns(
     block
 }
 
-fn times_of(block: &mut Block, places: &[Option<(usize, Interval)>], time: impl Fn(Interval) -> u64) {
+fn times_of(block: &mut PageBlock, places: &[Option<(usize, Interval)>], time: impl Fn(Interval) -> u64) {
     places.iter().for_each(|place| block.number(place.map_or(0, |(_, interval)| time(interval))));
 }
 
 /// How long each was at what: verify, lookup, command, commit; then on its way to an engine and back.
-fn phases(block: &mut Block, run: &RunRecord, places: &[Option<(usize, Interval)>]) {
+fn phases(block: &mut PageBlock, run: &RunRecord, places: &[Option<(usize, Interval)>]) {
     let started = || run.actions.iter().zip(places).map(|(action, place)| place.map(|_| action));
     let length = |interval: Option<Interval>| interval.map_or(0, Interval::length);
     for part in 0..4 {

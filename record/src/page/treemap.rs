@@ -20,7 +20,7 @@ pub(super) struct Area(pub(super) [u16; 4]);
 
 /// A directory, or an archive with members.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Directory {
+pub(super) struct TreemapDirectory {
     /// Its path.
     pub(super) name: String,
     /// In how many others it is.
@@ -35,7 +35,7 @@ pub(super) struct Map {
     /// In the order of the link.
     pub(super) modules: Vec<Area>,
     /// Outer ones first.
-    pub(super) directories: Vec<Directory>,
+    pub(super) directories: Vec<TreemapDirectory>,
     /// Whether areas are times, or else instructions.
     pub(super) by_time: bool,
 }
@@ -95,7 +95,11 @@ pub(super) fn of(modules: &[ModuleFacts]) -> Map {
         // A directory that holds one other and nothing else is not told apart from it.
         let is_one = folder.modules.is_empty() && folder.folders.len() == 1;
         if at > 0 && !is_one {
-            map.directories.push(Directory { name: folder.path.to_owned(), depth, area: rectangle.area() });
+            map.directories.push(TreemapDirectory {
+                name: folder.path.to_owned(),
+                depth,
+                area: rectangle.area(),
+            });
         }
         let inner = depth + usize::from(at > 0 && !is_one);
         let parts = folder.folders.values().map(|&folder| (folders[folder].weight, Err(folder)));

@@ -19,7 +19,7 @@ use crate::run::{MemorySample, PhaseRecord, RunRecord};
 use crate::why::Change;
 
 /// A record that several listeners read.
-pub type Shared = Arc<Mutex<Recorded>>;
+pub type SharedRecord = Arc<Mutex<Recorded>>;
 
 /// The record, and where the run stands.
 #[derive(Debug, Clone)]
@@ -82,7 +82,7 @@ impl Recorded {
     }
 
     /// For several listeners.
-    pub fn shared(self) -> Shared {
+    pub fn shared(self) -> SharedRecord {
         Arc::new(Mutex::new(self))
     }
 

@@ -16,7 +16,7 @@ use distlto_prepare::regular;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::{IoError, write_atomically};
 
-use super::recorded::{Recorded, Shared, lock};
+use super::recorded::{Recorded, SharedRecord, lock};
 use super::ticker::Ticker;
 use super::{
     JsonProgress, MemoryUse, Phase, PlainProgress, Plan, Progress, ProgressStep, Style, TerminalProgress,
@@ -59,7 +59,7 @@ impl Profile {
 pub struct Reporter {
     profile: Profile,
     style: Style,
-    recorded: Shared,
+    recorded: SharedRecord,
     inner: Mutex<Box<dyn Progress + Send>>,
     log: Option<Mutex<JsonProgress<File>>>,
     trace: Option<PathBuf>,

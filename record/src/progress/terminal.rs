@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::plain::summary_text;
-use super::recorded::{Shared, lock};
+use super::recorded::{SharedRecord, lock};
 use super::{Phase, Plan, Progress, ProgressStep, again_text, failure_text, line, text::human};
 use crate::report::{Counts, Failure, Measured};
 
@@ -23,7 +23,7 @@ pub struct TerminalProgress {
 
 impl TerminalProgress {
     /// A line that appears with the first plan or phase.
-    pub fn new(recorded: Shared) -> Self {
+    pub fn new(recorded: SharedRecord) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let draw = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
             // One column stays free: some terminals break the line when the last one is written to.

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::recorded::{Shared, lock};
+use super::recorded::{SharedRecord, lock};
 use super::{line, put};
 
 /// The thread; ends when it is told to or dropped.
@@ -20,7 +20,7 @@ pub(super) struct Ticker {
 impl Ticker {
     /// Lines begin with the program's name. At the system's limit of threads there are none.
     pub(super) fn new(
-        recorded: Shared,
+        recorded: SharedRecord,
         program: &'static str,
         period: Duration,
         mut out: impl Write + Send + 'static,

@@ -17,7 +17,7 @@ use distlto_planner::emit::ninja::{self, NinjaOptions};
 use distlto_planner::emit::{compile_commands, dot, shell};
 use distlto_planner::graph::{self, ActionGraph};
 use distlto_planner::link_plan::LinkPlan;
-use distlto_planner::slices::Request;
+use distlto_planner::slices::SliceRequest;
 use distlto_planner::{buck2, driver, dtlto, module, module_names, processor, response, shard};
 use distlto_prepare::unpack::{Unpack, unpack};
 use distlto_prepare::{definitions, json, kind};
@@ -155,7 +155,7 @@ fn text(bytes: &[u8]) {
     let again = response::tokenize(&response::content(words.iter().map(Vec::as_slice)));
     assert_eq!(words, again, "words that are written are read");
     if let Ok(text) = std::str::from_utf8(bytes) {
-        let _ = Request::read(text);
+        let _ = SliceRequest::read(text);
     }
 }
 

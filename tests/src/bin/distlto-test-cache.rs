@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::{env, fs};
 
 use distlto_executor::cache::store::limits::parse_size;
-use distlto_executor::cache::store::{Cache, Limits, sha256};
+use distlto_executor::cache::store::{Cache, CacheLimits, sha256};
 use distlto_executor::result::{Key, NewOutput, NewResult};
 use distlto_executor::verify::Role;
 use distlto_record::report::Measured;
@@ -32,7 +32,7 @@ fn work() -> Result<(), Box<dyn Error>> {
     let [directory, size, out, lookups, kinds] = arguments.as_slice() else {
         return Err("usage: distlto-test-cache CACHE SIZE OUT LOOKUPS KINDS".into());
     };
-    let cache = Cache::open(Path::new(directory), Limits { size: Some(parse_size(size)?), age: None })?;
+    let cache = Cache::open(Path::new(directory), CacheLimits { size: Some(parse_size(size)?), age: None })?;
     let (lookups, kinds): (u64, u64) = (lookups.parse()?, kinds.parse()?);
     let out = Path::new(out);
     fs::create_dir_all(out)?;

@@ -13,7 +13,7 @@ use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use distlto_executor::ledger::holding::{Holding, Wish};
-use distlto_executor::ledger::share::{self, Limits, Sums};
+use distlto_executor::ledger::share::{self, RunLimits, Sums};
 use distlto_executor::ledger::{Ledger, Seat};
 
 fn main() -> ExitCode {
@@ -47,7 +47,7 @@ fn work() -> Result<(), Box<dyn Error>> {
 }
 
 fn jobs(seat: &mut Seat, (count, memory): (u64, u64), budget: u64, most: u64) -> Result<(), Box<dyn Error>> {
-    let limits = Limits { slots: None, memory: Some(budget) };
+    let limits = RunLimits { slots: None, memory: Some(budget) };
     let (mut left, mut own) = (count, Holding { most: Some(budget), ..Holding::default() });
     while left > 0 || own.slots > 0 {
         let turn = seat.turn()?;

@@ -26,7 +26,7 @@ use distlto_prepare::json_lines::JsonLines;
 use distlto_prepare::write::{IoError, remove};
 use rayon::prelude::*;
 
-use super::failed::Failed;
+use super::failed::FailedBackends;
 use super::kept::{self, Kept, KeptObject};
 use super::leaves;
 use super::names::{self, Name};
@@ -256,7 +256,7 @@ impl Backends<'_> {
             };
             let imports = module.imports.iter().map(String::as_str);
             let extra = self.compilation.flags.inputs.iter().map(|path| path.as_str());
-            let work = Work::Backend(graph::Backend {
+            let work = Work::Backend(graph::BackendWork {
                 module: graph.file(&module.path),
                 shard: graph.file(&module.shard),
                 imports: imports.map(|path| graph.file(path)).collect(),
@@ -308,14 +308,14 @@ impl Backends<'_> {
         options.provide = Some(&provide);
         let wanted: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
         let kept = RefCell::new((kept::appender(session.directory)?, Vec::new(), None));
-        let failed = Failed { state: session.directory, compilation: self.compilation, modules };
+        let failed = FailedBackends { state: session.directory, compilation: self.compilation, modules };
         let keep_failed = |id: ActionId| {
             // What cannot be kept is repeated where it ran, for as long as its files are there.
             failed.keep(&modules[numbers[id.index()]]).unwrap_or_else(|_| shell_line(graph.command(id)))
         };
         options.keep_failed = Some(&keep_failed);
         let (digests, reporter) = (self.records.digests(), session.reporter);
-        let hooks = Keeping { digests, reporter, graph, modules, numbers, kept };
+        let hooks = HandingBack { digests, reporter, graph, modules, numbers, kept };
         let report = run::run(graph, &wanted, &options, &hooks);
         match hooks.kept.into_inner() {
             (_, _, Some(error)) => Err(error.into()),
@@ -328,7 +328,7 @@ impl Backends<'_> {
 type Made = (usize, Option<KeptObject>);
 
 /// Gives lld each object as it is made, and records it.
-struct Keeping<'a> {
+struct HandingBack<'a> {
     digests: &'a FileDigests,
     reporter: &'a Reporter,
     graph: &'a ActionGraph,
@@ -338,7 +338,7 @@ struct Keeping<'a> {
     kept: RefCell<(JsonLines, Vec<Made>, Option<IoError>)>,
 }
 
-impl Keeping<'_> {
+impl HandingBack<'_> {
     fn keep(&self, action: ActionId) -> Result<(), IoError> {
         let number = self.numbers[action.index()];
         let module = &self.modules[number];
@@ -365,7 +365,7 @@ impl Keeping<'_> {
     }
 }
 
-impl Hooks for Keeping<'_> {
+impl Hooks for HandingBack<'_> {
     fn finished(&self, action: ActionId, _: Measured) {
         if let Err(error) = self.keep(action) {
             self.kept.borrow_mut().2.get_or_insert(error);

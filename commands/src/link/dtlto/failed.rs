@@ -18,7 +18,7 @@ use super::backends::{CompileSettings, LinkModule, triple};
 use super::leaves;
 
 /// What the failed backends of a link are repeated with.
-pub struct Failed<'a> {
+pub struct FailedBackends<'a> {
     /// The state directory.
     pub state: &'a str,
     /// What is told to the compiler.
@@ -42,7 +42,7 @@ pub fn sweep(state: &str) -> Result<(), IoError> {
     }
 }
 
-impl Failed<'_> {
+impl FailedBackends<'_> {
     /// Keeps the files of a module's backend; returns a line for a shell that runs it again.
     pub fn keep(&self, module: &LinkModule) -> Result<String, IoError> {
         let directory = directory(self.state);

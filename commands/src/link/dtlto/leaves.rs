@@ -13,7 +13,7 @@ use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::dependency_file::DependencyFile;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::keep::{self, ModulePlaces};
-use distlto_planner::link_plan::{LinkPlan, ObjectPlan, Step, VERSION};
+use distlto_planner::link_plan::{LinkPlan, ObjectPlan, PlanStep, VERSION};
 use distlto_planner::linker::elf::options::written;
 use distlto_planner::shard;
 use distlto_planner::state::Place;
@@ -158,10 +158,10 @@ fn plan(link: &Link<'_>, line: &Line, ran: &Ran, read: &BTreeSet<Utf8PathBuf>) -
         version: VERSION,
         by_linker: true,
         archives: Vec::new(),
-        thin_link: Step { command: command.clone(), inputs: inputs.clone(), outputs: Vec::new() },
+        thin_link: PlanStep { command: command.clone(), inputs: inputs.clone(), outputs: Vec::new() },
         backend: link.compilation.flags.shared_words(&link.compilation.compiler),
         modules,
-        link: Step {
+        link: PlanStep {
             command,
             inputs: objects.into_iter().chain(inputs).collect::<BTreeSet<_>>().into_iter().collect(),
             outputs: vec![output.clone()],

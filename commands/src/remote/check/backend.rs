@@ -25,14 +25,14 @@ use distlto_planner::search_path::program_file;
 use distlto_planner::words::{Word, lossy};
 use distlto_prepare::write::IoError;
 use distlto_reapi::blob::Blob;
-use distlto_reapi::execute::{ExecuteOptions, Executed};
+use distlto_reapi::execute::{ExecuteOptions, ExecutedAction};
 use distlto_reapi::{Client, Digest, Error, proto};
 use object::{Object, ObjectSection};
 use tempfile::TempDir;
 
 use super::{CheckError, run_time};
 use crate::remote::settings::Settings;
-use crate::report::Report;
+use crate::report::CheckedSentences;
 use crate::tool::ToolRunner;
 
 const SOURCE: &str = "int distlto_check(int x) { return x * x + 1; }\n";
@@ -91,7 +91,7 @@ impl Sample {
     }
 
     /// Has it compiled on a worker, and says what came of it.
-    pub async fn check(&self, client: &Client, settings: &Settings, report: &mut Report) {
+    pub async fn check(&self, client: &Client, settings: &Settings, report: &mut CheckedSentences) {
         let prepared = match &self.action {
             Ok(prepared) => prepared,
             Err(why) => {
@@ -123,10 +123,10 @@ impl Sample {
     async fn compare(
         &self,
         client: &Client,
-        executed: &Executed,
+        executed: &ExecutedAction,
         prepared: &Prepared,
         took: Duration,
-        report: &mut Report,
+        report: &mut CheckedSentences,
     ) {
         let result = &executed.result;
         let worker = worker(result);
@@ -251,7 +251,7 @@ fn prepare(described: &Described<'_>, place: &Path) -> Prepared {
 }
 
 /// What a server that ran nothing says, and what to do.
-fn refused(error: &Error, platform: &[(String, String)], report: &mut Report) {
+fn refused(error: &Error, platform: &[(String, String)], report: &mut CheckedSentences) {
     let pairs = platform.iter().map(|(name, value)| format!("{name}={value}"));
     let platform = match platform {
         [] => "no platform is asked for (--remote-platform), where many servers want one".to_owned(),
@@ -276,7 +276,7 @@ fn refused(error: &Error, platform: &[(String, String)], report: &mut Report) {
 }
 
 /// What it means that a command failed on a worker.
-fn failed(code: i32, worker: &str, prepared: &Prepared, report: &mut Report) {
+fn failed(code: i32, worker: &str, prepared: &Prepared, report: &mut CheckedSentences) {
     let compiler = &prepared.compiler;
     report.wrong(&if NO_PROGRAM.contains(&code) {
         format!(
@@ -294,7 +294,7 @@ fn worker(result: &proto::ActionResult) -> String {
 }
 
 /// Whether the server has the result for the next one who asks.
-async fn kept(client: &Client, prepared: &Prepared, report: &mut Report) {
+async fn kept(client: &Client, prepared: &Prepared, report: &mut CheckedSentences) {
     match client.action_result(prepared.action, &[]).await {
         Ok(Some(_)) => report.good("the worker's result is in the action cache"),
         Ok(None) => {
@@ -305,7 +305,7 @@ async fn kept(client: &Client, prepared: &Prepared, report: &mut Report) {
 }
 
 /// Says whether clocks differ. What expires would do so at the wrong time.
-fn clocks(result: &proto::ActionResult, began: SystemTime, report: &mut Report) {
+fn clocks(result: &proto::ActionResult, began: SystemTime, report: &mut CheckedSentences) {
     let metadata = result.execution_metadata.clone().unwrap_or_default();
     let told = [
         ("the server", metadata.queued_timestamp.map(|time| (time.seconds, time.nanos))),

@@ -15,7 +15,7 @@ use distlto_reapi::{Client, Digest, Error, proto};
 
 use super::is_written;
 use crate::remote::values::CacheMode;
-use crate::report::Report;
+use crate::report::CheckedSentences;
 
 /// Fits into any batch.
 const SMALL: usize = 1 << 10;
@@ -23,7 +23,7 @@ const SMALL: usize = 1 << 10;
 const LARGE: usize = 5 << 20;
 
 /// Checks a server that is to execute actions, or to keep results, or both.
-pub async fn check(client: &Client, executes: bool, mode: Option<CacheMode>, report: &mut Report) {
+pub async fn check(client: &Client, executes: bool, mode: Option<CacheMode>, report: &mut CheckedSentences) {
     let options = client.options();
     let instance = match options.instance.as_str() {
         "" => String::new(),
@@ -51,7 +51,7 @@ pub async fn check(client: &Client, executes: bool, mode: Option<CacheMode>, rep
     }
 }
 
-fn capabilities(client: &Client, executes: bool, report: &mut Report) {
+fn capabilities(client: &Client, executes: bool, report: &mut CheckedSentences) {
     let Capabilities { batch, zstd_streams, zstd_updates: _, execution, action_cache_updates: _, low, high } =
         client.capabilities();
     let shown = |version: &(i32, i32, i32)| format!("{}.{}", version.0, version.1);
@@ -77,7 +77,7 @@ fn capabilities(client: &Client, executes: bool, report: &mut Report) {
 }
 
 /// Sends a small blob and a large one, and takes them back. Whether that went well.
-async fn storage(client: &Client, report: &mut Report) -> bool {
+async fn storage(client: &Client, report: &mut CheckedSentences) -> bool {
     let mut is_good = true;
     for (kind, size) in [("small", SMALL), ("large", LARGE)] {
         let blob = Blob::new(unique(size));
@@ -105,7 +105,7 @@ async fn storage(client: &Client, report: &mut Report) -> bool {
 }
 
 /// Keeps a result of nothing, and looks it up.
-async fn action_cache(client: &Client, report: &mut Report) {
+async fn action_cache(client: &Client, report: &mut CheckedSentences) {
     let tree = Tree::new().build();
     let mut action = Action::new(vec!["true".to_owned()], tree.digest());
     action.salt = unique(32);

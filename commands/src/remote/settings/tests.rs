@@ -33,7 +33,7 @@ impl World {
     }
 
     fn settings(&self, words: &[&str]) -> Result<Settings, ConfigError> {
-        let around = Surroundings {
+        let around = ConfigPlaces {
             directory: self.path("checkout/src/deep"),
             user_file: Some(self.path("config.toml")),
             headers: self.headers.map(Into::into),

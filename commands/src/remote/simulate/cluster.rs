@@ -13,7 +13,7 @@ use distlto_executor::schedule::pools::Resource;
 use distlto_executor::schedule::{Policy, Schedule, Site, Weight};
 use distlto_planner::graph::ActionId;
 
-use super::program::Program;
+use super::program::SimulatedLink;
 
 /// Ways to the engine and back, one after the other, of an action that it has to execute: GetActionResult,
 /// FindMissingBlobs, an upload, Execute, a download.
@@ -44,14 +44,14 @@ pub struct Cluster {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
     /// The reason.
-    pub limit: Limit,
+    pub limit: Bottleneck,
     /// Microseconds.
     pub time: u64,
 }
 
 /// Why a link is no faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Limit {
+pub enum Bottleneck {
     /// The longest backend with its way there and back.
     Longest,
     /// All commands over all slots.
@@ -66,7 +66,7 @@ pub enum Limit {
     Client,
 }
 
-impl Limit {
+impl Bottleneck {
     /// In a table.
     pub fn name(self) -> &'static str {
         match self {
@@ -82,7 +82,7 @@ impl Limit {
 
 /// How a simulated link went.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct SimulatedOutcome {
     /// From the first backend's start to the last one's end, in microseconds.
     pub makespan: u64,
     /// Backends that ran on the client's machine.
@@ -95,15 +95,15 @@ pub struct Outcome {
     pub bounds: Vec<Bound>,
 }
 
-impl Outcome {
+impl SimulatedOutcome {
     /// What decides.
-    pub fn limit(&self) -> Limit {
-        self.bounds.first().map_or(Limit::Longest, |bound| bound.limit)
+    pub fn limit(&self) -> Bottleneck {
+        self.bounds.first().map_or(Bottleneck::Longest, |bound| bound.limit)
     }
 }
 
 /// Simulates the backends of a program.
-pub fn simulate(program: &Program, cluster: &Cluster) -> Outcome {
+pub fn simulate(program: &SimulatedLink, cluster: &Cluster) -> SimulatedOutcome {
     let graph = program.graph();
     let wanted: Vec<_> = graph.actions().map(|(id, _)| id).collect();
     let weigh = |id: ActionId| Weight { time: program.backends[id.index()].took, memory: 0 };
@@ -143,7 +143,7 @@ enum Event {
 
 /// Everything that takes time.
 struct Clock<'a> {
-    program: &'a Program,
+    program: &'a SimulatedLink,
     cluster: &'a Cluster,
     now: u64,
     /// By time, then in the order in which they were added.
@@ -182,7 +182,7 @@ fn transfer(bytes: u64, bandwidth: f64) -> u64 {
 }
 
 impl<'a> Clock<'a> {
-    fn new(program: &'a Program, cluster: &'a Cluster) -> Self {
+    fn new(program: &'a SimulatedLink, cluster: &'a Cluster) -> Self {
         Self {
             program,
             cluster,
@@ -271,12 +271,12 @@ impl<'a> Clock<'a> {
         }
     }
 
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> SimulatedOutcome {
         let Cluster { workers, in_flight, here, bandwidth, overhead, client, processors, .. } = *self.cluster;
         let backends = || self.program.backends.iter().zip(&self.sites);
         let took = |site| backends().filter(move |(_, at)| **at == site).map(|(backend, _)| backend.took);
         let there = took(Site::Engine).count() as u64;
-        let alone = |(backend, site): (&super::program::Backend, &Site)| match site {
+        let alone = |(backend, site): (&super::program::SimulatedBackend, &Site)| match site {
             Site::Here => backend.took,
             Site::Engine => backend.took + self.way(backend.output),
         };
@@ -287,16 +287,16 @@ impl<'a> Clock<'a> {
                 .sum::<u64>();
         let work = took(Site::Here).sum::<u64>() + took(Site::Engine).sum::<u64>() + there * overhead;
         let mut bounds = [
-            (Limit::Longest, backends().map(alone).max().unwrap_or(0)),
-            (Limit::Workers, work / (workers + here.max(1)) as u64),
-            (Limit::Uplink, transfer(self.up.bytes, bandwidth)),
-            (Limit::Downlink, transfer(self.down.bytes, bandwidth)),
-            (Limit::InFlight, flown / in_flight.max(1) as u64),
-            (Limit::Client, there * client / processors.max(1) as u64),
+            (Bottleneck::Longest, backends().map(alone).max().unwrap_or(0)),
+            (Bottleneck::Workers, work / (workers + here.max(1)) as u64),
+            (Bottleneck::Uplink, transfer(self.up.bytes, bandwidth)),
+            (Bottleneck::Downlink, transfer(self.down.bytes, bandwidth)),
+            (Bottleneck::InFlight, flown / in_flight.max(1) as u64),
+            (Bottleneck::Client, there * client / processors.max(1) as u64),
         ]
         .map(|(limit, time)| Bound { limit, time });
         bounds.sort_by_key(|bound| (Reverse(bound.time), bound.limit));
-        Outcome {
+        SimulatedOutcome {
             makespan: self.now,
             here: took(Site::Here).count(),
             up: self.up.bytes,

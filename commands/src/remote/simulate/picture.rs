@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use super::cluster::{Cluster, simulate};
-use super::program::Program;
+use super::program::SimulatedLink;
 use super::table::time;
 
 const WIDTH: f64 = 330.0;
@@ -44,7 +44,7 @@ impl Panel {
 }
 
 /// Draws all programs.
-pub(super) fn draw(programs: &[&Program], curves: &[Vec<Cluster>]) -> String {
+pub(super) fn draw(programs: &[&SimulatedLink], curves: &[Vec<Cluster>]) -> String {
     let (width, height) = (WIDTH * programs.len() as f64, HEIGHT + 8.0);
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"10\">\n\
@@ -57,7 +57,7 @@ pub(super) fn draw(programs: &[&Program], curves: &[Vec<Cluster>]) -> String {
     text
 }
 
-fn panel(text: &mut String, program: &Program, curves: &[Vec<Cluster>], left: f64) {
+fn panel(text: &mut String, program: &SimulatedLink, curves: &[Vec<Cluster>], left: f64) {
     let seconds = |microseconds: u64| microseconds as f64 / 1e6;
     let simulated: Vec<Vec<(f64, f64)>> = curves
         .iter()

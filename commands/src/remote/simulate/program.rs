@@ -2,7 +2,7 @@
 //!
 //! Those of a link that was recorded, or of a larger one that is like it. Pure: knows nothing of engines and of files.
 
-use distlto_planner::graph::{Action, ActionGraph, Backend as Files, Work};
+use distlto_planner::graph::{Action, ActionGraph, BackendWork, Work};
 
 /// Bytes that go up for an action beside its files: the Action, the Command and folders.
 const MESSAGES: u64 = 3000;
@@ -11,11 +11,11 @@ const ENTRY: u64 = 100;
 
 /// The backends of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct SimulatedLink {
     /// What it is.
     pub name: String,
     /// All of them; none needs another.
-    pub backends: Vec<Backend>,
+    pub backends: Vec<SimulatedBackend>,
     /// Sizes of the modules, which backends share as inputs.
     pub blobs: Vec<u64>,
     /// Microseconds of the link before its first backend and after its last, which no engine shortens.
@@ -24,10 +24,10 @@ pub struct Program {
 
 /// One backend compilation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Backend {
+pub struct SimulatedBackend {
     /// Microseconds of compiling.
     pub took: u64,
-    /// What it reads, as positions in [`Program::blobs`].
+    /// What it reads, as positions in [`SimulatedLink::blobs`].
     pub inputs: Vec<usize>,
     /// Bytes of what it alone has: the shard, and messages.
     pub own: u64,
@@ -35,7 +35,7 @@ pub struct Backend {
     pub output: u64,
 }
 
-impl Backend {
+impl SimulatedBackend {
     /// With a shard of this size.
     pub fn new(took: u64, inputs: Vec<usize>, shard: u64, output: u64) -> Self {
         let own = shard + MESSAGES + ENTRY * inputs.len() as u64;
@@ -43,12 +43,12 @@ impl Backend {
     }
 }
 
-impl Program {
+impl SimulatedLink {
     /// As a graph for a schedule, an action for each backend in order.
     pub fn graph(&self) -> ActionGraph {
         let mut graph = ActionGraph::new();
         for (number, backend) in self.backends.iter().enumerate() {
-            let work = Work::Backend(Files {
+            let work = Work::Backend(BackendWork {
                 module: graph.file(format!("{number}.o")),
                 shard: graph.file(format!("{number}.thinlto.bc")),
                 imports: Vec::new(),
@@ -90,7 +90,7 @@ impl Program {
         let mean = logarithms.iter().sum::<f64>() / count;
         let variance = logarithms.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / count;
         let mut random = Random(seed);
-        let mut sorted: Vec<&Backend> = self.backends.iter().collect();
+        let mut sorted: Vec<&SimulatedBackend> = self.backends.iter().collect();
         sorted.sort_by_key(|backend| backend.took);
         let mut like = Self {
             name: format!("{modules} modules like {}", self.name),
@@ -110,7 +110,7 @@ impl Program {
             let mut inputs = vec![number];
             inputs.extend(near.inputs.iter().skip(1).map(|_| random.below(modules)));
             let shard = near.own.saturating_sub(MESSAGES + ENTRY * near.inputs.len() as u64);
-            like.backends.push(Backend::new(took as u64, inputs, shard, scaled(near.output)));
+            like.backends.push(SimulatedBackend::new(took as u64, inputs, shard, scaled(near.output)));
         }
         like
     }

@@ -8,22 +8,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use distlto_planner::graph::{ActionGraph, ActionKind, FileId};
+use distlto_planner::graph::{self, ActionGraph, ActionKind, FileId};
 use distlto_planner::state::Place;
 use distlto_record::action::{ActionRecord, Fate};
 use distlto_record::report::Origin;
 use distlto_record::run::{self, FOLDER, RunRecord};
 
 use super::SimulateError;
-use super::program::{Backend, Program};
+use super::program::{SimulatedBackend, SimulatedLink};
 use crate::plan::GraphSource;
 
 /// Bytes of bitcode for an instruction, for a module that lies in an archive: as the executor's estimates have it.
 const BYTES_PER_INSTRUCTION: u64 = 12;
 
 /// A link, and where it ran.
-pub(super) struct Recorded {
-    pub(super) program: Program,
+pub(super) struct RecordedLink {
+    pub(super) program: SimulatedLink,
     /// Jobs at a time.
     pub(super) jobs: usize,
     /// What is not known, in sentences.
@@ -33,7 +33,7 @@ pub(super) struct Recorded {
 /// Reads a state directory or one record.
 ///
 /// By the clock, what a backend took has in it what else the machine did, and a worker's delay.
-pub(super) fn read(place: &Utf8Path, by_clock: bool) -> Result<Recorded, SimulateError> {
+pub(super) fn read(place: &Utf8Path, by_clock: bool) -> Result<RecordedLink, SimulateError> {
     let nothing = || SimulateError::NothingTimed { path: place.to_owned() };
     let files =
         if place.is_dir() { run::list(place.as_std_path())? } else { vec![place.as_std_path().to_owned()] };
@@ -84,7 +84,7 @@ fn recorded(
     record: &RunRecord,
     timed: &HashMap<&str, &ActionRecord>,
     took: fn(&ActionRecord) -> u64,
-) -> Recorded {
+) -> RecordedLink {
     let directory = Path::new(&record.directory);
     let opt = || graph.actions().map(|(_, action)| action).filter(|action| action.kind() == ActionKind::Opt);
     let known = || opt().filter_map(|action| Some((action, *timed.get(action.label.as_str())?)));
@@ -99,20 +99,7 @@ fn recorded(
     for action in opt() {
         let Some(files) = action.backend() else { continue };
         let instructions = timed.get(action.label.as_str()).and_then(|timed| Some(timed.instructions?.own));
-        // The file is the archive's where the module has none of its own.
-        let own = graph.path(files.module).as_str() == action.label;
-        let mut inputs = Vec::new();
-        inputs.push(if own {
-            sizes.blob(files.module)
-        } else {
-            sizes.member(&action.label, instructions.unwrap_or(action.cost) * BYTES_PER_INSTRUCTION)
-        });
-        for &import in &files.imports {
-            let number = sizes.blob(import);
-            if !inputs.contains(&number) {
-                inputs.push(number);
-            }
-        }
+        let inputs = sizes.modules(files, &action.label, instructions.unwrap_or(action.cost));
         let took = timed.get(action.label.as_str()).map_or_else(
             || {
                 estimated += 1;
@@ -122,7 +109,7 @@ fn recorded(
         );
         let shard = sizes.size(files.shard);
         let object = objects.get(action.label.as_str()).copied().unwrap_or(0);
-        backends.push(Backend::new(took, inputs, shard, object));
+        backends.push(SimulatedBackend::new(took, inputs, shard, object));
     }
     let mut left_out = Vec::new();
     if estimated > 0 {
@@ -135,9 +122,9 @@ fn recorded(
     let phases = record.phases.iter().filter_map(|phase| Some(phase.end_us?.saturating_sub(phase.start_us)));
     let name =
         record.output.as_deref().and_then(|output| Utf8Path::new(output).file_name()).unwrap_or("the link");
-    Recorded {
+    RecordedLink {
         jobs: record.jobs.unwrap_or(1),
-        program: Program { name: name.to_owned(), backends, blobs: sizes.blobs, rest: phases.sum() },
+        program: SimulatedLink { name: name.to_owned(), backends, blobs: sizes.blobs, rest: phases.sum() },
         left_out,
     }
 }
@@ -164,6 +151,22 @@ impl Sizes<'_> {
             self.missing.insert(file);
         }
         found.map_or(0, |found| found.len())
+    }
+
+    /// What a backend reads: its own module of so many instructions, and those that it imports from, each once.
+    fn modules(&mut self, files: &graph::BackendWork, label: &str, instructions: u64) -> Vec<usize> {
+        // The file is the archive's where the module has none of its own.
+        let mut inputs = vec![match self.graph.path(files.module).as_str() == label {
+            true => self.blob(files.module),
+            false => self.member(label, instructions * BYTES_PER_INSTRUCTION),
+        }];
+        for &import in &files.imports {
+            let number = self.blob(import);
+            if !inputs.contains(&number) {
+                inputs.push(number);
+            }
+        }
+        inputs
     }
 
     /// A module that has a file.

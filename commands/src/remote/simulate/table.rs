@@ -7,7 +7,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value, json};
 
 use super::cluster::{Cluster, simulate};
-use super::program::Program;
+use super::program::SimulatedLink;
 
 /// What is the same for all of it.
 pub(super) fn head(base: &Cluster, left_out: &[String]) -> String {
@@ -25,7 +25,7 @@ pub(super) fn head(base: &Cluster, left_out: &[String]) -> String {
 }
 
 /// A line for each list of clusters.
-pub(super) fn table(program: &Program, lines: &[Vec<Cluster>]) -> String {
+pub(super) fn table(program: &SimulatedLink, lines: &[Vec<Cluster>]) -> String {
     let mut text = format!(
         "\n**{}**: {} backends, {} of compiling, the longest {}; {} to upload once. The rest of the link takes {}.\n\n",
         program.name,
@@ -56,7 +56,7 @@ pub(super) fn table(program: &Program, lines: &[Vec<Cluster>]) -> String {
 }
 
 /// The same as a list in JSON, with all that is known of each.
-pub(super) fn json(programs: &[&Program], lines: &[Vec<Cluster>]) -> String {
+pub(super) fn json(programs: &[&SimulatedLink], lines: &[Vec<Cluster>]) -> String {
     let clusters =
         || programs.iter().flat_map(|program| lines.iter().flatten().map(move |one| (program, one)));
     let simulated = clusters().map(|(program, cluster)| {

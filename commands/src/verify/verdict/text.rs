@@ -9,7 +9,7 @@ use distlto_prepare::text::printable;
 use distlto_record::inspect::counted;
 use distlto_record::progress::text::human;
 
-use super::{Cause, Verdict};
+use super::{DifferenceCause, Verdict};
 
 /// How many of a kind are told.
 const SHOWN: usize = 20;
@@ -71,7 +71,12 @@ impl Verdict {
         }
         let same = objects.iter().filter(|object| object.identical).count();
         writeln!(out, "objects: {same} of {} are identical", objects.len())?;
-        for cause in [Some(Cause::Distributed), Some(Cause::Place), Some(Cause::SplitNames), None] {
+        for cause in [
+            Some(DifferenceCause::Distributed),
+            Some(DifferenceCause::Place),
+            Some(DifferenceCause::SplitNames),
+            None,
+        ] {
             let count = self.differing().filter(|object| object.cause == cause).count();
             let why = cause.map_or_else(|| "the cause is not known".to_owned(), |cause| cause.to_string());
             if count > 0 {

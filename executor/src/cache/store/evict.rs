@@ -17,7 +17,7 @@ use distlto_prepare::prune::{GoOn, PruneReport};
 use distlto_prepare::regular::Links;
 use distlto_prepare::write::IoError;
 
-use super::limits::Limits;
+use super::limits::CacheLimits;
 use super::usage::{self, Usage};
 use super::{PARTS, RECORDS};
 use crate::cancel::Cancel;
@@ -31,7 +31,7 @@ const COUNT_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 /// What one process notes of its use.
 #[derive(Debug)]
 pub(super) struct Keeper {
-    limits: Limits,
+    limits: CacheLimits,
     bytes: AtomicU64,
     puts: AtomicU64,
     stored: AtomicU64,
@@ -54,7 +54,7 @@ impl State {
 }
 
 impl Keeper {
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: CacheLimits) -> Self {
         let zero = || AtomicU64::new(0);
         Self {
             limits,
@@ -122,7 +122,7 @@ impl Keeper {
         // The shared sum lacks what was put last, in a small cache everything; so what is there is counted.
         self.prune(blobs, move |blobs| {
             let held = blobs.holdings(&PARTS).map(|holdings| holdings.disk).ok();
-            Limits { size: [limits.size, held].into_iter().flatten().min(), ..limits }
+            CacheLimits { size: [limits.size, held].into_iter().flatten().min(), ..limits }
         });
     }
 
@@ -132,7 +132,7 @@ impl Keeper {
     }
 
     /// Prunes in a thread, unless one does so already. A failure shows when the cache is looked after by hand.
-    fn prune(&self, blobs: &Arc<Blobs>, limits: impl FnOnce(&Blobs) -> Limits + Send + 'static) {
+    fn prune(&self, blobs: &Arc<Blobs>, limits: impl FnOnce(&Blobs) -> CacheLimits + Send + 'static) {
         if self.state.is_cancelled() || self.state.running.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -173,8 +173,8 @@ impl Keeper {
 }
 
 /// A tenth below the limit.
-fn with_room(limits: Limits) -> Limits {
-    Limits { size: limits.size.map(|size| size - size / 10), ..limits }
+fn with_room(limits: CacheLimits) -> CacheLimits {
+    CacheLimits { size: limits.size.map(|size| size - size / 10), ..limits }
 }
 
 /// Holds a lock as long as it lives; `None` while another process does what one is enough for.
@@ -187,7 +187,7 @@ fn alone(blobs: &Blobs) -> Option<std::fs::File> {
 }
 
 /// Prunes to the limits and notes what is left, unless `go_on` ended it: then the next one who looks counts.
-pub(super) fn prune(blobs: &Blobs, limits: Limits, go_on: GoOn<'_>) -> Result<PruneReport, IoError> {
+pub(super) fn prune(blobs: &Blobs, limits: CacheLimits, go_on: GoOn<'_>) -> Result<PruneReport, IoError> {
     let before = usage::read(blobs).ok().flatten().unwrap_or_default().bytes;
     let report = blobs.prune(&PARTS, limits.size, limits.age, go_on)?;
     if !go_on() {

@@ -5,18 +5,18 @@
 use std::path::Path;
 
 use distlto_prepare::blobs;
-use distlto_prepare::check::{Bad, CheckReport, Verdict};
-use distlto_prepare::error::Error;
+use distlto_prepare::check::{Bad, CheckReport, FileVerdict};
+use distlto_prepare::error::PrepareError;
 use distlto_prepare::prune::{Holdings, KeptFile, PruneReport};
 use distlto_prepare::write::IoError;
 
 use super::usage::{self, Usage};
-use super::{BLOBS, Cache, LAYOUT, Limits, PARTS, evict, record};
+use super::{BLOBS, Cache, CacheLimits, LAYOUT, PARTS, evict, record};
 use crate::result::Key;
 
 impl Cache {
     /// Opens the cache in `directory`, which must be one.
-    pub fn open_existing(directory: &Path, limits: Limits) -> Result<Self, Error> {
+    pub fn open_existing(directory: &Path, limits: CacheLimits) -> Result<Self, PrepareError> {
         LAYOUT.existing(directory, "cache of results")?;
         Ok(Self::at(directory, limits))
     }
@@ -32,7 +32,7 @@ impl Cache {
     }
 
     /// Removes what the limits do not allow, the least recently used first.
-    pub fn prune(&self, limits: Limits) -> Result<PruneReport, IoError> {
+    pub fn prune(&self, limits: CacheLimits) -> Result<PruneReport, IoError> {
         evict::prune(&self.blobs, limits, &|| true)
     }
 
@@ -46,18 +46,18 @@ impl Cache {
         Ok(report)
     }
 
-    fn judge(&self, file: &KeptFile, bytes: &[u8]) -> Verdict {
+    fn judge(&self, file: &KeptFile, bytes: &[u8]) -> FileVerdict {
         let record = match record::decode(&Key(file.digest), bytes) {
             Ok(record) => record,
-            Err(problem) => return Verdict::Bad(problem),
+            Err(problem) => return FileVerdict::Bad(problem),
         };
         let is_gone = |digest| {
             std::fs::symlink_metadata(self.blobs.file(BLOBS, digest))
                 .is_err_and(|error| blobs::is_nothing(&error))
         };
         match record.outputs.iter().any(|output| is_gone(&output.digest)) {
-            true => Verdict::Incomplete,
-            false => Verdict::Good,
+            true => FileVerdict::Incomplete,
+            false => FileVerdict::Good,
         }
     }
 }

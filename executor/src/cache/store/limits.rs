@@ -9,14 +9,14 @@ pub const DEFAULT_SIZE: u64 = 10 << 30;
 
 /// When results are dropped again, the least recently used first. `None` sets no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct CacheLimits {
     /// Bytes.
     pub size: Option<u64>,
     /// Time since the last use.
     pub age: Option<Duration>,
 }
 
-impl Default for Limits {
+impl Default for CacheLimits {
     fn default() -> Self {
         Self { size: Some(DEFAULT_SIZE), age: None }
     }

@@ -12,23 +12,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use distlto_prepare::warning::warn;
-use distlto_reapi::execute::ExecuteOptions;
+use distlto_reapi::execute::{self, ExecuteOptions};
 use distlto_reapi::statistics::Snapshot;
 use distlto_reapi::{Client, Digest, Error, proto};
+use distlto_record::action::EngineTimes;
 use distlto_record::progress::UnderWay;
 use distlto_record::report::{Measured, Span};
 use distlto_record::run::EngineUse;
 use miette::Diagnostic;
 use tokio::runtime::Runtime;
 
-use super::keep::Keeping;
-use super::pace::{InFlight, Pace, Step};
+use super::keep::ResultUploads;
+use super::pace::{FlightStage, InFlight, Pace};
 use super::setup::{ActionCache, Setup};
 use super::{Action, transfer};
 use crate::cancel::Cancel;
 use crate::cause::Cause;
 use crate::describe::Platform;
-use crate::execute::{Executed, Request};
+use crate::execute::{Executed, ExecutionRequest};
 
 /// How often blobs that an engine lost are uploaded again for one action.
 const REPAIRS: usize = 5;
@@ -42,7 +43,7 @@ const THREADS: usize = 2;
 pub struct Engine {
     pub(super) runtime: Runtime,
     pub(super) pace: Pace,
-    pub(super) keeping: Keeping,
+    pub(super) keeping: ResultUploads,
     pub(super) cancel: Cancel,
     execution: Option<Client>,
     /// And whether results are kept in it.
@@ -105,7 +106,7 @@ impl Engine {
         let engine = Self {
             runtime,
             pace: Pace::default(),
-            keeping: Keeping::default(),
+            keeping: ResultUploads::default(),
             cancel: cancel.clone(),
             execution,
             cache,
@@ -239,13 +240,13 @@ impl Engine {
             ..ExecuteOptions::default()
         };
         for repairs in 0.. {
-            flight.reach(Step::Uploading);
+            flight.reach(FlightStage::Uploading);
             let mut fetching = false;
             let tried = async {
                 client.upload(blobs.iter().cloned()).await?;
                 let executed = client.execute(key, &options, |stage| flight.reach(stage.into())).await?;
                 fetching = true;
-                flight.reach(Step::Downloading);
+                flight.reach(FlightStage::Downloading);
                 transfer::fetch(client, &executed.result, described, request.outputs).await?;
                 let stdout = client.stdout(&executed.result).await?;
                 let stderr = client.stderr(&executed.result).await?;
@@ -255,25 +256,8 @@ impl Engine {
                 Ok((executed, stdout, stderr)) => {
                     let times = flight.done();
                     self.ran.fetch_add(1, Relaxed);
-                    let metadata = executed.result.execution_metadata.clone().unwrap_or_default();
-                    let span = Span::since(begun);
-                    return Ok(Executed {
-                        // As a shell says it, which stands before the command.
-                        status: ExitStatus::from_raw((executed.result.exit_code & 0xff) << 8),
-                        stdout: (&*stdout).into(),
-                        stderr: (&*stderr).into(),
-                        measured: Measured {
-                            wall: ran(&metadata).unwrap_or(span.end - span.start),
-                            ..Measured::default()
-                        },
-                        span,
-                        interrupted: false,
-                        worker: Some(metadata.worker)
-                            .filter(|name| !name.is_empty())
-                            .or_else(|| Some(client.options().endpoint.shown().to_string())),
-                        times,
-                        kept: executed.cached,
-                    });
+                    let printed = [&*stdout, &*stderr];
+                    return Ok(executed_there(client, executed, printed, Span::since(begun), times));
                 }
                 Err(Error::Lost { digests, .. }) if repairs < REPAIRS => {
                     // What is known to be there is known wrongly, of this action at least.
@@ -288,7 +272,7 @@ impl Engine {
     }
 
     /// What becomes of an action that the engine did not execute.
-    pub(super) fn judge(&self, request: &Request<'_>, error: Error) -> Cause {
+    pub(super) fn judge(&self, request: &ExecutionRequest<'_>, error: Error) -> Cause {
         let label = || request.job.label.to_owned();
         match &error {
             // Blobs that are still missing after all repairs are another refusal in these words.
@@ -333,6 +317,31 @@ pub async fn unless<T>(cancel: &Cancel, future: impl Future<Output = T>) -> Opti
     tokio::select! {
         value = future => Some(value),
         () = cancelled => None,
+    }
+}
+
+/// What an engine has executed, as every executor tells it, with what it printed.
+fn executed_there(
+    client: &Client,
+    executed: execute::ExecutedAction,
+    [stdout, stderr]: [&[u8]; 2],
+    span: Span,
+    times: EngineTimes,
+) -> Executed {
+    let metadata = executed.result.execution_metadata.unwrap_or_default();
+    Executed {
+        // As a shell says it, which stands before the command.
+        status: ExitStatus::from_raw((executed.result.exit_code & 0xff) << 8),
+        stdout: stdout.into(),
+        stderr: stderr.into(),
+        measured: Measured { wall: ran(&metadata).unwrap_or(span.end - span.start), ..Measured::default() },
+        span,
+        interrupted: false,
+        worker: Some(metadata.worker)
+            .filter(|name| !name.is_empty())
+            .or_else(|| Some(client.options().endpoint.shown().to_string())),
+        times,
+        kept: executed.cached,
     }
 }
 

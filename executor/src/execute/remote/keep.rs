@@ -24,7 +24,7 @@ const MOST: usize = 64;
 
 /// Results on their way.
 #[derive(Debug, Default)]
-pub(super) struct Keeping {
+pub(super) struct ResultUploads {
     tasks: Mutex<JoinSet<Result<(), Error>>>,
     /// Whether the server does not keep what it is given.
     stopped: AtomicBool,
@@ -32,7 +32,7 @@ pub(super) struct Keeping {
     why: Mutex<Option<String>>,
 }
 
-impl Keeping {
+impl ResultUploads {
     fn tasks(&self) -> std::sync::MutexGuard<'_, JoinSet<Result<(), Error>>> {
         lock(&self.tasks)
     }

@@ -29,20 +29,20 @@ pub(super) struct Pace {
     /// Numbers of actions that wait for a worker and do not race, and the next number.
     waiting: Mutex<BTreeSet<usize>>,
     begun: AtomicUsize,
-    /// How many are at each [`Step`].
+    /// How many are at each [`FlightStage`].
     stages: [AtomicUsize; 4],
 }
 
 /// How far one action is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum FlightStage {
     Uploading,
     Queued,
     Running,
     Downloading,
 }
 
-impl From<Stage> for Step {
+impl From<Stage> for FlightStage {
     fn from(stage: Stage) -> Self {
         match stage {
             Stage::Queued => Self::Queued,
@@ -72,8 +72,8 @@ pub(super) struct InFlight<'a> {
 impl Pace {
     /// An action sets out that would take so long here.
     pub(super) fn begin(&self, estimate: Duration) -> InFlight<'_> {
-        self.stages[Step::Uploading as usize].fetch_add(1, Relaxed);
-        let (step, now) = (AtomicUsize::new(Step::Uploading as usize), Instant::now());
+        self.stages[FlightStage::Uploading as usize].fetch_add(1, Relaxed);
+        let (step, now) = (AtomicUsize::new(FlightStage::Uploading as usize), Instant::now());
         let number = self.begun.fetch_add(1, Relaxed);
         let (since, spent, races) = (Mutex::new(now), Default::default(), AtomicBool::new(false));
         InFlight { pace: self, number, begun: now, estimate, step, races, since, spent }
@@ -121,11 +121,11 @@ impl Pace {
     fn is_late(&self, flight: &InFlight<'_>) -> bool {
         let elapsed = flight.begun.elapsed();
         let step = flight.step.load(Relaxed);
-        if step == Step::Downloading as usize {
+        if step == FlightStage::Downloading as usize {
             return false;
         }
         // One that nobody has begun ends here as soon as it could end there.
-        let waits = step == Step::Queued as usize && elapsed > flight.estimate + SLACK;
+        let waits = step == FlightStage::Queued as usize && elapsed > flight.estimate + SLACK;
         waits || elapsed > self.expected(flight.estimate).mul_f64(1.5) + SLACK
     }
 
@@ -143,7 +143,7 @@ impl Pace {
 }
 
 impl InFlight<'_> {
-    pub(super) fn reach(&self, step: Step) {
+    pub(super) fn reach(&self, step: FlightStage) {
         let before = self.step.swap(step as usize, Relaxed);
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         self.spent[before].fetch_add(micros(since.elapsed()), Relaxed);
@@ -151,7 +151,7 @@ impl InFlight<'_> {
         self.pace.stages[before].fetch_sub(1, Relaxed);
         self.pace.stages[step as usize].fetch_add(1, Relaxed);
         let mut waiting = self.pace.waiting();
-        if step == Step::Queued && !self.races.load(Relaxed) {
+        if step == FlightStage::Queued && !self.races.load(Relaxed) {
             waiting.insert(self.number);
         } else {
             waiting.remove(&self.number);
@@ -160,7 +160,7 @@ impl InFlight<'_> {
 
     /// It came back. Returns how long it was at what.
     pub(super) fn done(&self) -> EngineTimes {
-        self.reach(Step::Downloading);
+        self.reach(FlightStage::Downloading);
         self.pace.done.fetch_add(1, Relaxed);
         self.pace.took.fetch_add(micros(self.begun.elapsed()), Relaxed);
         self.pace.estimated.fetch_add(micros(self.estimate), Relaxed);
@@ -209,13 +209,13 @@ mod tests {
         let mut flights = [0; 3].map(|_| pace.begin(Duration::ZERO));
         for flight in &mut flights {
             flight.begun = flight.begun.checked_sub(Duration::from_secs(5)).expect("up for long");
-            flight.reach(Step::Queued);
+            flight.reach(FlightStage::Queued);
         }
         let [first, second, third] = flights;
         assert!(!pace.may_race(&first) && !pace.may_race(&second), "workers take these first");
         assert!(pace.may_race(&third) && pace.may_race(&second));
         pace.ended_here();
-        first.reach(Step::Running);
+        first.reach(FlightStage::Running);
         assert!(pace.may_race(&first), "a worker is late");
     }
 
@@ -224,7 +224,7 @@ mod tests {
         let pace = Pace::default();
         let one = pace.begin(Duration::ZERO);
         let other = pace.begin(Duration::ZERO);
-        one.reach(Step::Running);
+        one.reach(FlightStage::Running);
         assert_eq!(pace.under_way(), UnderWay { uploading: 1, running: 1, ..UnderWay::default() });
         drop((one, other));
         assert_eq!(pace.under_way(), UnderWay::default());
