@@ -123,7 +123,7 @@ pub struct UserFile {
 
 /// The table `[remote]`. Each key is that of an option, `--remote-KEY`.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 pub struct RemoteTable {
     /// `--remote`.
     pub url: Option<ChosenServer>,
@@ -159,7 +159,7 @@ pub struct RemoteTable {
 
 /// What proves who calls, and who is trusted to answer.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 pub struct Access {
     /// A program that knows headers.
     pub credential_helper: Option<PathBuf>,

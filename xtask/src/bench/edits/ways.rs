@@ -91,7 +91,7 @@ impl Ways<'_> {
     fn link_by_lld(&self) -> Result<Once> {
         let cache = self.kept(Way::Lld);
         let before = entries(&cache);
-        let mut link = self.program.link(&self.program.words[0], "edits-lld");
+        let mut link = self.program.link(&self.program.words[0], &self.output(Way::Lld));
         link.arg(format!("-Wl,--thinlto-jobs={}", self.jobs));
         link.arg(format!("-Wl,--thinlto-cache-dir={}", cache.display()));
         let cost = measure(&mut link)?;
@@ -114,15 +114,25 @@ impl Ways<'_> {
         if way == Way::Second {
             self.project.copy_linked(&directory)?;
         }
-        command.arg("--").args(&self.program.words).args(["-o", "edits-distlto"]).current_dir(directory);
+        command.arg("--").args(&self.program.words).args(["-o", &self.output(way)]).current_dir(directory);
         let before = self.objects(way)?;
         let linked = linked::link(&mut command)?;
         let others =
             self.objects(way)?.iter().filter(|(name, bytes)| before.get(*name) != Some(bytes)).count();
-        let record = newest_record(&self.state(way).context("a link leaves a state")?)?;
-        let engines = record["engines"].as_array().cloned().unwrap_or_default();
-        let sum = |member: &str| engines.iter().filter_map(|engine| engine[member].as_u64()).sum();
-        Ok(Once { linked, others, up: sum("wire_up"), down: sum("wire_down") })
+        // A link with nothing to do leaves no record.
+        let (mut up, mut down) = (0, 0);
+        if linked.ran + linked.kept + linked.cached > 0 {
+            let record = newest_record(&self.state(way).context("a link leaves a state")?)?;
+            let engines = record["engines"].as_array().cloned().unwrap_or_default();
+            let sum = |member: &str| engines.iter().filter_map(|engine| engine[member].as_u64()).sum();
+            (up, down) = (sum("wire_up"), sum("wire_down"));
+        }
+        Ok(Once { linked, others, up, down })
+    }
+
+    /// Each way has its own: what another wrote would not be up to date.
+    fn output(&self, way: Way) -> String {
+        format!("edits-{way:?}").to_lowercase()
     }
 
     fn objects(&self, way: Way) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
@@ -136,7 +146,7 @@ impl Ways<'_> {
 
     /// What a way keeps for its next link.
     fn kept(&self, way: Way) -> PathBuf {
-        super::beside(&self.program.dir, &format!("{way:?}").to_lowercase())
+        super::beside(&self.program.dir, &format!("kept-by-{way:?}").to_lowercase())
     }
 
     fn second(&self) -> PathBuf {
