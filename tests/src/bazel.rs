@@ -9,6 +9,7 @@ pub mod mistakes;
 pub mod native;
 pub mod program;
 pub mod remote;
+pub mod same;
 pub mod table;
 pub mod workspace;
 

@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use distlto_tests::bazel::Version;
 use distlto_tests::bazel::example::create;
 use distlto_tests::bazel::remote::{HERE, Remote, Row};
+use distlto_tests::bazel::same::as_one_lld;
 use distlto_tests::bazel::workspace::Workspace;
 use distlto_tests::engine;
 
@@ -19,6 +20,9 @@ fn by_a_workspace() -> Result<()> {
 fn by_modules() -> Result<()> {
     let example = create(Version::Seven, "example")?;
     check(&example)?;
+    // main, checksum, vowels, length, rot13 of both languages, and text.
+    let same = as_one_lld(&example, "//app", &[])?;
+    assert_eq!((same.equal, same.objects, same.symbols), (7, 7, true), "{same}");
     // Needs cc rules, which the older version fetches.
     let compiler = "--repo_env=CC=clang-22";
     let actions = example.build(&["//cc:hello", "//cc:hello_thinlto", compiler])?;

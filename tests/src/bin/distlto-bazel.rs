@@ -3,7 +3,7 @@
 
 use std::env;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use distlto_reapi_server::{Faults, Options, Server};
 use distlto_tests::bazel::compare::{Subject, Way, measure};
 use distlto_tests::bazel::remote::Remote;
@@ -66,6 +66,10 @@ fn compare(subject: &Subject) -> Result<()> {
             ratio(bytes[0], base.1[0]),
             ratio(bytes[1], base.1[1]),
         );
+        if let Some(same) = &figures.same {
+            println!("\n{way:?} beside one lld with the same words and files: {same}");
+            ensure!(same.equal == same.objects && same.symbols, "the backends or symbols are not lld's");
+        }
         eprintln!("{way:?}: cold {:.1} s, edit {:.1} s, cache {:?} bytes", times[0], times[1], figures.cache);
     }
     Ok(())
