@@ -3,10 +3,13 @@
 //! Knows nothing of what is built. `cargo xtask bazel setup` installs both versions.
 
 pub mod compare;
+pub mod example;
 pub mod log;
 pub mod mistakes;
 pub mod native;
 pub mod program;
+pub mod remote;
+pub mod same;
 pub mod table;
 pub mod workspace;
 

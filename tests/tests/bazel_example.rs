@@ -1,22 +1,28 @@
-//! `examples/bazel` in real Bazel, as its README says: by a WORKSPACE in the older version, by modules in the newer one.
+//! `examples/bazel` in real Bazel, as its README says: by a WORKSPACE in the older version, by modules in the newer one,
+//! and on an engine.
 
-use anyhow::Result;
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
 use distlto_tests::bazel::Version;
+use distlto_tests::bazel::example::create;
+use distlto_tests::bazel::remote::{HERE, Remote, Row};
+use distlto_tests::bazel::same::as_one_lld;
 use distlto_tests::bazel::workspace::Workspace;
-use distlto_tests::toolchain::repository;
+use distlto_tests::engine;
 
 #[test]
 fn by_a_workspace() -> Result<()> {
-    let example = copy(Version::Four)?;
-    example.edit("WORKSPACE", "../../rules/bazel", &rules())?;
-    check(&example)
+    check(&create(Version::Four, "example")?)
 }
 
 #[test]
 fn by_modules() -> Result<()> {
-    let example = copy(Version::Seven)?.by_modules();
-    example.edit("MODULE.bazel", "../../rules/bazel", &rules())?;
+    let example = create(Version::Seven, "example")?;
     check(&example)?;
+    // main, checksum, vowels, length, rot13 of both languages, and text.
+    let same = as_one_lld(&example, "//app", &[])?;
+    assert_eq!((same.equal, same.objects, same.symbols), (7, 7, true), "{same}");
     // Needs cc rules, which the older version fetches.
     let compiler = "--repo_env=CC=clang-22";
     let actions = example.build(&["//cc:hello", "//cc:hello_thinlto", compiler])?;
@@ -25,17 +31,8 @@ fn by_modules() -> Result<()> {
     assert_eq!(example.say("cc/hello")?, example.say("cc/hello_thinlto")?);
     let said = example.test(&["//cc:greeting_thinlto_test", compiler])?;
     assert!(said.contains("//cc:greeting_thinlto_test") && said.contains("PASSED"), "{said}");
-    Ok(())
-}
-
-fn copy(version: Version) -> Result<Workspace> {
-    let workspace = Workspace::create(version, "example")?;
-    workspace.copy(&repository().join("examples/bazel"))?;
-    Ok(workspace)
-}
-
-fn rules() -> String {
-    repository().join("rules/bazel").display().to_string()
+    // In this test, as a server takes long to start.
+    on_an_engine(&example)
 }
 
 /// The program says of three words what their letters say by themselves, and the tests pass.
@@ -51,5 +48,46 @@ fn check(example: &Workspace) -> Result<()> {
     }
     let said = example.test(&["//tests/..."])?;
     assert_eq!(said.matches("PASSED").count(), 3, "{said}");
+    Ok(())
+}
+
+/// The engine runs all but rustc, on declared inputs alone, and has it for whoever asks; an edit runs what it concerns.
+fn on_an_engine(example: &Workspace) -> Result<()> {
+    let mut remote = Remote::new(example, engine::url()?)?;
+    remote.all()?;
+    let [cold, other, imported, leaf] = remote.rows.as_slice() else { unreachable!("there are four builds") };
+    assert!(cold.cached().is_empty(), "{}", cold.actions);
+    assert_eq!(cold.ran(false), BTreeSet::from([HERE]));
+    let all: BTreeSet<&str> = cold.actions.0.iter().map(|action| action.output.as_str()).collect();
+    for kind in ["DistltoCompile", "DistltoIndex", "DistltoOpt", "DistltoLink", "CppCompile"] {
+        assert!(!cold.actions.ran(kind).is_empty(), "{}", cold.actions);
+    }
+    assert_eq!((other.cached(), other.ran(true), other.ran(false)), (all.clone(), [].into(), [].into()));
+    // main.cc imports from rot13.cc, and nothing from main.cc.
+    ran(
+        imported,
+        "rot13/_distlto/rot13/rot13.cc.o",
+        &["app/_distlto/app/main", "rot13/_distlto/rot13/rot13"],
+    )?;
+    assert_eq!(&imported.cached() | &imported.ran(true), all, "{}", imported.actions);
+    ran(leaf, "app/_distlto/app/main.cc.o", &["app/_distlto/app/main"])?;
+    assert!(
+        leaf.said.starts_with("thin: upper THIN, rot13 =guva, ") && leaf.said.contains("size 4"),
+        "{}",
+        leaf.said
+    );
+    let said = remote.undeclared()?;
+    assert!(said.contains("'checksum/checksum.h' file not found"), "{said}");
+    Ok(())
+}
+
+/// Nothing ran but this compilation, these backends, which are those whose slices differ, and the program's links.
+fn ran(row: &Row, compiled: &str, backends: &[&str]) -> Result<()> {
+    let backends: BTreeSet<String> =
+        backends.iter().map(|name| format!("app/app.thinlto/objects/{name}.cc.o.o")).collect();
+    ensure!(row.had_to == backends, "after {} these slices differ: {:?}", row.after, row.had_to);
+    let mut expected = BTreeSet::from([compiled, "app/app.thinlto/explain.txt", "app/app"]);
+    expected.extend(backends.iter().map(String::as_str));
+    ensure!(row.ran(true) == expected && row.ran(false).is_empty(), "after {}:\n{}", row.after, row.actions);
     Ok(())
 }

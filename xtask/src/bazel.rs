@@ -25,6 +25,8 @@ pub enum What {
     Table,
     /// Builds libgit2's program by the rules, by Bazel's own thin_lto and by lld in process, and prints ratios.
     Compare,
+    /// Builds `examples/bazel` on buildbox-casd, and prints what the engine ran, what its cache had, and what ran here.
+    Remote,
 }
 
 /// Packages and their programs without which nothing here can be installed or run.
@@ -43,6 +45,10 @@ pub fn bazel(what: &What) -> Result<()> {
         What::Table => {
             install()?;
             helper(&["table".as_ref()])
+        }
+        What::Remote => {
+            install()?;
+            helper(&["remote".as_ref()])
         }
         What::Compare => {
             install()?;

@@ -3,9 +3,10 @@
 def _generated_objects_impl(ctx):
     out = ctx.actions.declare_directory(ctx.label.name)
     ctx.actions.run_shell(
-        command = "for source in {}; do clang++-22 -O2 -fPIC -flto=thin -I text/include -c $source -o {}/$(basename $source .cc).o; done".format(
-            " ".join([src.path for src in ctx.files.srcs]),
-            out.path,
+        # A worker of remote execution need not make a directory that is an output.
+        command = "mkdir -p {out}; for source in {sources}; do clang++-22 -O2 -fPIC -flto=thin -I text/include -c $source -o {out}/$(basename $source .cc).o; done".format(
+            sources = " ".join([src.path for src in ctx.files.srcs]),
+            out = out.path,
         ),
         inputs = ctx.files.srcs + ctx.files.hdrs,
         outputs = [out],

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::Version;
 use super::log::Actions;
+use super::same::{Same, as_one_lld};
 use super::workspace::Workspace;
 use crate::run::succeed;
 
@@ -72,6 +73,8 @@ pub struct Figures {
     pub cache: [u64; 2],
     /// What the program says of itself.
     pub said: String,
+    /// How far the program of the rules is that of one lld, after the edit.
+    pub same: Option<Same>,
 }
 
 /// Measures a way.
@@ -102,7 +105,8 @@ pub fn measure(subject: &Subject, way: Way) -> Result<Figures> {
     let added = bytes(&cache)? - filled;
     let mut program = Command::new(workspace.output(way.program()));
     let said = String::from_utf8(succeed(program.arg("--version"))?.stdout)?;
-    Ok(Figures { cold, edit, ran, cache: [filled, added], said })
+    let same = (way == Way::Distlto).then(|| as_one_lld(&workspace, "//:distlto", &options)).transpose()?;
+    Ok(Figures { cold, edit, ran, cache: [filled, added], said, same })
 }
 
 /// Copies sources and generated headers, and writes a build file; how many sources there are.

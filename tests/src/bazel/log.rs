@@ -60,6 +60,18 @@ impl Actions {
         of.map(|action| action.output.as_str()).collect()
     }
 
+    /// How many of such actions there are of each kind, as `DistltoIndex 1, DistltoOpt 3`.
+    pub fn summary_of(&self, such: impl Fn(&Action) -> bool) -> String {
+        let mut kinds: Vec<(&str, usize)> = Vec::new();
+        for action in self.0.iter().filter(|action| such(action)) {
+            match kinds.last_mut() {
+                Some((kind, count)) if *kind == action.mnemonic => *count += 1,
+                _ => kinds.push((&action.mnemonic, 1)),
+            }
+        }
+        kinds.iter().map(|(kind, count)| format!("{kind} {count}")).collect::<Vec<_>>().join(", ")
+    }
+
     /// How many actions of each kind ran, as `DistltoIndex 1, DistltoOpt 3`; with `+2 cached` where a cache had some.
     pub fn summary(&self) -> String {
         let mut kinds: Vec<&str> = self.0.iter().map(|action| action.mnemonic.as_str()).collect();

@@ -175,9 +175,10 @@ impl Workspace {
         String::from_utf8(output.stdout).context("Bazel prints UTF-8")
     }
 
-    /// Runs a program that is built, and gives what it prints.
+    /// Runs a program that is built where the sources are, and gives what it prints.
     pub fn say(&self, program: &str) -> Result<String> {
         let mut program = Command::new(self.output(program));
+        program.current_dir(self.path(""));
         let output = capture(&mut program)?;
         ensure!(output.status.success(), "{}", told(&program, &output));
         String::from_utf8(output.stdout).context("programs print UTF-8")

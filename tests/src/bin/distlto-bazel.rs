@@ -1,25 +1,48 @@
 //! What `cargo xtask bazel` prints: `table`, what runs again after each kind of change, and what the native feature
-//! refuses; `compare SOURCES BUILD FILE LINE`, a program of someone else's in three ways.
+//! refuses; `remote`, the example on a real engine; `compare SOURCES BUILD FILE LINE`, a program of someone else's in three ways.
 
 use std::env;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use distlto_reapi_server::{Faults, Options, Server};
 use distlto_tests::bazel::compare::{Subject, Way, measure};
+use distlto_tests::bazel::remote::Remote;
 use distlto_tests::bazel::table::Table;
-use distlto_tests::bazel::{Version, mistakes, native, program};
+use distlto_tests::bazel::{Version, example, mistakes, native, program};
+use distlto_tests::engine;
 
 fn main() -> Result<()> {
     let words: Vec<String> = env::args().skip(1).collect();
     match words.as_slice() {
         [what] if what == "table" => table(),
+        [what] if what == "remote" => remote(),
         [what, sources, build, file, line] if what == "compare" => compare(&Subject {
             sources: sources.into(),
             build: build.into(),
             edited: (file.clone(), line.clone()),
         }),
-        _ => bail!("`table`, or `compare` with sources, build directory, file and line"),
+        _ => bail!("`table`, `remote`, or `compare` with sources, build directory, file and line"),
     }
+}
+
+/// The example on an engine.
+fn remote() -> Result<()> {
+    println!("| after | Bazel | ran on the engine | from its cache | ran here |\n|---|---|---|---|---|");
+    let mut told = String::new();
+    for version in [Version::Four, Version::Seven] {
+        let example = example::create(version, "remote")?;
+        let mut remote = Remote::new(&example, engine::url()?)?;
+        remote.all()?;
+        for row in &remote.rows {
+            let ran = row.actions.summary_of(|one| !one.cached && one.runner == "remote");
+            let cached = row.actions.summary_of(|one| one.cached);
+            let here = row.actions.summary_of(|one| !one.cached && one.runner != "remote");
+            println!("| {} | {} | {ran} | {cached} | {here} |", row.after, version.name());
+        }
+        told = remote.undeclared()?;
+    }
+    println!("\nWith a header that no target declares, the newer one says:\n{told}");
+    Ok(())
 }
 
 /// Ratios to the link in process.
@@ -43,6 +66,10 @@ fn compare(subject: &Subject) -> Result<()> {
             ratio(bytes[0], base.1[0]),
             ratio(bytes[1], base.1[1]),
         );
+        if let Some(same) = &figures.same {
+            println!("\n{way:?} beside one lld with the same words and files: {same}");
+            ensure!(same.equal == same.objects && same.symbols, "the backends or symbols are not lld's");
+        }
         eprintln!("{way:?}: cold {:.1} s, edit {:.1} s, cache {:?} bytes", times[0], times[1], figures.cache);
     }
     Ok(())
