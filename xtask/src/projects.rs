@@ -76,10 +76,7 @@ pub fn libgit2(dir: &Path) -> Result<Project> {
         // A function that calls nothing.
         leaf: ("src/util/varint.c", "\tuintmax_t val = c & 127;\n"),
         wide: ("src/util/errors.c", "\tif ((threadstate = threadstate_get()) == NULL)\n\t\treturn true;\n"),
-        apart: (
-            "src/util/vector.c",
-            "void git_vector_uniq(git_vector *v, void  (*git_free_cb)(void *))\n{\n",
-        ),
+        apart: ("src/util/vector.c", "\tcmp = v->_cmp ? v->_cmp : strict_comparison;\n"),
         header: (
             "src/util/vector.h",
             "GIT_INLINE(void *) git_vector_get(const git_vector *v, size_t position)\n{\n",
