@@ -49,7 +49,7 @@ pub fn parts(module: &str, shard: &str, directory: &Path, folder: &str) -> Resul
     Ok(Some(Parts { module: module.clone(), shard }))
 }
 
-/// Puts a module where `opt` reads it: its first part, or what is not split as it is.
+/// Puts a module where `opt` reads it: its first part, or what is not split as it is. Of a damaged one `opt` says so.
 fn put(module: &Path, place: &Path) -> Result<(), String> {
     let bytes = fs::read(module).map_err(on("read", module))?;
     match first_of_split_unit(&bytes) {

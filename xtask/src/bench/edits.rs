@@ -6,7 +6,6 @@
 
 mod ways;
 
-use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
 use anyhow::Result;
@@ -96,8 +95,7 @@ fn measured(project: &Project, ways: &Ways<'_>, edit: Edit, runs: usize) -> Resu
 /// The medians of all runs, as ratios to the first way.
 fn print(head: &str, runs: &[Vec<Once>]) {
     let figures = |way: Way, figure: &dyn Fn(&Once, &Once) -> f64| {
-        let place = Way::ALL.iter().position(|known| *known == way).unwrap_or_default();
-        middle(runs.iter().map(|links| figure(&links[place], &links[0])).collect())
+        middle(runs.iter().map(|links| figure(&links[way as usize], &links[Way::Lld as usize])).collect())
     };
     let changed = figures(Way::Off, &|link, _| link.linked.ran as f64);
     let others = figures(Way::Off, &|link, _| link.others as f64);
@@ -121,9 +119,4 @@ fn print(head: &str, runs: &[Vec<Once>]) {
             figures(way, &|link, _| link.down as f64 / 1024.0),
         );
     }
-}
-
-/// A folder of the bench, beside a build directory.
-fn beside(build: &Path, name: &str) -> PathBuf {
-    build.with_file_name(format!("edits-{name}"))
 }

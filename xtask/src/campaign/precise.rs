@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::available_parallelism;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use fastrand::Rng;
 
@@ -264,7 +264,9 @@ impl Subject<'_> {
             command.arg("--cache").arg(self.cache());
         }
         command.arg("--").args(&self.words).current_dir(directory);
-        linked::link(&mut command)
+        let linked = linked::link(&mut command)?;
+        ensure!(cache || linked.cached == 0, "{} objects are from a cache, and there is none", linked.cached);
+        Ok(linked)
     }
 
     /// The program's own sources.

@@ -32,7 +32,8 @@ pub enum Way {
 }
 
 impl Way {
-    /// The one that others are compared with first, the one that depends on another last.
+    /// In the order in which they are declared: the one that others are compared with first, the one that depends on
+    /// another last.
     pub const ALL: [Self; 6] =
         [Self::Lld, Self::Off, Self::Precise, Self::Stable, Self::Shared, Self::Second];
 
@@ -146,11 +147,16 @@ impl Ways<'_> {
 
     /// What a way keeps for its next link.
     fn kept(&self, way: Way) -> PathBuf {
-        super::beside(&self.program.dir, &format!("kept-by-{way:?}").to_lowercase())
+        self.beside(&format!("kept-by-{way:?}").to_lowercase())
     }
 
     fn second(&self) -> PathBuf {
-        super::beside(&self.program.dir, "checkout")
+        self.beside("checkout")
+    }
+
+    /// A folder of the bench, beside the build directory.
+    fn beside(&self, name: &str) -> PathBuf {
+        self.program.dir.with_file_name(format!("edits-{name}"))
     }
 }
 

@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
 
 use crate::bench::program::{self, Program};
 use crate::project::{Edit, Project};
@@ -13,18 +15,31 @@ use crate::projects::{self, bench_directory};
 use crate::shell::{output, quietly};
 
 /// The programs, as they are named on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name {
-    /// libgit2's command-line program, 232 modules.
-    Libgit2,
-    /// leveldb's test of its tables, a small program.
-    Leveldb,
-    /// protobuf's compiler, 125 modules of C++, from Debian's source package.
-    Protoc,
-    /// CMake itself, some 650 modules of C++ and C, from Debian's source package.
-    Cmake,
+    /// One of someone else.
+    Project(projects::Name),
     /// 2000 modules of some six milliseconds of compiling each.
     Small,
+}
+
+impl ValueEnum for Name {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<Name>> = LazyLock::new(|| {
+            let projects = projects::Name::value_variants().iter().copied().map(Name::Project);
+            projects.chain([Name::Small]).collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::Project(name) => name.to_possible_value(),
+            Self::Small => Some(
+                PossibleValue::new("small").help("2000 modules of some six milliseconds of compiling each"),
+            ),
+        }
+    }
 }
 
 const SMALL: usize = 2000;
@@ -41,13 +56,9 @@ impl Subject {
     /// Has the program's modules be there.
     pub fn new(name: Name) -> Result<Self> {
         let project = match name {
-            Name::Libgit2 => Some(projects::Name::Libgit2),
-            Name::Leveldb => Some(projects::Name::Leveldb),
-            Name::Protoc => Some(projects::Name::Protoc),
-            Name::Cmake => Some(projects::Name::Cmake),
+            Name::Project(name) => Some(name.open(&bench_directory())?),
             Name::Small => None,
         };
-        let project = project.map(|project| project.open(&bench_directory())).transpose()?;
         let program = match &project {
             Some(project) => program::of_project(project)?,
             None => program::small(SMALL)?,
@@ -89,15 +100,15 @@ impl Subject {
     pub fn check(&self, linked: &Path) -> Result<()> {
         let place = tempfile::tempdir()?;
         match self.name {
-            Name::Libgit2 => check_git2(linked, place.path()),
-            Name::Leveldb => quietly(
+            Name::Project(projects::Name::Libgit2) => check_git2(linked, place.path()),
+            Name::Project(projects::Name::Leveldb) => quietly(
                 Command::new(linked)
                     .env("TEST_TMPDIR", place.path())
                     .stdout(Stdio::null())
                     .stderr(Stdio::null()),
             ),
-            Name::Protoc => check_protoc(linked, place.path()),
-            Name::Cmake => check_cmake(linked, place.path()),
+            Name::Project(projects::Name::Protoc) => check_protoc(linked, place.path()),
+            Name::Project(projects::Name::Cmake) => check_cmake(linked, place.path()),
             Name::Small => quietly(&mut Command::new(linked)),
         }
     }
