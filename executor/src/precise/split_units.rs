@@ -18,14 +18,19 @@ use distlto_prepare::write::IoError;
 
 /// Inputs of an import step, as its command names them.
 #[derive(Debug)]
-pub struct Parts {
+pub struct StepInputs {
     pub module: String,
     pub shard: String,
 }
 
 /// What the step of a module is to read instead; `None` where there are no split units in the link. `folder` is made, and is
 /// relative to `directory`, as the module and the shard are.
-pub fn parts(module: &str, shard: &str, directory: &Path, folder: &str) -> Result<Option<Parts>, String> {
+pub fn inputs(
+    module: &str,
+    shard: &str,
+    directory: &Path,
+    folder: &str,
+) -> Result<Option<StepInputs>, String> {
     let place = directory.join(shard);
     let bytes = fs::read(&place).map_err(on("read", &place))?;
     let wrong = |error| format!("{shard}: {error}");
@@ -46,7 +51,7 @@ pub fn parts(module: &str, shard: &str, directory: &Path, folder: &str) -> Resul
     let place = directory.join(&shard);
     fs::write(&place, renamed.map_err(wrong)?).map_err(on("write", &place))?;
     let module = names.get(module.as_bytes()).ok_or("its shard does not name it")?;
-    Ok(Some(Parts { module: module.clone(), shard }))
+    Ok(Some(StepInputs { module: module.clone(), shard }))
 }
 
 /// Puts a module where `opt` reads it: its first part, or what is not split as it is. Of a damaged one `opt` says so.

@@ -77,10 +77,10 @@ impl Importer {
         let Pending { backend, scratch, .. } = pending;
         let directory = steps.directory.unwrap_or(Path::new(""));
         let folder = format!("{scratch}.parts");
-        let parts = split_units::parts(backend.module, backend.shard, directory, &folder);
-        let step = parts.and_then(|parts| {
-            let inputs = parts.as_ref().map(|parts| (parts.module.as_str(), parts.shard.as_str()));
-            self.run_on(inputs.unwrap_or((backend.module, backend.shard)), pending, steps)
+        let inputs = split_units::inputs(backend.module, backend.shard, directory, &folder);
+        let step = inputs.and_then(|inputs| {
+            let own = inputs.as_ref().map(|own| (own.module.as_str(), own.shard.as_str()));
+            self.run_on(own.unwrap_or((backend.module, backend.shard)), pending, steps)
         });
         // As what else is written, it goes with the staging directory in any case.
         let _ = fs::remove_dir_all(directory.join(folder));

@@ -1,7 +1,7 @@
 //! What a plan says: which other objects and archives the backend of one module needs.
 //!
-//! Pure. Fields are sorted, as in the stock tools. `archive_member_imports` is ours, where members are imported: the exact members, for rules that need not take
-//! an archive as a whole.
+//! Pure. Fields are sorted, as in the stock tools. `archive_member_imports` is ours, where members are imported: the
+//! exact members, for rules that need not take an archive as a whole.
 
 use std::collections::BTreeMap;
 
