@@ -42,9 +42,20 @@ impl Session<'_> {
         let store = self.options.store.as_deref().map(Store::open).transpose()?;
         let phases = PlanningPhases::new(self.reporter, self.runner);
         let cc1_commands = Cc1Commands::default();
-        let Planned::Link(planned, pending) = self.plan(store.as_ref(), &phases, &cc1_commands)? else {
-            self.say_why_whole(if index::writes_itself(arguments) { WRITES_ITSELF } else { NO_BITCODE });
-            return Ok(None);
+        let (planned, pending) = match self.plan(store.as_ref(), &phases, &cc1_commands) {
+            Ok(Planned::Link(planned, pending)) => (planned, pending),
+            Ok(Planned::Unchanged) => {
+                self.say_why_whole(if index::writes_itself(arguments) { WRITES_ITSELF } else { NO_BITCODE });
+                return Ok(None);
+            }
+            // A valid link, which only one linker can do.
+            Err(error @ IndexError::ExcludeLibs { .. }) => {
+                let warning = format!("{error}: the linker links by itself");
+                warn(&warning);
+                self.reporter.warned(&warning);
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
         };
         if self.options.stable_names {
             let modules = planned.plan.modules.iter();

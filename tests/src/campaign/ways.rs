@@ -71,7 +71,7 @@ pub const TWO_STEP: Way = Way {
     exact: false,
     keeps: true,
     // Symbols of an excluded archive would be exported.
-    refusals: &["whose members are linked one by one"],
+    refusals: &[],
 };
 
 impl Way {
