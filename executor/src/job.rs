@@ -3,10 +3,11 @@
 //!
 //! The one path that runs a backend compilation. Knows nothing of other actions, of processes and of printing.
 
-use std::cell::OnceCell;
 use std::fs;
 use std::path::Path;
 use std::process::ExitStatus;
+use std::sync::OnceLock;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
@@ -125,12 +126,13 @@ fn attempt(
     let described = context.describer.filter(|_| is_asked).and_then(|describer| describer.describe(job));
     let described = described.as_ref();
     told.key = described.filter(|_| context.cache.is_some()).map(|described| described.key().0);
-    let work = Work { job, context, outputs: &outputs, expected, described, imported: OnceCell::new() };
+    let work = Work { job, context, outputs: &outputs, expected, described, imported: OnceLock::new() };
+    let for_later = work.learns_for_later();
     let found = match work.find().map_err(io)? {
         kept @ Found::Kept(_) => kept,
+        found if for_later => found,
         found => work.find_precise(site, estimate).map_err(io)?.unwrap_or(found),
     };
-    told.import_cpu = work.imported.get().map(|(imported, _)| imported.took);
     let looked = context.cache.is_some() || work.imported.get().is_some();
     told.phases.lookup = looked.then(|| Span::since(begun));
 
@@ -148,14 +150,24 @@ fn attempt(
         }
         found => {
             let anew = matches!(found, Found::Useless);
-            execute(&work, ExecutionRequest { job, described, outputs: &outputs, site, estimate, anew }, told)
+            let request = ExecutionRequest { job, described, outputs: &outputs, site, estimate, anew };
+            thread::scope(|scope| {
+                let learning = for_later.then(|| scope.spawn(|| work.find_precise(site, estimate)));
+                let result = execute(&work, request, told);
+                learning.map_or(Ok(None), joined).map_err(io).and(result)
+            })
         }
     };
+    told.import_cpu = work.imported.get().map(|(imported, _)| imported.took);
     let result = result.and_then(|begun| staging.commit().map(|()| begun).map_err(io));
     told.phases.commit = result.as_ref().ok().map(|&begun| Span::since(begun));
     result?;
     work.record();
     Ok(())
+}
+
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Executes a job whose result is not kept. Returns since when the result was verified.
@@ -219,7 +231,7 @@ struct Work<'a> {
     /// `None` for a job whose result is not kept.
     described: Option<&'a Described<'a>>,
     /// What its import step gave, and the job as one that is found by that.
-    imported: OnceCell<(Imported, Described<'a>)>,
+    imported: OnceLock<(Imported, Described<'a>)>,
 }
 
 impl Work<'_> {
@@ -233,6 +245,13 @@ impl Work<'_> {
             Some(described) => self.find_as(described),
             None => Ok(Found::Nothing),
         }
+    }
+
+    /// Whether an import step could save nothing now, and may be performed while the command runs.
+    fn learns_for_later(&self) -> bool {
+        let (Some((precise, steps)), None) = (self.context.precise, self.context.cache) else { return false };
+        let object = self.outputs.first().map(|output| output.name.as_str());
+        steps.beside && object.is_some_and(|object| !precise.has_key(object, self.context.digests))
     }
 
     /// A result that was made of the same IR, if the import step tells that of this job. `None` where it does not.

@@ -98,6 +98,12 @@ impl Precise {
         self.mode == Mode::Eager || pays::could_gain(estimate)
     }
 
+    /// Whether a step's key can be compared with that of the object which is at its place.
+    pub fn has_key(&self, object: &str, digests: &FileDigests) -> bool {
+        let known = self.objects().and_then(|objects| objects.known(object, digests));
+        known.is_some_and(|known| known.key.is_some())
+    }
+
     /// Performs the import step of a backend, if an object of the same module and flags is there and it pays.
     pub fn import(
         &self,

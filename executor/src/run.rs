@@ -237,10 +237,10 @@ fn in_context<T>(
         precise,
         cache,
         engine,
+        jobs,
+        jobserver,
         // The run's, and its runner's.
-        jobs: _,
         policy: _,
-        jobserver: _,
         progress: _,
         memory: _,
         beside: _,
@@ -269,7 +269,9 @@ fn in_context<T>(
     let remote = engine.map(|engine| Remote { engine, local });
     let execute: &dyn Execute = remote.as_ref().map_or(&local, |remote| remote);
     let describer = describer.as_ref();
-    let precise = precise.map(|precise| (precise, Steps { spawner, cancel, grace, directory }));
+    // Where some slot is idle, or soon will be: the link waits for its longest backend.
+    let beside = backends <= jobs && jobserver.is_none();
+    let precise = precise.map(|precise| (precise, Steps { spawner, cancel, grace, directory, beside }));
     let context =
         Context { execute, cancel, modules, directory, expected, places, digests, describer, cache, precise };
     then(&context)

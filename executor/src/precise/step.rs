@@ -36,6 +36,8 @@ pub struct Steps<'a> {
     pub grace: Duration,
     /// Where it runs; the current directory when `None`.
     pub directory: Option<&'a Path>,
+    /// Whether there is a slot for a step beside its backend, if it saves nothing now.
+    pub beside: bool,
 }
 
 /// A step that was performed.
