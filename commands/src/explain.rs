@@ -39,8 +39,8 @@ const SHOWN: usize = 20;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]
 pub struct ExplainArgs {
-    /// The link
-    #[arg(value_name = "OUTPUT|STATE|RECORD|GRAPH")]
+    /// The link, as for distlto inspect
+    #[arg(value_name = "THING")]
     pub thing: Utf8PathBuf,
     /// The module
     #[arg(value_name = "MODULE")]
@@ -104,7 +104,7 @@ struct Module<'a> {
 impl<'a> Module<'a> {
     fn of(seen: &'a Seen, number: usize) -> Self {
         let known = &seen.modules[number];
-        let kept = shard_of(seen, &known.label);
+        let kept = shard_of(seen, number);
         let counts = |label: &String| counts(kept.as_ref()?, label);
         let labels = known.imports.iter().flatten().map(|&import| &seen.modules[import as usize].label);
         let mut imports: Vec<_> = labels.map(|label| (label.clone(), counts(label))).collect();
@@ -217,10 +217,9 @@ impl<'a> Module<'a> {
     }
 }
 
-/// The shard of a module, where the plan of the last link tells and it is kept.
-fn shard_of(seen: &Seen, label: &str) -> Option<Shard> {
-    let module = seen.plan.as_ref()?.modules.iter().find(|module| module.id == label)?;
-    shard::read(&regular::read(seen.place(&module.shard).as_std_path()).ok()?).ok()
+/// The shard of a module, where it is known and kept.
+fn shard_of(seen: &Seen, number: usize) -> Option<Shard> {
+    shard::read(&regular::read(seen.place(&seen.files(number)?.shard).as_std_path()).ok()?).ok()
 }
 
 /// The functions and instructions that a shard has imported from a module.

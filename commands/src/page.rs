@@ -30,8 +30,8 @@ const TRACE: &str = ".time-trace";
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]
 pub struct ReportArgs {
-    /// The link
-    #[arg(value_name = "OUTPUT|STATE|RECORD|GRAPH")]
+    /// The link, as for distlto inspect
+    #[arg(value_name = "THING")]
     pub thing: Utf8PathBuf,
     /// Where the page is written
     #[arg(long, short, value_name = "FILE", default_value = "report.html")]

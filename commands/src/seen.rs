@@ -5,6 +5,7 @@
 
 pub mod command;
 mod error;
+mod files;
 mod shards;
 mod text;
 
@@ -28,6 +29,8 @@ use rayon::prelude::*;
 
 use crate::plan::{GraphSource, PlanCommandError};
 pub use error::SeenError;
+use files::Listing;
+pub use files::ModuleFiles;
 pub(crate) use shards::unreadable;
 use text::JsonText;
 
@@ -43,6 +46,8 @@ pub struct Seen {
     pub plan: Option<LinkPlan>,
     /// Its modules.
     pub modules: Vec<KnownModule>,
+    /// Where their files are, if there is no plan.
+    listing: Listing,
     /// The records of its runs, the oldest first.
     pub runs: Vec<RunRecord>,
     /// What else is to be said of it, in sentences.
@@ -100,6 +105,7 @@ impl Seen {
             output: named.to_string(),
             plan: None,
             modules: Vec::new(),
+            listing: Listing::default(),
             runs: Vec::new(),
             notes: Vec::new(),
         }
@@ -113,9 +119,10 @@ impl Seen {
             JsonText::Plan => Self::of_plan(named, bytes),
             JsonText::Other => {
                 let source = GraphSource::find(named, None)?;
-                let modules = of_graph(&source.read()?);
+                let graph = source.read()?;
+                let (modules, listing) = (of_graph(&graph), files_of_graph(&graph));
                 let runs = read_runs(Utf8Path::new(&source.run_state()))?;
-                Ok(Self { modules, runs, ..Self::without_runs(named) })
+                Ok(Self { modules, listing, runs, ..Self::without_runs(named) })
             }
         }
     }
@@ -147,12 +154,16 @@ impl Seen {
         source: &GraphSource,
         runs: Vec<RunRecord>,
     ) -> Result<Self, SeenError> {
-        let modules = match &plan {
-            Some(plan) => of_plan(plan),
-            None => of_graph(&source.read()?),
+        let (modules, listing) = match &plan {
+            Some(plan) => (of_plan(plan), Listing::default()),
+            None => {
+                let graph = source.read()?;
+                (of_graph(&graph), files_of_graph(&graph))
+            }
         };
         let output = plan.as_ref().map_or_else(|| named.to_string(), |plan| plan.output.to_string());
-        Ok(Self { directory: Some(directory), output, plan, modules, runs, ..Self::without_runs(named) })
+        let directory = Some(directory);
+        Ok(Self { directory, output, plan, modules, listing, runs, ..Self::without_runs(named) })
     }
 
     /// The number of a module by its name, or by the end of it.
@@ -246,6 +257,18 @@ fn of_graph(graph: &ActionGraph) -> Vec<KnownModule> {
         imports: Some(backend.imports.iter().filter_map(|file| numbers.get(file).copied()).collect()),
     };
     backends().map(module).collect()
+}
+
+/// The files of the modules, as [`of_graph`] gives them.
+fn files_of_graph(graph: &ActionGraph) -> Listing {
+    let backends = || graph.actions().filter_map(|(id, action)| Some((id, action.backend()?)));
+    let files = |(_, backend): (_, &BackendWork)| ModuleFiles {
+        module: graph.path(backend.module).to_owned(),
+        archive: None,
+        shard: graph.path(backend.shard).to_owned(),
+    };
+    let compiler = backends().next().and_then(|(id, _)| Some((*graph.command(id).first()?).to_owned()));
+    Listing { modules: backends().map(files).collect(), compiler }
 }
 
 fn of_run(run: &RunRecord) -> Vec<KnownModule> {

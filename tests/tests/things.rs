@@ -64,9 +64,13 @@ impl Things {
         Ok(Self { folder })
     }
 
+    fn ask(&self, command: &str, words: &[&str]) -> Result<Output> {
+        let mut asked = Command::new(distlto::binary()?);
+        capture(asked.arg(command).args(words).current_dir(&self.folder.path).env_remove("DISTLTO_STATE"))
+    }
+
     fn inspect(&self, words: &[&str]) -> Result<Output> {
-        let mut command = Command::new(distlto::binary()?);
-        capture(command.arg("inspect").args(words).current_dir(&self.folder.path).env_remove("DISTLTO_STATE"))
+        self.ask("inspect", words)
     }
 
     fn says(&self, words: &[&str], expected: &[&str]) -> Result<()> {
@@ -106,6 +110,9 @@ fn each_thing_says_what_it_is() -> Result<()> {
         &["index"],
         &["index: 3 modules, 1 import\n", "hub: b.o is imported by 1 module", "a folder of 3 index shards"],
     )?;
+    fs::write(things.folder.path.join("index/native.o.thinlto.bc"), "")?;
+    things
+        .says(&["index"], &["a folder of 3 index shards", "not ThinLTO: 1 object, whose shard is empty"])?;
     things.says(&["index", "--imports"], &["a.o from b.o\n"])?;
     things.says(
         &["old.json"],
@@ -127,6 +134,49 @@ fn each_thing_says_what_it_is() -> Result<()> {
     );
     let object = things.json("a.o")?;
     ensure!(object["bytes"] == fs::metadata(things.folder.path.join("a.o"))?.len(), "{object}");
+    Ok(())
+}
+
+/// What each front end leaves: what one module imports of another, what an edit runs, a comparison, and a page.
+#[test]
+fn each_front_ends_leavings_are_explained() -> Result<()> {
+    let things = Things::create("explained")?;
+    let tool = |name| Ok::<_, anyhow::Error>(things.folder.toolchain.tool(name)?.display().to_string());
+    let lld = format!("--ld-path={}", tool("ld.lld")?);
+    let clang = tool("clang")?;
+    let link = ["--", &clang, &lld, "-O2", "-flto=thin", "main.o", "a.o", "b.o", "-o", "linked"];
+    for (command, words) in [
+        ("link", link.to_vec()),
+        ("index", [&["--index", "indexed"][..], &link].concat()),
+        ("plan", vec!["indexed", "--json", "graph.json"]),
+    ] {
+        let output = things.ask(command, &words)?;
+        ensure!(output.status.success(), "{command}: {output:?}");
+    }
+    for thing in ["linked", "linked.distlto", "indexed", "graph.json", "index", "meta.json"] {
+        let says = |command: &str, words: &[&str], expected: &str| -> Result<()> {
+            let output = things.ask(command, words)?;
+            let said = String::from_utf8_lossy(&output.stdout);
+            ensure!(output.status.success() && said.contains(expected), "{command} {words:?}: {output:?}");
+            Ok(())
+        };
+        says("inspect", &[thing], "3 modules, 1 import")?;
+        says(
+            "explain",
+            &[thing, "a.o", "b.o"],
+            "a.o imports 1 of 1 functions of b.o\n      2  b: imported\n",
+        )?;
+        says(
+            "explain",
+            &[thing, "main.o", "b.o"],
+            "b: the module does not call it, nor does what it imports\n",
+        )?;
+        says("explain", &[thing, "b.o", "--edit"], "an edit of it runs 2 backends")?;
+        says("diff", &[thing, "indexed"], "the same modules")?;
+        let page = format!("{thing}.html");
+        says("report", &[thing, "-o", &page], "")?;
+        ensure!(fs::read_to_string(things.folder.path.join(&page))?.contains("</html>"), "{page}");
+    }
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 //!
 //! From imports and recorded times; which of the importers an edit really concerns depends on what it changes.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -45,8 +46,12 @@ impl Edit {
     pub(super) fn of(seen: &Seen, number: usize) -> Self {
         let inspection = Inspection::of(&seen.output, &seen.modules, &seen.runs);
         let edited = &seen.modules[number].label;
+        let labels = seen.modules.iter().map(|module| module.label.as_str());
+        let numbers: HashMap<&str, usize> = labels.zip(0..).collect();
         let backend = |label: &String, cpu_us| {
-            let taken = (label != edited).then(|| counts(&shard_of(seen, label)?, edited)).flatten();
+            let taken = (label != edited)
+                .then(|| counts(&shard_of(seen, *numbers.get(label.as_str())?)?, edited))
+                .flatten();
             let (functions, instructions) = taken.unzip();
             EditedBackend { module: label.clone(), cpu_us, functions, instructions }
         };

@@ -13,17 +13,19 @@ use camino::Utf8Path;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::loaded;
-use distlto_planner::keep::ModulePlaces;
-use distlto_planner::link_plan::{LinkPlan, ObjectPlan};
+use distlto_planner::link_plan::LinkPlan;
+use distlto_planner::module;
 use distlto_planner::runner::Runner;
+use distlto_planner::search_path::program_file;
 use distlto_planner::words::{Word, lossy, word_of};
 use distlto_prepare::excerpt::Excerpts;
+use distlto_prepare::input::Input;
 use distlto_prepare::text::printable;
 use distlto_prepare::write::IoError;
 use serde::Serialize;
 
 use crate::link::identity;
-use crate::seen::{Seen, SeenError};
+use crate::seen::{ModuleFiles, Seen, SeenError};
 use crate::tool::ToolRunner;
 
 /// The most instructions of a function that is imported, unless `-import-instr-limit` says otherwise.
@@ -74,26 +76,25 @@ struct Facts {
 impl Functions {
     /// Of the modules with these numbers.
     pub(super) fn of(seen: &Seen, module: usize, from: usize, cancel: &Cancel) -> Result<Self, SeenError> {
-        let plan = seen.plan.as_ref().ok_or_else(|| SeenError::Unreadable {
+        let unknown = || SeenError::Unreadable {
             what: format!("{} does not say where the files of its modules are", seen.named),
             help: "name the output, or the state directory of the link".to_owned(),
-        })?;
-        let tools = Disassembler::beside(plan, cancel)?;
-        let [own, other] = [module, from].map(|number| &plan.modules[number]);
+        };
+        let files = |number| seen.files(number).ok_or_else(unknown);
+        let (own, other) = (files(module)?, files(from)?);
+        let tools = Disassembler::of(seen, &own, cancel)?;
         let shard = tools.entries(seen.place(&own.shard).as_std_path())?;
-        let defined = tools.of_module(seen, own)?;
-        let offered = tools.of_module(seen, other)?;
-        let place =
-            ModulePlaces::of(seen.directory.as_ref().map_or("", |state| state.as_str()), other.id.as_str());
+        let defined = tools.of_module(seen, &own)?;
+        let offered = tools.of_module(seen, &other)?;
         let live: Option<HashSet<u64>> =
-            tools.entries(Path::new(&place.shard)).ok().map(|(_, entries)| living(&entries));
+            tools.entries(seen.place(&other.shard).as_std_path()).ok().map(|(_, entries)| living(&entries));
         Ok(Self::compare(
-            [own, other].map(|module| module.id.to_string()),
+            [own, other].map(|files| files.module.into_string()),
             &shard,
             &defined.1,
             &offered.1,
             live,
-            limit(plan),
+            seen.plan.as_ref().and_then(limit).unwrap_or(LIMIT),
         ))
     }
 
@@ -170,9 +171,9 @@ fn why_not(facts: &Facts, is_known: bool, limit: u64) -> String {
 }
 
 /// The limit by what the link line told every backend and the thin link.
-fn limit(plan: &LinkPlan) -> u64 {
+fn limit(plan: &LinkPlan) -> Option<u64> {
     let told = plan.thin_link.command.iter().rev().find_map(|word| word.split("import-instr-limit=").nth(1));
-    told.and_then(|value| value.parse().ok()).unwrap_or(LIMIT)
+    told.and_then(|value| value.parse().ok())
 }
 
 impl fmt::Display for Functions {
@@ -214,9 +215,15 @@ struct Disassembler<'a> {
 }
 
 impl<'a> Disassembler<'a> {
-    fn beside(plan: &LinkPlan, cancel: &'a Cancel) -> Result<Self, SeenError> {
+    fn of(seen: &Seen, module: &ModuleFiles, cancel: &'a Cancel) -> Result<Self, SeenError> {
         let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
-        let compiler = plan.backend.first().cloned().unwrap_or_default();
+        match seen.compiler() {
+            Some(compiler) => Self::beside(compiler.to_owned(), runner),
+            None => Ok(Self { program: named_by(seen.place(&module.module).as_std_path()), runner }),
+        }
+    }
+
+    fn beside(compiler: String, runner: ToolRunner<'a>) -> Result<Self, SeenError> {
         // Debian's clang looks for it in /usr/bin, where another version's may be.
         if let Some(program) = identity::located(&compiler).and_then(|file| loaded::beside(&file, "llvm-dis"))
         {
@@ -249,18 +256,27 @@ impl<'a> Disassembler<'a> {
     fn of_module(
         &self,
         seen: &Seen,
-        module: &ObjectPlan,
+        module: &ModuleFiles,
     ) -> Result<(BTreeMap<String, String>, Vec<Entry>), SeenError> {
-        let file = seen.place(&module.id);
+        let file = seen.place(&module.module);
         let Some(archive) = module.archive.as_deref().filter(|_| !file.is_file()) else {
             return self.entries(file.as_std_path());
         };
         let archive = &seen.place(archive);
-        let bytes = member(archive, module.id.as_str())?;
+        let bytes = member(archive, module.module.as_str())?;
         let place = tempfile::NamedTempFile::new().map_err(IoError::on("create", archive))?;
         fs::write(place.path(), bytes).map_err(IoError::on("write", place.path()))?;
         self.entries(place.path())
     }
+}
+
+/// llvm-dis of the LLVM that made a module (`LLVM22.1.8`), or whichever there is.
+fn named_by(module: &Path) -> Word {
+    let producer = Input::open(module).ok().and_then(|bytes| Some(module::read(&bytes).ok()?.producer));
+    let major = producer.as_deref().and_then(|name| name.strip_prefix("LLVM")?.split('.').next());
+    let versioned = major.map(|major| format!("llvm-dis-{major}"));
+    let found = versioned.filter(|name| program_file(Path::new(name)).is_some());
+    found.unwrap_or_else(|| "llvm-dis".to_owned()).into_bytes()
 }
 
 /// The content of `libx.a(m.o)`; with `#2` at its end, of the second member of that name.

@@ -21,6 +21,7 @@ use distlto_prepare::kind::{Kind, classify_file};
 use distlto_prepare::write::IoError;
 use distlto_record::inspect::{KnownModule, counted};
 
+use super::files::{Listing, ModuleFiles};
 use super::{Seen, SeenError};
 
 /// How the name of a shard ends, whoever has it written.
@@ -50,7 +51,10 @@ impl Seen {
         let mut notes = vec![format!("{shape}: {}, each by {words}", counted(modules.len(), "job"))];
         notes.extend(gone(absent, modules.len()));
         let output = file.linker_output.as_ref().map_or_else(|| named.to_string(), ToString::to_string);
-        Ok(Self { output, modules, notes, ..Self::without_runs(named) })
+        let files =
+            file.jobs.iter().map(|&job| files(file.module(job), file.shard(job).to_owned())).collect();
+        let listing = Listing { modules: files, compiler: file.common_args.first().cloned() };
+        Ok(Self { output, modules, listing, notes, ..Self::without_runs(named) })
     }
 
     /// Of a folder with shards in it, or below; `None` if there is no shard.
@@ -61,16 +65,26 @@ impl Seen {
             return Ok(None);
         }
         found.sort();
-        let mut modules = Vec::new();
-        for path in &found {
-            let shard =
-                shard::read(&Input::open(path.as_std_path())?).map_err(|error| unreadable(path, &error))?;
-            let stem = path.strip_prefix(folder).unwrap_or(path).as_str().trim_end_matches(SHARD);
-            modules.push(known(&own_of(&shard, stem), Some(&shard)));
+        let (mut modules, mut listed, mut empty) = (Vec::new(), Vec::new(), 0);
+        for path in found {
+            let bytes = Input::open(path.as_std_path())?;
+            if bytes.is_empty() {
+                empty += 1;
+                continue;
+            }
+            let shard = shard::read(&bytes).map_err(|error| unreadable(&path, &error))?;
+            let stem = path.strip_prefix(folder).unwrap_or(&path).as_str().trim_end_matches(SHARD);
+            let label = own_of(&shard, stem);
+            modules.push(known(&label, Some(&shard)));
+            listed.push(files(&label, path));
         }
-        let notes = vec![format!("a folder of {}", counted(found.len(), "index shard"))];
-        let modules = numbered(modules);
-        Ok(Some(Self { modules, notes, ..Self::without_runs(named) }))
+        let mut notes = vec![format!("a folder of {}", counted(modules.len(), "index shard"))];
+        // Linkers and Buck2's tools leave such for what is no ThinLTO module.
+        notes.extend(
+            (empty > 0).then(|| format!("not ThinLTO: {}, whose shard is empty", counted(empty, "object"))),
+        );
+        let (modules, listing) = (numbered(modules), Listing { modules: listed, compiler: None });
+        Ok(Some(Self { modules, listing, notes, ..Self::without_runs(named) }))
     }
 
     /// Of a meta file for either linker type; shards are where it has them written.
@@ -85,7 +99,7 @@ impl Seen {
             },
         };
         let places = places_of(&meta);
-        let (mut modules, mut native, mut absent) = (Vec::new(), 0, 0);
+        let (mut modules, mut listed, mut native, mut absent) = (Vec::new(), Vec::new(), 0, 0);
         for (label, place) in &places {
             let shard = read(Path::new(place));
             let is_module = || {
@@ -98,13 +112,19 @@ impl Seen {
             }
             absent += usize::from(shard.is_none());
             modules.push(known(label, shard.as_ref()));
+            listed.push(files(label, place.into()));
         }
         let mut notes = vec![format!("a meta file of Buck2's rule: {}", counted(places.len(), "object"))];
         notes.extend((native > 0).then(|| format!("not ThinLTO: {}", counted(native, "object"))));
         notes.extend(gone(absent, modules.len()));
-        let modules = numbered(modules);
-        Ok(Self { modules, notes, ..Self::without_runs(named) })
+        let (modules, listing) = (numbered(modules), Listing { modules: listed, compiler: None });
+        Ok(Self { modules, listing, notes, ..Self::without_runs(named) })
     }
+}
+
+/// A module that is in a file of its own.
+fn files(module: &str, shard: Utf8PathBuf) -> ModuleFiles {
+    ModuleFiles { module: module.into(), archive: None, shard }
 }
 
 /// Each object of a meta file with the place of its shard.
