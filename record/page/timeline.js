@@ -213,8 +213,9 @@ export class Timeline {
   }
 
   step(by) {
-    const row = this.rows[this.span ? this.rowOf(this.span) : 0];
-    const next = this.span ? row.spans[row.spans.indexOf(this.span) + by] : row.spans[0];
+    // A run of a graph has nothing of the linker.
+    const row = this.span ? this.rows[this.rowOf(this.span)] : this.rows.find((one) => one.spans.length > 0);
+    const next = this.span ? row.spans[row.spans.indexOf(this.span) + by] : row?.spans[0];
     if (next) this.pick(next);
   }
 

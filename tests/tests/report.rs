@@ -12,7 +12,7 @@ use distlto_commands::remote::simulate::{SimulatedBackend, SimulatedLink};
 use distlto_executor::schedule::pools::Resource;
 use distlto_executor::schedule::{Policy, Schedule, Weight};
 use distlto_planner::graph::{ActionId, ActionKind};
-use distlto_record::action::{ActionRecord, Fate};
+use distlto_record::action::{ActionRecord, EngineTimes, Fate};
 use distlto_record::run::RunRecord;
 use distlto_tests::browser::{Browser, key};
 use distlto_tests::distlto;
@@ -211,6 +211,31 @@ fn record(folder: &Folder, actions: Vec<ActionRecord>) -> Result<()> {
     let output = Some(NAMES[1].to_owned());
     let run = RunRecord { version: 1, output, actions, wall_us: 1_000_000, ..RunRecord::default() };
     folder.write("record.json", run.to_bytes())?;
+    Ok(())
+}
+
+#[test]
+fn a_lane_shows_an_engines_part_of_an_action() -> Result<()> {
+    let folder = Folder::create(Toolchain::from_env()?, "behaviour/report-engine")?;
+    let mut remote = action(0, "far.o", 90_000, None);
+    (remote.worker, remote.result) = (Some("worker-7".to_owned()), Fate::Done);
+    remote.engine = Some(EngineTimes {
+        uploading_us: 10_000,
+        queued_us: 20_000,
+        running_us: 50_000,
+        downloading_us: 5_000,
+    });
+    record(&folder, vec![remote])?;
+    said(&folder.path, &["report", "record.json", "-o", "page.html"])?;
+    let browser = Browser::start()?;
+    open(&browser, &folder.path.join("page.html"))?;
+    browser.ask("document.getElementById('lanes').focus()")?;
+    browser.press(key::DOWN)?;
+    let action = browser.shown("action")?;
+    for expected in ["far.o", "worker-7", "sending 10 ms, queued 20 ms, running 50 ms, receiving 5 ms"] {
+        ensure!(action.contains(expected), "{expected}: {action}");
+    }
+    ensure!(browser.shown("timeline-about")?.contains("engine"), "{}", browser.shown("timeline-about")?);
     Ok(())
 }
 
