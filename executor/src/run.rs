@@ -203,6 +203,7 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &RunOptions<'_>, h
         };
         progress.outcomes(&report.outcomes);
         if let Some(engine) = options.engine {
+            engine.finish();
             progress.engines(&engine.engines());
         }
         // Before the lines below, which a terminal's line would be drawn over.

@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use distlto_reapi_server::{Authority, Certificates, Faults, Options, Server};
+use distlto_record::run;
 use distlto_tests::run::capture;
 
 use crate::program::{Checkout, MODULES, Running, refused, warnings};
@@ -26,15 +27,20 @@ fn a_platform_that_nobody_has_is_not_waited_for() -> Result<()> {
 fn a_cache_alone_is_filled_and_read() -> Result<()> {
     let server = Server::start(Options::default(), Faults { no_execution: true, ..Faults::default() })?;
     let url = server.url();
-    let link = |mode: &str| -> Result<String> {
+    // With what the link's record has of uploads, the last ones too.
+    let link = |mode: &str| -> Result<(String, u64)> {
         let checkout = Checkout::new()?;
-        Running::start(checkout.link(&["--remote-cache", &url, "--remote-cache-mode", mode])?)?
-            .right(&checkout)
+        let said = Running::start(checkout.link(&["--remote-cache", &url, "--remote-cache-mode", mode])?)?
+            .right(&checkout)?;
+        let files = run::list(&checkout.path.join("program.distlto"))?;
+        let recorded = run::read(files.last().context("the link left a record")?)?;
+        Ok((said, recorded.engines.iter().map(|engine| engine.bytes_up).sum()))
     };
-    let said = link("read-only")?;
+    let (said, _) = link("read-only")?;
     ensure!(warnings(&said).is_empty() && server.counts().blobs_uploaded == 0, "{said}");
-    link("read-write")?;
+    let (_, uploaded) = link("read-write")?;
     let filled = server.counts();
+    ensure!(uploaded == filled.blob_bytes_uploaded && uploaded > 0, "{uploaded} of {filled:#?}");
     ensure!(filled.of("UpdateActionResult") == MODULES && filled.cache_hits == 0, "{filled:#?}");
     ensure!(filled.of("GetActionResult") == 2 * MODULES, "each is looked up once: {filled:#?}");
     link("read-only")?;

@@ -153,6 +153,15 @@ impl Engine {
         self.pace.under_way()
     }
 
+    /// Waits until everything is kept that is to be kept, or the run is cancelled.
+    pub fn finish(&self) {
+        let is_gone = lock(&self.gone).is_some();
+        let failed = self.runtime.block_on(self.keeping.finish(&self.cancel, is_gone));
+        if let Some(error) = failed.filter(|_| !is_gone) {
+            self.stop_keeping(&error);
+        }
+    }
+
     /// What was sent and received, by server.
     pub fn engines(&self) -> Vec<EngineUse> {
         let clients = self.execution.iter().chain(self.cache.as_ref().map(|(client, _)| client));
@@ -296,13 +305,8 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// Waits until everything is kept that is to be kept, or the run is cancelled.
     fn drop(&mut self) {
-        let is_gone = lock(&self.gone).is_some();
-        let failed = self.runtime.block_on(self.keeping.finish(&self.cancel, is_gone));
-        if let Some(error) = failed.filter(|_| !is_gone) {
-            self.stop_keeping(&error);
-        }
+        self.finish();
         self.troubles().iter().for_each(warn);
     }
 }
