@@ -1,20 +1,18 @@
-//! `cargo xtask bazel`: Bazel itself for the tests of `rules/bazel`, in two versions, and the formatter of its files.
-//!
-//! The older one is Debian's package. The newer one and buildifier lie below `target/bazel`: removing that folder
-//! removes them.
+//! `cargo xtask bazel`: Bazel itself for the tests of `rules/bazel` ([`parts`]), and what is measured of the rules.
 
 pub mod buildifier;
+pub mod parts;
 mod sid;
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::shell::{self, cargo, quietly, target};
-use crate::{apt, projects};
+use crate::projects;
+use crate::shell::{self, cargo, quietly};
+use parts::{folder, install};
 
 /// What is done.
 #[derive(Subcommand)]
@@ -28,9 +26,6 @@ pub enum What {
     /// Builds `examples/bazel` on buildbox-casd, and prints what the engine ran, what its cache had, and what ran here.
     Remote,
 }
-
-/// Packages and their programs without which nothing here can be installed or run.
-pub const NEEDS: [(&str, &str); 3] = [("bazel-bootstrap", "bazel-4"), ("npm", "npm"), ("unzip", "unzip")];
 
 /// Does it.
 pub fn bazel(what: &What) -> Result<()> {
@@ -67,16 +62,4 @@ fn helper(words: &[&OsStr]) -> Result<()> {
     let mut command = cargo();
     command.args(["run", "--quiet", "--package", "distlto-tests", "--bin", "distlto-bazel", "--"]);
     quietly(command.args(words).env("DISTLTO_TEST_BIN", distlto))
-}
-
-/// Makes all of it usable.
-pub fn install() -> Result<()> {
-    apt::provide(&NEEDS)?;
-    sid::install()?;
-    buildifier::install()
-}
-
-/// Where it lies. Absolute: Bazel looks for its parts from other folders.
-fn folder() -> PathBuf {
-    target().join("bazel")
 }

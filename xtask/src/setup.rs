@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, ensure};
 
+use crate::bazel::parts;
 use crate::shell::{cargo, find, quietly};
-use crate::{apt, bazel, engine, package, page};
+use crate::{apt, engine, package, page};
 
 /// The LLVM that everything is tested with.
 pub const NEWEST: u32 = 22;
@@ -25,7 +26,7 @@ pub fn setup(versions: &[u32]) -> Result<()> {
         apt::install(&missing)?;
     }
     engine::casd::install()?;
-    bazel::install()?;
+    parts::install()?;
     page::install()?;
     for manifest in ["tests/third-party/Cargo.toml", "examples/rust/Cargo.toml"] {
         quietly(cargo().args(["fetch", "--quiet", "--locked", "--manifest-path", manifest]))?;
@@ -49,7 +50,7 @@ fn missing(versions: &[u32]) -> Vec<String> {
     .chain(
         engine::casd::NEEDS
             .into_iter()
-            .chain(bazel::NEEDS)
+            .chain(parts::NEEDS)
             .chain(package::NEEDS)
             .chain(page::NEEDS)
             .map(|(package, program)| (package.to_owned(), program)),
