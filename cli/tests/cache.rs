@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use distlto_executor::cache::store::{Cache, CacheLimits};
+use distlto_executor::output::Role;
 use distlto_executor::result::{Key, NewOutput, NewResult};
-use distlto_executor::verify::Role;
 use distlto_prepare::store::Store;
 use distlto_prepare::unpack::{Unpack, unpack};
 use distlto_record::report::Measured;

@@ -11,7 +11,7 @@ use distlto_planner::digests::Digest;
 use distlto_reapi::action::{Action, EncodedAction};
 use distlto_reapi::merkle::{BuiltTree, Tree, TreeError};
 
-use crate::verify::Role;
+use crate::output::Role;
 
 /// An action to execute.
 #[derive(Debug, Clone)]

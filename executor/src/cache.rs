@@ -9,8 +9,8 @@ pub mod store;
 use distlto_prepare::write::IoError;
 
 use crate::describe::Described;
+use crate::output::Output;
 use crate::result::NewResult;
-use crate::staging::Output;
 
 /// A result that a cache had.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,8 +24,8 @@ use distlto_record::report::{Measured, Span};
 use crate::cause::Cause;
 use crate::describe::Described;
 use crate::job::Job;
+use crate::output::Output;
 use crate::schedule::Site;
-use crate::staging::Output;
 use capture::Captured;
 
 /// Executes actions, any number at once.

@@ -23,11 +23,13 @@ use crate::cause::Cause;
 use crate::describe::{Described, Describer};
 use crate::execute::capture::Captured;
 use crate::execute::{Execute, Executed, ExecutionRequest};
+use crate::output::Output;
+use crate::output::Role;
 use crate::precise::{Imported, Pending, Precise, Steps};
 use crate::result::{NewOutput, NewResult};
 use crate::schedule::Site;
-use crate::staging::{Output, Places, Staging};
-use crate::verify::{Backend, Modules, Refusal, Refused, Role, check_result};
+use crate::staging::{Places, Staging};
+use crate::verify::{Backend, Modules, Refusal, Refused, check_result};
 
 /// An action as what there is to do.
 #[derive(Debug, Clone)]

@@ -13,6 +13,7 @@ pub mod execute;
 pub mod job;
 pub mod ledger;
 pub mod loaded;
+pub mod output;
 pub mod precise;
 pub mod process_stat;
 pub mod result;

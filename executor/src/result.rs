@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use distlto_prepare::blobs::BlobDigest;
 use distlto_record::report::Measured;
 
-use crate::verify::Role;
+use crate::output::Role;
 
 /// What a result is found by: a SHA-256 digest of everything that it depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

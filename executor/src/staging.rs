@@ -13,7 +13,7 @@ use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
 use tempfile::TempDir;
 
-use crate::verify::Role;
+use crate::output::{Output, Role};
 
 /// For directories that outputs go to: where their temporaries lie instead, on the same file system. A run that has a
 /// directory of its own there can be swept by the next one, without a lock on what is not its own.
@@ -26,21 +26,6 @@ pub struct Staging {
     // One for each directory that outputs go to; a rename must not cross file systems.
     temporaries: BTreeMap<Utf8PathBuf, TempDir>,
     staged: Vec<Staged>,
-}
-
-/// An output of a job on the way to its place.
-#[derive(Debug)]
-pub struct Output<'a> {
-    /// As the command names it.
-    pub name: &'a Utf8Path,
-    /// What it has to be.
-    pub role: Role,
-    /// Where the command is to write it, as it is to name it: the same where the output is not staged.
-    pub written: &'a Utf8Path,
-    /// Its place.
-    pub place: PathBuf,
-    /// Where it is before it is accepted.
-    pub file: PathBuf,
 }
 
 /// One output.

@@ -13,5 +13,5 @@ mod zeros;
 
 pub(crate) use inputs::NO_SHARD;
 pub use inputs::{Backend, Modules};
-pub use outputs::{Role, check_object, check_result};
+pub use outputs::{check_object, check_result};
 pub use refusal::{Refusal, Refused};

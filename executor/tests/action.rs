@@ -4,7 +4,7 @@
 //! the API's own `remote_execution.proto`, the other one by a dozen lines of Python that know nothing but the wire format.
 
 use distlto_executor::action::{ActionInput, Description, InputContent};
-use distlto_executor::verify::Role;
+use distlto_executor::output::Role;
 use distlto_planner::digests::Digest;
 
 const WORDS: &[&str] =

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use distlto_executor::cache::store::{Cache, CacheLimits};
 use distlto_executor::cancel::Cancel;
+use distlto_executor::output::Role;
 use distlto_executor::result::{ActionResult, Key, NewOutput, NewResult};
-use distlto_executor::verify::Role;
 use distlto_record::report::Measured;
 
 fn open(directory: &Path) -> Cache {

@@ -16,7 +16,7 @@ use distlto_prepare::write::IoError;
 use super::compiler::{self, Compiler};
 use super::{Named, OptArgs, OptError, Plan};
 use crate::backend_command;
-use distlto_executor::verify::Role;
+use distlto_executor::output::Role;
 
 /// What there is to do. `shared` is the file of shared arguments.
 pub(super) fn plan(args: &OptArgs, named: Named<'_>, shared: &Utf8Path) -> Result<Plan, OptError> {

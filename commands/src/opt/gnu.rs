@@ -19,7 +19,7 @@ use super::compiler::{self, Compiler};
 use super::processor;
 use super::{Named, OptArgs, OptError, Plan, args_file};
 use crate::backend_command;
-use distlto_executor::verify::Role;
+use distlto_executor::output::Role;
 
 /// Where debug information goes that the program does not need to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

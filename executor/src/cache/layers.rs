@@ -6,8 +6,8 @@ use distlto_prepare::write::IoError;
 
 use super::{Hit, ResultCache};
 use crate::describe::Described;
+use crate::output::Output;
 use crate::result::NewResult;
-use crate::staging::Output;
 
 /// A near cache before a far one, as far as there are any.
 #[derive(Debug)]

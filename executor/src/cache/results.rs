@@ -7,8 +7,8 @@ use distlto_prepare::write::IoError;
 use super::store::Cache;
 use super::{Hit, ResultCache};
 use crate::describe::Described;
+use crate::output::Output;
 use crate::result::{ActionResult, Key, NewResult};
-use crate::staging::Output;
 
 impl Cache {
     /// Puts a result's outputs where they are to be, if they are what is wanted.

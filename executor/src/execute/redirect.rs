@@ -9,7 +9,7 @@ use distlto_planner::options::Files;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::staging::Output;
+use crate::output::Output;
 
 /// A command that does not say where its outputs go.
 #[derive(Debug, Error, Diagnostic)]
@@ -83,7 +83,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::verify::Role;
+    use crate::output::Role;
 
     #[test]
     fn only_words_that_name_an_output_are_replaced() {

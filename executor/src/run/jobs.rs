@@ -3,7 +3,8 @@
 use distlto_planner::graph::{ActionGraph, ActionId, FileId, Work};
 
 use crate::job::Job;
-use crate::verify::{Backend, Role};
+use crate::output::Role;
+use crate::verify::Backend;
 
 /// What a backend compilation reads besides its module and its shard.
 pub(super) fn others_of(graph: &ActionGraph, id: ActionId) -> Vec<&str> {

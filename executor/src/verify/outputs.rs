@@ -12,22 +12,7 @@ use object::{Object, ObjectSection, ObjectSymbol};
 use super::{Refusal, Refused, versions, zeros};
 use crate::execute::capture::Captured;
 use crate::execute::process::signal_name;
-use crate::staging::Output;
-
-/// What an output has to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// A relocatable native object.
-    Object,
-    /// Split debug information; a native file that may hold nothing but its headers.
-    Dwo,
-    /// The same where the compiler may have none to write; an empty file then.
-    DwoIfAny,
-    /// Any file that is not empty: a program, an archive.
-    File,
-    /// Any file, such as an import list, which is empty for a module that imports nothing.
-    Any,
-}
+use crate::output::{Output, Role};
 
 /// Accepts or refuses what a command did. `module` is the module id; `expected` what its objects have to be,
 /// any native object when `None`.

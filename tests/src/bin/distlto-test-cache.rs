@@ -13,8 +13,8 @@ use std::{env, fs};
 
 use distlto_executor::cache::store::limits::parse_size;
 use distlto_executor::cache::store::{Cache, CacheLimits, sha256};
+use distlto_executor::output::Role;
 use distlto_executor::result::{Key, NewOutput, NewResult};
-use distlto_executor::verify::Role;
 use distlto_record::report::Measured;
 
 fn main() -> ExitCode {

@@ -9,8 +9,8 @@ use distlto_prepare::sealed;
 use serde::{Deserialize, Serialize};
 
 use super::sha256;
+use crate::output::Role;
 use crate::result::{ActionResult, Key, OutputFile};
-use crate::verify::Role;
 use distlto_record::report::Measured;
 
 /// Another version is another header: a reader of this one takes it for no record.

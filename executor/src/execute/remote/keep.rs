@@ -16,8 +16,8 @@ use super::transfer;
 use crate::cache::{Hit, ResultCache};
 use crate::cancel::Cancel;
 use crate::describe::Described;
+use crate::output::Output;
 use crate::result::NewResult;
-use crate::staging::Output;
 
 /// How many results are on their way at once; a job waits for room.
 const MOST: usize = 64;

@@ -11,7 +11,7 @@ use distlto_prepare::write::IoError;
 use distlto_reapi::{Client, Digest, Error, proto};
 
 use crate::describe::Described;
-use crate::staging::Output;
+use crate::output::Output;
 
 /// Downloads what an action wrote. What it did not write is nowhere then.
 pub(super) async fn fetch(
