@@ -28,6 +28,7 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use compiler::CompilerWordsError;
+use distlto_executor::attempt::{self, Context, JobAttempt};
 use distlto_executor::cache::layers::Layers;
 use distlto_executor::cache::store::Cache;
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
@@ -40,7 +41,7 @@ use distlto_executor::execute::process::GRACE;
 use distlto_executor::execute::remote::Remote;
 use distlto_executor::execute::remote::engine::Engine;
 use distlto_executor::execute::spawn::LocalSpawner;
-use distlto_executor::job::{self, Context, Job, JobAttempt};
+use distlto_executor::job::Job;
 use distlto_executor::output::Role;
 use distlto_executor::schedule::Site;
 use distlto_executor::verify::{Backend, Modules, Refused};
@@ -378,7 +379,7 @@ fn compile(
     };
     let engine = cache.far.as_ref();
     let kept_in = match (&cache.near, engine) {
-        (None, None) => return job::run(job, Site::Here, Duration::ZERO, &here),
+        (None, None) => return attempt::run(job, Site::Here, Duration::ZERO, &here),
         (Some(near), _) => near.directory().to_owned(),
         (None, Some(_)) => user_cache(),
     };
@@ -395,9 +396,9 @@ fn compile(
         ..here
     };
     let site = if engine.is_some_and(Engine::executes) { Site::Engine } else { Site::Here };
-    let mut attempt = job::run(job, site, Duration::ZERO, &there);
+    let mut attempt = attempt::run(job, site, Duration::ZERO, &there);
     if let Err(Cause::NotThere { .. }) = attempt.result {
-        attempt = job::run(job, Site::Here, Duration::ZERO, &there);
+        attempt = attempt::run(job, Site::Here, Duration::ZERO, &there);
     }
     let troubles = engine.map(Engine::troubles).into_iter().flatten();
     troubles.chain(toolchains.troubles()).for_each(|trouble| warn(&trouble));

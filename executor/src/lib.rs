@@ -4,6 +4,7 @@
 //! action graph.
 
 pub mod action;
+pub mod attempt;
 pub mod backend_error;
 pub mod cache;
 pub mod cancel;

@@ -11,9 +11,10 @@ mod pays;
 mod split_units;
 mod step;
 
+use distlto_prepare::mutex::lock;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use distlto_planner::digests::{Digest, FileDigests};
@@ -114,7 +115,7 @@ impl Precise {
         let known = self.objects().and_then(|objects| objects.known(pending.object, digests));
         let known = known.filter(|known| known.stem == pending.basis.stem.hex());
         let is_due = known.as_ref().is_some_and(|known| known.wait == 0);
-        let is_worth_it = || is_due && locked(&self.pays).expects_gain(pending.estimate);
+        let is_worth_it = || is_due && lock(&self.pays).expects_gain(pending.estimate);
         if self.mode != Mode::Eager && !is_worth_it() {
             return None;
         }
@@ -123,7 +124,7 @@ impl Precise {
         let _room = (pending.site == Site::Engine).then(|| self.room.enter());
         match importer.run(pending, steps) {
             Ok(step) => {
-                locked(&self.pays).took(step.took);
+                lock(&self.pays).took(step.took);
                 Some(Imported { merged: step.merged, took: step.took, known })
             }
             Err(what) => {
@@ -140,14 +141,14 @@ impl Precise {
         let known = imported.known.as_ref().and_then(|known| known.key.as_ref());
         let same = known.is_some_and(|known| *known == hex(&key.0));
         if known.is_some() {
-            locked(&self.pays).tried(same);
+            lock(&self.pays).tried(same);
         }
         same
     }
 
     /// A result from a cache.
     pub fn was_cached(&self) {
-        locked(&self.pays).tried(true);
+        lock(&self.pays).tried(true);
     }
 
     /// Records an object that is in its place with the key under which it was made, if that is known. What cannot be recorded
@@ -170,11 +171,11 @@ impl Precise {
 
     /// What went wrong since this was asked last, each thing in a sentence.
     pub fn notes(&self) -> Vec<String> {
-        std::mem::take(&mut *locked(&self.notes)).into_iter().collect()
+        std::mem::take(&mut *lock(&self.notes)).into_iter().collect()
     }
 
     fn importer(&self, compiler: &Path) -> Option<Arc<Importer>> {
-        let mut importers = locked(&self.importers);
+        let mut importers = lock(&self.importers);
         if let Some(known) = importers.get(compiler) {
             return known.clone();
         }
@@ -184,14 +185,10 @@ impl Precise {
     }
 
     fn objects(&self) -> Option<std::sync::MutexGuard<'_, Objects>> {
-        self.objects.as_ref().map(locked)
+        self.objects.as_ref().map(lock)
     }
 
     fn note(&self, what: String) {
-        locked(&self.notes).insert(what);
+        lock(&self.notes).insert(what);
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,6 +4,7 @@
 //! events in order. A worker thread takes one action at a time, and starts a process and waits for it (see
 //! `execute::process` for why both are on one thread). Knows nothing of why an action is wanted.
 
+mod event;
 mod jobs;
 mod killed;
 mod runner;
@@ -23,6 +24,7 @@ use distlto_prepare::warning::warn;
 use distlto_prepare::write::IoError;
 use jobserver::Client;
 
+use crate::attempt::Context;
 use crate::cache::ResultCache;
 use crate::cancel::Cancel;
 use crate::describe::{Describer, Platform, Toolchains};
@@ -33,7 +35,6 @@ use crate::execute::local::Local;
 use crate::execute::process::{GRACE, Spawner};
 use crate::execute::remote::Remote;
 use crate::execute::remote::engine::Engine;
-use crate::job::Context;
 use crate::ledger::Ledger;
 use crate::precise::{Precise, Steps};
 use crate::schedule::estimate::Estimates;
@@ -45,7 +46,8 @@ use crate::staging::Places;
 use crate::verify::Modules;
 use distlto_record::progress::{Plan, Progress};
 use distlto_record::report::{Failure, Measured, Outcome, Report};
-use runner::{Event, RunLoop};
+use event::Event;
+use runner::RunLoop;
 use workers::Workers;
 
 /// Has the files be there that an action reads.

@@ -8,13 +8,14 @@
 mod cache;
 mod digest;
 
+use distlto_prepare::mutex::lock;
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -328,11 +329,6 @@ impl FileDigests {
     fn shard(&self, path: &Utf8Path) -> &Mutex<Slots> {
         &self.shards[self.hasher.hash_one(path.as_str()) as usize % SHARDS]
     }
-}
-
-/// A thread that panicked while it held a lock left a whole value: every change here is one assignment.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A file's digest; `take` gets its content in pieces.

@@ -4,8 +4,9 @@
 //! module without an object is compiled whatever its shard holds, so keeping it can wait until its compilation is
 //! about to start. Each file appears whole, under a lock of its own. Knows nothing of who compiles, and in what order.
 
+use distlto_prepare::mutex::lock;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use camino::Utf8Path;
 use distlto_prepare::write::IoError;
@@ -76,8 +77,4 @@ impl Pending {
     pub fn give_up(&self) -> Result<(), IoError> {
         lock(&self.scratch).take().map_or(Ok(()), Scratch::close)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

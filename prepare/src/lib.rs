@@ -25,6 +25,7 @@ pub mod layout;
 pub mod lock;
 pub mod manifest;
 pub mod member;
+pub mod mutex;
 pub mod names;
 mod native;
 pub mod peek;

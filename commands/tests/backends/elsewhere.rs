@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use distlto_executor::action::{ActionInput, InputContent};
+use distlto_executor::attempt::{self, Context, JobAttempt};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::cause::Cause;
 use distlto_executor::describe::{Describer, Platform, Toolchains};
@@ -15,7 +16,7 @@ use distlto_executor::execute::local::Local;
 use distlto_executor::execute::process::GRACE;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::execute::{Execute, Executed, ExecutionRequest};
-use distlto_executor::job::{self, Context, Job, JobAttempt};
+use distlto_executor::job::Job;
 use distlto_executor::output::Role;
 use distlto_executor::schedule::Site;
 use distlto_executor::verify::{Backend, Modules, Refusal};
@@ -98,7 +99,7 @@ fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> JobAttempt {
         describer: Some(&describer),
         cache: None,
     };
-    let attempt = job::run(&job, Site::Here, Duration::ZERO, &context);
+    let attempt = attempt::run(&job, Site::Here, Duration::ZERO, &context);
     assert_eq!(toolchains.troubles(), Vec::<String>::new());
     attempt
 }

@@ -4,6 +4,7 @@
 //! `libdistlto_forkserver.so` preloaded (its source says how it works). A program that does not become a server
 //! (static, another libc, a script, the library missing) is started the ordinary way, without an error.
 
+use distlto_prepare::mutex::lock;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice, Read};
@@ -14,7 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
@@ -440,9 +441,4 @@ fn joined(first: &OsStr, rest: Option<OsString>) -> OsString {
 fn is_gone(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, TimedOut, UnexpectedEof, WouldBlock};
     matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof | WouldBlock | TimedOut)
-}
-
-/// A panic elsewhere leaves the map of servers as good as it was.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

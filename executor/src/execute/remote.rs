@@ -10,6 +10,7 @@ mod keep;
 mod pace;
 pub mod setup;
 mod transfer;
+mod uploads;
 
 use std::path::Path;
 use std::pin::pin;

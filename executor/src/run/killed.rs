@@ -5,8 +5,8 @@
 
 use signal_hook::consts::SIGKILL;
 
+use crate::attempt::JobAttempt;
 use crate::cause::Cause;
-use crate::job::JobAttempt;
 use crate::verify::{Refusal, Refused};
 
 /// What a shell ends with when its command was killed.

@@ -3,19 +3,18 @@
 //! Knows nothing of how an action runs (see `workers`) and of why it is wanted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use distlto_planner::graph::{ActionGraph, ActionId};
-use jobserver::Acquired;
 
+use super::event::Event;
 use super::shared::Shared;
 use super::workers::{Task, Workers};
 use super::{Hooks, Need, RunOptions, jobs, killed};
+use crate::attempt::JobAttempt;
 use crate::cause::Cause;
 use crate::execute::remote::engine::Engine;
-use crate::job::JobAttempt;
 use crate::schedule::estimate::Estimates;
 use crate::schedule::memory::{self, Limit, Memory, System};
 use crate::schedule::pools::Resource;
@@ -24,17 +23,6 @@ use crate::schedule::{Schedule, Site, Wait};
 use distlto_record::progress::text::whole_lines;
 use distlto_record::progress::{self, ProgressStep};
 use distlto_record::report::{Failure, Measured, Origin, Outcome};
-
-/// What workers and the jobserver tell the thread that schedules.
-pub(super) enum Event {
-    /// `worker` is `None` for an action that this thread ran itself.
-    Ended {
-        worker: Option<usize>,
-        action: ActionId,
-        attempt: Box<JobAttempt>,
-    },
-    Token(io::Result<Acquired>),
-}
 
 /// How often it is told how far actions on an engine are.
 const LOOK_THERE: Duration = Duration::from_millis(250);

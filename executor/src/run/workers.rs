@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use distlto_planner::graph::{ActionGraph, ActionId};
 
-use super::runner::Event;
+use super::event::Event;
 use super::{Provide, jobs};
+use crate::attempt::{self, Context, JobAttempt};
 use crate::cause::Cause;
-use crate::job::{self, Context, JobAttempt};
 use crate::schedule::Site;
 use distlto_record::report::{Origin, Phases};
 
@@ -118,7 +118,7 @@ impl Work<'_, '_> {
             return self.failed(action, |label| Cause::Io { label, source });
         }
         let others = jobs::others_of(self.graph, action);
-        job::run(&jobs::job_of(self.graph, action, &others), site, estimate, self.context)
+        attempt::run(&jobs::job_of(self.graph, action, &others), site, estimate, self.context)
     }
 
     /// A panic or a full disk ends an action, not the run, whose other objects are good.

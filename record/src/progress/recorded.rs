@@ -4,7 +4,7 @@
 //! shown.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use distlto_planner::graph::ActionId;
@@ -335,9 +335,4 @@ fn failed(failure: &Failure) -> FailedAction {
 
 fn microseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// Whoever panicked with a record in hand had at most one event half told.
-pub(super) fn lock(shared: &Mutex<Recorded>) -> MutexGuard<'_, Recorded> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

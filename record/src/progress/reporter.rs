@@ -6,8 +6,8 @@
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use distlto_planner::digests::Digest;
@@ -16,7 +16,7 @@ use distlto_prepare::regular;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::{IoError, write_atomically};
 
-use super::recorded::{Recorded, SharedRecord, lock};
+use super::recorded::{Recorded, SharedRecord};
 use super::ticker::Ticker;
 use super::{
     JsonProgress, MemoryUse, Phase, PlainProgress, Plan, Progress, ProgressStep, Style, TerminalProgress,
@@ -31,6 +31,7 @@ use crate::report::{Counts, Failure, Measured, Outcome};
 use crate::run::{self, EngineUse, GraphFile, RunRecord};
 use crate::trace;
 use crate::why::Change;
+use distlto_prepare::mutex::lock;
 
 /// How often a log is told how things stand.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -180,12 +181,12 @@ impl Reporter {
         if let Some(graph) = graph.filter(|_| self.style.json || self.style.verbose || self.log.is_some()) {
             imports::fill(&mut summary, graph, directory);
         }
-        if let Some(counts) = held(&self.counts).take() {
+        if let Some(counts) = lock(&self.counts).take() {
             if self.style.json {
-                held(&self.inner).conclude(counts, &summary);
+                lock(&self.inner).conclude(counts, &summary);
             }
             if let Some(log) = &self.log {
-                held(log).conclude(counts, &summary);
+                lock(log).conclude(counts, &summary);
             }
             self.say(what, &summary, counts);
         }
@@ -214,9 +215,9 @@ impl Reporter {
     }
 
     fn each(&self, mut tell: impl FnMut(&dyn Progress)) {
-        tell(held(&self.inner).as_ref());
+        tell(lock(&self.inner).as_ref());
         if let Some(log) = &self.log {
-            tell(&*held(log));
+            tell(&*lock(log));
         }
     }
 }
@@ -238,11 +239,6 @@ fn begun(program: &str) -> RunRecord {
 /// Whether a line on standard error can be drawn again.
 fn draws() -> bool {
     io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
-}
-
-/// A listener that panicked has told what it could.
-fn held<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A standard error that is gone is no reason to fail a link.
@@ -318,7 +314,7 @@ impl Progress for Reporter {
 
     fn summary(&self, counts: Counts, wall: Duration) {
         lock(&self.recorded).summary(Instant::now());
-        let mut all = held(&self.counts);
+        let mut all = lock(&self.counts);
         let sum = all.unwrap_or_default() + counts;
         *all = Some(sum);
         lock(&self.recorded).run.counts = sum;
@@ -330,7 +326,7 @@ impl Progress for Reporter {
             Counts { done: counts.done, ..Counts::default() }
         };
         if !self.style.json && (failed || !self.style.verbose) {
-            held(&self.inner).summary(told, wall);
+            lock(&self.inner).summary(told, wall);
         }
     }
 
@@ -339,10 +335,10 @@ impl Progress for Reporter {
         lock(&self.recorded).phase(phase);
         // A part that is told when it is over was never drawn.
         if !(news && phase.end.is_some() && !self.style.json) {
-            held(&self.inner).phase(phase);
+            lock(&self.inner).phase(phase);
         }
         if let Some(log) = &self.log {
-            held(log).phase(phase);
+            lock(log).phase(phase);
         }
     }
 

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::plain::summary_text;
-use super::recorded::{SharedRecord, lock};
+use super::recorded::SharedRecord;
 use super::{Phase, Plan, Progress, ProgressStep, again_text, failure_text, line, text::human};
 use crate::report::{Counts, Failure, Measured};
+use distlto_prepare::mutex::lock;
 
 /// How often the line is drawn.
 const TICK: Duration = Duration::from_millis(125);

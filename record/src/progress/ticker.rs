@@ -8,8 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::recorded::{SharedRecord, lock};
+use super::recorded::SharedRecord;
 use super::{line, put};
+use distlto_prepare::mutex::lock;
 
 /// The thread; ends when it is told to or dropped.
 #[derive(Debug)]

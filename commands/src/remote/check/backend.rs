@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use camino::Utf8Path;
+use distlto_executor::attempt::{self, Context};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::describe::{Described, Describer, Platform, Toolchains};
 use distlto_executor::execute::cc1::Cc1Commands;
@@ -15,7 +16,7 @@ use distlto_executor::execute::drivers::Drivers;
 use distlto_executor::execute::local::Local;
 use distlto_executor::execute::process::GRACE;
 use distlto_executor::execute::spawn::LocalSpawner;
-use distlto_executor::job::{self, Context, Job};
+use distlto_executor::job::Job;
 use distlto_executor::output::Role;
 use distlto_executor::schedule::Site;
 use distlto_executor::verify::{Backend, Modules};
@@ -227,7 +228,7 @@ fn compile(
         describer,
         cache: None,
     };
-    let attempt = job::run(job, Site::Here, Duration::ZERO, &context);
+    let attempt = attempt::run(job, Site::Here, Duration::ZERO, &context);
     let why = |cause: &dyn std::error::Error| format!("{cause}\n{}", attempt.stderr);
     let failed = |why| CheckError::Here { what: "a backend compilation", why };
     attempt.result.as_ref().map_err(|cause| failed(why(cause)))?;

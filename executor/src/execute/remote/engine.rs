@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use distlto_prepare::warning::warn;
@@ -22,14 +22,15 @@ use distlto_record::run::EngineUse;
 use miette::Diagnostic;
 use tokio::runtime::Runtime;
 
-use super::keep::ResultUploads;
 use super::pace::{FlightStage, InFlight, Pace};
 use super::setup::{ActionCache, Setup};
+use super::uploads::ResultUploads;
 use super::{Action, transfer};
 use crate::cancel::Cancel;
 use crate::cause::Cause;
 use crate::describe::Platform;
 use crate::execute::{Executed, ExecutionRequest};
+use distlto_prepare::mutex::lock;
 
 /// How often blobs that an engine lost are uploaded again for one action.
 const REPAIRS: usize = 5;
@@ -382,8 +383,4 @@ fn ran(metadata: &proto::ExecutedActionMetadata) -> Option<Duration> {
     let nanoseconds = i64::from(end.nanos) - i64::from(start.nanos);
     let ran = end.seconds.checked_sub(start.seconds)?.checked_mul(1_000_000_000)?.checked_add(nanoseconds)?;
     u64::try_from(ran).ok().filter(|ran| *ran > 0).map(Duration::from_nanos)
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

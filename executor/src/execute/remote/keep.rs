@@ -3,52 +3,22 @@
 //! What is kept is uploaded while the run goes on. A cache is no reason for a job to fail: what is wrong with it is a miss.
 
 use std::fs;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use distlto_prepare::write::IoError;
 use distlto_reapi::blob::Blob;
 use distlto_reapi::{Client, Error, proto};
-use tokio::task::JoinSet;
 
-use super::engine::{Engine, lock, unless};
+use super::engine::{Engine, unless};
 use super::transfer;
 use crate::cache::{Hit, ResultCache};
-use crate::cancel::Cancel;
 use crate::describe::Described;
 use crate::output::Output;
 use crate::result::NewResult;
+use distlto_prepare::mutex::lock;
 
 /// How many results are on their way at once; a job waits for room.
 const MOST: usize = 64;
-
-/// Results on their way.
-#[derive(Debug, Default)]
-pub(super) struct ResultUploads {
-    tasks: Mutex<JoinSet<Result<(), Error>>>,
-    /// Whether the server does not keep what it is given.
-    stopped: AtomicBool,
-    /// Why, to be told.
-    why: Mutex<Option<String>>,
-}
-
-impl ResultUploads {
-    fn tasks(&self) -> std::sync::MutexGuard<'_, JoinSet<Result<(), Error>>> {
-        lock(&self.tasks)
-    }
-
-    /// Waits for all of them, or for the end of the run; for none where the server is gone. What went wrong last.
-    pub(super) async fn finish(&self, cancel: &Cancel, is_gone: bool) -> Option<Error> {
-        let mut tasks = std::mem::take(&mut *self.tasks());
-        let mut failed = None;
-        while !tasks.is_empty() && !cancel.is_cancelled() && !is_gone {
-            if let Ok(Some(Ok(Err(error)))) = tokio::time::timeout(super::LOOK, tasks.join_next()).await {
-                failed = Some(error);
-            }
-        }
-        failed
-    }
-}
 
 impl Engine {
     fn wait<T>(&self, future: impl Future<Output = T>) -> Option<T> {

@@ -1,0 +1,339 @@
+//! One action from beginning to end: inputs verified, described, a kept result looked for, executed beside the outputs'
+//! places, result verified, kept, outputs put in place.
+//!
+//! The one path that runs a backend compilation. Knows nothing of other actions, of processes and of printing.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use distlto_planner::digests::FileDigests;
+use distlto_prepare::kind::Native;
+use distlto_prepare::write::IoError;
+use distlto_record::report::{Measured, Origin, Phases, Span};
+
+use crate::cache::ResultCache;
+use crate::cancel::Cancel;
+use crate::cause::Cause;
+use crate::describe::{Described, Describer};
+use crate::execute::capture::Captured;
+use crate::execute::{Execute, Executed, ExecutionRequest};
+use crate::job::Job;
+use crate::output::Output;
+use crate::output::Role;
+use crate::precise::{Imported, Pending, Precise, Steps};
+use crate::result::{NewOutput, NewResult};
+use crate::schedule::Site;
+use crate::staging::{Places, Staging};
+use crate::verify::{Modules, Refusal, Refused, check_result};
+
+/// What jobs of one run share.
+pub struct Context<'a> {
+    /// Executes them.
+    pub execute: &'a dyn Execute,
+    /// Ends the run early.
+    pub cancel: &'a Cancel,
+    /// What is known of modules.
+    pub modules: &'a Modules,
+    /// Where commands run and what paths are relative to; the current directory when `None`.
+    pub directory: Option<&'a Path>,
+    /// What objects have to be; what the module's own triple says when `None`.
+    pub expected: Option<Native>,
+    /// Where temporaries lie that are not to lie beside their outputs.
+    pub places: Option<&'a Places>,
+    /// What the jobs' inputs hold. An input that differs after the command from what it was before fails the job.
+    pub digests: &'a FileDigests,
+    /// Says what jobs are by content; `None` where nobody asks.
+    pub describer: Option<&'a Describer<'a>>,
+    /// Where a result is looked for before the command runs, and kept.
+    pub cache: Option<&'a dyn ResultCache>,
+    /// What is known of precise keys, and what import steps take; `None` where they are not used.
+    pub precise: Option<(&'a Precise, Steps<'a>)>,
+}
+
+/// What became of a job.
+#[derive(Debug)]
+pub struct JobAttempt {
+    /// What its command did; `None` when it never ran.
+    pub executed: Option<Executed>,
+    /// What the command printed on standard error, within bounds, be it when the result was made.
+    pub stderr: String,
+    /// Processor time of its import step, if that was performed.
+    pub import_cpu: Option<Duration>,
+    /// Where its outputs are from.
+    pub origin: Origin,
+    /// The key of its result that is the same wherever the work is, if a cache was asked.
+    pub key: Option<[u8; 32]>,
+    /// When it did what.
+    pub phases: Phases,
+    /// Success, or why not.
+    pub result: Result<(), Cause>,
+}
+
+/// Runs one job. Whatever happens, no temporary is left, and an earlier output is intact unless the job succeeded.
+pub fn run(job: &Job<'_>, site: Site, estimate: Duration, context: &Context<'_>) -> JobAttempt {
+    let mut told = JobAttempt {
+        executed: None,
+        stderr: String::new(),
+        import_cpu: None,
+        origin: Origin::Ran,
+        key: None,
+        phases: Phases::default(),
+        result: Ok(()),
+    };
+    told.result = attempt(job, site, estimate, context, &mut told);
+    told
+}
+
+fn attempt(
+    job: &Job<'_>,
+    site: Site,
+    estimate: Duration,
+    context: &Context<'_>,
+    told: &mut JobAttempt,
+) -> Result<(), Cause> {
+    let io = |source| Cause::Io { label: job.label.to_owned(), source };
+    let interrupted = || Cause::Interrupted { label: job.label.to_owned() };
+    if context.cancel.is_cancelled() {
+        return Err(interrupted());
+    }
+    let begun = Instant::now();
+    let native = check_inputs(job, context);
+    told.phases.verify = Some(Span::since(begun));
+    let expected = context.expected.or(native?);
+
+    let staged = job.outputs.iter().map(|&(path, _)| path).filter(|_| job.backend.is_some());
+    let staging = Staging::new(context.directory, staged, context.places).map_err(io)?;
+    let outputs = staging.outputs(&job.outputs);
+    let begun = Instant::now();
+    let is_asked =
+        context.cache.is_some() || context.precise.is_none_or(|(precise, _)| precise.wants(estimate));
+    let described = context.describer.filter(|_| is_asked).and_then(|describer| describer.describe(job));
+    let described = described.as_ref();
+    told.key = described.filter(|_| context.cache.is_some()).map(|described| described.key().0);
+    let work = Work { job, context, outputs: &outputs, expected, described, imported: OnceLock::new() };
+    let for_later = work.learns_for_later();
+    let found = match work.find().map_err(io)? {
+        kept @ Found::Kept(_) => kept,
+        found if for_later => found,
+        found => work.find_precise(site, estimate).map_err(io)?.unwrap_or(found),
+    };
+    let looked = context.cache.is_some() || work.imported.get().is_some();
+    told.phases.lookup = looked.then(|| Span::since(begun));
+
+    let begun = Instant::now();
+    let result = match found {
+        Found::Same => {
+            told.origin = Origin::SameImports;
+            work.record();
+            return Ok(());
+        }
+        Found::Kept(stderr) => {
+            told.origin = Origin::Cache;
+            told.stderr = stderr;
+            Ok(begun)
+        }
+        found => {
+            let anew = matches!(found, Found::Useless);
+            let request = ExecutionRequest { job, described, outputs: &outputs, site, estimate, anew };
+            thread::scope(|scope| {
+                let learning = for_later.then(|| scope.spawn(|| work.find_precise(site, estimate)));
+                let result = execute(&work, request, told);
+                learning.map_or(Ok(None), joined).map_err(io).and(result)
+            })
+        }
+    };
+    told.import_cpu = work.imported.get().map(|(imported, _)| imported.took);
+    let result = result.and_then(|begun| staging.commit().map(|()| begun).map_err(io));
+    told.phases.commit = result.as_ref().ok().map(|&begun| Span::since(begun));
+    result?;
+    work.record();
+    Ok(())
+}
+
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Executes a job whose result is not kept. Returns since when the result was verified.
+fn execute(
+    work: &Work<'_>,
+    mut request: ExecutionRequest<'_>,
+    told: &mut JobAttempt,
+) -> Result<Instant, Cause> {
+    loop {
+        let executed = work.context.execute.execute(&request)?;
+        let executed = told.executed.insert(executed);
+        told.phases.command = Some(executed.span);
+        if executed.interrupted {
+            return Err(Cause::Interrupted { label: request.job.label.to_owned() });
+        }
+        told.stderr = executed.stderr.text();
+        told.origin = if executed.kept { Origin::Cache } else { Origin::Ran };
+        let begun = Instant::now();
+        match work.accept(executed) {
+            // What an engine has kept may be somebody else's mistake.
+            Err(_) if executed.kept && !request.anew => work.clear(),
+            result => return result.map(|()| begun),
+        }
+        request.anew = true;
+    }
+}
+
+/// Verifies what a backend compilation reads. Returns what its module is compiled to, where that is known.
+fn check_inputs(job: &Job<'_>, context: &Context<'_>) -> Result<Option<Native>, Refused> {
+    // What cannot be looked at is refused in clearer words.
+    let _ = job.inputs().try_for_each(|input| context.digests.watch(input));
+    job.backend.map_or(Ok(None), |backend| context.modules.check(backend))
+}
+
+/// What a cache has.
+enum Found {
+    Nothing,
+    /// A result, and what its command printed.
+    Kept(String),
+    /// A result that does not hold what it should.
+    Useless,
+    /// The object that is at its place, which is what the command would make.
+    Same,
+}
+
+/// A job whose inputs have been verified.
+struct Work<'a> {
+    job: &'a Job<'a>,
+    context: &'a Context<'a>,
+    outputs: &'a [Output<'a>],
+    /// What objects have to be.
+    expected: Option<Native>,
+    /// `None` for a job whose result is not kept.
+    described: Option<&'a Described<'a>>,
+    /// What its import step gave, and the job as one that is found by that.
+    imported: OnceLock<(Imported, Described<'a>)>,
+}
+
+impl Work<'_> {
+    fn check(&self, status: ExitStatus, stderr: &Captured) -> Result<(), Refused> {
+        check_result(self.job.label, status, stderr, self.outputs, self.expected)
+    }
+
+    /// A kept result. Its outputs are where the command would have written them, and are as good as if it had.
+    fn find(&self) -> Result<Found, IoError> {
+        match self.described {
+            Some(described) => self.find_as(described),
+            None => Ok(Found::Nothing),
+        }
+    }
+
+    /// Whether an import step could save nothing now, and may be performed while the command runs.
+    fn learns_for_later(&self) -> bool {
+        let (Some((precise, steps)), None) = (self.context.precise, self.context.cache) else { return false };
+        let object = self.outputs.first().map(|output| output.name.as_str());
+        steps.beside && object.is_some_and(|object| !precise.has_key(object, self.context.digests))
+    }
+
+    /// A result that was made of the same IR, if the import step tells that of this job. `None` where it does not.
+    fn find_precise(&self, site: Site, estimate: Duration) -> Result<Option<Found>, IoError> {
+        let Some((precise, steps)) = self.context.precise else { return Ok(None) };
+        let (Some(described), Some(backend)) = (self.described, self.job.backend) else { return Ok(None) };
+        let (Some(basis), [output, ..]) = (&described.basis, self.outputs) else { return Ok(None) };
+        let scratch = format!("{}.import.ll", output.written);
+        let object = output.name.as_str();
+        let pending = Pending { basis, backend, object, scratch: &scratch, site, estimate };
+        let Some(imported) = precise.import(&pending, &steps, self.context.digests) else { return Ok(None) };
+        // Of what changes meanwhile the command itself has to tell.
+        if self.changed_input()?.is_some() {
+            return Ok(None);
+        }
+        let Some(found_by) = described.precise(basis, &imported.merged) else { return Ok(None) };
+        let (imported, found_by) = self.imported.get_or_init(|| (imported, found_by));
+        if precise.is_there(imported, &found_by.key()) {
+            return Ok(Some(Found::Same));
+        }
+        let found = self.find_as(found_by)?;
+        if matches!(found, Found::Kept(_)) {
+            precise.was_cached();
+        }
+        Ok(Some(found))
+    }
+
+    /// An input that is not what it was when it was looked at first.
+    fn changed_input(&self) -> Result<Option<String>, IoError> {
+        for input in self.job.inputs() {
+            if !self.context.digests.is_unchanged(input)? {
+                return Ok(Some(input.to_string()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Records the outputs, which are in their places, for the next run.
+    fn record(&self) {
+        let Some((precise, _)) = self.context.precise else { return };
+        let Some(basis) = self.described.and_then(|described| described.basis.as_ref()) else { return };
+        let outputs: Vec<_> = self.outputs.iter().map(|output| output.name.as_str()).collect();
+        let key = self.imported.get().map(|(imported, found_by)| (imported, found_by.key()));
+        let imported = key.as_ref().map(|(imported, key)| (*imported, key));
+        precise.made(basis, imported, &outputs, self.context.digests);
+    }
+
+    fn find_as(&self, described: &Described<'_>) -> Result<Found, IoError> {
+        let Some(cache) = self.context.cache else { return Ok(Found::Nothing) };
+        let kept = cache.find(described, self.outputs)?;
+        if let Some(kept) = &kept {
+            let stderr = Captured::from(kept.stderr.as_slice());
+            if self.check(ExitStatus::default(), &stderr).is_ok() {
+                self.fill()?;
+                if kept.is_far {
+                    self.keep(&stderr.text(), Measured::default(), true);
+                }
+                return Ok(Found::Kept(stderr.text()));
+            }
+        }
+        self.clear();
+        Ok(if kept.is_some() { Found::Useless } else { Found::Nothing })
+    }
+
+    /// Removes what could pass for what a command wrote that writes nothing.
+    fn clear(&self) {
+        self.outputs.iter().for_each(|output| drop(fs::remove_file(&output.file)));
+    }
+
+    /// Verifies what the command wrote, and has it kept if there is a cache.
+    fn accept(&self, executed: &Executed) -> Result<(), Cause> {
+        let job = self.job;
+        let io = |source| Cause::Io { label: job.label.to_owned(), source };
+        // Comes first: a compiler that saw half of a change says nothing that helps.
+        if let Some(path) = self.changed_input().map_err(io)? {
+            return Err(Refused::about(job.label)(Refusal::InputChanged { path }).into());
+        }
+        self.check(executed.status, &executed.stderr)?;
+        self.fill().map_err(io)?;
+        self.keep(&executed.stderr.text(), executed.measured, executed.worker.is_some());
+        Ok(())
+    }
+
+    /// Makes the outputs that a compiler may have had nothing to write to.
+    fn fill(&self) -> Result<(), IoError> {
+        let is_lacking = |output: &&Output<'_>| output.role == Role::DwoIfAny && !output.file.exists();
+        for Output { file, .. } in self.outputs.iter().filter(is_lacking) {
+            fs::write(file, "").map_err(IoError::on("write", file))?;
+        }
+        Ok(())
+    }
+
+    /// Has a verified result kept if there is a cache.
+    fn keep(&self, stderr: &str, measured: Measured, by_engine: bool) {
+        let (Some(cache), Some(described)) = (self.context.cache, self.described) else { return };
+        let output = |&Output { role, name, ref file, .. }| NewOutput { role, name: name.as_str(), file };
+        let outputs: Vec<_> = self.outputs.iter().map(output).collect();
+        let (module, stderr) = (self.job.label, stderr.as_bytes());
+        cache.keep(described, &NewResult { module, outputs: &outputs, stderr, measured, by_engine });
+        if let Some((_, found_by)) = self.imported.get() {
+            cache
+                .keep(found_by, &NewResult { module, outputs: &outputs, stderr, measured, by_engine: false });
+        }
+    }
+}
