@@ -11,10 +11,11 @@ pub mod inputs;
 mod uploaded;
 pub mod words;
 
+use distlto_prepare::mutex::lock;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::words::Word;
@@ -124,12 +125,12 @@ impl Toolchains {
 
     /// Why jobs had no description, since this was asked last, each thing in a sentence.
     pub fn troubles(&self) -> Vec<String> {
-        let notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
+        let notes = std::mem::take(&mut *lock(&self.notes));
         notes.into_iter().map(|note| format!("cache {}: {note}", self.remembered_in)).collect()
     }
 
     fn note(&self, what: String) {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(what);
+        lock(&self.notes).insert(what);
     }
 }
 
@@ -286,7 +287,7 @@ impl<'a> Describer<'a> {
             return None;
         };
         // Held while the compiler is looked at: others want the same answer.
-        let mut known = self.toolchains.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.toolchains.known);
         let new = || {
             let toolchain = self.look(job, &template);
             let note = |reason| self.toolchains.note(format!("results are not kept: {reason}"));

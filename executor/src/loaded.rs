@@ -3,13 +3,14 @@
 //! Most of a compiler or linker is in libraries. The loader is asked (`INTERPRETER --list PROGRAM`), which relocates and
 //! runs nothing. Knows nothing of what the programs are for.
 
+use distlto_prepare::mutex::lock;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use distlto_prepare::regular;
 use object::read::elf::{FileHeader, ProgramHeader};
@@ -32,7 +33,7 @@ pub fn beside(program: &Path, name: &str) -> Option<PathBuf> {
 /// The libraries that a program's loader loads, the loader itself among them. A loader is asked once for each program.
 pub fn libraries(program: &Path) -> Result<Vec<PathBuf>, String> {
     static ASKED: Mutex<BTreeMap<PathBuf, Result<Vec<PathBuf>, String>>> = Mutex::new(BTreeMap::new());
-    let asked = || ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let asked = || lock(&ASKED);
     if let Some(known) = asked().get(program) {
         return known.clone();
     }

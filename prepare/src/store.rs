@@ -7,6 +7,7 @@
 //! Pruning needs no agreement with users of the store, since a blob that is not there is written again from the
 //! archive. A store that cannot be written only costs time; [`Store::trouble`] says so.
 
+use crate::mutex::lock;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -52,7 +53,7 @@ impl Store {
 
     /// The first thing that went wrong with the store itself. The results are right all the same.
     pub fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        lock(&self.trouble).clone()
     }
 
     /// The directory that the store was opened in.
@@ -69,7 +70,7 @@ impl Store {
     }
 
     fn note(&self, what: String) {
-        self.trouble.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(what);
+        lock(&self.trouble).get_or_insert(what);
     }
 
     /// Makes `path` a file that holds `bytes`, whose digest the caller has computed, and keeps them.

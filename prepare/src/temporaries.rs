@@ -3,6 +3,7 @@
 //! Each process writes into a subdirectory of its own ([`crate::run_directory`]). On a file system without locks nothing is
 //! swept, and nobody is harmed.
 
+use crate::mutex::lock;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ impl Temporaries {
 
     /// This process's own directory.
     fn own(&self) -> Result<PathBuf, IoError> {
-        let mut own = self.own.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut own = lock(&self.own);
         if let Some(own) = &*own
             && own.path().is_dir()
         {

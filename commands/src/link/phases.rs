@@ -3,8 +3,9 @@
 //! Only what a tool does is shown while it lasts; planning itself prints warnings, which a line that is drawn again would
 //! get into. Knows the thin link by its option.
 
+use distlto_prepare::mutex::lock;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use distlto_planner::runner::{Runner, ToolOutput};
@@ -29,7 +30,7 @@ impl<'a> PlanningPhases<'a> {
 
     /// Planning has ended.
     pub(super) fn planned(&self) {
-        if let Some(linked) = *self.linked.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(linked) = *lock(&self.linked) {
             self.reporter.had_phase("plan", linked);
         }
     }
@@ -43,7 +44,7 @@ impl Runner for PlanningPhases<'_> {
         }
         self.reporter.had_phase("prepare", self.begun);
         let result = self.reporter.during("thin link", || self.runner.run(command));
-        *self.linked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *lock(&self.linked) = Some(Instant::now());
         result
     }
 }

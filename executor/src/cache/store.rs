@@ -14,6 +14,7 @@ pub mod limits;
 mod record;
 pub mod usage;
 
+use distlto_prepare::mutex::lock;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -236,7 +237,7 @@ impl Cache {
     }
 
     fn lock_troubles(&self) -> MutexGuard<'_, Troubles> {
-        self.troubles.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.troubles)
     }
 }
 

@@ -4,9 +4,10 @@
 //! small module's whole code generation. What it would run is the same each time but for three names, so it is
 //! asked once with `-###`. Anything unexpected in its answer, and the driver itself is run. Knows nothing of processes.
 
+use distlto_prepare::mutex::lock;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use distlto_planner::driver;
 use distlto_planner::search_path::program_file;
@@ -113,7 +114,7 @@ impl Cc1Commands {
     ) -> Option<Arc<Template>> {
         let shape: Shape = words.iter().map(|word| names.take_out(word)).collect();
         // Held while the driver answers: other workers want the same answer.
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         let known = known.entry((shape, names.others.len())).or_insert(Known::Odd(Vec::new()));
         if let Known::Odd(modules) = known {
             if modules.len() >= ODD || modules.iter().any(|module| module == names.module) {

@@ -4,6 +4,7 @@
 //! assembly renumbers the metadata kinds of every importer's bitcode and changes none of its text. Its first line names the
 //! file and is left out. `opt` is that of the compiler's LLVM build, or is not used.
 
+use distlto_prepare::mutex::lock;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Read;
@@ -190,7 +191,7 @@ impl Room {
     /// Waits until there is room.
     pub fn enter(&self) -> Inside<'_> {
         let most = std::thread::available_parallelism().map_or(1, usize::from);
-        let inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let inside = lock(&self.inside);
         let inside = self.left.wait_while(inside, |inside| *inside >= most);
         *inside.unwrap_or_else(PoisonError::into_inner) += 1;
         Inside(self)
@@ -199,7 +200,7 @@ impl Room {
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
-        *self.0.inside.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        *lock(&self.0.inside) -= 1;
         self.0.left.notify_one();
     }
 }

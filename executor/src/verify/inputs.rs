@@ -1,9 +1,10 @@
 //! Before a backend runs: the shard is one, belongs to the module, and every module is what the thin link read.
 
+use distlto_prepare::mutex::lock;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use distlto_planner::bitcode::ModuleHash;
 use distlto_planner::module;
@@ -116,7 +117,7 @@ impl Modules {
     }
 
     fn module(&self, what: &'static str, path: &str) -> Result<Arc<Known>, Refusal> {
-        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || lock(&self.known);
         if let Some(known) = lock().get(path) {
             return Ok(Arc::clone(known));
         }

@@ -2,9 +2,10 @@
 //!
 //! The working directory belongs to the whole process, so cases take turns.
 
+use distlto_prepare::mutex::lock;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::{env, fs};
 
 use distlto_planner::buck2::error::Buck2PlanError;
@@ -24,7 +25,7 @@ pub struct Project {
 impl Project {
     /// An empty one.
     pub fn create() -> Self {
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = lock(&TURN);
         let directory = tempfile::tempdir().expect("a temporary directory");
         env::set_current_dir(directory.path()).expect("entered");
         Self { _directory: directory, _turn: turn }

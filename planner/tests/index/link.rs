@@ -1,11 +1,12 @@
 //! A directory with a program's sources, and its link: planned, run by hand, and by the linker alone.
 
+use distlto_prepare::mutex::lock;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use distlto_planner::index::{self, IndexError, PlanRequest, Planned};
 use distlto_planner::link_command::{self, GivenCommand, Resolved};
@@ -39,7 +40,7 @@ impl Folder {
     /// An empty one.
     pub fn new() -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = lock(&ALONE);
         let directory = tempfile::tempdir().expect("a temporary directory");
         std::env::set_current_dir(directory.path()).expect("entering it");
         Self { directory, _alone: alone }

@@ -3,8 +3,8 @@
 //! A run that ends before the first line is due says nothing.
 
 use std::io::Write;
+use std::sync::Mutex;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ impl Ticker {
 
     /// Returns when nothing more is written.
     pub(super) fn stop(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = lock(&self.thread).take();
         if let Some((stop, thread)) = thread {
             drop(stop);
             // It does not panic; if it did, its lines are all that is lost.

@@ -4,7 +4,8 @@
 //! such a link is done in two steps. From the moment at which backends are run, everything is passed on as it comes.
 //! Knows nothing of links.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use distlto_prepare::mutex::lock;
+use std::sync::{Mutex, MutexGuard};
 
 use crate::link::show;
 use distlto_executor::execute::capture::Captured;
@@ -37,7 +38,7 @@ impl Messages {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Takes the next piece.

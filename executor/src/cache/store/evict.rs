@@ -5,9 +5,10 @@
 //! longest until a tenth of the limit is free; so looking costs one look for each tenth of the limit that is put. Once
 //! a day, or as often as the age limit needs, somebody looks in any case.
 
+use distlto_prepare::mutex::lock;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -144,7 +145,7 @@ impl Keeper {
             state.running.store(false, Ordering::Release);
         });
         match pruning {
-            Ok(thread) => *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread),
+            Ok(thread) => *lock(&self.thread) = Some(thread),
             Err(_) => self.state.running.store(false, Ordering::Release),
         }
     }
@@ -167,7 +168,7 @@ impl Keeper {
 
     /// Waits for pruning, if there is any.
     fn wait(&self) -> bool {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = lock(&self.thread).take();
         thread.is_some_and(|thread| thread.join().is_ok())
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! Measured in this run: queueing, transfers and the command together. Knows nothing of what is executed.
 
+use distlto_prepare::mutex::lock;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use distlto_reapi::execute::Stage;
@@ -105,7 +106,7 @@ impl Pace {
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeSet<usize>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting)
     }
 
     /// What raced here has ended.
@@ -145,7 +146,7 @@ impl Pace {
 impl InFlight<'_> {
     pub(super) fn reach(&self, step: FlightStage) {
         let before = self.step.swap(step as usize, Relaxed);
-        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut since = lock(&self.since);
         self.spent[before].fetch_add(micros(since.elapsed()), Relaxed);
         *since = Instant::now();
         self.pace.stages[before].fetch_sub(1, Relaxed);
