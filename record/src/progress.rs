@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 
 use distlto_planner::graph::{ActionId, ActionKind};
 use distlto_prepare::exit;
-use serde::{Deserialize, Serialize};
 
 pub use json::JsonProgress;
 pub use plain::PlainProgress;
@@ -27,7 +26,7 @@ pub use terminal::TerminalProgress;
 use crate::action::EngineTimes;
 use crate::report::summary::Summary;
 use crate::report::{Counts, Failure, Measured, Outcome};
-use crate::run::EngineUse;
+use crate::run::{EngineUse, MemoryUse};
 
 /// Listens to a run.
 pub trait Progress {
@@ -90,16 +89,6 @@ pub struct Phase {
     pub start: Instant,
     /// When it ended; `None` while it lasts.
     pub end: Option<Instant>,
-}
-
-/// The memory of the running actions, in bytes, by estimate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemoryUse {
-    /// What the running actions take.
-    pub in_use: u64,
-    /// What they may take together, where there is a limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<u64>,
 }
 
 /// What a run is about to do.

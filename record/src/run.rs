@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionRecord, Fate};
 use crate::cause::FailureCause;
-use crate::progress::MemoryUse;
 use crate::report::Counts;
 
 /// The version of the format; a reader refuses any other.
@@ -116,6 +115,16 @@ pub struct PhaseRecord {
     /// When it ended; absent if the command ended first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_us: Option<u64>,
+}
+
+/// The memory of the running actions, in bytes, by estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryUse {
+    /// What the running actions take.
+    pub in_use: u64,
+    /// What they may take together, where there is a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<u64>,
 }
 
 /// What was sent to an engine and received from it.

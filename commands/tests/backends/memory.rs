@@ -12,8 +12,9 @@ use distlto_executor::schedule::Policy;
 use distlto_executor::schedule::history::History;
 use distlto_executor::schedule::memory::Limit;
 use distlto_planner::graph::{ActionGraph, ActionId};
-use distlto_record::progress::{MemoryUse, Plan, Progress, ProgressStep};
+use distlto_record::progress::{Plan, Progress, ProgressStep};
 use distlto_record::report::{Counts, Failure, Measured, Outcome};
+use distlto_record::run::MemoryUse;
 
 use crate::common::{Link, add_opt, cause, is_done};
 

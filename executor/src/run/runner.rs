@@ -21,8 +21,9 @@ use crate::schedule::pools::Resource;
 use crate::schedule::tokens::Tokens;
 use crate::schedule::{Schedule, Site, Wait};
 use distlto_record::progress::text::whole_lines;
-use distlto_record::progress::{self, ProgressStep};
+use distlto_record::progress::ProgressStep;
 use distlto_record::report::{Failure, Measured, Origin, Outcome};
+use distlto_record::run::MemoryUse;
 
 /// How often it is told how far actions on an engine are.
 const LOOK_THERE: Duration = Duration::from_millis(250);
@@ -44,7 +45,7 @@ pub(super) struct RunLoop<'scope, 'env, 'g> {
     /// Those that were killed once.
     again: BTreeSet<ActionId>,
     /// What was said last of memory.
-    told: Option<progress::MemoryUse>,
+    told: Option<MemoryUse>,
 }
 
 /// What has just been given to workers.
@@ -299,7 +300,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
     fn tell_memory(&mut self) {
         let others = self.shared.memory_of_others();
         let budget = self.memory.last().map(|budget| budget.saturating_sub(others));
-        let memory = progress::MemoryUse { in_use: self.schedule.memory_used(), budget };
+        let memory = MemoryUse { in_use: self.schedule.memory_used(), budget };
         if self.told != Some(memory) {
             self.told = Some(memory);
             self.options.progress.memory(memory);

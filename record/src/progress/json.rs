@@ -26,9 +26,10 @@ use std::time::{Duration, SystemTime};
 use miette::Diagnostic;
 use serde_json::{Value, json};
 
-use super::{MemoryUse, Phase, Plan, Progress, ProgressStep, put};
+use super::{Phase, Plan, Progress, ProgressStep, put};
 use crate::report::summary::Summary;
 use crate::report::{Counts, Failure, Measured, Origin};
+use crate::run::MemoryUse;
 
 /// The version of the events.
 pub const VERSION: u32 = 1;

@@ -169,8 +169,9 @@ fn memory(recorded: &Recorded) -> Option<String> {
 mod tests {
     use super::super::text::width;
     use super::*;
-    use crate::progress::{MemoryUse, Phase, Plan, ProgressStep};
+    use crate::progress::{Phase, Plan, ProgressStep};
     use crate::report::{Measured, Origin};
+    use crate::run::MemoryUse;
 
     fn step(id: usize, label: &str) -> ProgressStep<'_> {
         ProgressStep { id, kind: ActionKind::Opt, label, cost: 1_000_000, lane: id, command: "" }

@@ -19,8 +19,7 @@ use distlto_prepare::write::{IoError, write_atomically};
 use super::recorded::{Recorded, SharedRecord};
 use super::ticker::Ticker;
 use super::{
-    JsonProgress, MemoryUse, Phase, PlainProgress, Plan, Progress, ProgressStep, Style, TerminalProgress,
-    UnderWay,
+    JsonProgress, Phase, PlainProgress, Plan, Progress, ProgressStep, Style, TerminalProgress, UnderWay,
 };
 use crate::action::ActionRecord;
 use crate::action::EngineTimes;
@@ -28,7 +27,7 @@ use crate::cause::FailureCause;
 use crate::report::imports;
 use crate::report::summary::Summary;
 use crate::report::{Counts, Failure, Measured, Outcome};
-use crate::run::{self, EngineUse, GraphFile, RunRecord};
+use crate::run::{self, EngineUse, GraphFile, MemoryUse, RunRecord};
 use crate::trace;
 use crate::why::Change;
 use distlto_prepare::mutex::lock;

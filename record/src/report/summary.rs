@@ -358,8 +358,9 @@ mod tests {
 
     use super::*;
     use crate::progress::recorded::Recorded;
-    use crate::progress::{MemoryUse, Phase, Plan, ProgressStep};
+    use crate::progress::{Phase, Plan, ProgressStep};
     use crate::report::{Measured, Phases, Span};
+    use crate::run::MemoryUse;
 
     struct Clock {
         begun: Instant,
