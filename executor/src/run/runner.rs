@@ -20,8 +20,8 @@ use crate::schedule::memory::{self, Limit, Memory, System};
 use crate::schedule::pools::Resource;
 use crate::schedule::tokens::Tokens;
 use crate::schedule::{Schedule, Site, Wait};
-use distlto_record::progress::text::whole_lines;
 use distlto_record::progress::ProgressStep;
+use distlto_record::progress::text::whole_lines;
 use distlto_record::report::{Failure, Measured, Origin, Outcome};
 use distlto_record::run::MemoryUse;
 

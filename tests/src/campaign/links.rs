@@ -19,7 +19,8 @@ use crate::toolchain::Toolchain;
 const WAYS: [Way; 3] = [DTLTO, ONE_LLD, TWO_STEP];
 
 /// lld in process names a member by its archive and its place there, so one that is loaded twice (`-z muldefs`, an archive
-/// given twice, once whole) has a name that is taken; with DTLTO it is a file of its own each time.
+/// given twice, once whole) has a name that is taken; with DTLTO it is a file of its own each time, but for an object in two
+/// thin archives: such a program lld cannot link at all.
 const COLLISION: &str = "Expected at most one ThinLTO module per bitcode file";
 
 /// What to do.
@@ -55,8 +56,10 @@ pub struct Found {
     pub links: usize,
     /// Links that lld refuses.
     pub refused: usize,
-    /// Links that lld in process cannot do and its DTLTO can, which is the oracle there.
+    /// Links that lld in process cannot do, though they are valid: its DTLTO is the oracle there.
     pub collided: usize,
+    /// Those of them that its DTLTO cannot do either, of which there is nothing to compare with.
+    pub without_oracle: usize,
     /// By the way's name.
     pub ways: BTreeMap<&'static str, Counts>,
     /// What differs, and in which link.
@@ -71,9 +74,10 @@ impl Found {
 
     /// The counts as a table.
     pub fn table(&self) -> String {
-        let Self { links, refused, collided, .. } = self;
-        let mut text =
-            format!("{links} links, of which lld refuses {refused}; {collided} are for its DTLTO alone\n");
+        let Self { links, refused, collided, without_oracle, .. } = self;
+        let mut text = format!(
+            "{links} links, of which lld refuses {refused}; {collided} are for its DTLTO alone, and {without_oracle} not for that either\n"
+        );
         let heads = ["status", "behaviour", "order", "bytes", "told order", "refused"];
         let row = |name: &str, columns: &[String]| {
             let columns: String = columns.iter().map(|column| format!(" {column:>11}")).collect();
@@ -140,13 +144,16 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
     workspace.build(&program)?;
     let mut oracle = outcome(&program, &mut workspace, IN_PROCESS, &[])?;
     let mut found = Found { links: 1, ..Found::default() };
-    if oracle.error.as_deref().is_some_and(|error| error.contains(COLLISION)) {
+    let collides = |oracle: &Outcome| oracle.error.as_deref().is_some_and(|error| error.contains(COLLISION));
+    if collides(&oracle) {
         oracle = outcome(&program, &mut workspace, DTLTO, &[])?;
         found.collided = 1;
+        found.without_oracle = usize::from(collides(&oracle));
     }
     found.refused = usize::from(oracle.error.is_some());
     let mut bytes: Option<Outcome> = None;
-    for way in WAYS {
+    let ways = if found.without_oracle == 0 { &WAYS[..] } else { &[] };
+    for &way in ways {
         let more: &[&str] = if way.keeps { &["-v"] } else { &[] };
         let outcome = outcome(&program, &mut workspace, way, more)?;
         let mut counts = Counts::default();
@@ -190,6 +197,7 @@ impl Found {
         self.links += one.links;
         self.refused += one.refused;
         self.collided += one.collided;
+        self.without_oracle += one.without_oracle;
         for (name, counts) in one.ways {
             let all = self.ways.entry(name).or_default();
             all.compared += counts.compared;

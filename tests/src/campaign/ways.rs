@@ -70,8 +70,8 @@ pub const TWO_STEP: Way = Way {
     by: By::Distlto(&["--two-step"]),
     exact: false,
     keeps: true,
-    // Symbols of an excluded archive would be exported.
-    refusals: &[],
+    // `__real_f` where no f is ever loaded is an error for native objects (docs/reference.md).
+    refusals: &[":(__wrap_"],
 };
 
 impl Way {
