@@ -14,8 +14,10 @@ mod leaves;
 mod line;
 mod linker;
 mod messages;
+mod modules;
 mod names;
 mod parts;
+mod shards;
 mod sweep;
 mod told;
 
@@ -48,13 +50,14 @@ use distlto_executor::execute::response_file;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_record::progress::{Phase, Progress};
 
-use backends::{Backends, CompileSettings, Ran};
+use backends::Backends;
 use hand_over::HandOver;
 pub use hand_over::serve;
 use kept::Kept;
 use line::Line;
 pub(crate) use line::{own_program, without_further_outputs};
 use linker::{Linker, News};
+use modules::{CompileSettings, Ran};
 pub(super) use sweep::before as sweep_before;
 
 /// Why a link with `-r` has no backends: they would be for other code than that of one process.

@@ -13,13 +13,12 @@ use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::alias::needs_alias;
-use distlto_planner::backend_flags::{BackendFiles, BackendFlags};
+use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::dtlto::{self, JobFile};
 use distlto_planner::graph::{self, Action, ActionGraph, ActionId, Work};
 use distlto_planner::keep::ModulePlaces;
-use distlto_planner::module;
-use distlto_planner::shard::{self, Cost};
+use distlto_planner::shard::Cost;
 use distlto_planner::words::shell_line;
 use distlto_prepare::input::Input;
 use distlto_prepare::json_lines::JsonLines;
@@ -28,10 +27,11 @@ use rayon::prelude::*;
 
 use super::failed::FailedBackends;
 use super::kept::{self, Kept, KeptObject};
-use super::leaves;
+use super::modules::{CompileSettings, LinkModule, Ran, cost, labels, triple};
 use super::names::{self, Name};
 use super::parts::{Identity, Parts};
-use super::told;
+use super::shards;
+use super::told::Told;
 use crate::link::{LinkError, Session, dry_run, nothing_to_do, state};
 use crate::run_args::Assembly;
 use crate::up_to_date::Records;
@@ -44,37 +44,6 @@ use distlto_executor::verify::Backend;
 use distlto_planner::dtlto::temporaries;
 use distlto_record::progress::Reporter;
 use distlto_record::report::Measured;
-
-/// What decides how modules of a link are compiled.
-pub struct CompileSettings {
-    /// The clang.
-    pub compiler: String,
-    /// What it is told.
-    pub flags: BackendFlags,
-    /// How many backends the link line asks to run at once.
-    pub jobs: Option<usize>,
-}
-
-/// One module of the link.
-#[derive(Debug)]
-pub struct LinkModule {
-    pub name: Name,
-    /// Its file, as lld names it.
-    pub path: String,
-    pub shard: Utf8PathBuf,
-    /// Where lld wants the object.
-    wanted: Utf8PathBuf,
-    /// The modules it imports from, by path.
-    pub imports: Vec<String>,
-    pub cost: Cost,
-    pub key: Option<Digest>,
-    /// What the key is made of.
-    pub parts: Option<Parts>,
-    /// Its object, once it is there.
-    pub object: Option<KeptObject>,
-    /// Whether it was compiled for this link, rather than found.
-    pub ran: bool,
-}
 
 /// What lld hands over.
 pub struct Jobs {
@@ -97,13 +66,6 @@ impl Jobs {
     }
 }
 
-/// How the backends of a link went.
-pub struct Ran {
-    /// For the linker: 0 when all objects are in their places.
-    pub code: u8,
-    pub modules: Vec<LinkModule>,
-}
-
 /// All that running backends takes.
 pub struct Backends<'a> {
     pub session: &'a Session<'a>,
@@ -116,6 +78,10 @@ pub struct Backends<'a> {
 }
 
 impl Backends<'_> {
+    fn told(&self) -> Told<'_> {
+        Told { directory: self.session.directory, kept: self.kept, compilation: self.compilation }
+    }
+
     /// Reads a job file.
     pub fn read(&self, job_file: &Path) -> Result<Jobs, LinkError> {
         let file = dtlto::read(&Input::open(job_file)?, &job_file.to_string_lossy())?;
@@ -130,7 +96,7 @@ impl Backends<'_> {
         let wanted = modules.par_iter_mut().filter(|module| module.object.is_none());
         wanted.for_each(|module| module.cost = cost(module));
         let (graph, actions) = self.graph(&modules);
-        self.session.reporter.knows(told::actions(self, &modules, &actions));
+        self.session.reporter.knows(self.told().actions(&modules, &actions));
         let (code, made) = self.compile(&graph, &actions, &modules, jobs.process)?;
         for (number, object) in made {
             modules[number].object = object;
@@ -149,7 +115,7 @@ impl Backends<'_> {
             module.cost = module.object.as_ref().map_or_else(|| cost(module), KeptObject::cost);
         });
         let (graph, wanted) = self.graph(&modules);
-        let actions = told::actions(self, &modules, &wanted);
+        let actions = self.told().actions(&modules, &wanted);
         dry_run::tell(self.session, &graph, &actions, self.compilation.jobs)
     }
 
@@ -199,14 +165,14 @@ impl Backends<'_> {
         if self.kept.is_empty() {
             return Ok(());
         }
-        let (directory, labels) = (self.session.directory, leaves::labels(modules));
+        let (directory, labels) = (self.session.directory, labels(modules));
         let found = |module: &LinkModule| -> Result<Option<KeptObject>, IoError> {
             let key = module.key.as_ref().map(Digest::hex);
             let found = key.and_then(|key| self.kept.find(&key, self.records.digests()));
             let Some(object) = found else { return Ok(None) };
             give(object.path(), &module.wanted)?;
-            if !leaves::has_shard(directory, module) {
-                leaves::keep_shard(directory, module, &labels)?;
+            if !shards::is_kept(directory, module) {
+                shards::keep(directory, module, &labels)?;
             }
             Ok(Some(object.clone()))
         };
@@ -302,9 +268,8 @@ impl Backends<'_> {
         options.jobserver = jobserver.as_ref();
         options.cc1_commands = Some(self.cc1_commands);
         options.digests = Some(self.records.digests());
-        let labels = leaves::labels(modules);
-        let provide =
-            |id: ActionId| leaves::keep_shard(session.directory, &modules[numbers[id.index()]], &labels);
+        let labels = labels(modules);
+        let provide = |id: ActionId| shards::keep(session.directory, &modules[numbers[id.index()]], &labels);
         options.provide = Some(&provide);
         let wanted: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
         let kept = RefCell::new((kept::appender(session.directory)?, Vec::new(), None));
@@ -380,29 +345,5 @@ fn give(object: &Path, wanted: &Utf8Path) -> Result<(), IoError> {
         Ok(()) => Ok(()),
         // Another file system, or one without such links.
         Err(_) => fs::copy(object, wanted).map(drop).map_err(IoError::on("write", wanted)),
-    }
-}
-
-fn cost(module: &LinkModule) -> Cost {
-    let from_shard = fs::read(&module.shard).ok().and_then(|bytes| {
-        let cost = shard::read(&bytes).ok()?.cost(&module.path).ok()?;
-        (cost.total() > 0).then_some(cost)
-    });
-    from_shard.unwrap_or_else(|| Cost {
-        own_instructions: dtlto::cost::by_size(Path::new(&module.path)),
-        imported_instructions: 0,
-    })
-}
-
-/// The module's own target triple; none for what cannot be read, of which the job itself says more.
-pub fn triple(path: &str) -> String {
-    let bytes = Input::open(Path::new(path)).ok();
-    bytes.and_then(|bytes| Some(module::read(&bytes).ok()?.triple)).unwrap_or_default()
-}
-
-impl CompileSettings {
-    /// Stands for what is compiled how, `note` being what tells the compiler from another one of its name.
-    pub fn identity(&self, note: &[u8]) -> Identity {
-        Identity::of(note, &self.flags.shared_words(&self.compiler))
     }
 }

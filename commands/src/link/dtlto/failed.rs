@@ -14,8 +14,8 @@ use distlto_planner::words::{shell_line, shell_quote};
 use distlto_prepare::names::escape_path;
 use distlto_prepare::write::IoError;
 
-use super::backends::{CompileSettings, LinkModule, triple};
-use super::leaves;
+use super::modules::{CompileSettings, LinkModule, triple};
+use super::shards;
 
 /// What the failed backends of a link are repeated with.
 pub struct FailedBackends<'a> {
@@ -58,7 +58,7 @@ impl FailedBackends<'_> {
         }
         let labels: HashMap<&str, &str> =
             temporaries.iter().map(|(module, place)| (module.path.as_str(), place.as_str())).collect();
-        leaves::keep_shard(&directory, module, &labels)?;
+        shards::keep(&directory, module, &labels)?;
         let places = ModulePlaces::of(&directory, &module.name.label);
         let object = Path::new(&places.object);
         make_parent(object)?;

@@ -15,16 +15,15 @@ use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::keep::{self, ModulePlaces};
 use distlto_planner::link_plan::{LinkPlan, ObjectPlan, PlanStep, VERSION};
 use distlto_planner::linker::elf::options::written;
-use distlto_planner::shard;
 use distlto_planner::state::Place;
 use distlto_planner::words::{lossy, path_of};
 use distlto_prepare::write::{IoError, remove};
 use rayon::prelude::*;
 
 use super::Link;
-use super::backends::{LinkModule, Ran};
 use super::kept::{self, KeptObject};
 use super::line::Line;
+use super::modules::{LinkModule, Ran, labels};
 use super::sweep;
 use crate::link::file_state::Start;
 use crate::link::reads::{Outputs, Reads};
@@ -63,27 +62,6 @@ pub fn leave(
     records.save()?;
     session.summarise(&plan, ran.modules.iter().filter(|module| module.ran).count());
     Ok(Some(graph))
-}
-
-/// Keeps the shard that a module is compiled from, with the names that modules have in every link. What it imports is in the
-/// plan.
-pub fn keep_shard(directory: &str, module: &LinkModule, labels: &HashMap<&str, &str>) -> Result<(), IoError> {
-    let shard = fs::read(&module.shard).map_err(IoError::on("read", &module.shard))?;
-    let label = |path: &[u8]| Some(labels.get(std::str::from_utf8(path).ok()?)?.as_bytes().to_vec());
-    // One of an unknown form is kept as it is: it is for people to look at.
-    let shard = shard::rename(&shard, label).unwrap_or(shard);
-    let place = ModulePlaces::of(directory, &module.name.label).shard;
-    keep::shard_at(Path::new(&place), &shard).map(drop)
-}
-
-/// Whether a module's shard is kept, be it that of another link.
-pub fn has_shard(directory: &str, module: &LinkModule) -> bool {
-    Path::new(&ModulePlaces::of(directory, &module.name.label).shard).is_file()
-}
-
-/// The modules' names in every link, by their paths in this one.
-pub fn labels(modules: &[LinkModule]) -> HashMap<&str, &str> {
-    modules.iter().map(|module| (module.path.as_str(), module.name.label.as_str())).collect()
 }
 
 /// What a module imports from, sorted.

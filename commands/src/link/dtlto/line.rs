@@ -27,8 +27,8 @@ use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, move_into_place, remove, write_atomically};
 use rayon::prelude::*;
 
-use super::backends::CompileSettings;
 use super::hand_over::HandOver;
+use super::modules::CompileSettings;
 use crate::link::file_state::Start;
 use crate::link::final_link::place_beside;
 use crate::link::{LinkError, Session, unchanged};
