@@ -3,6 +3,7 @@
 //! Links into a scratch directory in each way and compares. A cause counts when a further link has shown it: lld's own
 //! DTLTO makes the same, or makes lld's program of lld's objects. Knows nothing of how a program behaves.
 
+mod cause;
 mod contents;
 mod distributor;
 mod objects;

@@ -9,9 +9,6 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::config::ConfigError;
-use super::settings::{self, Settings};
-use super::trust::ConfigPlaces;
 use super::values::{CacheMode, Compress, Fallback, Properties, ToolchainPlace, UrlText, parse_time};
 
 /// Where actions may run but here. What is not given is looked for in configuration files (docs/remote.md).
@@ -85,14 +82,4 @@ pub struct RemoteArgs {
     /// Use no server, whatever the environment and configuration files say
     #[arg(long, hide_short_help = true)]
     pub no_remote: bool,
-}
-
-impl RemoteArgs {
-    /// What there is to use, by these options, the environment and the files that are found from the working directory.
-    pub fn settings(&self) -> Result<Settings, ConfigError> {
-        if self.no_remote {
-            return Ok(Settings::default());
-        }
-        settings::settings(self, &ConfigPlaces::of_process()?)
-    }
 }

@@ -71,6 +71,16 @@ impl Settings {
     }
 }
 
+impl RemoteArgs {
+    /// What there is to use, by these options, the environment and the files that are found from the working directory.
+    pub fn settings(&self) -> Result<Settings, ConfigError> {
+        if self.no_remote {
+            return Ok(Settings::default());
+        }
+        settings(self, &ConfigPlaces::of_process()?)
+    }
+}
+
 /// What there is to use.
 pub fn settings(args: &RemoteArgs, around: &ConfigPlaces) -> Result<Settings, ConfigError> {
     let mut files = ConfigFiles::read(around)?;

@@ -9,8 +9,8 @@ use distlto_prepare::write::IoError;
 use serde::Serialize;
 
 use super::VerifyError;
+use super::cause::DifferenceCause;
 use super::contents::{ContentDifference, FileContents};
-use super::verdict::DifferenceCause;
 use super::ways::{Made, Ways};
 
 /// One module's objects.

@@ -4,12 +4,12 @@
 
 mod text;
 
-use std::fmt;
 
 use distlto_planner::digests::Digest;
 use serde::Serialize;
 
 use super::VerifyError;
+use super::cause::DifferenceCause;
 use super::contents::{self, ContentDifference, FileContents};
 use super::objects::{self, ObjectCompared};
 use super::ways::{Made, Ways};
@@ -18,41 +18,6 @@ use super::ways::{Made, Ways};
 const VERSION: u32 = 1;
 /// How distlto's two steps say that constructors may run in another order.
 const OTHER_ORDER: &str = "the order of constructors may differ";
-
-/// Why something differs, as another link or the line has shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DifferenceCause {
-    /// lld's own DTLTO makes the same.
-    Distributed,
-    /// With lld's objects the linker makes lld's program.
-    Objects,
-    /// Only the names of this comparison's directories differ.
-    Place,
-    /// The line asks for a build id at random, and nothing else differs.
-    BuildId,
-    /// The names of `.dwo` files differ, and with them nothing but what holds them.
-    SplitNames,
-    /// The same sections and symbols lie in another order, which is that of two steps.
-    Order,
-}
-
-impl fmt::Display for DifferenceCause {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Distributed => "lld's own DTLTO makes the same: it is what distributed backends make",
-            Self::Objects => {
-                "from lld's own objects lld's DTLTO makes lld's program, so the objects are the cause"
-            }
-            Self::Place => "only names of this comparison's directories differ",
-            Self::SplitNames => {
-                "only names of .dwo files differ: lld numbers them, and distlto names them after modules"
-            }
-            Self::BuildId => "only the build id differs, which the line wants at random",
-            Self::Order => "sections and symbols are the same in another order, which is that of two steps",
-        })
-    }
-}
 
 /// How one way of linking ended.
 #[derive(Debug, Serialize)]

@@ -9,7 +9,8 @@ use distlto_prepare::text::printable;
 use distlto_record::inspect::counted;
 use distlto_record::progress::text::human;
 
-use super::{DifferenceCause, Verdict};
+use super::Verdict;
+use crate::verify::cause::DifferenceCause;
 
 /// How many of a kind are told.
 const SHOWN: usize = 20;
