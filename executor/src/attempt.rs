@@ -22,8 +22,7 @@ use crate::describe::{Described, Describer};
 use crate::execute::capture::Captured;
 use crate::execute::{Execute, Executed, ExecutionRequest};
 use crate::job::Job;
-use crate::output::Output;
-use crate::output::Role;
+use crate::output::{Output, Role};
 use crate::precise::{Imported, Pending, Precise, Steps};
 use crate::result::{NewOutput, NewResult};
 use crate::schedule::Site;
@@ -116,11 +115,8 @@ fn attempt(
     told.key = described.filter(|_| context.cache.is_some()).map(|described| described.key().0);
     let work = Work { job, context, outputs: &outputs, expected, described, imported: OnceLock::new() };
     let for_later = work.learns_for_later();
-    let found = match work.find().map_err(io)? {
-        kept @ Found::Kept(_) => kept,
-        found if for_later => found,
-        found => work.find_precise(site, estimate).map_err(io)?.unwrap_or(found),
-    };
+    let found = work.look_up(site, estimate, for_later).map_err(io)?;
+    told.import_cpu = work.import_cpu();
     let looked = context.cache.is_some() || work.imported.get().is_some();
     told.phases.lookup = looked.then(|| Span::since(begun));
 
@@ -139,14 +135,12 @@ fn attempt(
         found => {
             let anew = matches!(found, Found::Useless);
             let request = ExecutionRequest { job, described, outputs: &outputs, site, estimate, anew };
-            thread::scope(|scope| {
-                let learning = for_later.then(|| scope.spawn(|| work.find_precise(site, estimate)));
-                let result = execute(&work, request, told);
-                learning.map_or(Ok(None), joined).map_err(io).and(result)
-            })
+            match for_later {
+                true => execute_and_learn(&work, request, told),
+                false => execute(&work, request, told),
+            }
         }
     };
-    told.import_cpu = work.imported.get().map(|(imported, _)| imported.took);
     let result = result.and_then(|begun| staging.commit().map(|()| begun).map_err(io));
     told.phases.commit = result.as_ref().ok().map(|&begun| Span::since(begun));
     result?;
@@ -154,8 +148,21 @@ fn attempt(
     Ok(())
 }
 
-fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+/// Executes a job, and performs its import step meanwhile, for later runs to compare with.
+fn execute_and_learn(
+    work: &Work<'_>,
+    request: ExecutionRequest<'_>,
+    told: &mut JobAttempt,
+) -> Result<Instant, Cause> {
+    let (site, estimate) = (request.site, request.estimate);
+    let (executed, learned) = thread::scope(|scope| {
+        let learning = scope.spawn(|| work.find_precise(site, estimate));
+        let executed = execute(work, request, told);
+        (executed, learning.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    told.import_cpu = work.import_cpu();
+    learned.map_err(|source| Cause::Io { label: work.job.label.to_owned(), source })?;
+    executed
 }
 
 /// Executes a job whose result is not kept. Returns since when the result was verified.
@@ -219,12 +226,26 @@ impl Work<'_> {
         check_result(self.job.label, status, stderr, self.outputs, self.expected)
     }
 
+    /// What there is that serves: by what the job is, then, unless that is for later, by what it compiles.
+    fn look_up(&self, site: Site, estimate: Duration, for_later: bool) -> Result<Found, IoError> {
+        match self.find()? {
+            kept @ Found::Kept(_) => Ok(kept),
+            found if for_later => Ok(found),
+            found => Ok(self.find_precise(site, estimate)?.unwrap_or(found)),
+        }
+    }
+
     /// A kept result. Its outputs are where the command would have written them, and are as good as if it had.
     fn find(&self) -> Result<Found, IoError> {
         match self.described {
             Some(described) => self.find_as(described),
             None => Ok(Found::Nothing),
         }
+    }
+
+    /// Processor time of the import step, if it was performed.
+    fn import_cpu(&self) -> Option<Duration> {
+        self.imported.get().map(|(imported, _)| imported.took)
     }
 
     /// Whether an import step could save nothing now, and may be performed while the command runs.

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use distlto_record::action::Fate;
+use distlto_record::run;
 use distlto_tests::project::Project;
 use distlto_tests::run::succeed;
 use distlto_tests::toolchain::Toolchain;
@@ -66,6 +68,14 @@ fn is_fresh(project: &Project, options: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// The modules whose objects the last run kept after an import step, with what that took.
+fn stepped(project: &Project) -> Result<Vec<String>> {
+    let files = run::list(&project.path("program.distlto"))?;
+    let run = run::read(files.last().context("the link left a record")?)?;
+    let kept = run.actions.into_iter().filter(|action| action.took.import_cpu_us.is_some_and(|us| us > 0));
+    Ok(kept.filter(|action| action.result == Fate::SameImports).map(|action| action.label).collect())
+}
+
 #[test]
 fn an_object_is_kept_that_imports_the_same() -> Result<()> {
     for (name, ways) in [("precise", &[EAGER][..]), ("precise-two", &[EAGER, "--two-step"])] {
@@ -75,6 +85,7 @@ fn an_object_is_kept_that_imports_the_same() -> Result<()> {
         ensure!(may_be_kept(&project, ways)? == ["a.o", "b.o"], "only imports of those changed");
         let ran = relink(&project, ways)?;
         ensure!(ran == ["shared.o"], "nobody imports what was edited: {ran:?}");
+        ensure!(stepped(&project)? == ["a.o", "b.o"], "what their steps took is on record");
         ensure!(project.say()? == "338\n", "{}", project.say()?);
         project.edit("shared.c", "x * 100", "x * 101")?;
         let ran = relink(&project, ways)?;

@@ -4,7 +4,6 @@
 
 mod text;
 
-
 use distlto_planner::digests::Digest;
 use serde::Serialize;
 
