@@ -177,6 +177,10 @@ fn each_front_ends_leavings_are_explained() -> Result<()> {
         says("report", &[thing, "-o", &page], "")?;
         ensure!(fs::read_to_string(things.folder.path.join(&page))?.contains("</html>"), "{page}");
     }
+    fs::remove_dir_all(things.folder.path.join("index"))?;
+    let output = things.ask("explain", &["meta.json", "a.o", "b.o"])?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(3) && said.contains("index/a.o.thinlto.bc is not there"), "{said}");
     Ok(())
 }
 

@@ -238,6 +238,13 @@ impl<'a> Disassembler<'a> {
     /// The modules' paths by number, and the entries of a file's index.
     fn entries(&self, file: &Path) -> Result<(BTreeMap<String, String>, Vec<Entry>), SeenError> {
         use std::os::unix::ffi::OsStrExt;
+        if !file.exists() {
+            return Err(SeenError::Unreadable {
+                what: format!("{} is not there, which says what is imported", file.display()),
+                help: "run the command where the link ran, or name its output; a build system may keep no shards"
+                    .to_owned(),
+            });
+        }
         let command =
             vec![self.program.clone(), b"-o".to_vec(), b"-".to_vec(), file.as_os_str().as_bytes().to_vec()];
         let failed = |what: String| SeenError::Unreadable {
