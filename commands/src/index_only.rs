@@ -19,8 +19,8 @@ use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
 use distlto_prepare::write::to_standard_output;
 
+use crate::link::error::{LinkError, show, tool_failure};
 use crate::link::state::LinkState;
-use crate::link::{LinkError, show, tool_failure};
 use crate::tool::ToolRunner;
 
 /// Run a thin link and put only shards and import lists that changed in place

@@ -7,12 +7,14 @@
 mod ahead;
 mod dry_run;
 pub mod dtlto;
+pub mod error;
 mod file_state;
 mod final_link;
 pub(crate) mod identity;
 mod keeping;
 mod line_cache;
 mod lock;
+pub mod options;
 mod phases;
 mod reads;
 mod stable_names;
@@ -22,145 +24,35 @@ mod two_step;
 mod two_step_reads;
 mod unchanged;
 
-use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use distlto_planner::compile_jobs::CompileError;
 use distlto_planner::index::{self, IndexError};
 use distlto_planner::index_only::IndexOnly;
-use distlto_planner::link_command::{self, GivenCommand, LinkCommand, LinkCommandError, Resolved};
+use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
 use distlto_planner::link_line::Argument;
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::linker::elf::options::last;
-use distlto_planner::recorded_flags::FlagsSource;
-use distlto_planner::response::ResponseError;
-use distlto_planner::runner::{ToolError, ToolOutput};
-use distlto_planner::thin_link::ThinLinkError;
+use distlto_planner::runner::ToolError;
 use distlto_planner::words::{Word, lossy, path_of};
-use distlto_prepare::write::{IoError, to_standard_output};
-use miette::Diagnostic;
-use thiserror::Error;
+use distlto_prepare::write::to_standard_output;
 
 use crate::index_only;
 use crate::run_args::RunArgs;
 use crate::scratch::scratch;
-use crate::tool::{ToolRunner, exit_code};
+use crate::tool::ToolRunner;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::forkserver::{ForkServer, INSTALL};
+use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_record::progress::{Plan, Progress, Reporter};
 use distlto_record::report::Counts;
 
+pub use error::LinkError;
+pub(crate) use error::{show, tool_failure};
 pub use lock::Busy;
-
-/// How to link.
-#[derive(Debug, Clone, Default)]
-pub struct LinkOptions {
-    /// How backends are run and what is told of them.
-    pub run: RunArgs,
-    /// Where the action graph is written as JSON, besides.
-    pub save_plan: Option<PathBuf>,
-    /// The clang for the backends, instead of the one that the command names or implies.
-    pub compiler: Option<String>,
-    /// Arguments for every backend besides those that the link line implies.
-    pub backend_args: Vec<String>,
-    /// Whether promoted locals are called after their source file.
-    pub stable_names: bool,
-    /// Where each object's flags are recorded, which then count instead of the link line's.
-    pub flags_from: Option<FlagsSource>,
-    /// The folder that holds the state of this link and of others; beside the output where absent.
-    pub state: Option<String>,
-    /// Shared storage for unpacked archive members.
-    pub store: Option<PathBuf>,
-    /// Whether thin link and final link are runs of their own, whatever the linker can do.
-    pub two_step: bool,
-    /// Whether to say what would run, and to run no backend.
-    pub dry_run: bool,
-}
-
-/// Why a link failed.
-#[derive(Debug, Error, Diagnostic)]
-#[expect(missing_docs, reason = "each variant is the error of the step that its type names")]
-pub enum LinkError {
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Remote(#[from] crate::remote::connect::RemoteError),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Response(#[from] ResponseError),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Front(#[from] LinkCommandError),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Index(#[from] IndexError),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Tool(#[from] ToolError),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] IoError),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Busy(#[from] Busy),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Plan(#[from] distlto_planner::link_plan::PlanError),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Buck2(#[from] distlto_planner::buck2::error::Buck2PlanError),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Prepare(#[from] distlto_prepare::error::PrepareError),
-    #[error("{}: {source}", path.display())]
-    #[diagnostic(forward(source))]
-    SliceRequest { path: PathBuf, source: distlto_planner::slices::SliceError },
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Slice(#[from] distlto_planner::slices::SliceError),
-    #[error("{linker} ended well and wrote no program to {}", output.display())]
-    #[diagnostic(
-        code(distlto::failed),
-        help("the earlier program is intact; check that the linker is what it seems to be")
-    )]
-    NoProgram { linker: String, output: PathBuf },
-    #[error("this program is not at {} any more, where the linker would start it for the backends", path.display())]
-    #[diagnostic(code(distlto::tool), help("{INSTALL}; do not replace it while it links"))]
-    NoDistributor { path: PathBuf },
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Job(#[from] distlto_planner::dtlto::JobFileError),
-    #[error("{linker} was ended by {signal} while its backends ran")]
-    #[diagnostic(
-        code(distlto::failed),
-        help("run it again: finished objects are kept; a system short of memory kills linkers")
-    )]
-    LinkerGone { linker: String, signal: String },
-    #[error("the command is no link of ThinLTO bitcode: there is nothing to index")]
-    #[diagnostic(
-        code(distlto::usage),
-        help("name a link command with inputs that were compiled with -flto=thin")
-    )]
-    NothingToIndex,
-    #[error("the command is no thin link of lld's")]
-    #[diagnostic(
-        code(distlto::usage),
-        help("name a command of ld.lld with --thinlto-index-only=LIST; any other link is `distlto link`'s")
-    )]
-    NoThinLink,
-    #[error("{one} and {other} both come from the source {source_name:?}")]
-    #[diagnostic(
-        code(distlto::usage),
-        help("leave --stable-names out, or give the sources names of their own")
-    )]
-    AlikeNames { one: String, other: String, source_name: String },
-    #[error("the link was interrupted")]
-    #[diagnostic(code(distlto::interrupted), help("run it again: finished objects are kept"))]
-    Interrupted { exit_code: u8 },
-}
+pub use options::LinkOptions;
 
 /// Links; returns the exit code to end with. A command that is no ThinLTO link replaces this process.
 pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<u8, LinkError> {
@@ -451,43 +343,10 @@ impl Session<'_> {
     }
 }
 
-/// A tool that failed has its own exit code and has said itself what is wrong.
-pub(crate) fn tool_failure(error: LinkError, cancel: &Cancel) -> Result<u8, LinkError> {
-    if cancel.is_cancelled() {
-        return Err(LinkError::Interrupted { exit_code: cancel.exit_code() });
-    }
-    let (Some(output), Some(code)) = (error.tool_output(), error.tool_code()) else { return Err(error) };
-    show(&output.stderr);
-    distlto_prepare::exit::print(&error);
-    Ok(code)
-}
-
-impl LinkError {
-    /// What a tool printed that failed.
-    fn tool_output(&self) -> Option<&ToolOutput> {
-        match self {
-            Self::Index(IndexError::ThinLink(ThinLinkError::Failed { output, .. })) => Some(output),
-            Self::Index(IndexError::Compile(CompileError::Failed { output, .. })) => Some(output),
-            _ => None,
-        }
-    }
-
-    /// The exit code of a tool that failed.
-    fn tool_code(&self) -> Option<u8> {
-        let output = self.tool_output()?;
-        Some(exit_code(output.status))
-    }
-}
-
 /// Readers of events are told of a run without actions; people are not.
 fn nothing_to_do(options: &LinkOptions, reporter: &Reporter) {
     if options.run.json {
         reporter.plan(Plan { actions: 0, cost: 0, jobs: 0 });
         reporter.summary(Counts::default(), Duration::ZERO);
     }
-}
-
-/// Passes on what a tool printed. A standard error that is gone is no reason to fail a link.
-pub(crate) fn show(text: &[u8]) {
-    let _ = io::stderr().lock().write_all(text);
 }

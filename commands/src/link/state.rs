@@ -19,9 +19,9 @@ use distlto_prepare::write::IoError;
 use distlto_executor::staging;
 use distlto_executor::variables;
 
-use super::LinkError;
-use super::LinkOptions;
+use super::error::LinkError;
 use super::lock::{LockError, StateLock};
+use super::options::LinkOptions;
 
 /// Stands for a command with its response files' content, its environment and our own options.
 pub type LinkKey = Digest;

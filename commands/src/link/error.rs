@@ -1,0 +1,133 @@
+//! Why a link failed, and what of that a tool has said itself.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use distlto_executor::cancel::Cancel;
+use distlto_executor::execute::forkserver::INSTALL;
+use distlto_planner::compile_jobs::CompileError;
+use distlto_planner::index::IndexError;
+use distlto_planner::link_command::LinkCommandError;
+use distlto_planner::response::ResponseError;
+use distlto_planner::runner::{ToolError, ToolOutput};
+use distlto_planner::thin_link::ThinLinkError;
+use distlto_prepare::write::IoError;
+use miette::Diagnostic;
+use thiserror::Error;
+
+use super::lock::Busy;
+use crate::tool::exit_code;
+
+/// Why a link failed.
+#[derive(Debug, Error, Diagnostic)]
+#[expect(missing_docs, reason = "each variant is the error of the step that its type names")]
+pub enum LinkError {
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Remote(#[from] crate::remote::connect::RemoteError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Response(#[from] ResponseError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Front(#[from] LinkCommandError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Index(#[from] IndexError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Tool(#[from] ToolError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Busy(#[from] Busy),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Plan(#[from] distlto_planner::link_plan::PlanError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Buck2(#[from] distlto_planner::buck2::error::Buck2PlanError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Prepare(#[from] distlto_prepare::error::PrepareError),
+    #[error("{}: {source}", path.display())]
+    #[diagnostic(forward(source))]
+    SliceRequest { path: PathBuf, source: distlto_planner::slices::SliceError },
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Slice(#[from] distlto_planner::slices::SliceError),
+    #[error("{linker} ended well and wrote no program to {}", output.display())]
+    #[diagnostic(
+        code(distlto::failed),
+        help("the earlier program is intact; check that the linker is what it seems to be")
+    )]
+    NoProgram { linker: String, output: PathBuf },
+    #[error("this program is not at {} any more, where the linker would start it for the backends", path.display())]
+    #[diagnostic(code(distlto::tool), help("{INSTALL}; do not replace it while it links"))]
+    NoDistributor { path: PathBuf },
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Job(#[from] distlto_planner::dtlto::JobFileError),
+    #[error("{linker} was ended by {signal} while its backends ran")]
+    #[diagnostic(
+        code(distlto::failed),
+        help("run it again: finished objects are kept; a system short of memory kills linkers")
+    )]
+    LinkerGone { linker: String, signal: String },
+    #[error("the command is no link of ThinLTO bitcode: there is nothing to index")]
+    #[diagnostic(
+        code(distlto::usage),
+        help("name a link command with inputs that were compiled with -flto=thin")
+    )]
+    NothingToIndex,
+    #[error("the command is no thin link of lld's")]
+    #[diagnostic(
+        code(distlto::usage),
+        help("name a command of ld.lld with --thinlto-index-only=LIST; any other link is `distlto link`'s")
+    )]
+    NoThinLink,
+    #[error("{one} and {other} both come from the source {source_name:?}")]
+    #[diagnostic(
+        code(distlto::usage),
+        help("leave --stable-names out, or give the sources names of their own")
+    )]
+    AlikeNames { one: String, other: String, source_name: String },
+    #[error("the link was interrupted")]
+    #[diagnostic(code(distlto::interrupted), help("run it again: finished objects are kept"))]
+    Interrupted { exit_code: u8 },
+}
+
+/// A tool that failed has its own exit code and has said itself what is wrong.
+pub(crate) fn tool_failure(error: LinkError, cancel: &Cancel) -> Result<u8, LinkError> {
+    if cancel.is_cancelled() {
+        return Err(LinkError::Interrupted { exit_code: cancel.exit_code() });
+    }
+    let (Some(output), Some(code)) = (error.tool_output(), error.tool_code()) else { return Err(error) };
+    show(&output.stderr);
+    distlto_prepare::exit::print(&error);
+    Ok(code)
+}
+
+impl LinkError {
+    /// What a tool printed that failed.
+    pub fn tool_output(&self) -> Option<&ToolOutput> {
+        match self {
+            Self::Index(IndexError::ThinLink(ThinLinkError::Failed { output, .. })) => Some(output),
+            Self::Index(IndexError::Compile(CompileError::Failed { output, .. })) => Some(output),
+            _ => None,
+        }
+    }
+
+    /// The exit code of a tool that failed.
+    pub fn tool_code(&self) -> Option<u8> {
+        let output = self.tool_output()?;
+        Some(exit_code(output.status))
+    }
+}
+
+/// Passes on what a tool printed. A standard error that is gone is no reason to fail a link.
+pub(crate) fn show(text: &[u8]) {
+    let _ = io::stderr().lock().write_all(text);
+}

@@ -1,0 +1,32 @@
+//! How to link, as all ways of linking are told.
+
+use std::path::PathBuf;
+
+use distlto_planner::recorded_flags::FlagsSource;
+
+use crate::run_args::RunArgs;
+
+/// How to link.
+#[derive(Debug, Clone, Default)]
+pub struct LinkOptions {
+    /// How backends are run and what is told of them.
+    pub run: RunArgs,
+    /// Where the action graph is written as JSON, besides.
+    pub save_plan: Option<PathBuf>,
+    /// The clang for the backends, instead of the one that the command names or implies.
+    pub compiler: Option<String>,
+    /// Arguments for every backend besides those that the link line implies.
+    pub backend_args: Vec<String>,
+    /// Whether promoted locals are called after their source file.
+    pub stable_names: bool,
+    /// Where each object's flags are recorded, which then count instead of the link line's.
+    pub flags_from: Option<FlagsSource>,
+    /// The folder that holds the state of this link and of others; beside the output where absent.
+    pub state: Option<String>,
+    /// Shared storage for unpacked archive members.
+    pub store: Option<PathBuf>,
+    /// Whether thin link and final link are runs of their own, whatever the linker can do.
+    pub two_step: bool,
+    /// Whether to say what would run, and to run no backend.
+    pub dry_run: bool,
+}
