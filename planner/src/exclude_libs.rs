@@ -10,7 +10,7 @@ use std::path::Path;
 use distlto_prepare::definitions::{definitions, references};
 
 use crate::fates::ThinLinkOutcome;
-use crate::index::IndexError;
+use crate::index::error::IndexError;
 use crate::inputs::{LinkInputs, UnpackedArchive};
 use crate::link_line::{Argument, options};
 use crate::module_names;

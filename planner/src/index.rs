@@ -3,181 +3,37 @@
 //! Resolves the command, takes its inputs, runs the thin link, keeps what changed, and says what backends and the
 //! final link have to do. Starts tools through the caller's `Runner` only. Knows nothing of how actions run.
 
+pub(crate) mod error;
+pub(crate) mod request;
+
 use std::path::{Path, PathBuf};
 
 use distlto_prepare::kind::{Kind, classify_file};
-use distlto_prepare::store::Store;
-use distlto_prepare::write::IoError;
-use miette::Diagnostic;
-use thiserror::Error;
 
-use crate::backend_flags::{self, BackendFlags, FlagError};
-use crate::compile_jobs::{self, CompileError};
+use crate::backend_flags::{self, BackendFlags};
+use crate::compile_jobs;
 use crate::exclude_libs;
 use crate::inputs::{self, InputError, InputPlaces, LinkInputs};
-use crate::link_command::{LinkCommand, LinkCommandError, clang_beside};
+use crate::link_command::{LinkCommand, clang_beside};
 use crate::link_line::{Argument, options};
-use crate::link_plan::LinkPlan;
 use crate::linker::elf::options::{last, step, value};
 use crate::loaded::LoadedFiles;
 use crate::module::{Module, SummaryKind};
 use crate::options::LinkStep;
-use crate::pending::Pending;
 use crate::planning::Planning;
-use crate::recorded_flags::{FlagRecords, FlagsSource, RecordError};
+use crate::recorded_flags::FlagRecords;
 use crate::rewrite::thin_words;
-use crate::runner::{Runner, ToolError};
+use crate::runner::ToolError;
 use crate::scratch::Scratch;
 use crate::search_path::program_file;
 use crate::thin_link::{ThinLink, ThinLinkError, traced_file};
 use crate::words::{Word, lossy, path_of, word_of};
 
-/// Why a link could not be planned.
-#[derive(Debug, Error, Diagnostic)]
-pub enum IndexError {
-    /// The command could not be resolved to a link line.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Front(#[from] LinkCommandError),
-    /// Sources on a driver's line could not be compiled.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Compile(#[from] CompileError),
-    /// An input could not be taken.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Input(#[from] InputError),
-    /// An option has no meaning for backends that run apart from the linker.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Flags(#[from] FlagError),
-    /// What a build has recorded of an object.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Record(#[from] RecordError),
-    /// The thin link failed or left less than it should.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    ThinLink(#[from] ThinLinkError),
-    /// A tool is missing or could not be run.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Tool(#[from] ToolError),
-    /// The state directory could not be written.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] IoError),
-    /// Symbols of an archive would be exported that the user wants hidden.
-    #[error("--exclude-libs={libraries} names {archive}, whose members are linked one by one")]
-    #[diagnostic(
-        code(distlto::untranslatable),
-        help(
-            "members of an unpacked archive are no longer a library; hide the symbols with a version script or -fvisibility=hidden"
-        )
-    )]
-    ExcludeLibs {
-        /// The option's value.
-        libraries: String,
-        /// The first archive with bitcode that it names.
-        archive: String,
-    },
-    /// Code of a loaded module would be lost.
-    #[error("{id} was loaded, but the thin link wrote neither an index shard nor regular LTO code for it")]
-    #[diagnostic(
-        code(distlto::tool),
-        help("compile it with -flto=thin, or report the link line as a defect of distlto")
-    )]
-    Lost {
-        /// The module id.
-        id: String,
-    },
-}
+pub use error::IndexError;
+pub use request::{Identify, PlanRequest, Planned, PlannedLink, Prepared, Preview};
 
 /// Flags of a whole compilation are not all for one of bitcode.
 const UNUSED: &str = "-Wno-unused-command-line-argument";
-
-/// How a link is to be planned.
-#[derive(Clone, Copy)]
-pub struct PlanRequest<'a> {
-    /// The link, as `link_command::resolve` found it.
-    pub link: &'a LinkCommand,
-    /// The state directory.
-    pub state: &'a str,
-    /// The clang for the backends, instead of the one that the command names or implies.
-    pub compiler: Option<&'a str>,
-    /// Arguments for every backend besides those that the link line implies.
-    pub backend_args: &'a [String],
-    /// Where a build has recorded each object's flags, which then count instead of the link line's.
-    pub flags_from: Option<&'a FlagsSource>,
-    /// Shared storage for unpacked archive members.
-    pub store: Option<&'a Store>,
-    /// Runs tools.
-    pub runner: &'a dyn Runner,
-    /// Is told of one backend before the thin link runs.
-    pub preview: Option<&'a dyn Fn(Preview)>,
-    /// Says of a compiler what besides its own file decides what it does, a line each.
-    pub identity: Option<&'a Identify<'a>>,
-}
-
-/// What decides what a compiler does besides its own file, a line each.
-pub type Identify<'a> = dyn Fn(&str) -> Vec<String> + 'a;
-
-/// A backend as the plan will have it, but for what the thin link says.
-#[derive(Debug)]
-pub struct Preview {
-    /// The command.
-    pub command: Vec<String>,
-    /// Its module.
-    pub module: String,
-    /// Where its shard will lie.
-    pub shard: String,
-    /// Where its object will lie.
-    pub object: String,
-    /// How many modules may be compiled.
-    pub modules: usize,
-}
-
-/// What planning a link gave.
-#[derive(Debug)]
-pub enum Planned {
-    /// A distributed link. Whoever compiles keeps each shard before its backend starts, and then the rest.
-    Link(Box<PlannedLink>, Pending),
-    /// No input is ThinLTO bitcode, or the line asks for output that only the linker itself writes: it is to be
-    /// run as it is.
-    Unchanged,
-}
-
-/// A distributed link, planned.
-#[derive(Debug)]
-pub struct PlannedLink {
-    /// What is to be done.
-    pub plan: LinkPlan,
-    /// Options that ask for output which a distributed link does not write.
-    pub not_done: Vec<String>,
-    /// What the linker printed in the thin link.
-    pub warnings: Vec<u8>,
-    /// Places where a library was looked for in vain, sorted.
-    pub absent: Vec<PathBuf>,
-    /// How many backends the link line asks to run at once.
-    pub jobs: Option<usize>,
-    /// Whether the program's native objects and modules stand in another order than in a link of one step.
-    pub order_differs: bool,
-}
-
-/// A link whose sources are compiled, whose inputs are known and whose archives are unpacked.
-#[derive(Debug)]
-pub struct Prepared {
-    /// The link line.
-    pub arguments: Vec<Argument>,
-    /// What its inputs are.
-    pub inputs: LinkInputs,
-    /// The clang for the backends.
-    pub compiler: String,
-    /// The first part of the modules' target triple.
-    pub architecture: String,
-    /// How many backends the link line asks to run at once.
-    pub jobs: Option<usize>,
-}
 
 /// Prepares a link: everything up to the thin link. `None` when the command is to be run as it is.
 pub fn prepare(request: &PlanRequest<'_>) -> Result<Option<Prepared>, IndexError> {
