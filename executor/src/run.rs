@@ -272,8 +272,8 @@ fn in_context<T>(
     let remote = engine.map(|engine| Remote { engine, local });
     let execute: &dyn Execute = remote.as_ref().map_or(&local, |remote| remote);
     let describer = describer.as_ref();
-    // Where some slot is idle, or soon will be: the link waits for its longest backend.
-    let beside = backends <= jobs && jobserver.is_none();
+    // As many slots are idle as there are backends.
+    let beside = 2 * backends <= jobs && jobserver.is_none();
     let precise = precise.map(|precise| (precise, Steps { spawner, cancel, grace, directory, beside }));
     let context =
         Context { execute, cancel, modules, directory, expected, places, digests, describer, cache, precise };
