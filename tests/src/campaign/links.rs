@@ -58,7 +58,7 @@ pub struct Found {
     pub refused: usize,
     /// Links that lld in process cannot do, though they are valid: its DTLTO is the oracle there.
     pub collided: usize,
-    /// Those of them that its DTLTO cannot do either, of which there is nothing to compare with.
+    /// Those of them that its DTLTO cannot do either: distlto's own ways are compared with each other.
     pub without_oracle: usize,
     /// By the way's name.
     pub ways: BTreeMap<&'static str, Counts>,
@@ -148,12 +148,14 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
     if collides(&oracle) {
         oracle = outcome(&program, &mut workspace, DTLTO, &[])?;
         found.collided = 1;
-        found.without_oracle = usize::from(collides(&oracle));
+        if collides(&oracle) {
+            oracle = outcome(&program, &mut workspace, ONE_LLD, &[])?;
+            found.without_oracle = 1;
+        }
     }
     found.refused = usize::from(oracle.error.is_some());
     let mut bytes: Option<Outcome> = None;
-    let ways = if found.without_oracle == 0 { &WAYS[..] } else { &[] };
-    for &way in ways {
+    for way in WAYS {
         let more: &[&str] = if way.keeps { &["-v"] } else { &[] };
         let outcome = outcome(&program, &mut workspace, way, more)?;
         let mut counts = Counts::default();

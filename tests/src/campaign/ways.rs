@@ -70,8 +70,7 @@ pub const TWO_STEP: Way = Way {
     by: By::Distlto(&["--two-step"]),
     exact: false,
     keeps: true,
-    // `__real_f` where no f is ever loaded is an error for native objects (docs/reference.md).
-    refusals: &[":(__wrap_"],
+    refusals: &[],
 };
 
 impl Way {
