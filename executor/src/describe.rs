@@ -11,7 +11,6 @@ pub mod inputs;
 mod uploaded;
 pub mod words;
 
-use distlto_prepare::mutex::lock;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -19,6 +18,7 @@ use std::sync::{Arc, Mutex};
 
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::words::Word;
+use distlto_prepare::mutex::lock;
 use distlto_reapi::blob::Blob;
 
 use basis::Basis;

@@ -3,7 +3,6 @@
 //! Most of a compiler or linker is in libraries. The loader is asked (`INTERPRETER --list PROGRAM`), which relocates and
 //! runs nothing. Knows nothing of what the programs are for.
 
-use distlto_prepare::mutex::lock;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Read;
@@ -12,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
+use distlto_prepare::mutex::lock;
 use distlto_prepare::regular;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, elf};

@@ -11,7 +11,6 @@ mod pays;
 mod split_units;
 mod step;
 
-use distlto_prepare::mutex::lock;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -19,6 +18,7 @@ use std::time::Duration;
 
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_prepare::blobs::hex;
+use distlto_prepare::mutex::lock;
 
 use crate::describe::basis::Basis;
 use crate::result::Key;

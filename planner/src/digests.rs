@@ -8,7 +8,6 @@
 mod cache;
 mod digest;
 
-use distlto_prepare::mutex::lock;
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::hash::{BuildHasher, RandomState};
@@ -19,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use distlto_prepare::mutex::lock;
 use distlto_prepare::regular;
 use distlto_prepare::write::{IoError, write_if_changed};
 use rayon::prelude::*;

@@ -4,11 +4,11 @@
 //! module without an object is compiled whatever its shard holds, so keeping it can wait until its compilation is
 //! about to start. Each file appears whole, under a lock of its own. Knows nothing of who compiles, and in what order.
 
-use distlto_prepare::mutex::lock;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
 use camino::Utf8Path;
+use distlto_prepare::mutex::lock;
 use distlto_prepare::write::IoError;
 use rayon::prelude::*;
 

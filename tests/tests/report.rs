@@ -218,7 +218,7 @@ fn record(folder: &Folder, actions: Vec<ActionRecord>) -> Result<()> {
 fn a_lane_shows_an_engines_part_of_an_action() -> Result<()> {
     let folder = Folder::create(Toolchain::from_env()?, "behaviour/report-engine")?;
     let mut remote = action(0, "far.o", 90_000, None);
-    (remote.worker, remote.result) = (Some("worker-7".to_owned()), Fate::Done);
+    remote.worker = Some("worker-7".to_owned());
     remote.engine = Some(EngineTimes {
         uploading_us: 10_000,
         queued_us: 20_000,

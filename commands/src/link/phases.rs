@@ -3,13 +3,13 @@
 //! Only what a tool does is shown while it lasts; planning itself prints warnings, which a line that is drawn again would
 //! get into. Knows the thin link by its option.
 
-use distlto_prepare::mutex::lock;
 use std::io;
 use std::sync::Mutex;
 use std::time::Instant;
 
 use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::Word;
+use distlto_prepare::mutex::lock;
 
 use distlto_record::progress::Reporter;
 

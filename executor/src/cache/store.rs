@@ -14,7 +14,6 @@ pub mod limits;
 mod record;
 pub mod usage;
 
-use distlto_prepare::mutex::lock;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -24,6 +23,7 @@ use std::time::SystemTime;
 
 use distlto_prepare::blobs::{self, BlobDigest, Blobs, Placed, Placing};
 use distlto_prepare::layout::Layout;
+use distlto_prepare::mutex::lock;
 use distlto_prepare::prune::space;
 use distlto_prepare::write::IoError;
 

@@ -4,7 +4,6 @@
 //! small module's whole code generation. What it would run is the same each time but for three names, so it is
 //! asked once with `-###`. Anything unexpected in its answer, and the driver itself is run. Knows nothing of processes.
 
-use distlto_prepare::mutex::lock;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -12,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use distlto_planner::driver;
 use distlto_planner::search_path::program_file;
 use distlto_planner::words::{Word, path_of};
+use distlto_prepare::mutex::lock;
 
 /// From this many compilations on, asking is worth its time.
 pub const MANY: usize = 16;

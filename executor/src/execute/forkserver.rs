@@ -4,7 +4,6 @@
 //! `libdistlto_forkserver.so` preloaded (its source says how it works). A program that does not become a server
 //! (static, another libc, a script, the library missing) is started the ordinary way, without an error.
 
-use distlto_prepare::mutex::lock;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice, Read};
@@ -18,6 +17,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use distlto_prepare::mutex::lock;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use rustix::process::{Pid, Signal};
 

@@ -4,7 +4,6 @@
 //! assembly renumbers the metadata kinds of every importer's bitcode and changes none of its text. Its first line names the
 //! file and is left out. `opt` is that of the compiler's LLVM build, or is not used.
 
-use distlto_prepare::mutex::lock;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Read;
@@ -14,6 +13,7 @@ use std::time::Duration;
 
 use distlto_planner::digests::{Digest, Hasher};
 use distlto_planner::words::Word;
+use distlto_prepare::mutex::lock;
 use distlto_prepare::write::IoError;
 
 use super::{Pending, split_units};

@@ -1,6 +1,5 @@
 //! Before a backend runs: the shard is one, belongs to the module, and every module is what the thin link read.
 
-use distlto_prepare::mutex::lock;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +9,7 @@ use distlto_planner::bitcode::ModuleHash;
 use distlto_planner::module;
 use distlto_planner::shard::{self, Shard};
 use distlto_prepare::kind::{Kind, Native, classify};
+use distlto_prepare::mutex::lock;
 use distlto_prepare::regular;
 use distlto_prepare::write::IoError;
 

@@ -2,7 +2,6 @@
 //!
 //! The working directory belongs to the whole process, so cases take turns.
 
-use distlto_prepare::mutex::lock;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
@@ -13,6 +12,7 @@ use distlto_planner::buck2::gnu::GnuLink;
 use distlto_planner::buck2::index_directory::IndexDirectory;
 use distlto_planner::buck2::meta;
 use distlto_planner::buck2::modules::LinkedModules;
+use distlto_prepare::mutex::lock;
 
 static TURN: Mutex<()> = Mutex::new(());
 

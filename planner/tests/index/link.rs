@@ -1,6 +1,5 @@
 //! A directory with a program's sources, and its link: planned, run by hand, and by the linker alone.
 
-use distlto_prepare::mutex::lock;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -13,6 +12,7 @@ use distlto_planner::link_command::{self, GivenCommand, Resolved};
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::{Word, lossy, path_of, word_of};
+use distlto_prepare::mutex::lock;
 use tempfile::TempDir;
 
 /// The compiler that all links are made with.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use distlto_planner::digests::Digest;
 use distlto_planner::graph::{ActionGraph, ActionId};
+use distlto_prepare::mutex::lock;
 use distlto_prepare::regular;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::{IoError, write_atomically};
@@ -30,7 +31,6 @@ use crate::report::{Counts, Failure, Measured, Outcome};
 use crate::run::{self, EngineUse, GraphFile, MemoryUse, RunRecord};
 use crate::trace;
 use crate::why::Change;
-use distlto_prepare::mutex::lock;
 
 /// How often a log is told how things stand.
 const PERIOD: Duration = Duration::from_secs(10);

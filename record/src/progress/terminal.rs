@@ -5,13 +5,13 @@
 
 use std::time::{Duration, Instant};
 
+use distlto_prepare::mutex::lock;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::plain::summary_text;
 use super::recorded::SharedRecord;
 use super::{Phase, Plan, Progress, ProgressStep, again_text, failure_text, line, text::human};
 use crate::report::{Counts, Failure, Measured};
-use distlto_prepare::mutex::lock;
 
 /// How often the line is drawn.
 const TICK: Duration = Duration::from_millis(125);

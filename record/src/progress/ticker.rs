@@ -8,9 +8,10 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use distlto_prepare::mutex::lock;
+
 use super::recorded::SharedRecord;
 use super::{line, put};
-use distlto_prepare::mutex::lock;
 
 /// The thread; ends when it is told to or dropped.
 #[derive(Debug)]

@@ -4,11 +4,11 @@
 //! such a link is done in two steps. From the moment at which backends are run, everything is passed on as it comes.
 //! Knows nothing of links.
 
-use distlto_prepare::mutex::lock;
 use std::sync::{Mutex, MutexGuard};
 
 use crate::link::show;
 use distlto_executor::execute::capture::Captured;
+use distlto_prepare::mutex::lock;
 
 /// What lld 22 says where its DTLTO is at fault, and what that is.
 const DEFECTS: [(&[u8], &str); 2] = [

@@ -5,7 +5,6 @@
 //! longest until a tenth of the limit is free; so looking costs one look for each tenth of the limit that is put. Once
 //! a day, or as often as the age limit needs, somebody looks in any case.
 
-use distlto_prepare::mutex::lock;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -14,6 +13,7 @@ use std::time::Duration;
 
 use distlto_prepare::blobs::Blobs;
 use distlto_prepare::lock::{Lock, Locked, Patience};
+use distlto_prepare::mutex::lock;
 use distlto_prepare::prune::{GoOn, PruneReport};
 use distlto_prepare::regular::Links;
 use distlto_prepare::write::IoError;

@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use distlto_prepare::mutex::lock;
 use distlto_prepare::warning::warn;
 use distlto_reapi::execute::{self, ExecuteOptions};
 use distlto_reapi::statistics::Snapshot;
@@ -30,7 +31,6 @@ use crate::cancel::Cancel;
 use crate::cause::Cause;
 use crate::describe::Platform;
 use crate::execute::{Executed, ExecutionRequest};
-use distlto_prepare::mutex::lock;
 
 /// How often blobs that an engine lost are uploaded again for one action.
 const REPAIRS: usize = 5;

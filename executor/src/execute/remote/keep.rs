@@ -5,6 +5,7 @@
 use std::fs;
 use std::sync::atomic::Ordering::Relaxed;
 
+use distlto_prepare::mutex::lock;
 use distlto_prepare::write::IoError;
 use distlto_reapi::blob::Blob;
 use distlto_reapi::{Client, Error, proto};
@@ -15,7 +16,6 @@ use crate::cache::{Hit, ResultCache};
 use crate::describe::Described;
 use crate::output::Output;
 use crate::result::NewResult;
-use distlto_prepare::mutex::lock;
 
 /// How many results are on their way at once; a job waits for room.
 const MOST: usize = 64;

@@ -2,12 +2,12 @@
 //!
 //! Measured in this run: queueing, transfers and the command together. Knows nothing of what is executed.
 
-use distlto_prepare::mutex::lock;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use distlto_prepare::mutex::lock;
 use distlto_reapi::execute::Stage;
 use distlto_record::action::EngineTimes;
 use distlto_record::progress::UnderWay;

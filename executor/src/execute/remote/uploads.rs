@@ -3,12 +3,12 @@
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
+use distlto_prepare::mutex::lock;
 use distlto_reapi::Error;
 use tokio::task::JoinSet;
 
 use super::LOOK;
 use crate::cancel::Cancel;
-use distlto_prepare::mutex::lock;
 
 /// Results on their way.
 #[derive(Debug, Default)]
