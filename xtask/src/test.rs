@@ -5,14 +5,15 @@
 mod silence;
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::Instant;
+use std::{env, thread};
 
 use anyhow::{Context, Result};
 
-use crate::shell::{cargo, run, shown};
+use crate::shell::{cargo, run, shown, target};
 use crate::{setup, tidy};
 
 /// The older LLVM that CI tests with, beside the newest.
@@ -81,7 +82,8 @@ impl Total {
             command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start {text}"))?;
         let stdout = child.stdout.take().context("stdout was asked for")?;
         let (tell, lines) = mpsc::channel();
-        thread::spawn(move || BufReader::new(stdout).lines().try_for_each(|line| tell.send(line)));
+        // What a test that fails prints need not be UTF-8.
+        thread::spawn(move || BufReader::new(stdout).split(b'\n').try_for_each(|line| tell.send(line)));
         loop {
             let line = match lines.recv_timeout(silence::LONGEST) {
                 Ok(line) => line?,
@@ -92,11 +94,12 @@ impl Total {
                 // What a test has left behind may still hold its output.
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             };
+            let line = String::from_utf8_lossy(&line);
             println!("{line}");
             if let Some(counts) = line.strip_prefix("test result: ") {
                 self.passed += count(counts, " passed");
                 self.failed += count(counts, " failed");
-                println!("{:.0} s since the beginning", self.start.elapsed().as_secs_f64());
+                println!("{:.0} s since the beginning, {}", self.start.elapsed().as_secs_f64(), free());
             }
         }
         if !child.wait()?.success() {
@@ -104,6 +107,15 @@ impl Total {
         }
         Ok(())
     }
+}
+
+/// What is free where tests write: a full disk has tests fail that say nothing of it.
+fn free() -> String {
+    let free = |folder: &Path| match rustix::fs::statvfs(folder) {
+        Ok(disk) => format!("{} MiB in {}", (disk.f_bavail * disk.f_frsize) >> 20, folder.display()),
+        Err(error) => format!("{} is not known: {error}", folder.display()),
+    };
+    format!("free: {}, {}", free(&target()), free(&env::temp_dir()))
 }
 
 /// The number before a word in `ok. 3 passed; 0 failed; ...`.
