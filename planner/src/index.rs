@@ -28,6 +28,7 @@ use crate::scratch::Scratch;
 use crate::search_path::program_file;
 use crate::thin_link::{ThinLink, ThinLinkError, traced_file};
 use crate::words::{Word, lossy, path_of, word_of};
+use crate::wrapped;
 
 pub use error::IndexError;
 pub use request::{Identify, PlanRequest, Planned, PlannedLink, Prepared, Preview};
@@ -75,6 +76,9 @@ pub fn plan(request: PlanRequest<'_>) -> Result<Planned, IndexError> {
             Some(id) => name_noted(&mut planning, id)?,
             None => {
                 exclude_libs::check_loaded(&planning.arguments, &planning.inputs, &linked.outcome)?;
+                if let Some(symbol) = linked.lacking {
+                    return Err(IndexError::Wrapped { symbol });
+                }
                 let (planned, pending) = planning.finish(linked, &loaded)?;
                 return Ok(Planned::Link(Box::new(planned), pending.with(scratch)));
             }
@@ -109,6 +113,7 @@ fn thin_link_of(link: &LinkCommand, arguments: &[Argument], inputs: &LinkInputs)
         linker: link.linker.clone(),
         words: thin_words(inputs),
         ids: inputs.modules().map(|(id, _)| id.to_owned()).collect(),
+        wrapped: wrapped::names(arguments),
         regular_lto: chooses || inputs.modules().any(|(_, module)| regular(module)),
     }
 }

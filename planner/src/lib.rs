@@ -49,3 +49,4 @@ pub mod slices;
 pub mod state;
 pub mod thin_link;
 pub mod words;
+mod wrapped;

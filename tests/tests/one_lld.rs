@@ -102,24 +102,6 @@ fn objects_are_those_of_two_steps_and_nothing_of_llds_stays() -> Result<()> {
     Ok(())
 }
 
-/// Symbols of an unpacked archive cannot be hidden by its name, so two steps leave the link to lld, which can.
-#[test]
-fn two_steps_leave_libraries_that_are_excluded_to_the_linker() -> Result<()> {
-    let folder = mixed("excluded")?;
-    let words = ["-shared", "-Wl,--exclude-libs=libregular.a,-u,_Z7regulari", "-o"];
-    let exported = |output: &str, options: &[&str]| -> Result<(String, String)> {
-        let linked = succeed(&mut link_mixed(&folder, options, &[&words[..], &[output]].concat())?)?;
-        let mut list = Command::new(folder.toolchain.tool("llvm-nm")?);
-        list.args(["-D", "--defined-only", "--just-symbol-name", output]).current_dir(&folder.path);
-        Ok((String::from_utf8(succeed(&mut list)?.stdout)?, String::from_utf8(linked.stderr)?))
-    };
-    let ((one, _), (two, said)) = (exported("one.so", &[])?, exported("two.so", &["--two-step"])?);
-    ensure!(one == two && one.contains("main") && !one.contains("regular"), "{one} and {two}");
-    let warning = "names libregular.a, whose members are linked one by one: the linker links by itself";
-    ensure!(said.contains(warning), "{said}");
-    Ok(())
-}
-
 /// What only the linker's own backends write is left to it.
 #[test]
 fn remarks_are_those_of_the_linker_alone() -> Result<()> {

@@ -49,7 +49,7 @@ impl Session<'_> {
                 return Ok(None);
             }
             // A valid link, which only one linker can do.
-            Err(error @ IndexError::ExcludeLibs { .. }) => {
+            Err(error) if error.is_of_two_steps() => {
                 let warning = format!("{error}: the linker links by itself");
                 warn(&warning);
                 self.reporter.warned(&warning);

@@ -61,6 +61,18 @@ pub enum IndexError {
         /// The first archive with bitcode that it names.
         archive: String,
     },
+    /// The linker resolves a wrapped symbol in another way when it is given objects.
+    #[error(
+        "__real_{symbol} is called, which --wrap={symbol} makes {symbol}, and nothing that is loaded defines {symbol}"
+    )]
+    #[diagnostic(
+        code(distlto::untranslatable),
+        help("link what defines {symbol} outside of --start-lib and archives, or leave out --wrap={symbol}")
+    )]
+    Wrapped {
+        /// The wrapped symbol.
+        symbol: String,
+    },
     /// Code of a loaded module would be lost.
     #[error("{id} was loaded, but the thin link wrote neither an index shard nor regular LTO code for it")]
     #[diagnostic(
@@ -71,4 +83,11 @@ pub enum IndexError {
         /// The module id.
         id: String,
     },
+}
+
+impl IndexError {
+    /// Whether one linker that compiles the modules itself may do the link.
+    pub fn is_of_two_steps(&self) -> bool {
+        matches!(self, Self::ExcludeLibs { .. } | Self::Wrapped { .. })
+    }
 }

@@ -1,0 +1,65 @@
+//! Links that objects in the modules' places would make otherwise: two steps leave them to the linker, and say so.
+
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use distlto_tests::project::Project;
+use distlto_tests::run::succeed;
+
+/// A project of two sources in which the second one is an archive, or lazy; linked in two steps.
+fn project(name: &str, first: &str, second: &str, flags: &[&str]) -> Result<Project> {
+    let mut project = Project::create(name, &[("main.c", first), ("other.c", second)])?;
+    succeed(&mut project.folder.command("%ar rcs libother.a other.o", "")?)?;
+    project.objects = vec!["main.o".to_owned(), "libother.a".to_owned()];
+    project.flags = flags.iter().map(|&flag| flag.to_owned()).collect();
+    project.options = vec!["--two-step"];
+    Ok(project)
+}
+
+/// What two steps say of the link, and the names that its output exports by lld alone, which are those by distlto.
+fn linked(project: &Project) -> Result<(String, String)> {
+    let exported = || {
+        let mut list = Command::new(project.folder.toolchain.tool("llvm-nm")?);
+        list.args(["-D", "--just-symbol-name"]).arg(project.path(&project.output));
+        Ok::<_, anyhow::Error>(String::from_utf8(succeed(&mut list)?.stdout)?)
+    };
+    succeed(&mut project.plain_link()?)?;
+    let expected = exported()?;
+    let said = String::from_utf8(succeed(&mut project.link()?)?.stderr)?;
+    let found = exported()?;
+    ensure!(found == expected, "{found} is not {expected}");
+    Ok((said, found))
+}
+
+/// Symbols of an unpacked archive cannot be hidden by its name.
+#[test]
+fn libraries_that_are_excluded() -> Result<()> {
+    let main = "int other(void);\nint main(void) { return other() - 1; }\n";
+    let other = "int other(void) { return 1; }\n";
+    let flags = ["-Wl,--export-dynamic,--exclude-libs=libother.a"];
+    let (said, exported) = linked(&project("excluded", main, other, &flags)?)?;
+    ensure!(exported.contains("main") && !exported.contains("other"), "{exported}");
+    let warning = "names libother.a, whose members are linked one by one: the linker links by itself";
+    ensure!(said.contains(warning), "{said}");
+    Ok(())
+}
+
+/// A reference to `f` from a module is a weak one when lld resolves it, and as strong as that to `__real_f` later.
+#[test]
+fn wrapped_function_that_nothing_loaded_defines() -> Result<()> {
+    let main = "#include <stdio.h>\n__attribute__((weak)) int f(int);\nint __real_f(int);\nint __wrap_f(int x) { return x; }\n\
+                int main(int count, char **words) { return count > 5 ? __real_f(count) : printf(\"%d\\n\", f ? f(4) : 3) - 2; }\n";
+    let other = "int f(int x) { return x + 1; }\n";
+    let lazy = project("wrapped", main, other, &["-Wl,--wrap=f"])?;
+    let (said, _) = linked(&lazy)?;
+    ensure!(lazy.say()? == "4\n", "{}", lazy.say()?);
+    let warning = "__real_f is called, which --wrap=f makes f, and nothing that is loaded defines f: the linker links by itself";
+    ensure!(said.contains(warning), "{said}");
+    // With a definition it is a link like any other.
+    let loaded = project("wrapped-whole", main, other, &["-Wl,--wrap=f,--whole-archive"])?;
+    let loaded =
+        Project { objects: [&loaded.objects[..], &["-Wl,--no-whole-archive".to_owned()]].concat(), ..loaded };
+    let (said, _) = linked(&loaded)?;
+    ensure!(loaded.ran()?.backends.len() == 2 && said.is_empty(), "{said}");
+    Ok(())
+}
