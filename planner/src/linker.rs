@@ -5,7 +5,7 @@
 
 pub mod elf;
 
-pub use elf::options::WordShape;
+pub use elf::shape::WordShape;
 
 /// What is asked of a flavour.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct Flavour {
 }
 
 /// ld.lld.
-pub const ELF: Flavour = Flavour { shape: elf::options::shape, thin_link: elf::thin_link::words };
+pub const ELF: Flavour = Flavour { shape: elf::shape::shape, thin_link: elf::thin_link::words };
 
 /// Where a thin link is to write.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 
-use distlto_planner::linker::elf::options::{WordShape, shape};
+use distlto_planner::linker::elf::shape::{WordShape, shape};
 use distlto_planner::linker::elf::table::OPTIONS;
 use distlto_planner::options::{Dashes, Value};
 use rayon::prelude::*;
