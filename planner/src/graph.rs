@@ -17,6 +17,9 @@ use indexmap::IndexSet;
 use petgraph::graph::{DiGraph, NodeIndex};
 pub use work::{BackendWork, Listed, Work, is_dwo};
 
+/// The version of a graph's JSON; the reader refuses any other.
+pub const VERSION: u64 = 1;
+
 /// Names one action of an [`ActionGraph`].
 pub type ActionId = NodeIndex<u32>;
 

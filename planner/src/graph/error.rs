@@ -8,7 +8,7 @@ use distlto_prepare::json::JsonError;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use super::json::VERSION;
+use super::VERSION;
 
 /// Why a list of actions is not an action graph.
 #[derive(Debug, Error, Diagnostic)]

@@ -12,10 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::GraphError;
 use super::json_kind::KindName;
-use super::{ActionGraph, FileId, Listed, PrefixId};
-
-/// The version of the format; the reader refuses any other.
-pub const VERSION: u64 = 1;
+use super::{ActionGraph, FileId, Listed, PrefixId, VERSION};
 
 /// The whole text.
 #[derive(Deserialize)]
