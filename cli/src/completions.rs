@@ -4,7 +4,8 @@
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
-use distlto_prepare::write::{IoError, to_standard_output};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::to_standard_output;
 
 use crate::arguments::Cli;
 

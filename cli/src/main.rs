@@ -23,7 +23,7 @@ use distlto_commands::{
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_prepare::exit;
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 
 use arguments::{Cli, CliCommand, RemoteCommand};
 

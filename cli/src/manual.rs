@@ -12,7 +12,8 @@ use distlto_commands::distribute;
 use distlto_executor::variables::REMOTE_HEADERS;
 use distlto_planner::state;
 use distlto_prepare::exit;
-use distlto_prepare::write::{IoError, write_if_changed};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::write_if_changed;
 
 use crate::arguments::Cli;
 

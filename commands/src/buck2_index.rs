@@ -19,8 +19,9 @@ use distlto_planner::buck2::thin_link::RuleThinLink;
 use distlto_planner::buck2::{meta, stale};
 use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::{Word, lossy, word_of};
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::warning::warn;
-use distlto_prepare::write::{IoError, to_standard_output};
+use distlto_prepare::write::to_standard_output;
 use rayon::prelude::*;
 use tempfile::NamedTempFile;
 

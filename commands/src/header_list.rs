@@ -13,7 +13,8 @@ use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_planner::dependency_file::rule_files;
 use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::words::{Word, lossy, path_of, word_of};
-use distlto_prepare::write::{IoError, remove, to_standard_output, write_atomically};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::{remove, to_standard_output, write_atomically};
 use miette::Diagnostic;
 use thiserror::Error;
 

@@ -10,7 +10,8 @@ use std::io::{self, BufWriter, Read, Write};
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::{Args, ValueEnum};
 use distlto_prepare::exit;
-use distlto_prepare::write::{IoError, to_standard_output};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::to_standard_output;
 use miette::Diagnostic;
 use thiserror::Error;
 

@@ -14,8 +14,9 @@ use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::words::{Word, lossy, word_of};
 use distlto_prepare::exit;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Kind, classify_file};
-use distlto_prepare::write::{IoError, move_into_place, remove};
+use distlto_prepare::write::{move_into_place, remove};
 use miette::Diagnostic;
 use thiserror::Error;
 

@@ -12,7 +12,8 @@ use std::path::{Component, Path, PathBuf};
 
 use distlto_planner::alias::climbs;
 use distlto_planner::words::shell_quote;
-use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::TEMPORARY_PREFIX;
 use miette::Diagnostic;
 use tempfile::TempDir;
 use thiserror::Error;

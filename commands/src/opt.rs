@@ -21,9 +21,9 @@ use distlto_planner::digests::FileDigests;
 use distlto_planner::graph::error::GraphError;
 use distlto_planner::recorded_flags::{FlagsSource, RecordError};
 use distlto_planner::response::ResponseError;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::Native;
 use distlto_prepare::warning::warn;
-use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 

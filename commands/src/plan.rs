@@ -12,9 +12,10 @@ use std::path::Path;
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 use distlto_prepare::exit;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
 use distlto_prepare::warning::warn;
-use distlto_prepare::write::{IoError, to_standard_output};
+use distlto_prepare::write::to_standard_output;
 use miette::Diagnostic;
 use thiserror::Error;
 

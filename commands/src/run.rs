@@ -22,7 +22,7 @@ use clap::Args;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, Work};
 use distlto_planner::state::VARIABLE;
 use distlto_prepare::exit;
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 
 use crate::link::state::{self, LinkState};
 use crate::run_args::{Assembly, RunArgs};

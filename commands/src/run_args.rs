@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::warning::warn;
-use distlto_prepare::write::IoError;
 
 use distlto_executor::cache::ResultCache;
 use distlto_executor::cache::layers::Layers;

@@ -1,6 +1,6 @@
 //! A directory of the system for what a command makes and nobody keeps.
 
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use tempfile::TempDir;
 
 /// One whose name says what it is for. It goes with the value.

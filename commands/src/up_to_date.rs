@@ -10,7 +10,7 @@ use distlto_planner::digests::FileDigests;
 use distlto_planner::freshness::{self, ActionLog, Reason};
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::state::Place;
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use rayon::prelude::*;
 
 use distlto_executor::run::Hooks;

@@ -21,7 +21,8 @@ use distlto_planner::index;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
-use distlto_prepare::write::{IoError, to_standard_output};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::to_standard_output;
 use miette::Diagnostic;
 use thiserror::Error;
 

@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use distlto_planner::digests::FileDigests;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::Native;
-use distlto_prepare::write::IoError;
 use distlto_record::report::{Measured, Origin, Phases, Span};
 
 use crate::cache::ResultCache;

@@ -6,7 +6,7 @@ pub mod layers;
 mod results;
 pub mod store;
 
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 
 use crate::describe::Described;
 use crate::output::Output;

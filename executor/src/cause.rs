@@ -4,7 +4,7 @@
 
 use std::io;
 
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use distlto_record::cause::{FailureCause, FailureKind};
 use miette::Diagnostic;
 use thiserror::Error;

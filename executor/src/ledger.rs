@@ -26,9 +26,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::lock::{Lock, Locked, Patience};
 use distlto_prepare::regular::{self, Links};
-use distlto_prepare::write::IoError;
 use tempfile::NamedTempFile;
 use thiserror::Error;
 

@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 
 use distlto_planner::digests::FileDigests;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::Native;
 use distlto_prepare::warning::warn;
-use distlto_prepare::write::IoError;
 use jobserver::Client;
 
 use crate::attempt::Context;

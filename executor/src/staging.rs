@@ -9,8 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
-use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
+use distlto_prepare::write::TEMPORARY_PREFIX;
 use tempfile::TempDir;
 
 use crate::output::{Output, Role};

@@ -9,8 +9,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::names::escape_path;
-use distlto_prepare::write::{IoError, remove};
+use distlto_prepare::write::remove;
 
 use crate::state::Place;
 

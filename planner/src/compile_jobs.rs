@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::names::escape_path;
-use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 

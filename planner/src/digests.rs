@@ -18,9 +18,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::regular;
-use distlto_prepare::write::{IoError, write_if_changed};
+use distlto_prepare::write::write_if_changed;
 use rayon::prelude::*;
 
 pub use digest::{Digest, Hasher};

@@ -12,7 +12,7 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_prepare::frame;
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use rayon::prelude::*;
 
 use crate::digests::{Digest, FileDigests, Hasher};

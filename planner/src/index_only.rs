@@ -8,8 +8,9 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
-use distlto_prepare::write::{IoError, write_atomically, write_if_changed};
+use distlto_prepare::write::{write_atomically, write_if_changed};
 
 use crate::keep;
 use crate::link_line::{Argument, options};

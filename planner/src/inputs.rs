@@ -14,11 +14,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use distlto_prepare::error::PrepareError;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::Kind;
 use distlto_prepare::names::escape_path;
 use distlto_prepare::store::Store;
 use distlto_prepare::unpack::{Unpack, unpack_all};
-use distlto_prepare::write::{IoError, write_if_changed};
+use distlto_prepare::write::write_if_changed;
 use miette::Diagnostic;
 use rayon::prelude::*;
 use thiserror::Error;

@@ -8,9 +8,10 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::names::escape_path;
 use distlto_prepare::regular;
-use distlto_prepare::write::{IoError, remove, write_atomically, write_if_changed};
+use distlto_prepare::write::{remove, write_atomically, write_if_changed};
 
 use crate::digests::Digest;
 use crate::first_words;

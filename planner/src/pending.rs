@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use camino::Utf8Path;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
-use distlto_prepare::write::IoError;
 use rayon::prelude::*;
 
 use crate::keep::{self, ModulePlaces};

@@ -8,8 +8,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::names::escape_path;
-use distlto_prepare::write::{IoError, remove, write_if_changed};
+use distlto_prepare::write::{remove, write_if_changed};
 use rayon::prelude::*;
 use serde::Serialize;
 

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 

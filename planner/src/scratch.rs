@@ -6,7 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use distlto_prepare::write::{IoError, remove};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::remove;
 
 /// A file system in memory that Linux systems have.
 const MEMORY: &str = "/dev/shm";

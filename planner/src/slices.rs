@@ -11,8 +11,8 @@ mod request;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::names::escape_path;
-use distlto_prepare::write::IoError;
 
 use crate::graph::{Action, ActionGraph, BackendWork, Work};
 use crate::keep;

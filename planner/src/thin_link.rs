@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use miette::Diagnostic;
 use rayon::prelude::*;
 use thiserror::Error;

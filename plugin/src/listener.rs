@@ -8,7 +8,7 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use distlto_record::progress::{JsonProgress, PlainProgress, Plan, Progress, ProgressStep};
 use distlto_record::report::{Counts, Failure, Measured};
 use serde_json::json;

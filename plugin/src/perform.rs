@@ -15,7 +15,7 @@ use distlto_executor::process_stat::resident;
 use distlto_executor::run::{self, NoHooks};
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::words::{shell_line, shell_quote};
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use distlto_record::cause::FailureKind;
 use distlto_record::report::{Failure, Report};
 use miette::Diagnostic;

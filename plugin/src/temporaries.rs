@@ -9,8 +9,8 @@ use std::path::Path;
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_commands::distribute::linker;
 use distlto_executor::staging::Places;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::run_directory::{self, RunDirectory};
-use distlto_prepare::write::IoError;
 
 use crate::call::BackendNode;
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::copy;
 use crate::error::PrepareError;
-use crate::write::IoError;
+use crate::io_error::IoError;
 
 /// Copy each file of a directory to a path of its own
 ///

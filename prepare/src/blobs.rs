@@ -16,9 +16,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
 use rustix::io::Errno;
 
-use crate::regular::{self, Links, NotRegular};
+use crate::io_error::IoError;
+use crate::not_regular::NotRegular;
+use crate::regular::{self, Links};
 use crate::temporaries::Temporaries;
-use crate::write::{self, IoError};
+use crate::write;
 
 /// A digest of 256 bits.
 pub type BlobDigest = [u8; 32];

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use crate::blobs::{self, Blobs};
+use crate::io_error::IoError;
 use crate::manifest::Manifest;
 use crate::prune::{KeptFile, StoreListing};
 use crate::store::{self, Store};
-use crate::write::IoError;
 
 /// A file that is not what it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::PrepareError;
 use crate::input::Input;
-use crate::write::{self, IoError};
+use crate::io_error::IoError;
+use crate::write;
 
 /// The bits of a mode that `chmod` sets.
 const MODE: u32 = 0o7777;

@@ -8,9 +8,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::PrepareError;
+use crate::io_error::IoError;
 use crate::lock::{Lock, Locked, Patience};
 use crate::regular::Links;
-use crate::write::{self, IoError};
+use crate::write;
 
 /// A directory that no other run of distlto writes to while this value lives.
 pub(crate) struct Directory {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::write::IoError;
+use crate::io_error::IoError;
 
 /// An error of classifying or unpacking.
 #[derive(Debug, Error, Diagnostic)]

@@ -12,8 +12,9 @@ use std::path::Path;
 use memmap2::Mmap;
 
 use crate::error::PrepareError;
-use crate::regular::{self, NotRegular};
-use crate::write::IoError;
+use crate::io_error::IoError;
+use crate::not_regular::NotRegular;
+use crate::regular;
 
 /// Below this many bytes reading costs less than mapping.
 const READ_BELOW: u64 = 64 * 1024;

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::io_error::IoError;
 use crate::regular::{self, Links};
-use crate::write::{IoError, write_if_changed};
+use crate::write::write_if_changed;
 
 /// One such file.
 #[derive(Debug)]

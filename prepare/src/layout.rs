@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::PrepareError;
-use crate::write::{self, IoError};
+use crate::io_error::IoError;
+use crate::write;
 
 /// A version of one kind of kept files.
 #[derive(Debug, Clone, Copy)]

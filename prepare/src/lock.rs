@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 
+use crate::io_error::IoError;
 use crate::regular::Links;
 use crate::warning::warn;
-use crate::write::IoError;
 
 /// How often a lock that another process has is asked for again.
 const PAUSE: Duration = Duration::from_millis(1);

@@ -13,10 +13,11 @@ use thiserror::Error;
 
 use crate::error;
 use crate::input::Input;
+use crate::io_error::IoError;
 use crate::kind::{Kind, classify};
 use crate::names::printable;
 use crate::store::Store;
-use crate::write::{self, IoError};
+use crate::write;
 
 /// Why a member could not be taken out of its archive.
 #[derive(Debug, Error, Diagnostic)]

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use crate::archive::{Content, Contents, last_component};
 use crate::error::PrepareError;
 use crate::input::Input;
+use crate::io_error::IoError;
 use crate::kind::{self, Kind};
-use crate::write::IoError;
 
 /// Whether a link needs the members of the archive at `path` as files: it holds bitcode (with `fat_lto`, a FatLTO member
 /// counts), or members of one name, which a linker's trace does not tell apart.

@@ -13,8 +13,8 @@ use rayon::prelude::*;
 
 use crate::blobs::{self, BlobDigest, Blobs};
 use crate::error::PrepareError;
+use crate::io_error::IoError;
 use crate::store::{self, Store};
-use crate::write::IoError;
 
 /// File systems give space in blocks, most of them of this many bytes.
 const BLOCK: u64 = 4096;

@@ -13,10 +13,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::input::Input;
+use crate::io_error::IoError;
 use crate::manifest::{Manifest, Member};
 use crate::names;
 use crate::regular;
-use crate::write::{self, IoError};
+use crate::write;
 
 const FILE: &str = ".distlto-unpacked.json";
 const VERSION: u32 = 2;

@@ -11,9 +11,10 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+use crate::io_error::IoError;
 use crate::lock::{Lock, Locked, Patience};
 use crate::regular::Links;
-use crate::write::{IoError, TEMPORARY_PREFIX};
+use crate::write::TEMPORARY_PREFIX;
 
 /// What the names begin with, after the prefix of all temporaries.
 const NAME: &str = "run-";

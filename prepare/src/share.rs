@@ -7,7 +7,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::write::{self, IoError};
+use crate::io_error::IoError;
+use crate::write;
 
 const WRITABLE: u32 = 0o222;
 

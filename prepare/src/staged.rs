@@ -13,10 +13,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::input::Input;
+use crate::io_error::IoError;
 use crate::lock::{Lock, Patience};
 use crate::names;
 use crate::regular::Links;
-use crate::write::{self, IoError, TEMPORARY_PREFIX};
+use crate::write::{self, TEMPORARY_PREFIX};
 
 /// The directory out of sight. Dropped before [`Staged::settle`], it is removed with all that is in it.
 pub(crate) struct Staged {

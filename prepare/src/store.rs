@@ -15,10 +15,11 @@ use blake3::Hash;
 
 use crate::blobs::{self, Blobs, Placed, Placing};
 use crate::error::PrepareError;
+use crate::io_error::IoError;
 use crate::layout::Layout;
 use crate::manifest::Manifest;
 use crate::names;
-use crate::write::{self, IoError};
+use crate::write;
 
 /// Changes when the layout, the manifests or the rule for file names do.
 const LAYOUT: Layout = Layout { prefix: "v", version: 2 };

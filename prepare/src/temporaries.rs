@@ -9,8 +9,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use crate::io_error::IoError;
 use crate::run_directory::{self, RunDirectory};
-use crate::write::{self, IoError};
+use crate::write;
 
 /// The shared directory, and this process's own one in it once something has been written.
 #[derive(Debug)]

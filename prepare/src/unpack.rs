@@ -13,12 +13,13 @@ use crate::directory::Directory;
 use crate::error::PrepareError;
 use crate::frame;
 use crate::input::Input;
+use crate::io_error::IoError;
 use crate::kind::{self, Kind};
 use crate::manifest::{Manifest, Member};
 use crate::names;
 use crate::record::{self, FileStamp, MemberSource, UnpackRecord};
 use crate::store::Store;
-use crate::write::{self, IoError};
+use crate::write;
 
 /// One archive to unpack.
 #[derive(Debug, Clone, Copy)]

@@ -6,51 +6,15 @@
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use miette::Diagnostic;
 use rustix::fs::{Mode, OFlags, openat};
-use thiserror::Error;
 
-use crate::regular::{self, NotRegular};
+use crate::io_error::IoError;
+use crate::regular;
 
 /// How the name of every temporary file of distlto begins.
 pub const TEMPORARY_PREFIX: &str = ".distlto-tmp-";
-
-/// A file or directory that could not be read, written, renamed or removed.
-#[derive(Debug, Error, Diagnostic)]
-#[error("cannot {operation} {}: {source}", path.display())]
-#[diagnostic(code(distlto::io), help("{}", remedy(source)))]
-pub struct IoError {
-    /// What was tried: `read`, `write`, `rename`, `remove`, `create directory`, ...
-    pub operation: &'static str,
-    /// The file it was tried on.
-    pub path: PathBuf,
-    /// What the operating system said.
-    pub source: io::Error,
-}
-
-impl IoError {
-    /// For `map_err`: `fs::read(path).map_err(IoError::on("read", path))`.
-    pub fn on(operation: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self { operation, path: path.as_ref().to_owned(), source }
-    }
-}
-
-fn remedy(error: &io::Error) -> &'static str {
-    if NotRegular::is_cause(error) {
-        return "a regular file belongs there: remove what is in its place, or name another path";
-    }
-    match error.kind() {
-        io::ErrorKind::NotFound => "check the path's spelling and that the step that makes the file has run",
-        io::ErrorKind::PermissionDenied => "check the permissions of the file and of its directory",
-        io::ErrorKind::StorageFull => {
-            "free space on this file system, or put the output elsewhere; earlier outputs are intact"
-        }
-        io::ErrorKind::ReadOnlyFilesystem => "put the output on a file system that can be written",
-        _ => "nothing was changed by this step; mend the cause and run again",
-    }
-}
 
 /// Writes `bytes` to `path` atomically, making its parent directories, unless it holds them already.
 /// Returns whether the file was written.

@@ -6,7 +6,7 @@ use clap::Parser;
 use distlto_commands::index::{self, IndexArgs};
 use distlto_executor::cancel::cancel_on_signals;
 use distlto_prepare::exit;
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 
 #[derive(Debug, Parser)]
 #[command(name = "distlto-index", version)]

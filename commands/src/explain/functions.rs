@@ -20,8 +20,8 @@ use distlto_planner::search_path::program_file;
 use distlto_planner::words::{Word, lossy, word_of};
 use distlto_prepare::excerpt::Excerpts;
 use distlto_prepare::input::Input;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::text::printable;
-use distlto_prepare::write::IoError;
 use serde::Serialize;
 
 use crate::link::identity;

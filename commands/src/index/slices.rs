@@ -15,9 +15,10 @@ use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::response;
 use distlto_planner::slices::{self, GRAPH, Slice, SliceContent, SliceRequest};
 use distlto_planner::words::Word;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
 use distlto_prepare::share::Sharing;
-use distlto_prepare::write::{IoError, remove, write_if_changed};
+use distlto_prepare::write::{remove, write_if_changed};
 
 use crate::link::LinkError;
 

@@ -36,7 +36,7 @@ use distlto_planner::keep;
 use distlto_planner::link_line::{self, Argument};
 use distlto_planner::runner::ToolError;
 use distlto_planner::words::{Word, lossy, shell_line};
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use rustix::pipe::PipeFlags;
 
 use super::file_state::Start;

@@ -11,7 +11,7 @@ use distlto_planner::link_command::LinkCommandError;
 use distlto_planner::response::ResponseError;
 use distlto_planner::runner::{ToolError, ToolOutput};
 use distlto_planner::thin_link::ThinLinkError;
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 

@@ -16,7 +16,8 @@ use distlto_planner::link_line::{Argument, last_value};
 use distlto_planner::linker::elf::options::endings;
 use distlto_planner::runner::{Runner, ToolError, ToolOutput};
 use distlto_planner::words::path_of;
-use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, move_into_place, write_atomically};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::{TEMPORARY_PREFIX, move_into_place, write_atomically};
 
 use super::{LinkError, show, two_step_reads};
 

@@ -11,7 +11,7 @@ use distlto_planner::freshness::Reason;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_planner::link_plan::{LinkPlan, ObjectPlan};
 use distlto_planner::pending::Pending;
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 
 use crate::up_to_date::{Records, Stale};
 use distlto_executor::cancel::Cancel;

@@ -10,8 +10,9 @@ use distlto_planner::link_line::LinkLine;
 use distlto_planner::search_path::program_file;
 use distlto_planner::state::Place;
 use distlto_planner::words::{Word, lossy, path_of};
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
-use distlto_prepare::write::{IoError, write_if_changed};
+use distlto_prepare::write::write_if_changed;
 use serde::{Deserialize, Serialize};
 
 use super::file_state::FileState;

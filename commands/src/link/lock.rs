@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use distlto_planner::state::Place;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::lock::{Lock, Locked, Patience};
 use distlto_prepare::regular::{self, Links};
-use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 

@@ -13,8 +13,8 @@ use distlto_planner::state::Place;
 pub use distlto_planner::state::directory;
 use distlto_planner::words::Word;
 use distlto_prepare::frame;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
-use distlto_prepare::write::IoError;
 
 use distlto_executor::staging;
 use distlto_executor::variables;

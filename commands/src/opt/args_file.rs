@@ -6,7 +6,7 @@ use camino::Utf8Path;
 use distlto_planner::clang::driver::find;
 use distlto_planner::response::{self, ResponseError};
 use distlto_planner::words::Word;
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 
 /// Reads a file of flags. Response files that the flags name are expanded.
 pub fn read(path: &Utf8Path) -> Result<Vec<Word>, ResponseError> {

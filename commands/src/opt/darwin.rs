@@ -10,8 +10,8 @@ use distlto_planner::clang::driver::named;
 use distlto_planner::module;
 use distlto_planner::response::{self, ResponseError};
 use distlto_planner::words::lossy;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::Native;
-use distlto_prepare::write::IoError;
 
 use super::compiler::{self, Compiler};
 use super::{Named, OptArgs, OptError, Plan};

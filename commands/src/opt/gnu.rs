@@ -12,8 +12,8 @@ use distlto_planner::backend_flags::link_flags::{self, LinkFlags};
 use distlto_planner::module;
 use distlto_planner::recorded_flags::{FlagRecords, FlagsSource, RecordedFlags};
 use distlto_planner::shard::{self, Shard};
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::Native;
-use distlto_prepare::write::IoError;
 
 use super::compiler::{self, Compiler};
 use super::processor;

@@ -13,8 +13,9 @@ use distlto_executor::output::Role;
 use distlto_executor::verify::Backend;
 use distlto_planner::graph::{self, Action, ActionGraph, FileId, json};
 use distlto_planner::slices::{GRAPH, reworded};
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
-use distlto_prepare::write::{IoError, write_atomically};
+use distlto_prepare::write::write_atomically;
 
 use super::{OptArgs, OptError, compile, tell};
 

@@ -5,7 +5,8 @@
 use camino::Utf8Path;
 use distlto_planner::emit::{compile_commands, dot, make, ninja, shell};
 use distlto_planner::graph::{ActionGraph, json};
-use distlto_prepare::write::{IoError, to_standard_output, write_if_changed, write_if_changed_with_mode};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::{to_standard_output, write_if_changed, write_if_changed_with_mode};
 
 use super::{GraphSource, PlanCommandError};
 

@@ -10,8 +10,8 @@ use std::io::{self, Read};
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
-use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};

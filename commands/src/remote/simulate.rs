@@ -14,7 +14,8 @@ use std::path::PathBuf;
 use camino::Utf8PathBuf;
 use clap::Args;
 use distlto_prepare::exit;
-use distlto_prepare::write::{IoError, to_standard_output, write_if_changed};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::{to_standard_output, write_if_changed};
 use miette::Diagnostic;
 use thiserror::Error;
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use distlto_executor::variables::REMOTE_HEADERS;
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 
 use super::config::{self, CheckoutFile, ConfigError, RemoteTable, UserFile};
 

@@ -2,7 +2,7 @@
 
 use crate::plan::PlanCommandError;
 use camino::Utf8PathBuf;
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 

@@ -10,8 +10,8 @@ use crate::plan::GraphSource;
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::graph::{ActionGraph, FileId};
 use distlto_planner::link_plan::LinkPlan;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
-use distlto_prepare::write::IoError;
 
 use super::RunError;
 

@@ -4,7 +4,7 @@
 
 use camino::Utf8PathBuf;
 use distlto_planner::link_plan::PlanError;
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use distlto_record::run::ReadError;
 use miette::Diagnostic;
 use thiserror::Error;

@@ -17,8 +17,8 @@ use distlto_planner::shard::{self, Shard};
 use distlto_planner::state::SUFFIX;
 use distlto_planner::words::shell_line;
 use distlto_prepare::input::Input;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Kind, classify_file};
-use distlto_prepare::write::IoError;
 use distlto_record::inspect::{KnownModule, counted};
 
 use super::files::{Listing, ModuleFiles};

@@ -4,8 +4,8 @@
 
 use distlto_planner::link_plan::ObjectPlan;
 use distlto_prepare::input::Input;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
-use distlto_prepare::write::IoError;
 use serde::Serialize;
 
 use super::VerifyError;

@@ -21,7 +21,8 @@ use distlto_planner::response;
 use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::words::{Word, lossy};
 use distlto_prepare::input::Input;
-use distlto_prepare::write::{IoError, write_atomically};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::write_atomically;
 
 use super::distributor::{GIVE, KEEP};
 use super::{VerifyArgs, VerifyError};

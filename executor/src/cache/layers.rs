@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of what they are.
 
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 
 use super::{Hit, ResultCache};
 use crate::describe::Described;

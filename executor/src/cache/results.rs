@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of how keys come about, and nothing of schedules.
 
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 
 use super::store::Cache;
 use super::{Hit, ResultCache};

@@ -22,10 +22,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use distlto_prepare::blobs::{self, BlobDigest, Blobs, Placed, Placing};
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::layout::Layout;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::prune::space;
-use distlto_prepare::write::IoError;
 
 use crate::cancel::Cancel;
 use crate::result::{ActionResult, Key, NewResult, OutputFile};

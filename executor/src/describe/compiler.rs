@@ -13,7 +13,7 @@ use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::search_path::program_file;
 use distlto_prepare::blobs;
 use distlto_prepare::check::Bad;
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 
 use super::framed::Framed;
 use crate::loaded::libraries;

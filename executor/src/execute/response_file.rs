@@ -8,7 +8,8 @@ use std::io::Write;
 
 use distlto_planner::response;
 use distlto_planner::words::Word;
-use distlto_prepare::write::{IoError, TEMPORARY_PREFIX};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::TEMPORARY_PREFIX;
 use tempfile::NamedTempFile;
 
 /// A command that the system takes; the file, if one was needed, goes when this is dropped.

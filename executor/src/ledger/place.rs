@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use rustix::process::geteuid;
 
 use super::LedgerError;

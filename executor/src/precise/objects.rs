@@ -8,8 +8,8 @@ use std::path::Path;
 
 use camino::Utf8Path;
 use distlto_planner::digests::FileDigests;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::json_lines::{JsonLines, line};
-use distlto_prepare::write::IoError;
 use serde::{Deserialize, Serialize};
 
 /// The record's first line.

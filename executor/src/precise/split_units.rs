@@ -14,7 +14,7 @@ use std::{fs, io};
 
 use distlto_planner::module::first_of_split_unit;
 use distlto_planner::shard::{self, canonical};
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 
 /// Inputs of an import step, as its command names them.
 #[derive(Debug)]

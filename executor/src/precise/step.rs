@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use distlto_planner::digests::{Digest, Hasher};
 use distlto_planner::words::Word;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
-use distlto_prepare::write::IoError;
 
 use super::{Pending, split_units};
 use crate::cancel::Cancel;

@@ -11,9 +11,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::lock::{Lock, Locked, Patience};
 use distlto_prepare::regular::{self, Links};
-use distlto_prepare::write::{IoError, write_if_changed};
+use distlto_prepare::write::write_if_changed;
 use serde::{Deserialize, Serialize};
 
 use distlto_record::report::Measured;

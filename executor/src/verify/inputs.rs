@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use distlto_planner::bitcode::ModuleHash;
 use distlto_planner::module;
 use distlto_planner::shard::{self, Shard};
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Kind, Native, classify};
 use distlto_prepare::mutex::lock;
 use distlto_prepare::regular;
-use distlto_prepare::write::IoError;
 
 use super::{Refusal, Refused};
 

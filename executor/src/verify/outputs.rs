@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 use std::process::ExitStatus;
 
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Kind, Native, classify};
-use distlto_prepare::write::IoError;
 use object::{Object, ObjectSection, ObjectSymbol};
 
 use super::{Refusal, Refused, versions, zeros};

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use distlto_planner::bitcode::BitcodeError;
 use distlto_planner::shard::HashMismatch;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Kind, Native};
-use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 

@@ -9,8 +9,9 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::json::{self, JsonObject, Text};
-use distlto_prepare::write::{IoError, remove, write_atomically};
+use distlto_prepare::write::{remove, write_atomically};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::error::{Buck2PlanError, MetaError};

@@ -4,8 +4,8 @@
 
 use std::path::PathBuf;
 
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::json::{Fault, JsonError};
-use distlto_prepare::write::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 

@@ -5,7 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use distlto_prepare::write::{IoError, write_atomically};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::write_atomically;
 
 use crate::invocation::{ProgramKind, program};
 use crate::response::{self, MAX_DEPTH, ResponseError};

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 
 use super::error::Buck2PlanError;
 use super::modules::{Brief, LinkedModules};

@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 
 use super::error::Buck2PlanError;
 use super::index_directory::{IndexDirectory, clean};

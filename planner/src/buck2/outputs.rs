@@ -9,7 +9,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-use distlto_prepare::write::{IoError, remove, write_if_changed};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::{remove, write_if_changed};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 

@@ -6,7 +6,8 @@
 use std::fs;
 use std::path::Path;
 
-use distlto_prepare::write::{IoError, write_atomically};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::write_atomically;
 
 use super::error::Buck2PlanError;
 use super::listing::lines;

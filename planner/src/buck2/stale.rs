@@ -6,7 +6,8 @@
 use std::fs;
 use std::path::Path;
 
-use distlto_prepare::write::{IoError, remove};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::remove;
 use rayon::prelude::*;
 
 use super::index_directory::{IMPORTS, IndexDirectory, SHARD};

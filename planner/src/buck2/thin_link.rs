@@ -7,7 +7,8 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::fs;
 
-use distlto_prepare::write::{IoError, write_atomically};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::write_atomically;
 
 use super::error::{ARGUMENT_FILE, Buck2PlanError};
 use super::full_index::{IndexReader, is_known_to, scratch, without};

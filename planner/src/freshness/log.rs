@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular::{self, Links};
-use distlto_prepare::write::{IoError, write_atomically};
+use distlto_prepare::write::write_atomically;
 use indexmap::IndexSet;
 use rayon::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Why a link could not be planned.
 
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 

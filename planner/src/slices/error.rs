@@ -1,7 +1,7 @@
 //! Why a link cannot be cut into slices.
 
 use camino::Utf8PathBuf;
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 

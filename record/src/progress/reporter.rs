@@ -12,10 +12,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use distlto_planner::digests::Digest;
 use distlto_planner::graph::{ActionGraph, ActionId};
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::regular;
 use distlto_prepare::warning::warn;
-use distlto_prepare::write::{IoError, write_atomically};
+use distlto_prepare::write::write_atomically;
 
 use super::recorded::{Recorded, SharedRecord};
 use super::ticker::Ticker;

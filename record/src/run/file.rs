@@ -6,9 +6,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::json::{self, JsonError, Unread};
 use distlto_prepare::regular;
-use distlto_prepare::write::{IoError, remove, write_atomically};
+use distlto_prepare::write::{remove, write_atomically};
 use miette::Diagnostic;
 use thiserror::Error;
 

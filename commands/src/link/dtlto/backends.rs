@@ -21,8 +21,9 @@ use distlto_planner::keep::ModulePlaces;
 use distlto_planner::shard::Cost;
 use distlto_planner::words::shell_line;
 use distlto_prepare::input::Input;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::json_lines::JsonLines;
-use distlto_prepare::write::{IoError, remove};
+use distlto_prepare::write::remove;
 use rayon::prelude::*;
 
 use super::failed::FailedBackends;

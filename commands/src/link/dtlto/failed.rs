@@ -11,8 +11,8 @@ use camino::Utf8PathBuf;
 use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::words::{shell_line, shell_quote};
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::names::escape_path;
-use distlto_prepare::write::IoError;
 
 use super::modules::{CompileSettings, LinkModule, triple};
 use super::shards;

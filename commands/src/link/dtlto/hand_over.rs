@@ -13,7 +13,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use distlto_prepare::write::{IoError, remove};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::remove;
 
 /// The first argument of the program that lld starts; the state directory follows in the same word.
 const ARGUMENT: &str = "--distlto-hand-over=";

@@ -13,8 +13,8 @@ use camino::Utf8Path;
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::shard::Cost;
 use distlto_planner::state::Place;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::json_lines::{JsonLines, line};
-use distlto_prepare::write::IoError;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 

@@ -17,7 +17,8 @@ use distlto_planner::link_plan::{LinkPlan, ObjectPlan, PlanStep, VERSION};
 use distlto_planner::linker::elf::options::written;
 use distlto_planner::state::Place;
 use distlto_planner::words::{lossy, path_of};
-use distlto_prepare::write::{IoError, remove};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::remove;
 use rayon::prelude::*;
 
 use super::Link;

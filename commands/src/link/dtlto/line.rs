@@ -23,8 +23,9 @@ use distlto_planner::options::Files;
 use distlto_planner::state::Place;
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::input::Input;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
-use distlto_prepare::write::{IoError, TEMPORARY_PREFIX, move_into_place, remove, write_atomically};
+use distlto_prepare::write::{TEMPORARY_PREFIX, move_into_place, remove, write_atomically};
 use rayon::prelude::*;
 
 use super::hand_over::HandOver;

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::hand_over::HandOver;

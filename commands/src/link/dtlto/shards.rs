@@ -6,7 +6,7 @@ use std::path::Path;
 
 use distlto_planner::keep::{self, ModulePlaces};
 use distlto_planner::shard;
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 
 use super::modules::LinkModule;
 

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use distlto_planner::dtlto::identifier;
 use distlto_planner::state::Place;
 use distlto_planner::words::path_of;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
-use distlto_prepare::write::{IoError, remove, write_atomically};
+use distlto_prepare::write::{remove, write_atomically};
 
 use super::failed;
 use super::line::staged;

@@ -25,7 +25,7 @@ use distlto_planner::link_command::clang_beside;
 use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::search_path::program_file;
 use distlto_planner::words::{Word, lossy};
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use distlto_reapi::blob::Blob;
 use distlto_reapi::execute::{ExecuteOptions, ExecutedAction};
 use distlto_reapi::{Client, Digest, Error, proto};

@@ -9,8 +9,9 @@ use distlto_planner::link_line::last_value;
 use distlto_planner::link_plan::{LinkPlan, ObjectPlan};
 use distlto_planner::state::{self, Place};
 use distlto_prepare::input::Input;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
-use distlto_prepare::write::{IoError, write_atomically};
+use distlto_prepare::write::write_atomically;
 
 use super::{DISTLTO, Made, PLACES, Ways};
 use crate::verify::VerifyError;

@@ -12,11 +12,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use distlto_prepare::blobs::Blobs;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::lock::{Lock, Locked, Patience};
 use distlto_prepare::mutex::lock;
 use distlto_prepare::prune::{GoOn, PruneReport};
 use distlto_prepare::regular::Links;
-use distlto_prepare::write::IoError;
 
 use super::limits::CacheLimits;
 use super::usage::{self, Usage};

@@ -7,8 +7,8 @@ use std::path::Path;
 use distlto_prepare::blobs;
 use distlto_prepare::check::{Bad, CheckReport, FileVerdict};
 use distlto_prepare::error::PrepareError;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::prune::{Holdings, KeptFile, PruneReport};
-use distlto_prepare::write::IoError;
 
 use super::usage::{self, Usage};
 use super::{BLOBS, Cache, CacheLimits, LAYOUT, PARTS, evict, record};

@@ -5,8 +5,8 @@
 use std::fs;
 use std::sync::atomic::Ordering::Relaxed;
 
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
-use distlto_prepare::write::IoError;
 use distlto_reapi::blob::Blob;
 use distlto_reapi::{Client, Error, proto};
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use distlto_prepare::write::IoError;
+use distlto_prepare::io_error::IoError;
 use distlto_reapi::{Client, Digest, Error, proto};
 
 use crate::describe::Described;
