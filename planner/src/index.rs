@@ -76,9 +76,7 @@ pub fn plan(request: PlanRequest<'_>) -> Result<Planned, IndexError> {
             Some(id) => name_noted(&mut planning, id)?,
             None => {
                 exclude_libs::check_loaded(&planning.arguments, &planning.inputs, &linked.outcome)?;
-                if let Some(symbol) = linked.lacking {
-                    return Err(IndexError::Wrapped { symbol });
-                }
+                wrapped::check_loaded(&planning.arguments, &loaded, &linked.outcome.loaded)?;
                 let (planned, pending) = planning.finish(linked, &loaded)?;
                 return Ok(Planned::Link(Box::new(planned), pending.with(scratch)));
             }
@@ -113,7 +111,6 @@ fn thin_link_of(link: &LinkCommand, arguments: &[Argument], inputs: &LinkInputs)
         linker: link.linker.clone(),
         words: thin_words(inputs),
         ids: inputs.modules().map(|(id, _)| id.to_owned()).collect(),
-        wrapped: wrapped::names(arguments),
         regular_lto: chooses || inputs.modules().any(|(_, module)| regular(module)),
     }
 }

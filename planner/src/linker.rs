@@ -22,8 +22,6 @@ pub const ELF: Flavour = Flavour { shape: elf::shape::shape, thin_link: elf::thi
 /// Where a thin link is to write.
 #[derive(Debug, Clone, Copy)]
 pub struct ThinLinkPlaces<'a> {
-    /// The symbols of which it is to say what refers to them and what defines them.
-    pub traced: &'a [String],
     /// The list of the modules that have shards.
     pub index: &'a str,
     /// What is put before a module id for the module's shard and import list; ends in a slash.

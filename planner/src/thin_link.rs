@@ -21,7 +21,6 @@ use crate::runner::{Runner, ToolError, ToolOutput};
 use crate::scratch::Scratch;
 use crate::shard;
 use crate::words::{Word, lossy};
-use crate::wrapped;
 
 /// A directory name that no sane input has; as many of them as any input climbs keep `../x.o` inside.
 const BELOW: &str = "%below/";
@@ -97,8 +96,6 @@ pub struct ThinLink {
     pub ids: Vec<String>,
     /// Whether some input may need regular LTO, whose code the linker is then asked to write.
     pub regular_lto: bool,
-    /// The names that `--wrap` has on the line.
-    pub wrapped: Vec<String>,
 }
 
 /// What a thin link left.
@@ -108,8 +105,6 @@ pub struct ThinLinked {
     pub outcome: ThinLinkOutcome,
     /// One for each indexed module that was asked for, in link order.
     pub modules: Vec<IndexedModule>,
-    /// A wrapped name whose real function is called and defined by nothing that was loaded.
-    pub lacking: Option<String>,
     /// The object with the code of regular LTO, if there is any.
     pub regular_object: Option<Vec<u8>>,
     /// What the linker printed, warnings mostly.
@@ -135,9 +130,7 @@ impl ThinLink {
         let places = ScratchPlaces::new(scratch.path(), &self.ids);
         fs::create_dir_all(&places.prefix).map_err(IoError::on("create directory", &places.prefix))?;
         let mut command = self.linker.clone();
-        let traced = wrapped::traced(&self.wrapped);
         let own = (ELF.thin_link)(&ThinLinkPlaces {
-            traced: &traced,
             index: &places.index,
             prefix: &places.prefix,
             output: &places.output,
@@ -159,10 +152,7 @@ impl ThinLink {
         let indexed: Vec<String> = lines(&index)
             .map(|line| line.strip_prefix(prefix.as_str()).map_or_else(|| line.clone(), str::to_owned))
             .collect();
-        let traced = wrapped::traced(&self.wrapped);
-        let (said, loaded): (Vec<_>, _) =
-            lines(&output.stdout).partition(|line| wrapped::is_on(line, &traced));
-        let lacking = wrapped::undefined(&self.wrapped, &said).map(str::to_owned);
+        let loaded = lines(&output.stdout).collect();
         let known: HashSet<&str> = self.ids.iter().map(String::as_str).collect();
         let read = indexed.par_iter().filter(|id| known.contains(id.as_str()));
         let modules = read.map(|id| read_module(prefix, id)).collect::<Result<Vec<_>, _>>()?;
@@ -172,7 +162,6 @@ impl ThinLink {
         };
         Ok(ThinLinked {
             outcome: ThinLinkOutcome { indexed, loaded },
-            lacking,
             modules,
             regular_object,
             stderr: output.stderr,

@@ -54,11 +54,20 @@ pub fn weak_references(bytes: &[u8]) -> HashSet<Vec<u8>> {
 
 /// The names that a shared library wants of whoever loads it; of any other file none.
 pub fn references(bytes: &[u8]) -> HashSet<Vec<u8>> {
+    names_of_library(bytes, |is_undefined| is_undefined)
+}
+
+/// The names that a shared library has for whoever loads it; of any other file none.
+pub fn definitions_of_library(bytes: &[u8]) -> HashSet<Vec<u8>> {
+    names_of_library(bytes, |is_undefined| !is_undefined)
+}
+
+fn names_of_library(bytes: &[u8], wanted: impl Fn(bool) -> bool) -> HashSet<Vec<u8>> {
     let Ok(file) = object::File::parse(bytes) else { return HashSet::new() };
     if file.kind() != ObjectKind::Dynamic {
         return HashSet::new();
     }
-    let wanted = file.dynamic_symbols().filter(|symbol| symbol.is_undefined());
+    let wanted = file.dynamic_symbols().filter(|symbol| wanted(symbol.is_undefined()));
     wanted.filter_map(|symbol| Some(symbol.name_bytes().ok()?.to_vec())).collect()
 }
 

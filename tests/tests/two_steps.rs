@@ -57,9 +57,14 @@ fn wrapped_function_that_nothing_loaded_defines() -> Result<()> {
     ensure!(said.contains(warning), "{said}");
     // With a definition it is a link like any other.
     let loaded = project("wrapped-whole", main, other, &["-Wl,--wrap=f,--whole-archive"])?;
-    let loaded =
-        Project { objects: [&loaded.objects[..], &["-Wl,--no-whole-archive".to_owned()]].concat(), ..loaded };
-    let (said, _) = linked(&loaded)?;
-    ensure!(loaded.ran()?.backends.len() == 2 && said.is_empty(), "{said}");
+    let objects = [&loaded.objects[..], &["-Wl,--no-whole-archive".to_owned()]].concat();
+    let (said, _) = linked(&Project { objects, ..loaded })?;
+    ensure!(said.is_empty(), "{said}");
+    let main = "int puts(const char *);\nint __real_puts(const char *);\n\
+                int __wrap_puts(const char *text) { return __real_puts(text + 1); }\n\
+                int main(void) { return puts(\"text\") < 0; }\n";
+    let shared = project("wrapped-shared", main, other, &["-Wl,--wrap=puts"])?;
+    let (said, _) = linked(&shared)?;
+    ensure!(shared.say()? == "ext\n" && said.is_empty(), "{said}");
     Ok(())
 }

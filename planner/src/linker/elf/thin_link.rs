@@ -14,7 +14,6 @@ pub fn words(places: &ThinLinkPlaces<'_>) -> Vec<String> {
         "-o".to_owned(),
         places.output.to_owned(),
     ];
-    words.extend(places.traced.iter().map(|symbol| format!("--trace-symbol={symbol}")));
     if let Some(regular) = places.regular {
         // Only the first partition's code is written in an index-only link.
         words.push("--lto-partitions=1".to_owned());
