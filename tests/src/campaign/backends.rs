@@ -276,9 +276,8 @@ fn stem(id: &str) -> &str {
 /// objects were kept when it showed what they import. How many of the latter there are.
 pub fn came_up(events: &str) -> Result<(Vec<String>, usize)> {
     let (mut names, mut kept) = (Vec::new(), 0);
-    for line in events.lines() {
-        let event: Value =
-            serde_json::from_str(line).with_context(|| format!("--json prints a line `{line}`"))?;
+    for event in read(events) {
+        let event = event?;
         let is_kept = event["origin"] == "same-imports";
         if event["event"] == "finish" && event["kind"] == "opt" && (event["origin"] == "ran" || is_kept) {
             kept += usize::from(is_kept);
@@ -286,4 +285,16 @@ pub fn came_up(events: &str) -> Result<(Vec<String>, usize)> {
         }
     }
     Ok((names, kept))
+}
+
+/// Whether distlto has planned the link, rather than leave it to the linker.
+pub fn is_planned(events: &str) -> Result<bool> {
+    let events = read(events).collect::<Result<Vec<_>>>()?;
+    Ok(events.iter().any(|event| event["event"] == "plan"))
+}
+
+fn read(events: &str) -> impl Iterator<Item = Result<Value>> {
+    events
+        .lines()
+        .map(|line| serde_json::from_str(line).with_context(|| format!("--json prints a line `{line}`")))
 }
