@@ -15,10 +15,10 @@ use std::path::Path;
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::digests::Digest;
 use distlto_planner::graph::{Action, ActionGraph, ActionKind, BackendWork};
-use distlto_planner::link_plan::{LinkPlan, ObjectPlan};
+use distlto_planner::link_plan::{LinkPlan, ObjectPlan, PlanError};
 use distlto_planner::state::{self, Place, SUFFIX};
 use distlto_prepare::input::Input;
-use distlto_prepare::io_error::IoError;
+use distlto_prepare::json::Text;
 use distlto_prepare::regular;
 use distlto_record::action::ActionRecord;
 use distlto_record::diff::Side;
@@ -42,7 +42,7 @@ pub struct Seen {
     pub directory: Option<Utf8PathBuf>,
     /// The program.
     pub output: String,
-    /// What was planned last, if that is kept.
+    /// What was planned last, if that is kept, but for the modules' imports.
     pub plan: Option<LinkPlan>,
     /// Its modules.
     pub modules: Vec<KnownModule>,
@@ -128,19 +128,20 @@ impl Seen {
     }
 
     fn of_plan(named: &Utf8Path, bytes: &[u8]) -> Result<Self, SeenError> {
-        let read = LinkPlan::read(bytes);
-        let plan = read.map_err(|source| SeenError::Plan { path: named.to_owned(), source })?;
-        let (output, modules) = (plan.output.to_string(), of_plan(&plan));
+        let read = known(bytes);
+        let (plan, modules) = read.map_err(|source| SeenError::Plan { path: named.to_owned(), source })?;
+        let output = plan.output.to_string();
         Ok(Self { output, modules, plan: Some(plan), ..Self::without_runs(named) })
     }
 
     fn of_record(named: &Utf8Path) -> Result<Self, SeenError> {
         let run = run::read(named.as_std_path())?;
         let plan = run.graph.as_ref().and_then(|graph| plan_of(&run, graph));
+        let (plan, modules) = plan.unzip();
         Ok(Self {
             directory: run.state.as_ref().map(|state| Utf8PathBuf::from(&run.directory).join(state)),
             output: run.output.clone().unwrap_or_else(|| named.to_string()),
-            modules: plan.as_ref().map_or_else(|| of_run(&run), of_plan),
+            modules: modules.unwrap_or_else(|| of_run(&run)),
             plan,
             runs: vec![run],
             ..Self::without_runs(named)
@@ -150,15 +151,15 @@ impl Seen {
     fn of_directory(
         named: &Utf8Path,
         directory: Utf8PathBuf,
-        plan: Option<LinkPlan>,
+        plan: Option<(LinkPlan, Vec<KnownModule>)>,
         source: &GraphSource,
         runs: Vec<RunRecord>,
     ) -> Result<Self, SeenError> {
-        let (modules, listing) = match &plan {
-            Some(plan) => (of_plan(plan), Listing::default()),
+        let (plan, modules, listing) = match plan {
+            Some((plan, modules)) => (Some(plan), modules, Listing::default()),
             None => {
                 let graph = source.read()?;
-                (of_graph(&graph), files_of_graph(&graph))
+                (None, of_graph(&graph), files_of_graph(&graph))
             }
         };
         let output = plan.as_ref().map_or_else(|| named.to_string(), |plan| plan.output.to_string());
@@ -211,13 +212,16 @@ impl Seen {
 }
 
 /// The plan of a state directory, if that is what it has.
-fn read_plan(directory: &Utf8Path, source: &GraphSource) -> Result<Option<LinkPlan>, SeenError> {
+fn read_plan(
+    directory: &Utf8Path,
+    source: &GraphSource,
+) -> Result<Option<(LinkPlan, Vec<KnownModule>)>, SeenError> {
     let path = directory.join(Place::LinkPlan.name());
     if source.path() != path {
         return Ok(None);
     }
-    let bytes = regular::read(path.as_std_path()).map_err(IoError::on("read", &path))?;
-    LinkPlan::read(&bytes).map(Some).map_err(|source| SeenError::Plan { path, source })
+    let bytes = Input::open(path.as_std_path())?;
+    known(&bytes).map(Some).map_err(|source| SeenError::Plan { path, source })
 }
 
 /// The records of a state directory, or of a graph's runs.
@@ -227,17 +231,31 @@ fn read_runs(directory: &Utf8Path) -> Result<Vec<RunRecord>, SeenError> {
 }
 
 /// The plan that a run had, if it has not been written anew since.
-fn plan_of(run: &RunRecord, graph: &GraphFile) -> Option<LinkPlan> {
+fn plan_of(run: &RunRecord, graph: &GraphFile) -> Option<(LinkPlan, Vec<KnownModule>)> {
     let bytes = regular::read(&Path::new(&run.directory).join(&graph.file)).ok()?;
-    (Digest::of(&bytes).to_string() == graph.digest).then(|| LinkPlan::read(&bytes).ok())?
+    (Digest::of(&bytes).to_string() == graph.digest).then(|| known(&bytes).ok())?
 }
 
-fn of_plan(plan: &LinkPlan) -> Vec<KnownModule> {
-    // A path hashes slower than its text, and there may be millions of imports.
-    let numbers: HashMap<&str, u32> =
-        plan.modules.iter().zip(0..).map(|(module, number)| (module.id.as_str(), number)).collect();
-    let number = |import: &Utf8PathBuf| numbers.get(import.as_str()).copied();
-    let module = |module: &ObjectPlan| KnownModule {
+/// A plan and its modules. No import becomes a path of its own: there may be millions.
+fn known(bytes: &[u8]) -> Result<(LinkPlan, Vec<KnownModule>), PlanError> {
+    let plan = LinkPlan::<Text<'_>>::read_as(bytes)?;
+    let modules = of_plan(&plan);
+    Ok((plan.without_imports(), modules))
+}
+
+fn of_plan<Import: AsRef<str> + Sync>(plan: &LinkPlan<Import>) -> Vec<KnownModule> {
+    // There may be millions of imports: a path hashes slower than its text, and names side by side are found sooner than
+    // names all over the plan.
+    let names: String = plan.modules.iter().map(|module| module.id.as_str()).collect();
+    let mut rest = names.as_str();
+    let mut numbers = HashMap::with_capacity(plan.modules.len());
+    for (module, number) in plan.modules.iter().zip(0_u32..) {
+        let (name, others) = rest.split_at(module.id.as_str().len());
+        numbers.insert(name, number);
+        rest = others;
+    }
+    let number = |import: &Import| numbers.get(import.as_ref()).copied();
+    let module = |module: &ObjectPlan<Import>| KnownModule {
         label: module.id.to_string(),
         own_instructions: module.own_instructions,
         imported_instructions: module.imported_instructions,

@@ -19,7 +19,7 @@ pub const VERSION: u32 = 1;
 /// the link line's were.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LinkPlan {
+pub struct LinkPlan<Import = Utf8PathBuf> {
     /// [`VERSION`].
     pub version: u32,
     /// Whether one process of the linker does everything and hands its backends to distlto. The steps then say what was
@@ -35,7 +35,7 @@ pub struct LinkPlan {
     /// The compiler and the flags that every backend compilation shares.
     pub backend: Vec<String>,
     /// The ThinLTO modules that the linker loaded, in link order.
-    pub modules: Vec<ObjectPlan>,
+    pub modules: Vec<ObjectPlan<Import>>,
     /// The final link.
     pub link: PlanStep,
 }
@@ -84,7 +84,7 @@ pub struct MemberPlan {
 /// One backend compilation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ObjectPlan {
+pub struct ObjectPlan<Import = Utf8PathBuf> {
     /// The module id: the module's path as the linker saw it.
     pub id: Utf8PathBuf,
     /// The archive that holds the module, where it is in no file of its own.
@@ -93,7 +93,7 @@ pub struct ObjectPlan {
     /// The module's index shard.
     pub shard: Utf8PathBuf,
     /// The modules it imports from, sorted.
-    pub imports: Vec<Utf8PathBuf>,
+    pub imports: Vec<Import>,
     /// Further files the compilation reads, such as profiles.
     pub extra_inputs: Vec<Utf8PathBuf>,
     /// The native object.
@@ -168,10 +168,7 @@ pub enum PlanError {
 impl LinkPlan {
     /// Reads the plan's JSON; a plan of another version is an error that says so.
     pub fn read(bytes: &[u8]) -> Result<Self, PlanError> {
-        json::read_version(bytes, VERSION, |plan: &Self| plan.version.into()).map_err(|unread| match unread {
-            Unread::Version(found) => PlanError::Version { found },
-            Unread::Json(error) => PlanError::Json(error),
-        })
+        Self::read_as(bytes)
     }
 
     /// The plan's JSON, indented, with a newline at its end.
@@ -206,6 +203,42 @@ impl LinkPlan {
 
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+impl<'a, Import: Deserialize<'a>> LinkPlan<Import> {
+    /// [`LinkPlan::read`] for who does not need each import as a path of its own: there may be millions.
+    pub fn read_as(bytes: &'a [u8]) -> Result<Self, PlanError> {
+        json::read_version(bytes, VERSION, |plan: &Self| plan.version.into()).map_err(|unread| match unread {
+            Unread::Version(found) => PlanError::Version { found },
+            Unread::Json(error) => PlanError::Json(error),
+        })
+    }
+}
+
+impl<Import> LinkPlan<Import> {
+    /// All but the modules' imports.
+    pub fn without_imports(self) -> LinkPlan {
+        let Self { version, by_linker, output, archives, thin_link, backend, modules, link } = self;
+        let modules = modules.into_iter().map(ObjectPlan::without_imports).collect();
+        LinkPlan { version, by_linker, output, archives, thin_link, backend, modules, link }
+    }
+}
+
+impl<Import> ObjectPlan<Import> {
+    fn without_imports(self) -> ObjectPlan {
+        ObjectPlan {
+            id: self.id,
+            archive: self.archive,
+            shard: self.shard,
+            imports: Vec::new(),
+            extra_inputs: self.extra_inputs,
+            object: self.object,
+            extra_outputs: self.extra_outputs,
+            args: self.args,
+            own_instructions: self.own_instructions,
+            imported_instructions: self.imported_instructions,
+        }
+    }
 }
 
 impl ObjectPlan {

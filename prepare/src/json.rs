@@ -143,6 +143,12 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Text<'a>(pub Cow<'a, str>);
 
+impl AsRef<str> for Text<'_> {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Borrowed;

@@ -105,10 +105,12 @@ impl Inspection {
                 peak_memory: None,
             })
             .collect();
-        for importer in 0..modules.len() {
-            for import in modules[importer].imports.clone() {
-                modules[import as usize].importers += 1;
-            }
+        let mut importers = vec![0; modules.len()];
+        for &import in modules.iter().flat_map(|module| &module.imports) {
+            importers[import as usize] += 1;
+        }
+        for (module, importers) in modules.iter_mut().zip(importers) {
+            module.importers = importers;
         }
         // The latest time counts.
         for action in runs.iter().flat_map(RunRecord::backends).filter(|action| action.result == Fate::Done) {
@@ -179,8 +181,10 @@ impl LastRun {
 
 /// How long the link takes with 1, 2, 4, ... workers, until more do not help. Empty where no time is known.
 fn workers(modules: &[ModuleFacts], linker: u64) -> Vec<(usize, u64)> {
-    let times: Vec<u64> = modules.iter().filter_map(|module| module.cpu_us).collect();
-    let Some(&longest) = times.iter().max() else { return Vec::new() };
+    let mut times: Vec<u64> = modules.iter().filter_map(|module| module.cpu_us).collect();
+    // What is sorted is sorted again in no time.
+    times.sort_unstable_by(|a, b| b.cmp(a));
+    let Some(&longest) = times.first() else { return Vec::new() };
     let mut found = Vec::new();
     let mut workers = 1;
     loop {
@@ -291,14 +295,15 @@ impl Inspection {
         hubs.sort_by_key(|&number| Reverse(self.modules[number].importers));
         for number in hubs.into_iter().take(TOP).filter(|&number| self.modules[number].importers > 0) {
             let ModuleFacts { label, importers, .. } = &self.modules[number];
-            let cost: u64 = self.edit_runs(number).filter_map(|module| module.cpu_us).sum();
+            let runs: Vec<&ModuleFacts> = self.edit_runs(number).collect();
+            let cost: u64 = runs.iter().filter_map(|module| module.cpu_us).sum();
             let cost = if cost > 0 { format!(", {} of processor time", time(cost)) } else { String::new() };
             writeln!(
                 out,
                 "hub: {} is imported by {}; an edit of it runs {}{cost}",
                 printable(label),
                 counted(*importers as usize, "module"),
-                counted(self.edit_runs(number).count(), "backend"),
+                counted(runs.len(), "backend"),
             )?;
         }
         Ok(())

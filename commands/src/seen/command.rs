@@ -40,7 +40,7 @@ impl Seen {
             Err(error) => return Err(failed(error)),
         };
         let plan = without_scratch(plan, &directory);
-        let (output, modules) = (plan.output.clone(), of_plan(&plan));
+        let (output, modules, plan) = (plan.output.clone(), of_plan(&plan), plan.without_imports());
         let notes = vec!["its thin link was performed, and nothing else".to_owned()];
         let named = Self::without_runs(&output);
         Ok(Self { modules, notes, plan: Some(plan), ..named })
