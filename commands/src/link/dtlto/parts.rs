@@ -96,8 +96,8 @@ impl Parts {
         &self.module
     }
 
-    /// What differs from an earlier compilation. `imports` gives the names of imports that are not what they were.
-    pub fn changes(&self, before: &Self, imports: impl FnOnce() -> Vec<String>) -> Vec<Change> {
+    /// What differs from an earlier compilation. `imports` tells of those that are not what they were.
+    pub fn changes(&self, before: &Self, imports: impl FnOnce() -> Vec<Change>) -> Vec<Change> {
         let mut changes = Vec::new();
         for (now, before, what) in [
             (&self.compiler, &before.compiler, What::Compiler),
@@ -110,7 +110,7 @@ impl Parts {
             }
         }
         if self.imports != before.imports {
-            changes.extend(imports().into_iter().map(|name| Change::named(What::Import, name)));
+            changes.extend(imports());
         }
         let input = |what, list: &[(String, String)], other: &[(String, String)]| {
             let absent = |(name, _): &&(String, String)| other.iter().all(|(known, _)| known != name);

@@ -80,18 +80,21 @@ impl Told<'_> {
         let Some(before) = &last.parts else { return vec![Change::of(What::NotKnown)] };
         parts.changes(before, || {
             let imports = module.imports.iter().filter_map(|path| by_path.get(path.as_str()));
-            let changed = imports.filter(|import| {
-                let now = import.parts.as_ref().map(Parts::module);
-                let before = self.kept.last(&import.name.label).and_then(|object| object.parts.as_ref());
-                match (now, before.map(Parts::module)) {
-                    (Some(now), Some(before)) => now != before,
-                    // It may have been there under another name, as a member of an archive.
-                    (Some(now), None) => !self.kept.has_module(now),
-                    (None, _) => true,
-                }
-            });
-            changed.map(|import| import.name.label.clone()).collect()
+            imports.filter_map(|import| self.why_import(import)).collect()
         })
+    }
+
+    /// What is otherwise about a module that another one imports from.
+    fn why_import(&self, import: &LinkModule) -> Option<Change> {
+        let now = import.parts.as_ref().map(Parts::module);
+        let before = self.kept.last(&import.name.label).and_then(|object| object.parts.as_ref());
+        let what = match (now, before.map(Parts::module)) {
+            (Some(now), Some(before)) => (now != before).then_some(What::Import),
+            // It may have been there under another name, as a member of an archive; else no link has loaded it before.
+            (Some(now), None) => (!self.kept.has_module(now)).then_some(What::InputAdded),
+            (None, _) => Some(What::Import),
+        };
+        what.map(|what| Change::named(what, &import.name.label))
     }
 }
 
