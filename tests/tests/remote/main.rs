@@ -20,7 +20,7 @@ use anyhow::{Result, ensure};
 fn until(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
     let begun = Instant::now();
     while !is_so()? {
-        ensure!(begun.elapsed() < Duration::from_secs(120), "what was waited for did not happen");
+        ensure!(begun.elapsed() < Duration::from_secs(300), "what was waited for did not happen");
         std::thread::sleep(Duration::from_millis(5));
     }
     Ok(())
