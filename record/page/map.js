@@ -161,12 +161,13 @@ export class ModuleMap {
     context.strokeStyle = context.fillStyle = colour(name);
     context.globalAlpha = Math.max(0.12, Math.min(0.9, 40 / shown.length));
     context.lineWidth = 1.5;
-    context.beginPath();
+    // One by one: a path of a thousand lines takes a canvas longer than a thousand paths.
     for (const other of shown) {
+      context.beginPath();
       context.moveTo(x, y);
       context.lineTo(...this.middle(other));
+      context.stroke();
     }
-    context.stroke();
     context.globalAlpha = 1;
     for (const other of shown) {
       const [atX, atY] = this.middle(other);
