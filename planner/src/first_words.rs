@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use distlto_prepare::definitions::{definitions, weak_references, without};
+use distlto_prepare::definitions::without;
 use distlto_prepare::error::PrepareError;
 use distlto_prepare::names::escape_path;
 use rayon::prelude::*;
@@ -16,7 +16,7 @@ use crate::inputs::{LinkInputs, Slot};
 use crate::link_line::LinkOption;
 use crate::load_order::{LoadedPart, LostSymbols, PlacedFile, lost, ordered};
 use crate::loaded::{Loaded, LoadedFiles};
-use crate::module_names::{self, Symbols};
+use crate::module_names::Symbols;
 use crate::needed::needed;
 use crate::state::Place;
 
@@ -165,20 +165,14 @@ pub fn directory(state: &str) -> String {
     Place::Loaded.of(state)
 }
 
-/// What the files define and refer to; modules are read again where one of them refers weakly to what no native object
-/// does. A module that cannot be read may define any name.
+/// What the files define and refer to; modules are read again where one of them refers weakly to what no native object does.
 fn symbols(loaded: &LoadedFiles, parts: &[LoadedPart<usize>]) -> Vec<Symbols> {
-    let bytes = |at: usize| loaded.read(&loaded.files[at]).unwrap_or_default();
+    let mut asked = HashSet::new();
     let native = |part: &LoadedPart<usize>| match *part {
-        LoadedPart::Native(at) => {
-            let bytes = bytes(at);
-            let weakly = weak_references(&bytes);
-            Symbols { names: definitions(&bytes), weakly, ..Symbols::default() }
-        }
+        LoadedPart::Native(at) => loaded.symbols(&loaded.files[at], &asked),
         LoadedPart::Merged(_) | LoadedPart::Module(_) => Symbols::default(),
     };
     let mut found: Vec<Symbols> = parts.par_iter().map(native).collect();
-    let mut asked = HashSet::new();
     loop {
         let weakly: HashSet<_> = found.iter().flat_map(|symbols| &symbols.weakly).cloned().collect();
         if weakly == asked {
@@ -187,8 +181,7 @@ fn symbols(loaded: &LoadedFiles, parts: &[LoadedPart<usize>]) -> Vec<Symbols> {
         asked = weakly;
         found.par_iter_mut().zip(parts).for_each(|(found, part)| {
             if let LoadedPart::Merged(at) | LoadedPart::Module(at) = *part {
-                let unread = |_| Symbols { others: true, ..Symbols::default() };
-                *found = module_names::read(&bytes(at), &asked).unwrap_or_else(unread);
+                *found = loaded.symbols(&loaded.files[at], &asked);
             }
         });
     }

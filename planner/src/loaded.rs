@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
 use std::path::Path;
 
+use distlto_prepare::definitions::{definitions, weak_references};
 use distlto_prepare::error::PrepareError;
 use distlto_prepare::excerpt::Excerpts;
 use distlto_prepare::kind::{Kind, classify, classify_file};
@@ -16,6 +17,7 @@ use distlto_prepare::kind::{Kind, classify, classify_file};
 use crate::buck2::script;
 use crate::fates::ThinLinkOutcome;
 use crate::inputs::{LinkInputs, NativeInput, Slot};
+use crate::module_names::{self, Symbols};
 use crate::script_objects;
 use crate::thin_link::traced_member;
 
@@ -93,6 +95,20 @@ impl LoadedFiles {
             Loaded::Module(id) => fs::read(id).ok(),
             Loaded::Native { path, .. } => fs::read(path).ok(),
             Loaded::Member { archive, member } => self.archives[*archive].1.member(*member).ok(),
+        }
+    }
+
+    /// What a file defines and refers to; of what a module needs only the names `asked` for. A module that cannot be read may
+    /// define any name.
+    pub fn symbols(&self, file: &Loaded, asked: &HashSet<Vec<u8>>) -> Symbols {
+        let bytes = self.read(file).unwrap_or_default();
+        match file {
+            Loaded::Module(_) => module_names::read(&bytes, asked)
+                .unwrap_or_else(|_| Symbols { others: true, ..Symbols::default() }),
+            Loaded::Native { .. } | Loaded::Member { .. } => {
+                let weakly = weak_references(&bytes);
+                Symbols { names: definitions(&bytes), weakly, ..Symbols::default() }
+            }
         }
     }
 }

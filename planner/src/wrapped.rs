@@ -8,13 +8,13 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use distlto_prepare::definitions::{definitions, definitions_of_library};
+use distlto_prepare::definitions::definitions_of_library;
 use rayon::prelude::*;
 
 use crate::index::error::IndexError;
 use crate::link_line::{Argument, options};
-use crate::loaded::{Loaded, LoadedFiles};
-use crate::module_names::{self, Symbols};
+use crate::loaded::LoadedFiles;
+use crate::module_names::Symbols;
 
 /// Refuses such a link; `trace` are the names of all files that are loaded.
 pub fn check_loaded(
@@ -28,7 +28,7 @@ pub fn check_loaded(
         return Ok(());
     }
     let asked: HashSet<Vec<u8>> = wrapped.iter().map(|name| real(name)).collect();
-    let files: Vec<Symbols> = loaded.files.par_iter().map(|file| symbols(loaded, file, &asked)).collect();
+    let files: Vec<Symbols> = loaded.files.par_iter().map(|file| loaded.symbols(file, &asked)).collect();
     let lacks = |name: &&&str| {
         let text = name.as_bytes();
         files.iter().any(|file| file.needs.contains(&real(name)))
@@ -38,17 +38,6 @@ pub fn check_loaded(
     match wrapped.iter().find(lacks) {
         Some(&symbol) => Err(IndexError::Wrapped { symbol: symbol.to_owned() }),
         None => Ok(()),
-    }
-}
-
-/// What a file defines, and of the names asked for what it needs if it is a module. One that cannot be read defines nothing.
-fn symbols(loaded: &LoadedFiles, file: &Loaded, asked: &HashSet<Vec<u8>>) -> Symbols {
-    let bytes = loaded.read(file).unwrap_or_default();
-    match file {
-        Loaded::Module(_) => module_names::read(&bytes, asked).unwrap_or_default(),
-        Loaded::Native { .. } | Loaded::Member { .. } => {
-            Symbols { names: definitions(&bytes), ..Symbols::default() }
-        }
     }
 }
 
