@@ -198,3 +198,27 @@ fn what_cannot_be_looked_at_is_an_error_that_says_why() -> Result<()> {
     }
     Ok(())
 }
+
+/// It has not changed: its importer reads it for the first time.
+#[test]
+fn an_import_that_no_link_had_before() -> Result<()> {
+    let main = "#include <stdio.h>\nint g(void);\nint main(void) { printf(\"%d\\n\", g()); return 0; }\n";
+    let sources = [
+        ("main.c", main),
+        ("first.c", "int g(void) { return 1; }\n"),
+        ("second.c", "int g(void) { return 2; }\n"),
+    ];
+    for more in [&[][..], &["--two-step"]] {
+        let name = if more.is_empty() { "new-import" } else { "new-import-two" };
+        let mut project = Project::create(name, &sources)?;
+        for other in ["first.o", "second.o"] {
+            project.objects = vec!["main.o".to_owned(), other.to_owned()];
+            succeed(&mut project.link_with(more)?)?;
+        }
+        let main = json(&project, &["explain", "program", "main.o"])?;
+        let why = main["last"]["action"]["why"].as_array().context("reasons")?;
+        let told = |what: &str| why.iter().any(|why| why["what"] == what && why["name"] == "second.o");
+        ensure!(told("input-added") && !told("import"), "{main}");
+    }
+    Ok(())
+}
