@@ -239,6 +239,17 @@ fn malloc_is_tuned_where_a_compiler_starts() {
     assert!(told(&finish(&LocalSpawner, &command).stdout.text()));
 }
 
+/// A huge page that the server had touched would be copied for each of them, page by page.
+#[test]
+fn the_heap_of_a_job_begins_at_a_huge_page_of_its_own() {
+    let (place, program) = probe(&[]);
+    let servers = servers();
+    for job in 0..3 {
+        let command = command(&program, &["heap"], place.path());
+        assert_eq!(finish(&servers, &command).stdout.text(), "0\n", "job {job}");
+    }
+}
+
 #[test]
 fn exit_codes_and_signals_arrive() {
     let (place, program) = probe(&[]);

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
+use crate::heap;
 use crate::huge::Mover;
 use crate::job::{self, JobRequest, RunningJob, Surroundings};
 use crate::layout::MemoryLayout;
@@ -61,6 +62,7 @@ impl<'a> Server<'a> {
         };
         // What it allocates is on the heap before the first job.
         let program = if llvm::register_targets() { program.ending_early() } else { program };
+        heap::begin_at_huge_page();
         let hello = Hello { pid: u32::try_from(pid).unwrap_or(0) };
         socket::send(socket.as_fd(), &hello.to_bytes())?;
         let layout = MemoryLayout::own();
