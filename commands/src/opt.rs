@@ -44,6 +44,7 @@ use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::job::Job;
 use distlto_executor::output::Role;
 use distlto_executor::schedule::Site;
+use distlto_executor::staging::StagingArea;
 use distlto_executor::verify::{Backend, Modules, Refused};
 use distlto_record::progress::text::whole_lines;
 use gnu::SplitDwarf;
@@ -373,7 +374,7 @@ fn compile(
         directory,
         expected,
         describer: None,
-        places: None,
+        staging: &StagingArea::new(directory, None),
         digests: &digests,
         cache: None,
     };

@@ -26,7 +26,7 @@ use crate::output::{Output, Role};
 use crate::precise::{Imported, Pending, Precise, Steps};
 use crate::result::{NewOutput, NewResult};
 use crate::schedule::Site;
-use crate::staging::{Places, Staging};
+use crate::staging::{Staging, StagingArea};
 use crate::verify::{Modules, Refusal, Refused, check_result};
 
 /// What jobs of one run share.
@@ -41,8 +41,8 @@ pub struct Context<'a> {
     pub directory: Option<&'a Path>,
     /// What objects have to be; what the module's own triple says when `None`.
     pub expected: Option<Native>,
-    /// Where temporaries lie that are not to lie beside their outputs.
-    pub places: Option<&'a Places>,
+    /// Where outputs are staged.
+    pub staging: &'a StagingArea<'a>,
     /// What the jobs' inputs hold. An input that differs after the command from what it was before fails the job.
     pub digests: &'a FileDigests,
     /// Says what jobs are by content; `None` where nobody asks.
@@ -105,7 +105,7 @@ fn attempt(
     let expected = context.expected.or(native?);
 
     let staged = job.outputs.iter().map(|&(path, _)| path).filter(|_| job.backend.is_some());
-    let staging = Staging::new(context.directory, staged, context.places).map_err(io)?;
+    let staging = Staging::new(context.staging, staged).map_err(io)?;
     let outputs = staging.outputs(&job.outputs);
     let begun = Instant::now();
     let is_asked =

@@ -42,7 +42,7 @@ use crate::schedule::history::History;
 use crate::schedule::memory::Limit;
 use crate::schedule::tokens::Tokens;
 use crate::schedule::{Policy, Schedule, State};
-use crate::staging::Places;
+use crate::staging::{Places, StagingArea};
 use crate::verify::Modules;
 use distlto_record::progress::{Plan, Progress};
 use distlto_record::report::{Failure, Measured, Outcome, Report};
@@ -275,8 +275,19 @@ fn in_context<T>(
     // As many slots are idle as there are backends.
     let beside = 2 * backends <= jobs && jobserver.is_none();
     let precise = precise.map(|precise| (precise, Steps { spawner, cancel, grace, directory, beside }));
-    let context =
-        Context { execute, cancel, modules, directory, expected, places, digests, describer, cache, precise };
+    let staging = &StagingArea::new(directory, places);
+    let context = Context {
+        execute,
+        cancel,
+        modules,
+        directory,
+        expected,
+        staging,
+        digests,
+        describer,
+        cache,
+        precise,
+    };
     then(&context)
 }
 

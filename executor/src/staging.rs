@@ -1,12 +1,14 @@
 //! Where a command writes before its outputs are accepted: a directory of its own beside their place.
 //!
 //! Outputs keep their file names in it, and compilers leave their own temporaries in it when they are killed,
-//! so removing it removes everything. Knows nothing of what the outputs hold; the rule that nothing is
-//! half-written is that of `distlto_prepare::write`.
+//! so removing it removes everything. One that is empty again is the next command's: file systems are slow to make and
+//! to forget directories. Knows nothing of what the outputs hold; the rule that nothing is half-written is that of
+//! `distlto_prepare::write`.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::{fs, mem};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_prepare::io_error::IoError;
@@ -20,12 +22,72 @@ use crate::output::{Output, Role};
 /// directory of its own there can be swept by the next one, without a lock on what is not its own.
 pub type Places = BTreeMap<Utf8PathBuf, Utf8PathBuf>;
 
+/// Where the commands of one run stage their outputs. Dropping it removes the directories.
+#[derive(Debug)]
+pub struct StagingArea<'a> {
+    directory: Option<&'a Path>,
+    places: Option<&'a Places>,
+    /// Those that are empty and nobody's.
+    idle: Mutex<Vec<Temporary>>,
+}
+
+impl<'a> StagingArea<'a> {
+    /// Paths are relative to `directory`. A temporary directory lies in that of its output, or in the place that
+    /// `places` gives it.
+    pub fn new(directory: Option<&'a Path>, places: Option<&'a Places>) -> Self {
+        Self { directory, places, idle: Mutex::default() }
+    }
+
+    /// A path of a command as one that this process can open.
+    fn file(&self, path: &Utf8Path) -> PathBuf {
+        match self.directory {
+            Some(directory) => directory.join(path),
+            None if path.as_str().is_empty() => PathBuf::from("."),
+            None => path.into(),
+        }
+    }
+
+    fn take(&self, parent: PathBuf) -> Result<Temporary, IoError> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = idle.iter().position(|temporary| temporary.parent == parent);
+        let found = found.map(|at| idle.swap_remove(at));
+        drop(idle);
+        // Somebody may have removed everything meanwhile.
+        found.filter(|found| found.directory.path().is_dir()).map_or_else(|| Temporary::make(parent), Ok)
+    }
+
+    /// What somebody has left something in goes with it.
+    fn give_back(&self, temporary: Temporary) {
+        let entries = fs::read_dir(temporary.directory.path());
+        if entries.is_ok_and(|mut entries| entries.next().is_none()) {
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(temporary);
+        }
+    }
+}
+
+/// A temporary directory.
+#[derive(Debug)]
+struct Temporary {
+    /// What it lies in.
+    parent: PathBuf,
+    directory: TempDir,
+}
+
+impl Temporary {
+    fn make(parent: PathBuf) -> Result<Self, IoError> {
+        fs::create_dir_all(&parent).map_err(IoError::on("create directory", &parent))?;
+        let made = tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempdir_in(&parent);
+        let directory = made.map_err(IoError::on("write into", &parent))?;
+        Ok(Self { parent, directory })
+    }
+}
+
 /// The outputs of one command on their way to their places. Dropping it removes what was not committed.
 #[derive(Debug)]
-pub struct Staging {
-    directory: Option<PathBuf>,
+pub struct Staging<'a> {
+    area: &'a StagingArea<'a>,
     // One for each directory that outputs go to; a rename must not cross file systems.
-    temporaries: BTreeMap<Utf8PathBuf, TempDir>,
+    temporaries: BTreeMap<Utf8PathBuf, Temporary>,
     staged: Vec<Staged>,
 }
 
@@ -38,27 +100,21 @@ struct Staged {
     temporary: Utf8PathBuf,
 }
 
-impl Staging {
-    /// Makes the directories of `outputs` and a temporary one in each, or in the place that `places` gives it. Paths
-    /// are relative to `directory`.
-    pub fn new<'a>(
-        directory: Option<&Path>,
-        outputs: impl IntoIterator<Item = &'a Utf8Path>,
-        places: Option<&Places>,
+impl<'a> Staging<'a> {
+    /// Makes the directories of `outputs`, and sees to a temporary one for each.
+    pub fn new<'o>(
+        area: &'a StagingArea<'a>,
+        outputs: impl IntoIterator<Item = &'o Utf8Path>,
     ) -> Result<Self, IoError> {
-        let mut staging = Self {
-            directory: directory.map(Path::to_owned),
-            temporaries: BTreeMap::new(),
-            staged: Vec::new(),
-        };
+        let mut staging = Self { area, temporaries: BTreeMap::new(), staged: Vec::new() };
         for output in outputs {
-            let temporary = staging.temporary(output, places)?;
+            let temporary = staging.temporary(output)?;
             staging.staged.push(Staged { output: output.to_owned(), temporary });
         }
         Ok(staging)
     }
 
-    fn temporary(&mut self, output: &Utf8Path, places: Option<&Places>) -> Result<Utf8PathBuf, IoError> {
+    fn temporary(&mut self, output: &Utf8Path) -> Result<Utf8PathBuf, IoError> {
         let place = self.file(output);
         // A rename would put a file in a device's place as readily as in a file's.
         regular::check_place(&place).map_err(IoError::on("write", &place))?;
@@ -66,21 +122,21 @@ impl Staging {
             return Err(IoError::on("write", place)(std::io::ErrorKind::IsADirectory.into()));
         };
         let parent = output.parent().unwrap_or(Utf8Path::new(""));
-        let above = places.and_then(|places| places.get(parent)).map_or(parent, |place| place);
+        let above = self.area.places.and_then(|places| places.get(parent)).map_or(parent, |place| place);
         if !self.temporaries.contains_key(parent) {
-            let made = make_temporary(&self.file(above))?;
+            let made = self.area.take(self.file(above))?;
             self.temporaries.insert(parent.to_owned(), made);
         }
-        let made = self.temporaries[parent].path();
+        let made = self.temporaries[parent].directory.path();
         // The name is our prefix and letters that `tempfile` draws.
         let own = made.file_name().and_then(|name| name.to_str()).unwrap_or(TEMPORARY_PREFIX);
         Ok(above.join(own).join(name))
     }
 
     /// Outputs of which the first ones, or none, are staged.
-    pub fn outputs<'a>(&'a self, outputs: &'a [(&'a Utf8Path, Role)]) -> Vec<Output<'a>> {
+    pub fn outputs<'o>(&'o self, outputs: &'o [(&'o Utf8Path, Role)]) -> Vec<Output<'o>> {
         let temporaries = self.staged.iter().map(|staged| Some(&*staged.temporary));
-        let output = |(&(name, role), temporary): (&(&'a Utf8Path, Role), Option<&'a Utf8Path>)| {
+        let output = |(&(name, role), temporary): (&(&'o Utf8Path, Role), Option<&'o Utf8Path>)| {
             let written = temporary.unwrap_or(name);
             Output { name, role, written, place: self.file(name), file: self.file(written) }
         };
@@ -89,15 +145,10 @@ impl Staging {
 
     /// A path of the command as one that this process can open.
     pub fn file(&self, path: &Utf8Path) -> PathBuf {
-        match &self.directory {
-            Some(directory) => directory.join(path),
-            None if path.as_str().is_empty() => PathBuf::from("."),
-            None => path.into(),
-        }
+        self.area.file(path)
     }
 
-    /// Puts every output into its place, the first one last: an object is never newer than what belongs to it. The temporary
-    /// directories go when this value does.
+    /// Puts every output into its place, the first one last: an object is never newer than what belongs to it.
     pub fn commit(&self) -> Result<(), IoError> {
         for Staged { output, temporary } in self.staged.iter().rev() {
             let place = self.file(output);
@@ -107,12 +158,10 @@ impl Staging {
     }
 }
 
-fn make_temporary(parent: &Path) -> Result<TempDir, IoError> {
-    fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
-    tempfile::Builder::new()
-        .prefix(TEMPORARY_PREFIX)
-        .tempdir_in(parent)
-        .map_err(IoError::on("write into", parent))
+impl Drop for Staging<'_> {
+    fn drop(&mut self) {
+        mem::take(&mut self.temporaries).into_values().for_each(|temporary| self.area.give_back(temporary));
+    }
 }
 
 /// Removes what a killed run left in a directory. Only for one who holds the lock of everything that writes there.
@@ -146,8 +195,8 @@ mod tests {
     fn temporaries_lie_where_they_are_told_to() {
         let place = tempfile::tempdir().unwrap();
         let places = Places::from([("out".into(), "out/own".into())]);
-        let staging =
-            Staging::new(Some(place.path()), ["out/a.o".into(), "b.o".into()], Some(&places)).unwrap();
+        let area = StagingArea::new(Some(place.path()), Some(&places));
+        let staging = Staging::new(&area, ["out/a.o".into(), "b.o".into()]).unwrap();
         let [a, b] = &staging.staged[..] else { panic!("two outputs") };
         assert!(a.temporary.starts_with("out/own") && !b.temporary.starts_with("out"), "{a:?} {b:?}");
         for staged in [a, b] {
@@ -155,14 +204,33 @@ mod tests {
         }
         staging.commit().unwrap();
         drop(staging);
+        drop(area);
         assert!(place.path().join("out/a.o").is_file() && place.path().join("b.o").is_file());
         assert_eq!(fs::read_dir(place.path().join("out/own")).unwrap().count(), 0);
     }
 
     #[test]
+    fn only_an_empty_directory_is_used_again() {
+        let place = tempfile::tempdir().unwrap();
+        let area = StagingArea::new(Some(place.path()), None);
+        let stage = || Staging::new(&area, ["a.o".into()]).unwrap();
+        let written = |staging: &Staging<'_>| staging.staged[0].temporary.clone();
+        let (first, beside) = (stage(), stage());
+        let [empty, left] = [&first, &beside].map(written);
+        assert_ne!(empty, left);
+        fs::write(beside.file(&left), "x").unwrap();
+        drop(first);
+        drop(beside);
+        let (again, anew) = (stage(), stage());
+        assert_eq!(written(&again), empty);
+        assert!(written(&anew) != left && !anew.file(&left).exists());
+    }
+
+    #[test]
     fn dropping_removes_everything_and_sweeping_what_a_killed_run_left() {
         let place = tempfile::tempdir().unwrap();
-        let staging = Staging::new(Some(place.path()), ["a.o".into()], None).unwrap();
+        let area = StagingArea::new(Some(place.path()), None);
+        let staging = Staging::new(&area, ["a.o".into()]).unwrap();
         fs::write(staging.file(&staging.staged[0].temporary), "x").unwrap();
         drop(staging);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);

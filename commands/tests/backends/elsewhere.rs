@@ -19,6 +19,7 @@ use distlto_executor::execute::{Execute, Executed, ExecutionRequest};
 use distlto_executor::job::Job;
 use distlto_executor::output::Role;
 use distlto_executor::schedule::Site;
+use distlto_executor::staging::StagingArea;
 use distlto_executor::verify::{Backend, Modules, Refusal};
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_record::action::EngineTimes;
@@ -94,7 +95,7 @@ fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> JobAttempt {
         modules: &Modules::new(directory),
         directory,
         expected: None,
-        places: None,
+        staging: &StagingArea::new(directory, None),
         digests: &digests,
         describer: Some(&describer),
         cache: None,

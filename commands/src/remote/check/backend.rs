@@ -19,6 +19,7 @@ use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::job::Job;
 use distlto_executor::output::Role;
 use distlto_executor::schedule::Site;
+use distlto_executor::staging::StagingArea;
 use distlto_executor::verify::{Backend, Modules};
 use distlto_planner::digests::FileDigests;
 use distlto_planner::link_command::clang_beside;
@@ -223,7 +224,7 @@ fn compile(
         modules: &modules,
         directory,
         expected: None,
-        places: None,
+        staging: &StagingArea::new(directory, None),
         digests: &digests,
         describer,
         cache: None,
