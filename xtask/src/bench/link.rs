@@ -46,12 +46,12 @@ pub fn link(request: &Request) -> Result<()> {
     let runs = request.runs.max(1);
     let distlto = shell::distlto()?;
     println!("links, {jobs} jobs, medians of {runs} runs, {}", machine());
-    let mut figures = Vec::new();
+    let (mut figures, mut measured) = (Vec::new(), Vec::new());
     for name in &request.programs {
         let subject = Subject::new(*name)?;
         let linked = compare(&subject.program, &distlto, jobs)?;
         subject.check(&linked)?;
-        let bench = Bench { ways: Ways::new(&subject.program, &distlto, jobs), subject };
+        let bench = Bench { ways: Ways::new(&subject.program, &distlto, jobs)?, subject };
         let rows = bench.rows(runs)?;
         print(&bench.subject.program.name, &rows);
         aims(&rows);
@@ -59,8 +59,9 @@ pub fn link(request: &Request) -> Result<()> {
         if let Some(file) = &request.json {
             write(file, &json!({ "machine": machine(), "jobs": jobs, "programs": figures }))?;
         }
+        measured.push(bench);
     }
-    Ok(())
+    measured.iter().try_for_each(|bench| bench.ways.remove())
 }
 
 struct Bench<'a> {
@@ -89,14 +90,14 @@ impl Bench<'_> {
 
     /// The most memory that all processes of a cold link hold together. Looking takes time, so that link is not timed.
     fn peak(&self, way: Way) -> Result<f64> {
-        self.ways.forget(way)?;
+        self.ways.begin_from_nothing();
         measure_tree(&mut self.ways.command(way))
     }
 
     /// All measurements of one run, the linker alone first.
     fn once(&self, run: usize, variant: u32, memory: &[f64]) -> Result<Vec<(&'static str, Cost)>> {
         self.subject.restore()?;
-        COLD.iter().try_for_each(|&way| self.ways.forget(way))?;
+        self.ways.begin_from_nothing();
         let mut cold = vec![Cost::default(); COLD.len()];
         for place in 0..COLD.len() {
             // Whoever comes first finds the machine busy with what was before, so the first place goes round.

@@ -1,5 +1,7 @@
 //! The ways of linking that `bench link` compares, as commands.
 
+use std::cell::Cell;
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -67,13 +69,13 @@ impl Way {
         }
     }
 
-    fn output(self) -> &'static str {
+    fn word(self) -> &'static str {
         match self {
-            Self::InProcess => "bench-plain",
-            Self::Cached => "bench-cached",
-            Self::Distlto => "bench-distlto",
-            Self::Distribute => "bench-distribute",
-            Self::HandOver => "bench-hand-over",
+            Self::InProcess => "plain",
+            Self::Cached => "cached",
+            Self::Distlto => "distlto",
+            Self::Distribute => "distribute",
+            Self::HandOver => "hand-over",
         }
     }
 }
@@ -83,30 +85,53 @@ pub struct Ways<'a> {
     program: Program,
     distlto: &'a Path,
     jobs: usize,
+    /// How often links have begun from nothing.
+    round: Cell<usize>,
 }
 
-/// Where the linker's cache is, in the program's directory.
-const CACHE: &str = "bench-cache";
+/// What the names of all files of these links begin with.
+const PREFIX: &str = "bench-";
 
 impl<'a> Ways<'a> {
-    /// With so many jobs at a time.
-    pub fn new(program: &Program, distlto: &'a Path, jobs: usize) -> Self {
-        Self { program: program.clone(), distlto, jobs }
+    /// With so many jobs at a time. What a bench left that was killed is removed.
+    pub fn new(program: &Program, distlto: &'a Path, jobs: usize) -> Result<Self> {
+        let ways = Self { program: program.clone(), distlto, jobs, round: Cell::new(0) };
+        ways.remove()?;
+        Ok(ways)
     }
 
-    /// Removes what a way has kept.
-    pub fn forget(&self, way: Way) -> Result<()> {
-        self.program.remove(way.output())?;
-        if way == Way::Cached { shell::remove(&self.program.dir.join(CACHE)) } else { Ok(()) }
+    /// Removes what all the links have left.
+    pub fn remove(&self) -> Result<()> {
+        for entry in fs::read_dir(&self.program.dir)? {
+            let entry = entry?;
+            if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+                shell::remove(&entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// From here on no way has anything from before, since all names are new. Nothing is removed while something is
+    /// measured: for minutes ext4 looks through deleted files for each new one, with which links that make files would be
+    /// charged.
+    pub fn begin_from_nothing(&self) {
+        self.round.set(self.round.get() + 1);
+    }
+
+    fn name(&self, word: &str) -> String {
+        format!("{PREFIX}{word}-{}", self.round.get())
     }
 
     /// The link.
     pub fn command(&self, way: Way) -> Command {
-        let mut linker = self.program.link(&self.program.words[0], way.output());
+        let output = self.name(way.word());
+        let mut linker = self.program.link(&self.program.words[0], &output);
         let own_jobs = format!("-Wl,--thinlto-jobs={}", self.jobs);
         match way {
             Way::InProcess => drop(linker.arg(own_jobs)),
-            Way::Cached => drop(linker.args([&own_jobs, &format!("-Wl,--thinlto-cache-dir={CACHE}")])),
+            Way::Cached => {
+                linker.args([own_jobs, format!("-Wl,--thinlto-cache-dir={}", self.name("cache"))]);
+            }
             Way::Distribute => {
                 let distributor = self.distlto.with_file_name("distlto-distribute");
                 linker.arg(format!("-fthinlto-distributor={}", distributor.display()));
@@ -122,7 +147,7 @@ impl<'a> Ways<'a> {
             Way::Distlto => {
                 linker = Command::new(self.distlto);
                 linker.args(["link", "-j", &self.jobs.to_string(), "--"]).args(&self.program.words);
-                linker.args(["-o", way.output()]).current_dir(&self.program.dir);
+                linker.args(["-o", &output]).current_dir(&self.program.dir);
             }
         }
         linker
