@@ -29,8 +29,14 @@ fn by_modules() -> Result<()> {
     // hello.cc and greeting.cc, which are compiled once for each of the two.
     assert_eq!(actions.ran("DistltoOpt").len(), 2, "{actions}");
     assert_eq!(example.say("cc/hello")?, example.say("cc/hello_thinlto")?);
-    let said = example.test(&["//cc:greeting_thinlto_test", compiler])?;
+    let (said, _) = example.test(&["//cc:greeting_thinlto_test", compiler])?;
     assert!(said.contains("//cc:greeting_thinlto_test") && said.contains("PASSED"), "{said}");
+    // A cc_library is no library of these rules.
+    let (build, own) = ("app/BUILD.bazel", "        \"//checksum\",\n");
+    example.edit(build, own, &format!("{own}        \"//cc:greeting\",\n"))?;
+    let said = example.fail(&["//app", compiler])?;
+    assert!(said.contains("'//cc:greeting' does not have mandatory providers: 'DistltoInfo'"), "{said}");
+    example.edit(build, "        \"//cc:greeting\",\n", "")?;
     // In this test, as a server takes long to start.
     on_an_engine(&example)
 }
@@ -46,7 +52,7 @@ fn check(example: &Workspace) -> Result<()> {
         assert!(line.starts_with(&format!("{word}: upper {upper}, ")), "{line}");
         assert!(line.ends_with(&format!("length {}, vowels {vowels}", word.len())), "{line}");
     }
-    let said = example.test(&["//tests/..."])?;
+    let (said, _) = example.test(&["//tests/..."])?;
     assert_eq!(said.matches("PASSED").count(), 3, "{said}");
     Ok(())
 }
@@ -76,6 +82,15 @@ fn on_an_engine(example: &Workspace) -> Result<()> {
         "{}",
         leaf.said
     );
+    let packed = remote.packed()?;
+    assert_eq!(packed.ran("DistltoDwp"), ["app/app.dwp"], "{packed}");
+    let (said, tests) = remote.tested()?;
+    assert_eq!(said.matches("PASSED").count(), 3, "{said}");
+    assert!(!tests.ran("TestRunner").is_empty(), "{tests}");
+    for (actions, kind) in [(&packed, "DistltoDwp"), (&tests, "TestRunner")] {
+        let mut of = actions.0.iter().filter(|one| one.mnemonic == kind);
+        assert!(of.all(|one| one.runner == "remote"), "{actions}");
+    }
     let said = remote.undeclared()?;
     assert!(said.contains("'checksum/checksum.h' file not found"), "{said}");
     Ok(())

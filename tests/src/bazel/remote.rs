@@ -19,6 +19,8 @@ pub const HERE: &str = "rot13/librot13.rlib";
 const RUSTC_HERE: &str = "--strategy_regexp=//rot13:rlib=local";
 /// The program.
 const PROGRAM: &str = "app/app";
+/// Its split debug information.
+const PACKED: &str = "app/app.dwp";
 /// What is built.
 const TARGETS: [&str; 2] = ["//app", "//tests/..."];
 /// What needs cc rules, which the older version fetches.
@@ -98,6 +100,33 @@ impl<'a> Remote<'a> {
         let said = ws.fail(&words.collect::<Vec<_>>());
         ws.edit(build, "    visibility", &format!("{declared}    visibility"))?;
         said
+    }
+
+    /// Packs split debug information here and on the engine, with the same outcome. Gives what ran there.
+    pub fn packed(&self) -> Result<Actions> {
+        let (ws, build) = (self.workspace, "app/BUILD.bazel");
+        let packs = "    name = \"app\",\n    fission = True,\n";
+        ws.edit(build, "    name = \"app\",\n", packs)?;
+        let words = ["//app", "--output_groups=+dwp"];
+        ws.build(&words)?;
+        let here = fs::read(ws.output(PACKED))?;
+        ws.clean()?;
+        let options = self.options();
+        let actions =
+            ws.build(&words.into_iter().chain(options.iter().map(String::as_str)).collect::<Vec<_>>())?;
+        ensure!(
+            fs::read(ws.output(PACKED))? == here,
+            "the engine's {PACKED} is not the one that is made here"
+        );
+        ws.edit(build, packs, "    name = \"app\",\n")?;
+        Ok(actions)
+    }
+
+    /// Runs the tests on the engine, and gives what Bazel says of them, and what ran.
+    pub fn tested(&self) -> Result<(String, Actions)> {
+        let options = self.options();
+        let words = ["//tests/..."].into_iter().chain(options.iter().map(String::as_str));
+        self.workspace.test(&words.collect::<Vec<_>>())
     }
 
     fn options(&self) -> Vec<String> {

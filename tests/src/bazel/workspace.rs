@@ -135,11 +135,15 @@ impl Workspace {
         Ok(command)
     }
 
-    fn building(&self, arguments: &[&str]) -> Result<Command> {
-        let mut command = self.bazel("build")?;
+    fn logging(&self, name: &str, arguments: &[&str]) -> Result<Command> {
+        let mut command = self.bazel(name)?;
         command.args(&self.options).arg(format!("--execution_log_json_file={}", self.log().display()));
         command.args(arguments);
         Ok(command)
+    }
+
+    fn building(&self, arguments: &[&str]) -> Result<Command> {
+        self.logging("build", arguments)
     }
 
     fn log(&self) -> PathBuf {
@@ -168,11 +172,11 @@ impl Workspace {
         String::from_utf8(output.stdout).context("programs print UTF-8")
     }
 
-    /// Runs tests, and gives what Bazel says of each.
-    pub fn test(&self, arguments: &[&str]) -> Result<String> {
-        let mut command = self.bazel("test")?;
-        let output = succeed(command.args(&self.options).args(arguments))?;
-        String::from_utf8(output.stdout).context("Bazel prints UTF-8")
+    /// Runs tests, and gives what Bazel says of each, and what ran.
+    pub fn test(&self, arguments: &[&str]) -> Result<(String, Actions)> {
+        let output = succeed(&mut self.logging("test", arguments)?)?;
+        let said = String::from_utf8(output.stdout).context("Bazel prints UTF-8")?;
+        Ok((said, Actions::read(&self.log())?))
     }
 
     /// Runs a program that is built where the sources are, and gives what it prints.

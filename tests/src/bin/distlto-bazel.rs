@@ -6,6 +6,7 @@ use std::env;
 use anyhow::{Result, bail, ensure};
 use distlto_reapi_server::{Faults, Options, Server};
 use distlto_tests::bazel::compare::{Subject, Way, measure};
+use distlto_tests::bazel::log::Actions;
 use distlto_tests::bazel::remote::Remote;
 use distlto_tests::bazel::table::Table;
 use distlto_tests::bazel::{Version, example, mistakes, native, program};
@@ -33,12 +34,15 @@ fn remote() -> Result<()> {
         let example = example::create(version, "remote")?;
         let mut remote = Remote::new(&example, engine::url()?)?;
         remote.all()?;
-        for row in &remote.rows {
-            let ran = row.actions.summary_of(|one| !one.cached && one.runner == "remote");
-            let cached = row.actions.summary_of(|one| one.cached);
-            let here = row.actions.summary_of(|one| !one.cached && one.runner != "remote");
-            println!("| {} | {} | {ran} | {cached} | {here} |", row.after, version.name());
-        }
+        let tell = |after: &str, actions: &Actions| {
+            let ran = actions.summary_of(|one| !one.cached && one.runner == "remote");
+            let cached = actions.summary_of(|one| one.cached);
+            let here = actions.summary_of(|one| !one.cached && one.runner != "remote");
+            println!("| {after} | {} | {ran} | {cached} | {here} |", version.name());
+        };
+        remote.rows.iter().for_each(|row| tell(row.after, &row.actions));
+        tell("`clean`, `fission = True` for //app", &remote.packed()?);
+        tell("`bazel test //tests/...`", &remote.tested()?.1);
         told = remote.undeclared()?;
     }
     println!("\nWith a header that no target declares, the newer one says:\n{told}");
