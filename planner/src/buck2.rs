@@ -19,7 +19,6 @@ pub mod outputs;
 pub mod path_table;
 pub mod places;
 pub mod plan;
-pub mod script;
 pub mod settle;
 pub mod spelling;
 pub mod split_units;

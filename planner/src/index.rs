@@ -12,11 +12,12 @@ use distlto_prepare::kind::{Kind, classify_file};
 
 use crate::backend_flags::{self, BackendFlags};
 use crate::compile_jobs;
-use crate::exclude_libs;
 use crate::inputs::{self, InputError, InputPlaces, LinkInputs};
 use crate::link_command::{LinkCommand, clang_beside};
 use crate::link_line::{Argument, options};
+use crate::linker::elf::exclude_libs;
 use crate::linker::elf::options::{last, step, value};
+use crate::linker::elf::wrapped;
 use crate::loaded::LoadedFiles;
 use crate::module::{Module, SummaryKind};
 use crate::options::LinkStep;
@@ -28,7 +29,6 @@ use crate::scratch::Scratch;
 use crate::search_path::program_file;
 use crate::thin_link::{ThinLink, ThinLinkError, traced_file};
 use crate::words::{Word, lossy, path_of, word_of};
-use crate::wrapped;
 
 pub use error::IndexError;
 pub use request::{Identify, PlanRequest, Planned, PlannedLink, Prepared, Preview};

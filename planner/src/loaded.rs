@@ -14,11 +14,10 @@ use distlto_prepare::error::PrepareError;
 use distlto_prepare::excerpt::Excerpts;
 use distlto_prepare::kind::{Kind, classify, classify_file};
 
-use crate::buck2::script;
 use crate::fates::ThinLinkOutcome;
 use crate::inputs::{LinkInputs, NativeInput, Slot};
+use crate::linker::elf::{script, script_objects};
 use crate::module_names::{self, Symbols};
-use crate::script_objects;
 use crate::thin_link::traced_member;
 
 /// A file that the thin link loaded.

@@ -12,7 +12,7 @@ use distlto_planner::dependency_file::DependencyFile;
 use distlto_planner::link_command::{DriverReads, LinkCommand};
 use distlto_planner::link_line::Argument;
 use distlto_planner::linker::elf::options::may_read;
-use distlto_planner::search::Search;
+use distlto_planner::linker::elf::search::Search;
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::peek::files_beside;
 use rayon::prelude::*;

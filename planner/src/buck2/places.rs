@@ -10,9 +10,9 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::script;
 use crate::link_line::{Argument, LinkLineError, parse};
-use crate::search::Search;
+use crate::linker::elf::script;
+use crate::linker::elf::search::Search;
 use crate::words::{Word, lossy, path_of};
 
 /// How deep scripts may name scripts.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use distlto_prepare::kind::{Kind, classify_file};
 
-use crate::buck2::script::{ScriptCommand, commands};
+use super::script::{ScriptCommand, commands};
 
 /// How deep scripts may include scripts.
 const DEEPEST: usize = 8;

@@ -1,7 +1,7 @@
 //! What a linker script that stands for a library loads: `INPUT`, `GROUP` and `AS_NEEDED`.
 //!
 //! Pure. Enough of the language to find names; lld's `ScriptParser` has the rules. Where a name leads is found out by
-//! `places`.
+//! those who ask.
 
 /// Commands whose names in parentheses are files.
 const LOADING: [&str; 3] = ["INPUT", "GROUP", "AS_NEEDED"];
