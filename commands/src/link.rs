@@ -34,7 +34,7 @@ use distlto_planner::index_only::IndexOnly;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
 use distlto_planner::link_line::Argument;
 use distlto_planner::link_plan::LinkPlan;
-use distlto_planner::linker::elf::options::last;
+use distlto_planner::linker::options::last;
 use distlto_planner::runner::ToolError;
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::write::to_standard_output;

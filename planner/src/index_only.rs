@@ -14,7 +14,7 @@ use distlto_prepare::write::{write_atomically, write_if_changed};
 
 use crate::keep;
 use crate::link_line::{Argument, options};
-use crate::linker::elf::options::{is, value};
+use crate::linker::options::{is, value};
 use crate::runner::{Runner, ToolError, ToolOutput};
 use crate::scratch::Scratch;
 use crate::thin_link::ThinLinkError;

@@ -4,12 +4,17 @@
 //! do a thin link. Knows nothing of who asks.
 
 pub mod elf;
+pub mod options;
 
 pub use elf::shape::WordShape;
+
+use crate::options::Opt;
 
 /// What is asked of a flavour.
 #[derive(Debug)]
 pub struct Flavour {
+    /// The linker's options, and what they do.
+    pub options: &'static [Opt],
     /// How one word of a link line is to be read.
     pub shape: fn(&[u8]) -> WordShape,
     /// The words that make of a link line a thin link.
@@ -17,7 +22,8 @@ pub struct Flavour {
 }
 
 /// ld.lld.
-pub const ELF: Flavour = Flavour { shape: elf::shape::shape, thin_link: elf::thin_link::words };
+pub const ELF: Flavour =
+    Flavour { options: elf::table::OPTIONS, shape: elf::shape::shape, thin_link: elf::thin_link::words };
 
 /// Where a thin link is to write.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@
 
 use crate::inputs::{LinkInputs, Slot};
 use crate::link_line::LinkOption;
-use crate::linker::elf::options::step;
+use crate::linker::options::step;
 use crate::options::LinkStep;
 
 /// A link line in the making, which opens and closes `--start-lib` as laziness changes.

@@ -13,7 +13,7 @@ use std::path::Path;
 use distlto_planner::dtlto::dropped::{self, Dropped};
 use distlto_planner::invocation::{self, ProgramKind};
 use distlto_planner::link_line;
-use distlto_planner::linker::elf::options::last;
+use distlto_planner::linker::options::last;
 use distlto_planner::response;
 use distlto_planner::words::{Word, lossy};
 use distlto_prepare::regular;

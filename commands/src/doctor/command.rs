@@ -7,7 +7,7 @@ use distlto_planner::backend_flags;
 use distlto_planner::index::IndexError;
 use distlto_planner::inputs::Bitcode;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
-use distlto_planner::linker::elf::options::last;
+use distlto_planner::linker::options::last;
 use distlto_planner::runner::Runner;
 use distlto_planner::words::{Word, lossy};
 

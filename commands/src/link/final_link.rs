@@ -13,7 +13,7 @@ use std::path::Path;
 use distlto_planner::dependency_file::DependencyFile;
 use distlto_planner::index::PlannedLink;
 use distlto_planner::link_line::{Argument, last_value};
-use distlto_planner::linker::elf::options::endings;
+use distlto_planner::linker::options::endings;
 use distlto_planner::runner::{Runner, ToolError, ToolOutput};
 use distlto_planner::words::path_of;
 use distlto_prepare::io_error::IoError;

@@ -12,7 +12,7 @@ use distlto_planner::first_words;
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::link_line::Argument;
 use distlto_planner::link_plan::LinkPlan;
-use distlto_planner::linker::elf::options::written;
+use distlto_planner::linker::options::written;
 use distlto_planner::state::Place;
 use distlto_planner::words::{Word, path_of};
 use distlto_prepare::names::escape_path;

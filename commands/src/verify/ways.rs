@@ -16,7 +16,7 @@ use distlto_planner::compile_jobs;
 use distlto_planner::index::{IndexError, compiler_of};
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::link_line::{Argument, last_value, options};
-use distlto_planner::linker::elf::options::last;
+use distlto_planner::linker::options::last;
 use distlto_planner::response;
 use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::words::{Word, lossy};

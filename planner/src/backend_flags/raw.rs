@@ -3,7 +3,7 @@
 //! What an option changes is said in the linker's table; one that changes no code is passed over here.
 
 use crate::link_line::{Argument, LinkOption, options};
-use crate::linker::elf::options::{of, value};
+use crate::linker::options::{of, value};
 use crate::options::{Code, LinkedKind};
 
 /// The LTO options of a link line.

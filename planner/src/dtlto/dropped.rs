@@ -11,7 +11,7 @@ use crate::backend_flags::raw::{RawLto, RawOption, gather};
 use crate::backend_flags::{Relocatable, architecture, translate};
 use crate::clang::driver::changes;
 use crate::link_line::{self, Argument, LinkLineError, last_value, options};
-use crate::linker::elf::options::{is, last, value};
+use crate::linker::options::{is, last, value};
 use crate::options::Code;
 use crate::words::Word;
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use super::{InputError, LinkInputs};
 use crate::link_line::{Argument, LinkOption};
-use crate::linker::elf::options::{may_read, of};
 use crate::linker::elf::search::Search;
+use crate::linker::options::{may_read, of};
 use crate::words::{lossy, path_of};
 
 /// An input of the line before its file was looked at.

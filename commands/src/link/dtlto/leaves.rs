@@ -14,7 +14,7 @@ use distlto_planner::dependency_file::DependencyFile;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::keep::{self, ModulePlaces};
 use distlto_planner::link_plan::{LinkPlan, ObjectPlan, PlanStep, VERSION};
-use distlto_planner::linker::elf::options::written;
+use distlto_planner::linker::options::written;
 use distlto_planner::state::Place;
 use distlto_planner::words::{lossy, path_of};
 use distlto_prepare::io_error::IoError;

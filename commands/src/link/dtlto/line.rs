@@ -17,7 +17,7 @@ use distlto_planner::index::{IndexError, Preview};
 use distlto_planner::inputs::{Bitcode, InputError};
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::link_line::{Argument, LinkOption, last_value, options};
-use distlto_planner::linker::elf::options::{endings, last, of};
+use distlto_planner::linker::options::{endings, last, of};
 use distlto_planner::module::SummaryKind;
 use distlto_planner::options::Files;
 use distlto_planner::state::Place;

@@ -1,8 +1,8 @@
-//! What the options of an ld.lld line do, by the table of them.
+//! What the options of a link line do, by the flavour's table of them. Asked for by the name that all spellings share.
 
 use std::path::PathBuf;
 
-use super::table::OPTIONS;
+use super::ELF;
 use crate::link_line::{Argument, LinkOption, last_value, options};
 use crate::options::{Files, LinkStep, Opt, Value};
 
@@ -10,15 +10,15 @@ use crate::options::{Files, LinkStep, Opt, Value};
 pub fn of(option: &LinkOption) -> Option<&'static Opt> {
     let name = option.name.as_str();
     let key = name.split('=').next().unwrap_or(name);
-    let named = OPTIONS.iter().find(|known| known.name == name);
-    let exact = named.or_else(|| OPTIONS.iter().find(|known| known.canonical == name));
+    let named = ELF.options.iter().find(|known| known.name == name);
+    let exact = named.or_else(|| ELF.options.iter().find(|known| known.canonical == name));
     let valued = || {
         let holds = |value: &Value| matches!(value, Value::EqualsOnly | Value::Optional);
-        OPTIONS.iter().find(|known| known.name == key && holds(&known.value))
+        ELF.options.iter().find(|known| known.name == key && holds(&known.value))
     };
     let begun = || {
         let begins = |known: &&Opt| known.value == Value::Joined && name.starts_with(known.name);
-        OPTIONS.iter().filter(begins).max_by_key(|known| known.name.len())
+        ELF.options.iter().filter(begins).max_by_key(|known| known.name.len())
     };
     exact.or_else(valued).or_else(begun)
 }
