@@ -53,7 +53,7 @@ pub struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// The link command to look at [default: ld.lld and clang of PATH]
+    /// The link command to look at [default: ld.lld of PATH, or the newest ld.lld-N, and its clang]
     #[arg(last = true, value_name = "LINKER")]
     pub command: Vec<OsString>,
 }

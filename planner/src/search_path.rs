@@ -13,3 +13,18 @@ pub fn program_file(program: &Path) -> Option<PathBuf> {
     let mut places = std::env::split_paths(&path).map(|directory| directory.join(program));
     places.find(|place| place.is_file())
 }
+
+/// The program of this name in `PATH`, or the newest of those that say their version after it, as Debian names them
+/// (`ld.lld-22`); the name itself where there is none.
+pub fn this_or_newest(name: &str) -> String {
+    if program_file(Path::new(name)).is_some() {
+        return name.to_owned();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // What cannot be read holds no program.
+    let entries =
+        std::env::split_paths(&path).filter_map(|directory| directory.read_dir().ok()).flatten().flatten();
+    let version = |file: &str| file.strip_prefix(name)?.strip_prefix('-')?.parse::<u32>().ok();
+    let versions = entries.filter_map(|entry| version(entry.file_name().to_str()?));
+    versions.max().map_or_else(|| name.to_owned(), |version| format!("{name}-{version}"))
+}

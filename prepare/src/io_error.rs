@@ -11,7 +11,7 @@ use crate::not_regular::NotRegular;
 /// A file or directory that could not be read, written, renamed or removed.
 #[derive(Debug, Error, Diagnostic)]
 #[error("cannot {operation} {}: {source}", path.display())]
-#[diagnostic(code(distlto::io), help("{}", remedy(source)))]
+#[diagnostic(code(distlto::io), help("{}", remedy(operation, source)))]
 pub struct IoError {
     /// What was tried: `read`, `write`, `rename`, `remove`, `create directory`, ...
     pub operation: &'static str,
@@ -28,11 +28,14 @@ impl IoError {
     }
 }
 
-fn remedy(error: &io::Error) -> &'static str {
+fn remedy(operation: &str, error: &io::Error) -> &'static str {
     if NotRegular::is_cause(error) {
         return "a regular file belongs there: remove what is in its place, or name another path";
     }
     match error.kind() {
+        io::ErrorKind::NotFound if operation == "create directory" => {
+            "no directory can be made there: name another one"
+        }
         io::ErrorKind::NotFound => "check the path's spelling and that the step that makes the file has run",
         io::ErrorKind::PermissionDenied => "check the permissions of the file and of its directory",
         io::ErrorKind::StorageFull => {

@@ -125,6 +125,24 @@ fn installed_tools_work_and_programs_read_the_same() -> Result<()> {
     Ok(())
 }
 
+/// As Debian installs them.
+#[test]
+fn without_a_command_the_newest_version_is_looked_at() -> Result<()> {
+    let place = Place::create("versions", &[])?;
+    let version = place.folder.toolchain.version;
+    for tool in ["clang", "ld.lld"] {
+        let program = place.folder.toolchain.tool(tool)?;
+        symlink(&program, place.path.join(format!("{tool}-{version}")))?;
+        // An older one would be run if it were looked at, and a program of another name may say anything.
+        symlink(system_tool("false")?, place.path.join(format!("{tool}-3")))?;
+        symlink(system_tool("false")?, place.path.join(format!("{tool}-{version}-rc1")))?;
+    }
+    let found = format!("ld.lld-{version} is ");
+    let can = ("links by distlto can work here", "");
+    expect(&mut place.distlto(&["doctor"])?, 0, &[("ok", &found), can])?;
+    Ok(())
+}
+
 #[test]
 fn what_is_missing_is_named_and_is_the_exit_code() -> Result<()> {
     let place = Place::create("missing", &["clang"])?;

@@ -1,6 +1,6 @@
 //! The link command: which linker it runs, and whether its line can be linked by backends of our own.
 //!
-//! A driver is asked what it would run. Without a command it is `ld.lld` of PATH.
+//! A driver is asked what it would run. Without a command it is `ld.lld` of PATH, or the newest `ld.lld-N`.
 
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_planner::backend_flags;
@@ -9,19 +9,20 @@ use distlto_planner::inputs::Bitcode;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
 use distlto_planner::linker::options::last;
 use distlto_planner::runner::Runner;
+use distlto_planner::search_path::this_or_newest;
 use distlto_planner::words::{Word, lossy};
 
 use super::{Doctor, TOOL};
 use crate::tool::ToolRunner;
 
 /// The linker that is looked at where no command is given.
-const LINKER: &[u8] = b"ld.lld";
+const LINKER: &str = "ld.lld";
 
 impl Doctor<'_> {
     /// What the command would run; `None` where there is no link by lld.
     pub(super) fn command(&mut self, words: &[Word]) -> Option<LinkCommand> {
         let runner = ToolRunner { spawner: &LocalSpawner, cancel: self.cancel, directory: None };
-        let without = [LINKER.to_vec()];
+        let without = [this_or_newest(LINKER).into_bytes()];
         let (words, is_given) = if words.is_empty() { (&without[..], false) } else { (words, true) };
         if is_given {
             self.report.about("link command");
