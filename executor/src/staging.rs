@@ -5,7 +5,7 @@
 //! to forget directories. Knows nothing of what the outputs hold; the rule that nothing is half-written is that of
 //! `distlto_prepare::write`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::{fs, mem};
@@ -27,8 +27,8 @@ pub type Places = BTreeMap<Utf8PathBuf, Utf8PathBuf>;
 pub struct StagingArea<'a> {
     directory: Option<&'a Path>,
     places: Option<&'a Places>,
-    /// Those that are empty and nobody's.
-    idle: Mutex<Vec<Temporary>>,
+    /// Those that are empty and nobody's, by what they lie in.
+    idle: Mutex<HashMap<PathBuf, Vec<TempDir>>>,
 }
 
 impl<'a> StagingArea<'a> {
@@ -48,19 +48,20 @@ impl<'a> StagingArea<'a> {
     }
 
     fn take(&self, parent: PathBuf) -> Result<Temporary, IoError> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = idle.iter().position(|temporary| temporary.parent == parent);
-        let found = found.map(|at| idle.swap_remove(at));
-        drop(idle);
+        let idle =
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&parent).and_then(Vec::pop);
         // Somebody may have removed everything meanwhile.
-        found.filter(|found| found.directory.path().is_dir()).map_or_else(|| Temporary::make(parent), Ok)
+        match idle.filter(|directory| directory.path().is_dir()) {
+            Some(directory) => Ok(Temporary { parent, directory }),
+            None => Temporary::make(parent),
+        }
     }
 
     /// What somebody has left something in goes with it.
-    fn give_back(&self, temporary: Temporary) {
-        let entries = fs::read_dir(temporary.directory.path());
-        if entries.is_ok_and(|mut entries| entries.next().is_none()) {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(temporary);
+    fn give_back(&self, Temporary { parent, directory }: Temporary) {
+        if fs::read_dir(directory.path()).is_ok_and(|mut entries| entries.next().is_none()) {
+            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            idle.entry(parent).or_default().push(directory);
         }
     }
 }
