@@ -7,11 +7,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::{fs, mem};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::mutex::lock;
 use distlto_prepare::regular;
 use distlto_prepare::write::TEMPORARY_PREFIX;
 use tempfile::TempDir;
@@ -48,8 +49,7 @@ impl<'a> StagingArea<'a> {
     }
 
     fn take(&self, parent: PathBuf) -> Result<Temporary, IoError> {
-        let idle =
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&parent).and_then(Vec::pop);
+        let idle = lock(&self.idle).get_mut(&parent).and_then(Vec::pop);
         // Somebody may have removed everything meanwhile.
         match idle.filter(|directory| directory.path().is_dir()) {
             Some(directory) => Ok(Temporary { parent, directory }),
@@ -60,8 +60,7 @@ impl<'a> StagingArea<'a> {
     /// What somebody has left something in goes with it.
     fn give_back(&self, Temporary { parent, directory }: Temporary) {
         if fs::read_dir(directory.path()).is_ok_and(|mut entries| entries.next().is_none()) {
-            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            idle.entry(parent).or_default().push(directory);
+            lock(&self.idle).entry(parent).or_default().push(directory);
         }
     }
 }
@@ -102,7 +101,7 @@ struct Staged {
 }
 
 impl<'a> Staging<'a> {
-    /// Makes the directories of `outputs`, and sees to a temporary one for each.
+    /// Has a temporary directory for each directory that `outputs` go to, which is made if it is not there.
     pub fn new<'o>(
         area: &'a StagingArea<'a>,
         outputs: impl IntoIterator<Item = &'o Utf8Path>,
