@@ -10,7 +10,7 @@ use std::ptr;
 
 use crate::huge::HUGE;
 
-/// A page.
+/// A page. Where pages are larger, the kernel refuses to take back what is not whole ones, and nothing is lost.
 const BASE: usize = 4 << 10;
 
 /// What is left to the server, whose requests must not come from the children's huge page.
@@ -44,7 +44,7 @@ pub fn begin_at_huge_page() {
 fn take_rest() -> Option<(*mut c_void, usize)> {
     let free = free_at_end()?;
     let end = end_of_heap();
-    let (next, page) = ((end - free).checked_add(HEADER)?, end.next_multiple_of(HUGE));
+    let (next, page) = (end.checked_sub(free)?.checked_add(HEADER)?, end.checked_next_multiple_of(HUGE)?);
     // The header of what follows lies before the page.
     let size = page.checked_sub(next + size_of::<usize>())?;
     // SAFETY: plain calls; a block that is not where it was expected is given back.
