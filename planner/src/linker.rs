@@ -1,7 +1,8 @@
 //! Flavours of linkers: what is particular to one lies in a folder of its own, and ends in a [`Flavour`].
 //!
 //! A folder holds the table of the linker's options and what they do, how a word of its lines is read, and how it is told to
-//! do a thin link. Knows nothing of who asks.
+//! do a thin link; these know nothing of who asks. Beside them lies what only this linker has, which reads the inputs of a
+//! link.
 
 pub mod elf;
 pub mod options;

@@ -96,8 +96,7 @@ impl<'a> Remote<'a> {
         ws.build(&["//checksum", "--spawn_strategy=local"]).context("without an engine")?;
         ws.clean()?;
         let options = self.options();
-        let words = ["//checksum"].into_iter().chain(options.iter().map(String::as_str));
-        let said = ws.fail(&words.collect::<Vec<_>>());
+        let said = ws.fail(&there(&["//checksum"], &options));
         ws.edit(build, "    visibility", &format!("{declared}    visibility"))?;
         said
     }
@@ -112,8 +111,7 @@ impl<'a> Remote<'a> {
         let here = fs::read(ws.output(PACKED))?;
         ws.clean()?;
         let options = self.options();
-        let actions =
-            ws.build(&words.into_iter().chain(options.iter().map(String::as_str)).collect::<Vec<_>>())?;
+        let actions = ws.build(&there(&words, &options))?;
         ensure!(
             fs::read(ws.output(PACKED))? == here,
             "the engine's {PACKED} is not the one that is made here"
@@ -125,8 +123,7 @@ impl<'a> Remote<'a> {
     /// Runs the tests on the engine, and gives what Bazel says of them, and what ran.
     pub fn tested(&self) -> Result<(String, Actions)> {
         let options = self.options();
-        let words = ["//tests/..."].into_iter().chain(options.iter().map(String::as_str));
-        self.workspace.test(&words.collect::<Vec<_>>())
+        self.workspace.test(&there(&["//tests/..."], &options))
     }
 
     fn options(&self) -> Vec<String> {
@@ -137,8 +134,7 @@ impl<'a> Remote<'a> {
 
     fn row(&mut self, workspace: &Workspace, after: &'static str, more: &[&str]) -> Result<()> {
         let options = self.options();
-        let mut words = [&TARGETS, more].concat();
-        words.extend(options.iter().map(String::as_str));
+        let mut words = there(&[&TARGETS, more].concat(), &options);
         if workspace.version == Version::Seven {
             words.extend(CC);
         }
@@ -150,4 +146,9 @@ impl<'a> Remote<'a> {
         self.rows.push(Row { after, actions, had_to, said: workspace.say(PROGRAM)? });
         Ok(())
     }
+}
+
+/// Words of a command, and what has it done on the engine.
+fn there<'w>(words: &[&'w str], options: &'w [String]) -> Vec<&'w str> {
+    words.iter().copied().chain(options.iter().map(String::as_str)).collect()
 }
