@@ -6,9 +6,8 @@
 //! module, imports and profiles, and the shard without the names of files, which differ from link to link.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
-use std::fs;
 use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -23,7 +22,7 @@ use distlto_planner::words::shell_line;
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::json_lines::JsonLines;
-use distlto_prepare::write::remove;
+use distlto_prepare::write::link_or_copy;
 use rayon::prelude::*;
 
 use super::failed::FailedBackends;
@@ -171,7 +170,7 @@ impl Backends<'_> {
             let key = module.key.as_ref().map(Digest::hex);
             let found = key.and_then(|key| self.kept.find(&key, self.records.digests()));
             let Some(object) = found else { return Ok(None) };
-            give(object.path(), &module.wanted)?;
+            link_or_copy(object.path(), module.wanted.as_std_path())?;
             if !shards::is_kept(directory, module) {
                 shards::keep(directory, module, &labels)?;
             }
@@ -193,10 +192,7 @@ impl Backends<'_> {
             return Ok(object);
         };
         let place = Utf8PathBuf::from(place);
-        if let Some(parent) = place.parent() {
-            fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
-        }
-        give(module.wanted.as_std_path(), &place)?;
+        link_or_copy(module.wanted.as_std_path(), place.as_std_path())?;
         // The name of split debug information is in the key, so it has its place already.
         let dwo = self.compilation.flags.dwo(&module.name.label);
         let files = [place.as_path()].into_iter().chain(dwo.as_deref());
@@ -269,9 +265,6 @@ impl Backends<'_> {
         options.jobserver = jobserver.as_ref();
         options.cc1_commands = Some(self.cc1_commands);
         options.digests = Some(self.records.digests());
-        let labels = labels(modules);
-        let provide = |id: ActionId| shards::keep(session.directory, &modules[numbers[id.index()]], &labels);
-        options.provide = Some(&provide);
         let wanted: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
         let kept = RefCell::new((kept::appender(session.directory)?, Vec::new(), None));
         let failed = FailedBackends { state: session.directory, compilation: self.compilation, modules };
@@ -281,7 +274,8 @@ impl Backends<'_> {
         };
         options.keep_failed = Some(&keep_failed);
         let (digests, reporter) = (self.records.digests(), session.reporter);
-        let hooks = HandingBack { digests, reporter, graph, modules, numbers, kept };
+        let (directory, labels) = (session.directory, labels(modules));
+        let hooks = HandingBack { directory, labels, digests, reporter, graph, modules, numbers, kept };
         let report = run::run(graph, &wanted, &options, &hooks);
         match hooks.kept.into_inner() {
             (_, _, Some(error)) => Err(error.into()),
@@ -295,6 +289,9 @@ type Made = (usize, Option<KeptObject>);
 
 /// Gives lld each object as it is made, and records it.
 struct HandingBack<'a> {
+    /// The state directory.
+    directory: &'a str,
+    labels: HashMap<&'a str, &'a str>,
     digests: &'a FileDigests,
     reporter: &'a Reporter,
     graph: &'a ActionGraph,
@@ -311,7 +308,8 @@ impl HandingBack<'_> {
         let made_by = self.graph.action(action);
         let files = || made_by.outputs().map(|output| self.graph.path(output));
         if let Some(backend) = made_by.backend() {
-            give(self.graph.path(backend.object).as_std_path(), &module.wanted)?;
+            link_or_copy(self.graph.path(backend.object).as_std_path(), module.wanted.as_std_path())?;
+            shards::keep(self.directory, module, &self.labels)?;
         }
         let (appender, made, _) = &mut *self.kept.borrow_mut();
         // An input that changed meanwhile fails the job, so the key is that of what was compiled.
@@ -336,15 +334,5 @@ impl Hooks for HandingBack<'_> {
         if let Err(error) = self.keep(action) {
             self.kept.borrow_mut().2.get_or_insert(error);
         }
-    }
-}
-
-/// Makes an object the file that lld wants.
-fn give(object: &Path, wanted: &Utf8Path) -> Result<(), IoError> {
-    remove(wanted.as_std_path())?;
-    match fs::hard_link(object, wanted) {
-        Ok(()) => Ok(()),
-        // Another file system, or one without such links.
-        Err(_) => fs::copy(object, wanted).map(drop).map_err(IoError::on("write", wanted)),
     }
 }
