@@ -55,7 +55,9 @@ pub fn first_words(
     let exact = are_all && !lost.unknown;
     let mut writer = Writer { state, loaded, copies, runs: HashMap::new(), found: FirstWords::default() };
     writer.found.order_differs = !exact || !loaded.unnamed.is_empty() || loaded.in_scripts;
-    writer.found.words = needed(&symbols).iter().map(|name| format!("--undefined={name}")).collect();
+    let demanded = loaded.demanded.iter().map(String::as_str);
+    writer.found.words =
+        needed(&symbols).into_iter().chain(demanded).map(|name| format!("--undefined={name}")).collect();
     let mut run: Option<(usize, Vec<usize>)> = None;
     for placed in ordered(&parts, regular.is_some(), exact) {
         let at = match placed {

@@ -71,12 +71,14 @@ pub fn plan(request: PlanRequest<'_>) -> Result<Planned, IndexError> {
         let thin_link = thin_link_of(request.link, &planning.arguments, &planning.inputs);
         let scratch = Scratch::new(Path::new(request.state), thin_link.ids.len())?;
         let linked = thin_link.run(&scratch, request.runner)?;
-        let loaded = LoadedFiles::of(&planning.inputs, &linked.outcome.loaded).map_err(InputError::from)?;
+        let mut loaded =
+            LoadedFiles::of(&planning.inputs, &linked.outcome.loaded).map_err(InputError::from)?;
         match loaded.unprepared(&planning.inputs, &linked.outcome).map_err(InputError::from)? {
             Some(id) => name_noted(&mut planning, id)?,
             None => {
                 exclude_libs::check_loaded(&planning.arguments, &planning.inputs, &linked.outcome)?;
-                wrapped::check_loaded(&planning.arguments, &loaded, &linked.outcome.loaded)?;
+                loaded.demanded =
+                    wrapped::check_loaded(&planning.arguments, &loaded, &linked.outcome.loaded)?;
                 let (planned, pending) = planning.finish(linked, &loaded)?;
                 return Ok(Planned::Link(Box::new(planned), pending.with(scratch)));
             }

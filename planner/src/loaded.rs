@@ -54,6 +54,8 @@ pub struct LoadedFiles {
     pub unnamed: Vec<String>,
     /// Whether some objects come with a script that brings other things too.
     pub in_scripts: bool,
+    /// Names that must have a definition though no file of the final link says so.
+    pub demanded: Vec<String>,
 }
 
 impl LoadedFiles {

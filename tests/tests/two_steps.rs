@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 use distlto_tests::project::Project;
-use distlto_tests::run::succeed;
+use distlto_tests::run::{fail, succeed};
 
 /// A project of two sources in which the second one is an archive, or lazy; linked in two steps.
 fn project(name: &str, first: &str, second: &str, flags: &[&str]) -> Result<Project> {
@@ -41,6 +41,18 @@ fn libraries_that_are_excluded() -> Result<()> {
     ensure!(exported.contains("main") && !exported.contains("other"), "{exported}");
     let warning = "names libother.a, whose members are linked one by one: the linker links by itself";
     ensure!(said.contains(warning), "{said}");
+    Ok(())
+}
+
+/// What a module defines is weak in its object, from which the linker would take it that nobody needs the wrapper.
+#[test]
+fn wrapper_that_nothing_defines() -> Result<()> {
+    let main = "int f(int);\nint main(int count, char **words) { return f(count); }\n";
+    let project = project("wrapper", main, "int f(int x) { return x; }\n", &["-Wl,--wrap=f"])?;
+    for mut link in [project.plain_link()?, project.link()?] {
+        let (_, said) = fail(&mut link)?;
+        ensure!(said.contains("undefined symbol: __wrap_f"), "{said}");
+    }
     Ok(())
 }
 

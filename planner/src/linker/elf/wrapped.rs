@@ -1,8 +1,10 @@
-//! `--wrap=f` where a module calls `__real_f` and nothing that is loaded defines `f`.
+//! `--wrap=f` in two steps: how strong `f` is tells the linker how strong `__wrap_f` is, or `__real_f`, and it looks at that before
+//! it compiles modules, in one step, and at their objects, in two.
 //!
-//! The linker makes `f` as strong as the reference to `__real_f` is: before it compiles modules, in one step, and of their
-//! objects, in two. So one of them may link what the other refuses or loads more for. Reads symbol tables: a linker that is
-//! asked of a symbol (`--trace-symbol`) takes it for one that some file names, and loads other members than before.
+//! Where a module calls `__real_f` and nothing that is loaded defines `f`, one of them may link what the other refuses or loads
+//! more for. What a module defines is weak in its object, so that nobody takes it for what is called; then nothing would demand
+//! a `__wrap_f`. Reads symbol tables: a linker that is asked of a symbol (`--trace-symbol`) takes it for one that some file names,
+//! and loads other members than before.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,32 +15,42 @@ use rayon::prelude::*;
 
 use crate::index::error::IndexError;
 use crate::link_line::{Argument, options};
-use crate::loaded::LoadedFiles;
+use crate::loaded::{Loaded, LoadedFiles};
 use crate::module_names::Symbols;
 
-/// Refuses such a link; `trace` are the names of all files that are loaded.
+/// Refuses a link of the first kind; `trace` are the names of all files that are loaded. Returns the names that the final link
+/// has to demand by itself.
 pub fn check_loaded(
     arguments: &[Argument],
     loaded: &LoadedFiles,
     trace: &[String],
-) -> Result<(), IndexError> {
+) -> Result<Vec<String>, IndexError> {
     let wraps = options(arguments).filter(|option| option.name == "wrap");
     let wrapped: Vec<&str> = wraps.filter_map(|option| option.value.as_deref()).collect();
     if wrapped.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let asked: HashSet<Vec<u8>> = wrapped.iter().map(|name| real(name)).collect();
     let files: Vec<Symbols> = loaded.files.par_iter().map(|file| loaded.symbols(file, &asked)).collect();
-    let lacks = |name: &&&str| {
+    let defines = |name: &str| {
         let text = name.as_bytes();
-        files.iter().any(|file| file.needs.contains(&real(name)))
-            && !files.iter().any(|file| file.names.weak.contains(text) || file.names.strong.contains(text))
-            && !trace.iter().any(|path| library_defines(Path::new(path), text))
+        files.iter().any(|file| file.names.weak.contains(text) || file.names.strong.contains(text))
     };
-    match wrapped.iter().find(lacks) {
-        Some(&symbol) => Err(IndexError::Wrapped { symbol: symbol.to_owned() }),
-        None => Ok(()),
+    let lacks = |name: &&&str| {
+        files.iter().any(|file| file.needs.contains(&real(name)))
+            && !defines(name)
+            && !trace.iter().any(|path| library_defines(Path::new(path), name.as_bytes()))
+    };
+    if let Some(&symbol) = wrapped.iter().find(lacks) {
+        return Err(IndexError::Wrapped { symbol: symbol.to_owned() });
     }
+    let is_of_module = |name: &&&str| {
+        let mut modules =
+            loaded.files.iter().zip(&files).filter(|(file, _)| matches!(file, Loaded::Module(_)));
+        modules.any(|(_, symbols)| symbols.names.strong.contains(name.as_bytes()))
+    };
+    let wrappers = wrapped.iter().filter(is_of_module).map(|name| format!("__wrap_{name}"));
+    Ok(wrappers.filter(|wrapper| !defines(wrapper)).collect())
 }
 
 fn library_defines(path: &Path, name: &[u8]) -> bool {
