@@ -1,7 +1,7 @@
 //! Objects that are kept although shard or imports changed, since what is compiled is the same: against what the compiler was
 //! really run for, and against fresh links.
 //!
-//! `cargo xtask campaign precise` does the same with random edits of real programs.
+//! `cargo xtask campaign precise` does the same with random edits of real programs, here with a few.
 
 use std::fs;
 use std::path::Path;
@@ -10,6 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use distlto_record::action::Fate;
 use distlto_record::run;
+use distlto_tests::distlto;
 use distlto_tests::project::Project;
 use distlto_tests::run::succeed;
 use distlto_tests::toolchain::Toolchain;
@@ -249,5 +250,31 @@ fn without_the_compilers_own_opt_every_backend_runs() -> Result<()> {
     project.edit("shared.c", "x * 7", "x * 9")?;
     let said = link(&[])?;
     ensure!(said.contains("3 of 4 backends were out of date") && !said.contains("kept"), "{said}");
+    Ok(())
+}
+
+/// Rust and C++, edited at random; every object that was kept is compiled anyway and compared.
+#[test]
+fn objects_of_a_real_program_that_are_kept_are_those_of_backends() -> Result<()> {
+    let mut campaign = distlto::cargo();
+    campaign.args(["run", "--quiet", "--package", "xtask", "--", "campaign", "precise"]);
+    campaign.args([
+        "--program",
+        "rust-and-cpp",
+        "--stable-names",
+        "--count",
+        "4",
+        "--seed",
+        "1",
+        "--distlto",
+    ]);
+    let output = succeed(campaign.arg(distlto::binary()?))?;
+    let told = String::from_utf8_lossy(&output.stdout);
+    let all = told.lines().find(|line| line.starts_with("all ")).context("the campaign prints a sum")?;
+    let counts: Vec<&str> = all.split_whitespace().collect();
+    // Edits, then backends that were out of date, that ran, and whose objects were kept.
+    ensure!(counts.len() > 4 && counts[1] == "4", "unexpected counts: {all}");
+    ensure!(counts[4] != "0", "nothing was kept, so nothing was compared: {told}");
+    ensure!(told.contains("\n0 objects differ"), "{told}");
     Ok(())
 }

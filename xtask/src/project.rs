@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::setup::NEWEST;
-use crate::shell::{find, output, quietly, run};
+use crate::shell::{self, find, output, quietly, run};
 
 /// What is edited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,10 +212,14 @@ impl Project {
 
 /// Copies a directory of sources, unless that was done before, so that it can be edited.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
-    if !to.join("CMakeLists.txt").is_file() {
-        fs::create_dir_all(to.parent().context("a copy has a directory")?)?;
-        quietly(Command::new("cp").arg("-r").arg(from).arg(to))?;
-        quietly(Command::new("chmod").args(["-R", "u+w"]).arg(to))?;
+    if to.is_dir() {
+        return Ok(());
     }
-    Ok(())
+    fs::create_dir_all(to.parent().context("a copy has a directory")?)?;
+    // One that is broken off is not taken for the whole.
+    let part = to.with_extension("part");
+    shell::remove(&part)?;
+    quietly(Command::new("cp").arg("-r").arg(from).arg(&part))?;
+    quietly(Command::new("chmod").args(["-R", "u+w"]).arg(&part))?;
+    Ok(fs::rename(&part, to)?)
 }

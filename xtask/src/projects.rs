@@ -22,6 +22,8 @@ pub enum Name {
     Leveldb,
     /// protobuf's compiler, 125 modules of C++, from Debian's source package.
     Protoc,
+    /// Patterns that a crate of Rust parses and leveldb's C++ keeps: a program of both languages.
+    RustAndCpp,
     /// CMake itself, some 650 modules of C++ and C, from Debian's source package.
     Cmake,
 }
@@ -33,6 +35,7 @@ impl Name {
             Self::Libgit2 => libgit2(dir),
             Self::Leveldb => leveldb(dir),
             Self::Protoc => protoc(dir),
+            Self::RustAndCpp => rust_and_cpp(dir),
             Self::Cmake => cmake(dir),
         }
     }
@@ -101,6 +104,33 @@ fn leveldb(dir: &Path) -> Result<Project> {
             "const char* GetVarint64Ptr(const char* p, const char* limit, uint64_t* value) {\n",
         ),
         header: ("util/coding.h", "inline uint32_t DecodeFixed32(const char* ptr) {\n"),
+    })
+}
+
+/// Rust and C++ in one program: leveldb, and the parser of Rust's regular expressions.
+fn rust_and_cpp(dir: &Path) -> Result<Project> {
+    let dir = dir.join("rust-and-cpp");
+    let sources = dir.join("sources");
+    copy(&root().join("xtask/rust-and-cpp"), &sources)?;
+    copy(&sources_of("leveldb-sys")?.join("deps/leveldb-1.22"), &sources.join("leveldb"))?;
+    copy(&sources_of("regex-syntax")?.join("src"), &sources.join("regex-syntax/src"))?;
+    Ok(Project {
+        name: "patterns of Rust in leveldb",
+        sources,
+        build: dir.join("build"),
+        target: "patterns",
+        options: &[
+            "-DLEVELDB_BUILD_TESTS=OFF",
+            "-DLEVELDB_BUILD_BENCHMARKS=OFF",
+            "-DCMAKE_POLICY_VERSION_MINIMUM=3.5",
+        ],
+        leaf: ("main.cc", "  leveldb_options_t* options = leveldb_options_create();\n"),
+        wide: ("leveldb/util/coding.cc", "void PutFixed32(std::string* dst, uint32_t value) {\n"),
+        apart: (
+            "leveldb/util/coding.cc",
+            "const char* GetVarint64Ptr(const char* p, const char* limit, uint64_t* value) {\n",
+        ),
+        header: ("leveldb/util/coding.h", "inline uint32_t DecodeFixed32(const char* ptr) {\n"),
     })
 }
 

@@ -58,6 +58,9 @@ pub struct Arguments {
     /// Links each edit in a second checkout, too; both have a cache in common.
     #[arg(long)]
     cache: bool,
+    /// The program under test; this checkout's, built for it, where absent.
+    #[arg(long, value_name = "PATH")]
+    distlto: Option<PathBuf>,
 }
 
 /// The link with precise keys, and the one without.
@@ -112,7 +115,10 @@ pub fn campaign(release: bool, words: &[String]) -> Result<bool> {
     let head = "cargo xtask campaign precise".to_owned();
     let arguments = Arguments::parse_from([head].iter().chain(words));
     setup::setup(&[arguments.llvm])?;
-    let distlto = install::build(!release)?.join("distlto");
+    let distlto = match &arguments.distlto {
+        Some(given) => given.clone(),
+        None => install::build(!release)?.join("distlto"),
+    };
     let mut differing = 0;
     for name in &arguments.programs {
         differing += program(*name, &arguments, &distlto)?;
@@ -277,10 +283,11 @@ impl Subject<'_> {
         while let Some(directory) = left.pop() {
             for entry in fs::read_dir(&directory)? {
                 let path = entry?.path();
-                let is_header = path.extension().is_some_and(|extension| extension == "h");
+                // CMake does not know of what rustc compiles.
+                let is_own = path.extension().is_some_and(|extension| extension == "h" || extension == "rs");
                 if path.is_dir() {
                     left.push(path);
-                } else if is_header || compiled.contains(&path) {
+                } else if is_own || compiled.contains(&path) {
                     sources.push(path);
                 }
             }

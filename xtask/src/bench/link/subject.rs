@@ -108,6 +108,9 @@ impl Subject {
                     .stderr(Stdio::null()),
             ),
             Name::Project(projects::Name::Protoc) => check_protoc(linked, place.path()),
+            Name::Project(projects::Name::RustAndCpp) => {
+                quietly(Command::new(linked).arg(place.path().join("database")))
+            }
             Name::Project(projects::Name::Cmake) => check_cmake(linked, place.path()),
             Name::Small => quietly(&mut Command::new(linked)),
         }
