@@ -2,12 +2,10 @@
 //!
 //! Knows no option by name.
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::to_standard_output;
-
-use crate::arguments::Cli;
 
 /// Write completions of distlto for a shell on standard output
 #[derive(Debug, Args)]
@@ -16,10 +14,10 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// Writes them.
-pub fn run(args: &CompletionsArgs) -> Result<u8, IoError> {
+/// Writes those of a command.
+pub fn run(args: &CompletionsArgs, mut command: Command) -> Result<u8, IoError> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "distlto", &mut text);
+    clap_complete::generate(args.shell, &mut command, "distlto", &mut text);
     to_standard_output(&text)?;
     Ok(0)
 }

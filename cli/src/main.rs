@@ -11,7 +11,7 @@ mod stand_in;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use distlto_commands::jobs;
 use distlto_commands::link::LinkError;
 use distlto_commands::remote::{check, simulate};
@@ -67,8 +67,8 @@ fn main() -> ExitCode {
         CliCommand::ArchiveMapper(args) => exit::run(|| distlto_prepare::archive_mapper::run(&args)),
         CliCommand::HeaderList(args) => watching(|cancel| exit::run(|| header_list::run(&args, cancel))),
         CliCommand::CompilerStatsMerger(args) => exit::run(|| distlto_prepare::stats::run(&args)),
-        CliCommand::Completions(args) => exit::run(|| completions::run(&args)),
-        CliCommand::Man(args) => exit::run(|| manual::run(&args)),
+        CliCommand::Completions(args) => exit::run(|| completions::run(&args, Cli::command())),
+        CliCommand::Man(args) => exit::run(|| manual::run(&args, Cli::command())),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold};
 use distlto_commands::distribute;
@@ -14,8 +14,6 @@ use distlto_planner::state;
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::write_if_changed;
-
-use crate::arguments::Cli;
 
 /// Variables of the environment that the programs read, each with what it does.
 const VARIABLES: &[(&str, &str)] = &[
@@ -60,17 +58,17 @@ struct Page {
     text: Vec<u8>,
 }
 
-/// Writes the pages.
-pub fn run(args: &ManualArgs) -> Result<u8, IoError> {
-    for page in pages().map_err(IoError::on("render the pages for", &args.directory))? {
+/// Writes the pages of a command and those below it.
+pub fn run(args: &ManualArgs, command: Command) -> Result<u8, IoError> {
+    for page in pages(command).map_err(IoError::on("render the pages for", &args.directory))? {
         write_if_changed(&Path::new(&args.directory).join(page.name), &page.text)?;
     }
     Ok(0)
 }
 
 /// One page for each command that is not hidden.
-fn pages() -> std::io::Result<Vec<Page>> {
-    let mut command = Cli::command().disable_help_subcommand(true);
+fn pages(command: Command) -> std::io::Result<Vec<Page>> {
+    let mut command = command.disable_help_subcommand(true);
     command.build();
     let mut pages = Vec::new();
     add(&command, &mut pages)?;
@@ -140,82 +138,4 @@ fn entry(section: &mut Roff, term: &str, meaning: &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A page as it reads, without roff's fonts and escapes.
-    fn plain(page: &[u8]) -> String {
-        let text = String::from_utf8(page.to_vec()).expect("UTF-8");
-        ["\\fB", "\\fI", "\\fR"].iter().fold(text, |text, font| text.replace(font, "")).replace("\\-", "-")
-    }
-
-    /// The options that a help text lists: the words with dashes before each explanation.
-    fn options_of(help: &str) -> Vec<String> {
-        let listed = help.lines().filter(|line| line.trim_start().starts_with('-'));
-        let words = listed.flat_map(|line| line.split_whitespace().take_while(|word| word.starts_with('-')));
-        words.map(|word| word.trim_end_matches(',').to_owned()).collect()
-    }
-
-    fn check(command: &mut Command, pages: &[Page], seen: &mut Vec<String>) {
-        let name = format!("{}.1", command.get_display_name().unwrap_or(command.get_name()));
-        let page = pages.iter().find(|page| page.name == name);
-        let text = plain(&page.unwrap_or_else(|| panic!("no page {name}")).text);
-        let options = options_of(&command.render_long_help().to_string());
-        assert!(options.contains(&"--help".to_owned()), "{name}: no options were read: {options:?}");
-        for option in &options {
-            assert!(text.contains(option.as_str()), "{option} is not in {name}:\n{text}");
-        }
-        for argument in command.get_positionals() {
-            let value = &argument.get_value_names().expect("a named value")[0];
-            assert!(text.contains(value.as_str()), "{value} is not in {name}:\n{text}");
-        }
-        for (_, code, meaning) in exit::CLASSES {
-            assert!(text.contains(&format!("\n{code}\n{meaning}\n")), "exit code {code} is not in {name}");
-        }
-        seen.push(name);
-        for below in command.get_subcommands_mut().filter(|below| !below.is_hide_set()) {
-            check(below, pages, seen);
-        }
-    }
-
-    #[test]
-    fn every_option_of_every_help_is_in_its_page() {
-        let pages = pages().expect("rendered");
-        let mut command = Cli::command().disable_help_subcommand(true);
-        command.build();
-        let mut seen = Vec::new();
-        check(&mut command, &pages, &mut seen);
-        assert_eq!(seen, pages.iter().map(|page| page.name.clone()).collect::<Vec<_>>());
-        assert!(seen.contains(&"distlto-cache-prune.1".to_owned()), "{seen:?}");
-        assert!(!seen.contains(&"distlto-man.1".to_owned()), "{seen:?}");
-    }
-
-    #[test]
-    fn every_help_fits_a_screen_and_ends_with_the_exit_codes() {
-        fn check(command: &mut Command) {
-            let help = command.render_help().to_string();
-            assert!(help.trim_end().ends_with(exit::PASSED_ON), "{help}");
-            assert!(help.lines().count() <= 40, "{} lines:\n{help}", help.lines().count());
-            command.get_subcommands_mut().filter(|below| !below.is_hide_set()).for_each(check);
-        }
-        let mut command = Cli::command().disable_help_subcommand(true);
-        command.build();
-        check(&mut command);
-    }
-
-    #[test]
-    fn the_reference_has_the_same_exit_codes_variables_and_tools() {
-        let page = include_str!("../../docs/reference.md");
-        for (_, code, meaning) in exit::CLASSES {
-            assert!(page.contains(&format!("\n| {code} | {meaning} |\n")), "exit code {code}: {meaning}");
-        }
-        for (name, _) in VARIABLES {
-            assert!(page.contains(&format!("\n| `{name}` | ")), "{name}");
-        }
-        for command in visible(&Cli::command()) {
-            let name = command.get_name();
-            let named = [format!("\n| `distlto {name}"), format!("\n| `distlto-{name}` |")];
-            assert!(named.iter().any(|row| page.contains(row)), "{name} is not in the table of tools");
-        }
-    }
-}
+mod tests;
