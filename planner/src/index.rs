@@ -77,8 +77,7 @@ pub fn plan(request: PlanRequest<'_>) -> Result<Planned, IndexError> {
             Some(id) => name_noted(&mut planning, id)?,
             None => {
                 exclude_libs::check_loaded(&planning.arguments, &planning.inputs, &linked.outcome)?;
-                loaded.demanded =
-                    wrapped::check_loaded(&planning.arguments, &loaded, &linked.outcome.loaded)?;
+                loaded.demanded = wrapped::demanded(&planning.arguments, &loaded, &linked.outcome.loaded)?;
                 let (planned, pending) = planning.finish(linked, &loaded)?;
                 return Ok(Planned::Link(Box::new(planned), pending.with(scratch)));
             }

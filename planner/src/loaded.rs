@@ -2,8 +2,8 @@
 //!
 //! The trace names members of archives (`lib.a(m.o)`), which a link line cannot: the final link is given an excerpt of the
 //! archive, an archive of the same name with those members only, and takes it whole. So a member keeps its archive's name,
-//! which `--exclude-libs`, section patterns and map files go by, and only what was loaded is copied. Reads archives and
-//! linker scripts; writes nothing, and knows nothing of symbols.
+//! which `--exclude-libs`, section patterns and map files go by, and only what was loaded is copied. Reads archives,
+//! linker scripts and symbol tables; writes nothing, and knows nothing of which symbols count.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;

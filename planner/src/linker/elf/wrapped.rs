@@ -18,9 +18,9 @@ use crate::link_line::{Argument, options};
 use crate::loaded::{Loaded, LoadedFiles};
 use crate::module_names::Symbols;
 
-/// Refuses a link of the first kind; `trace` are the names of all files that are loaded. Returns the names that the final link
-/// has to demand by itself.
-pub fn check_loaded(
+/// The wrappers that the final link has to demand by itself, where nothing that is loaded defines them; `trace` are the names of
+/// all files that are. Refuses a link of the first kind.
+pub fn demanded(
     arguments: &[Argument],
     loaded: &LoadedFiles,
     trace: &[String],
