@@ -42,6 +42,13 @@ pub fn cargo() -> Command {
     command
 }
 
+/// `cargo xtask`, to be followed by a command of it.
+pub fn xtask() -> Command {
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--package", "xtask", "--"]);
+    command
+}
+
 /// Builds a part of distlto with the profile of the tests; gives the directory that holds it.
 pub fn cargo_build(parts: &[&str]) -> Result<PathBuf> {
     let dir = profile_dir()?;

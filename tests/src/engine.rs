@@ -54,8 +54,8 @@ fn working(name: &str) -> Result<(Engine, String)> {
 }
 
 fn start(name: &str) -> Result<(Engine, String)> {
-    let mut command = distlto::cargo();
-    command.args(["run", "--quiet", "--package", "xtask", "--", "engine", name, "run"]);
+    let mut command = distlto::xtask();
+    command.args(["engine", name, "run"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut engine = Engine(command.spawn().context("cannot start cargo")?);
     let stdout = engine.0.stdout.take().context("standard output was asked for")?;

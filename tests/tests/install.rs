@@ -43,9 +43,8 @@ const FILES: [(&str, bool); 18] = [
 ];
 
 fn install(prefix: &Path, destination: &Path) -> Result<Output> {
-    let mut command = distlto::cargo();
-    command.args(["run", "--quiet", "--package", "xtask", "--", "install", "--debug", "--prefix"]);
-    command.arg(prefix).env("DESTDIR", destination);
+    let mut command = distlto::xtask();
+    command.args(["install", "--debug", "--prefix"]).arg(prefix).env("DESTDIR", destination);
     succeed(&mut command)
 }
 

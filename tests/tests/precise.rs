@@ -256,18 +256,9 @@ fn without_the_compilers_own_opt_every_backend_runs() -> Result<()> {
 /// Rust and C++, edited at random; every object that was kept is compiled anyway and compared.
 #[test]
 fn objects_of_a_real_program_that_are_kept_are_those_of_backends() -> Result<()> {
-    let mut campaign = distlto::cargo();
-    campaign.args(["run", "--quiet", "--package", "xtask", "--", "campaign", "precise"]);
-    campaign.args([
-        "--program",
-        "rust-and-cpp",
-        "--stable-names",
-        "--count",
-        "4",
-        "--seed",
-        "1",
-        "--distlto",
-    ]);
+    let mut campaign = distlto::xtask();
+    let words = "campaign precise --program rust-and-cpp --stable-names --count 4 --seed 1 --distlto";
+    campaign.args(words.split(' '));
     let output = succeed(campaign.arg(distlto::binary()?))?;
     let told = String::from_utf8_lossy(&output.stdout);
     let all = told.lines().find(|line| line.starts_with("all ")).context("the campaign prints a sum")?;

@@ -7,8 +7,8 @@ use distlto_tests::run::succeed;
 
 /// How many backends and links an edit runs, of those of a clean build: that depends on the project alone.
 fn recipe(name: &str, edited: &str) -> Result<()> {
-    let mut command = distlto::cargo();
-    command.args(["run", "--quiet", "--package", "xtask", "--", "recipes", "--debug", "--examples", name]);
+    let mut command = distlto::xtask();
+    command.args(["recipes", "--debug", "--examples", name]);
     let output = succeed(&mut command)?;
     let said = String::from_utf8(output.stdout)?;
     let row = said.lines().last().context("a table has rows")?;

@@ -361,8 +361,8 @@ fn the_sliders_tell_what_the_schedule_would_do() -> Result<()> {
 fn the_page_is_what_its_sources_make() -> Result<()> {
     let folder = Folder::create(Toolchain::from_env()?, "behaviour/report-page")?;
     let out = folder.path.join("page.html");
-    let mut command = distlto::cargo();
-    command.args(["run", "--quiet", "--package", "xtask", "--", "page", "--out"]).arg(&out);
+    let mut command = distlto::xtask();
+    command.args(["page", "--out"]).arg(&out);
     succeed(&mut command)?;
     let (made, kept) = (fs::read(&out)?, fs::read(repository().join("record/src/page/built.html"))?);
     ensure!(made == kept, "record/src/page/built.html is not what record/page makes; run `cargo xtask page`");
