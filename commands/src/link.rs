@@ -73,8 +73,8 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     }
     let known = held.as_ref().and_then(|held| line_cache::load(held.directory(), &key));
     let is_known = known.is_some();
-    let resolved =
-        known.map_or_else(|| resolve(&given, &spawner, cancel, &options.run), |link| Ok(Some(link)));
+    let resolved = known
+        .map_or_else(|| resolve(&given, &spawner, cancel, &options.run, &reporter), |link| Ok(Some(link)));
     let Some(link) = resolved? else { return as_it_is(command, options) };
     if let Some(asked) = IndexOnly::of(link.line.arguments()).filter(|_| link.compilations.is_empty()) {
         let done = index_only::perform(&asked, &link, &runner, options.run.verbose);
@@ -120,6 +120,7 @@ fn resolve(
     spawner: &ForkServer<LocalSpawner>,
     cancel: &Cancel,
     options: &RunArgs,
+    reporter: &Reporter,
 ) -> Result<Option<LinkCommand>, LinkError> {
     let runner = ToolRunner { spawner: options.asker(spawner), cancel, directory: None };
     match link_command::resolve(given, &runner)? {
@@ -127,8 +128,8 @@ fn resolve(
         Resolved::Other { linker, words } => match (linker, index::bitcode_among(&words)) {
             (Some(linker), Some(input)) => Err(ToolError::NotLld { linker, input }.into()),
             (linker, _) => {
-                if let Some(linker) = linker.filter(|_| options.verbose && !options.json) {
-                    eprintln!("distlto: {NO_BITCODE}: {linker} links by itself");
+                if let Some(linker) = linker {
+                    reporter.noted(&format!("{NO_BITCODE}: {linker} links by itself"));
                 }
                 Ok(None)
             }
@@ -276,10 +277,9 @@ impl Session<'_> {
         }
         match dtlto::run(self)? {
             dtlto::End::Done(end) => return Ok(Some(end)),
-            dtlto::End::TwoStep(reason) if self.options.run.verbose && !self.options.run.json => {
-                eprintln!("distlto: {reason}: the linker is run twice");
+            dtlto::End::TwoStep(reason) => {
+                self.reporter.noted(&format!("{reason}: the linker is run twice"));
             }
-            dtlto::End::TwoStep(_) => {}
         }
         Ok(None)
     }
@@ -306,21 +306,18 @@ impl Session<'_> {
         }
     }
 
-    /// For people who asked: why there is nothing for this program to do.
+    /// For those who asked: why there is nothing for this program to do.
     fn say_why_whole(&self, why: &str) {
-        if self.options.run.verbose && !self.options.run.json {
-            eprintln!("distlto: {why}: the linker links by itself");
-        }
+        self.reporter.noted(&format!("{why}: the linker links by itself"));
     }
 
-    /// For people who asked: the linker's cache of backends is not used, since the backends are not its own.
+    /// For those who asked: the linker's cache of backends is not used, since the backends are not its own.
     fn say_of_cache(&self, arguments: &[Argument]) {
-        let run = &self.options.run;
-        if run.verbose && !run.json && last(arguments, "thinlto-cache-dir").is_some() {
-            eprintln!(
-                "distlto: --thinlto-cache-dir has no effect: objects are kept in {}, and --cache DIR shares them between links",
+        if last(arguments, "thinlto-cache-dir").is_some() {
+            self.reporter.noted(&format!(
+                "--thinlto-cache-dir has no effect: objects are kept in {}, and --cache DIR shares them between links",
                 self.directory
-            );
+            ));
         }
     }
 

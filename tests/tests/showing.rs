@@ -50,6 +50,12 @@ fn events_follow_their_schema_and_the_summary_is_last() -> Result<()> {
     let names: Vec<_> = told.iter().map(|event| event["event"].as_str().unwrap_or_default()).collect();
     ensure!(names == ["plan", "summary"] && told[1]["done"] == 0, "nothing to do is told: {told:?}");
 
+    let remarks = "-Wl,--opt-remarks-filename,remarks.yaml";
+    let told = events(&succeed(project.link_with(&["--json"])?.arg(remarks))?.stdout)?;
+    let [note] = named(&told, "note")[..] else { anyhow::bail!("{told:?}") };
+    let why = note["text"].as_str().context("a text")?;
+    ensure!(why.ends_with("only the linker's own backends write: the linker links by itself"), "{why}");
+
     project.misbehave("a.o", FAILS)?;
     project.edit("a.c", "+ 1", "+ 3")?;
     let output = capture(&mut project.link_with(&["--json"])?)?;

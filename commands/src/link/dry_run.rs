@@ -109,10 +109,10 @@ fn by_imports(why: &[Change]) -> bool {
     !why.is_empty() && why.iter().all(|change| matches!(change.what, What::Import | What::Shard))
 }
 
-/// Tells how a link goes; of a dry run only what it ends with is told.
+/// Tells how a link goes; of a dry run only what it ends with is told, and notes to those who asked.
 pub(super) fn reporter(options: &LinkOptions) -> Result<Reporter, LinkError> {
     if options.dry_run {
-        let style = Style { quiet: true, ..Style::default() };
+        let style = Style { quiet: true, verbose: options.run.verbose && !options.run.json, json: false };
         return Ok(Reporter::new(Profile::COMMAND, style, None, None)?);
     }
     Ok(options.run.reporter(Profile::COMMAND)?)

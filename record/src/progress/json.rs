@@ -11,6 +11,8 @@
 //! | `finish` | `id`, `kind`, `label`, `lane`, `origin` (`ran`, `cache`, `up-to-date`, `same-imports`), `wall_ms`, `cpu_ms`, `peak_memory`, `warnings` |
 //! | `fail` | `id`, `kind`, `label`, `lane`, `class`, `cause`, `help`, `command`, `stderr` |
 //! | `again` | `id`, `kind`, `label`, `cause`: it was killed and starts once more, alone |
+//! | `warning` | `text`: something went wrong that fails nothing |
+//! | `note` | `text`: what `-v` tells people, such as why a link is left to the linker |
 //! | `memory` | `in_use`, `budget`: of the running actions, by estimate |
 //! | `summary` | `done`, `failed`, `interrupted`, `skipped`, `not_started`, `wall_ms`; of a command, what [`Summary`] holds besides |
 //!
@@ -104,6 +106,14 @@ impl<W: Write> Progress for JsonProgress<W> {
             "command": failure.command, "stderr": failure.stderr,
         });
         self.put("fail", members);
+    }
+
+    fn warned(&self, text: &str) {
+        self.put("warning", json!({ "text": text }));
+    }
+
+    fn noted(&self, text: &str) {
+        self.put("note", json!({ "text": text }));
     }
 
     fn summary(&self, counts: Counts, wall: Duration) {

@@ -304,12 +304,14 @@ impl Progress for Reporter {
 
     fn warned(&self, text: &str) {
         lock(&self.recorded).run.warnings.push(text.to_owned());
+        self.each(|one| one.warned(text));
     }
 
     fn noted(&self, text: &str) {
         if self.style.verbose && !self.style.json {
             say(&format!("{}: note: {text}", self.profile.program));
         }
+        self.each(|one| one.noted(text));
     }
 
     fn summary(&self, counts: Counts, wall: Duration) {
