@@ -1,7 +1,8 @@
 //! The first part of the final link's line: the loaded files, in order, each as the linker is to be given it.
 //!
 //! Consecutive members of one archive are one excerpt, and an archive that was loaded from its first member to its last
-//! stands for itself. A native object that loses definitions to modules is a copy without them. Reads symbol tables where
+//! stands for itself. A native object that loses definitions to modules is a copy without them, and one more says what modules
+//! hide. Reads symbol tables where
 //! the order depends on them; what has to be written is handed out.
 
 use std::collections::{HashMap, HashSet};
@@ -9,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use distlto_prepare::definitions::without;
 use distlto_prepare::error::PrepareError;
 use distlto_prepare::names::escape_path;
+use distlto_prepare::visibility::{Visibility, references};
 use rayon::prelude::*;
 
 use crate::fates::{Fates, ModuleFate};
@@ -17,6 +19,7 @@ use crate::link_line::LinkOption;
 use crate::load_order::{LoadedPart, LostSymbols, PlacedFile, lost, ordered};
 use crate::loaded::{Loaded, LoadedFiles};
 use crate::module_names::Symbols;
+use crate::narrowed::narrowed;
 use crate::needed::needed;
 use crate::state::Place;
 
@@ -31,6 +34,8 @@ pub struct FirstWords {
     pub sources: Vec<String>,
     /// Whether native objects and modules stand in another order than in a link of one step.
     pub order_differs: bool,
+    /// A symbol that modules hide, where that cannot be said in the final link.
+    pub hidden: Option<String>,
 }
 
 /// Puts the loaded files on a line. `object_of` names a module's native object; `regular` is the object of regular LTO.
@@ -80,6 +85,9 @@ pub fn first_words(
         }
     }
     writer.members(run)?;
+    if !writes_relocatable(inputs) {
+        writer.narrowed(&narrowed(&parts, &symbols));
+    }
     writer.found.sources.extend(loaded.archives.iter().map(|(path, _)| path.clone()));
     Ok(writer.found)
 }
@@ -136,6 +144,22 @@ impl<'a> Writer<'a> {
         self.found.sources.push(path.to_owned());
     }
 
+    /// What modules say of symbols for which other files' definitions count, said by an object of no other use.
+    fn narrowed(&mut self, narrowed: &[(&[u8], Visibility)]) {
+        let Some((first, _)) = narrowed.first() else { return };
+        let natives = self.loaded.files.iter().filter(|file| !matches!(file, Loaded::Module(_)));
+        let object =
+            natives.filter_map(|file| self.loaded.read(file)).find_map(|like| references(&like, narrowed));
+        match object {
+            Some(object) => {
+                let place = format!("{}/visibility.o", directory(self.state));
+                self.found.words.push(place.clone());
+                self.found.excerpts.push((place, object));
+            }
+            None => self.found.hidden = Some(String::from_utf8_lossy(first).into_owned()),
+        }
+    }
+
     /// Consecutive members of one archive.
     fn members(&mut self, run: Option<(usize, Vec<usize>)>) -> Result<(), PrepareError> {
         let Some((archive, run)) = run else { return Ok(()) };
@@ -167,25 +191,25 @@ pub fn directory(state: &str) -> String {
     Place::Loaded.of(state)
 }
 
-/// What the files define and refer to; modules are read again where one of them refers weakly to what no native object does.
+/// What the files say of symbols; modules are read again where one of them refers weakly to what no native object does.
 fn symbols(loaded: &LoadedFiles, parts: &[LoadedPart<usize>]) -> Vec<Symbols> {
-    let mut asked = HashSet::new();
     let native = |part: &LoadedPart<usize>| match *part {
-        LoadedPart::Native(at) => loaded.symbols(&loaded.files[at], &asked),
+        LoadedPart::Native(at) => loaded.symbols(&loaded.files[at], &HashSet::new()),
         LoadedPart::Merged(_) | LoadedPart::Module(_) => Symbols::default(),
     };
     let mut found: Vec<Symbols> = parts.par_iter().map(native).collect();
+    let mut asked = None;
     loop {
         let weakly: HashSet<_> = found.iter().flat_map(|symbols| &symbols.weakly).cloned().collect();
-        if weakly == asked {
+        if asked.as_ref() == Some(&weakly) {
             return found;
         }
-        asked = weakly;
         found.par_iter_mut().zip(parts).for_each(|(found, part)| {
             if let LoadedPart::Merged(at) | LoadedPart::Module(at) = *part {
-                *found = loaded.symbols(&loaded.files[at], &asked);
+                *found = loaded.symbols(&loaded.files[at], &weakly);
             }
         });
+        asked = Some(weakly);
     }
 }
 

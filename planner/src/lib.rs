@@ -29,6 +29,7 @@ pub mod load_order;
 pub mod loaded;
 pub mod module;
 pub mod module_names;
+pub mod narrowed;
 pub mod needed;
 pub mod options;
 pub mod pending;

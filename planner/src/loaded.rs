@@ -13,6 +13,7 @@ use distlto_prepare::definitions::{definitions, weak_references};
 use distlto_prepare::error::PrepareError;
 use distlto_prepare::excerpt::Excerpts;
 use distlto_prepare::kind::{Kind, classify, classify_file};
+use distlto_prepare::visibility::{Mentions, mentions};
 
 use crate::fates::ThinLinkOutcome;
 use crate::inputs::{LinkInputs, NativeInput, Slot};
@@ -108,7 +109,8 @@ impl LoadedFiles {
                 .unwrap_or_else(|_| Symbols { others: true, ..Symbols::default() }),
             Loaded::Native { .. } | Loaded::Member { .. } => {
                 let weakly = weak_references(&bytes);
-                Symbols { names: definitions(&bytes), weakly, ..Symbols::default() }
+                let Mentions { common, narrowed } = mentions(&bytes);
+                Symbols { names: definitions(&bytes), weakly, common, narrowed, ..Symbols::default() }
             }
         }
     }

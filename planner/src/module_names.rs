@@ -1,12 +1,14 @@
-//! The names that a bitcode object defines for other files, symbols and COMDAT groups, and those it wants of them.
+//! The names that a bitcode object defines for other files, symbols and COMDAT groups, those it wants of them, and how far
+//! it lets them be seen.
 //!
 //! Reads module-level records and the string table, and passes over all else. Record numbers and operands are those of
 //! `LLVMBitCodes.h` and `BitcodeWriter.cpp`. Names in assembly of the module's own are text for an assembler, which is not
 //! read here: it is only said that there is such text.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use distlto_prepare::definitions::Definitions;
+use distlto_prepare::visibility::Visibility;
 
 use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
 
@@ -27,6 +29,10 @@ const AVAILABLE_EXTERNALLY: u64 = 12;
 const EXTERN_WEAK: u64 = 7;
 /// Linkages of definitions that stand aside for no other: external, and three older codes of it.
 const STRONG: [u64; 4] = [0, 5, 6, 15];
+/// Visibilities.
+const DEFAULT: u64 = 0;
+const HIDDEN: u64 = 1;
+const PROTECTED: u64 = 2;
 /// The kind of a COMDAT group of which every file keeps its own.
 const NO_DEDUPLICATION: u64 = 4;
 
@@ -41,6 +47,10 @@ pub struct Symbols {
     pub needs: HashSet<Vec<u8>>,
     /// Names that it refers to, with or without a definition.
     pub weakly: HashSet<Vec<u8>>,
+    /// Names that it defines or refers to and that not everybody may see.
+    pub narrowed: HashMap<Vec<u8>, Visibility>,
+    /// Common symbols of a native object, which are not among its [`names`](Self::names).
+    pub common: HashSet<Vec<u8>>,
 }
 
 /// Which of the names something is.
@@ -51,6 +61,7 @@ enum Kind {
     Group,
     Needed,
     Weakly,
+    Narrowed(Visibility),
 }
 
 /// Where a name is in the string table.
@@ -83,6 +94,10 @@ pub fn read(bytes: &[u8], asked: &HashSet<Vec<u8>>) -> Result<Symbols, BitcodeEr
         // LLVM marks names that are not to be mangled.
         let name = name.strip_prefix(b"\x01").unwrap_or(name);
         let names = match kind {
+            Kind::Narrowed(visibility) => {
+                found.narrowed.insert(name.to_vec(), visibility);
+                continue;
+            }
             Kind::Weak => &mut found.names.weak,
             Kind::Strong => &mut found.names.strong,
             Kind::Group => &mut found.names.groups,
@@ -104,12 +119,13 @@ fn module(block: SubBlock<'_>, walk: &mut Walk, places: &mut Vec<Place>) -> Resu
             Item::Record(MODULE_VERSION) => version = crate::module::number(&mut block)?,
             Item::Record(MODULE_ASSEMBLY) => others = true,
             Item::Record(code @ (GLOBAL_VARIABLE | FUNCTION | ALIAS | INDIRECT_FUNCTION | COMDAT)) => {
-                // Offset and length of the name; of a group its kind; else three that depend on the record, and linkage.
-                let mut fields = [0; 6];
+                // Offset and length of the name; of a group its kind; else three that depend on the record, linkage, and
+                // among the others visibility.
+                let mut fields = [0; 10];
                 let count = block.operands(&mut fields)?;
                 let kind = match code {
                     COMDAT => (fields[2] != NO_DEDUPLICATION).then_some(Kind::Group),
-                    _ if count < fields.len() => None,
+                    _ if count < 6 => None,
                     _ if fields[5] == EXTERN_WEAK => Some(Kind::Weakly),
                     _ if fields[5] == AVAILABLE_EXTERNALLY => Some(Kind::Needed),
                     GLOBAL_VARIABLE if fields[4] == 0 => Some(Kind::Needed),
@@ -118,7 +134,19 @@ fn module(block: SubBlock<'_>, walk: &mut Walk, places: &mut Vec<Place>) -> Resu
                     _ if STRONG.contains(&fields[5]) => Some(Kind::Strong),
                     _ => Some(Kind::Weak),
                 };
-                places.extend(kind.map(|kind| Place { kind, start: fields[0], length: fields[1] }));
+                let visibility = match code {
+                    GLOBAL_VARIABLE => fields[8],
+                    FUNCTION => fields[9],
+                    COMDAT => DEFAULT,
+                    _ => fields[6],
+                };
+                let narrowed = match visibility {
+                    HIDDEN => Some(Kind::Narrowed(Visibility::Hidden)),
+                    PROTECTED => Some(Kind::Narrowed(Visibility::Protected)),
+                    _ => None,
+                };
+                let kinds = kind.into_iter().chain(narrowed.filter(|_| kind.is_some()));
+                places.extend(kinds.map(|kind| Place { kind, start: fields[0], length: fields[1] }));
             }
             Item::End => return Ok(others || version < 2),
             _ => {}

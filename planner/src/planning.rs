@@ -70,6 +70,9 @@ impl Planning<'_> {
         let object_of = |id: &str| ModulePlaces::of(state, id).object;
         let first = first_words(state, &self.inputs, &fates, loaded, object_of, merged.as_deref())
             .map_err(InputError::from)?;
+        if let Some(symbol) = first.hidden {
+            return Err(IndexError::Hidden { symbol });
+        }
         keep::excerpts(&first.excerpts)?;
         let by_id = inputs::by_id(&self.inputs);
         let origins = self.origins();

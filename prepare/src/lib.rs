@@ -44,5 +44,6 @@ mod temporaries;
 pub mod text;
 mod universal;
 pub mod unpack;
+pub mod visibility;
 pub mod warning;
 pub mod write;

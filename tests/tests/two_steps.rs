@@ -80,3 +80,34 @@ fn wrapped_function_that_nothing_loaded_defines() -> Result<()> {
     ensure!(shared.say()? == "ext\n" && said.is_empty(), "{said}");
     Ok(())
 }
+
+/// A module's object no longer says what the module has said of symbols: where another definition counts, and where the code
+/// that uses them is gone.
+#[test]
+fn symbols_that_modules_hide() -> Result<()> {
+    let hidden = "#define HIDDEN __attribute__((visibility(\"hidden\")))\n";
+    let main = format!(
+        "{hidden}HIDDEN __attribute__((weak)) int of_native(void) {{ return 1; }}\n\
+         HIDDEN __attribute__((weak)) _Thread_local int of_thread = 1;\n\
+         HIDDEN int of_module(void);\nint never(void);\n\
+         int main(void) {{ return never() ? of_module() : 0; }}\n"
+    );
+    let other = "int never(void) { return 0; }\nint of_module(void) { return 2; }\n";
+    let native = "int of_native(void) { return 3; }\n_Thread_local int of_thread = 3;\nint seen;\n";
+    let mut project =
+        Project::create("hidden", &[("native.c", native), ("main.c", &main), ("other.c", other)])?;
+    succeed(&mut project.folder.command("%clang -O2 -c native.c -o native.o", "")?)?;
+    project.flags = vec!["-Wl,--export-dynamic".to_owned()];
+    project.options = vec!["--two-step"];
+    let (said, exported) = linked(&project)?;
+    let names: Vec<&str> =
+        exported.lines().filter(|name| ["of_", "seen"].iter().any(|of| name.starts_with(of))).collect();
+    ensure!(names == ["seen"] && said.is_empty(), "{exported}{said}");
+    // Where nothing native is linked, nobody can say it in the modules' place.
+    project.objects.remove(0);
+    project.flags = ["-nostdlib", "-shared"].map(str::to_owned).to_vec();
+    let (said, _) = linked(&project)?;
+    let warning = "of_module is hidden by a module that does not define it, and no native object is loaded: the linker links by itself";
+    ensure!(said.contains(warning), "{said}");
+    Ok(())
+}

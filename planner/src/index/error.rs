@@ -73,6 +73,16 @@ pub enum IndexError {
         /// The wrapped symbol.
         symbol: String,
     },
+    /// Modules hide a symbol that another file defines, and no object is linked that could say so for them.
+    #[error("{symbol} is hidden by a module that does not define it, and no native object is loaded")]
+    #[diagnostic(
+        code(distlto::untranslatable),
+        help("hide {symbol} where it is defined, or link an object that is no bitcode")
+    )]
+    Hidden {
+        /// The symbol.
+        symbol: String,
+    },
     /// Code of a loaded module would be lost.
     #[error("{id} was loaded, but the thin link wrote neither an index shard nor regular LTO code for it")]
     #[diagnostic(
@@ -88,6 +98,6 @@ pub enum IndexError {
 impl IndexError {
     /// Whether one linker that compiles the modules itself may do the link.
     pub fn is_of_two_steps(&self) -> bool {
-        matches!(self, Self::ExcludeLibs { .. } | Self::Wrapped { .. })
+        matches!(self, Self::ExcludeLibs { .. } | Self::Wrapped { .. } | Self::Hidden { .. })
     }
 }
