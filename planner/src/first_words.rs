@@ -2,24 +2,24 @@
 //!
 //! Consecutive members of one archive are one excerpt, and an archive that was loaded from its first member to its last
 //! stands for itself. A native object that loses definitions to modules is a copy without them, and one more says what modules
-//! hide. Reads symbol tables where
+//! claim of symbols. Reads symbol tables where
 //! the order depends on them; what has to be written is handed out.
 
 use std::collections::{HashMap, HashSet};
 
 use distlto_prepare::definitions::without;
 use distlto_prepare::error::PrepareError;
+use distlto_prepare::mentions::{Claim, saying};
 use distlto_prepare::names::escape_path;
-use distlto_prepare::visibility::{Visibility, references};
 use rayon::prelude::*;
 
+use crate::claims::claims;
 use crate::fates::{Fates, ModuleFate};
 use crate::inputs::{LinkInputs, Slot};
 use crate::link_line::LinkOption;
 use crate::load_order::{LoadedPart, LostSymbols, PlacedFile, lost, ordered};
 use crate::loaded::{Loaded, LoadedFiles};
 use crate::module_names::Symbols;
-use crate::narrowed::narrowed;
 use crate::needed::needed;
 use crate::state::Place;
 
@@ -34,8 +34,8 @@ pub struct FirstWords {
     pub sources: Vec<String>,
     /// Whether native objects and modules stand in another order than in a link of one step.
     pub order_differs: bool,
-    /// A symbol that modules hide, where that cannot be said in the final link.
-    pub hidden: Option<String>,
+    /// A symbol of which modules say what cannot be said in the final link.
+    pub unsaid: Option<String>,
 }
 
 /// Puts the loaded files on a line. `object_of` names a module's native object; `regular` is the object of regular LTO.
@@ -86,7 +86,7 @@ pub fn first_words(
     }
     writer.members(run)?;
     if !writes_relocatable(inputs) {
-        writer.narrowed(&narrowed(&parts, &symbols));
+        writer.claims(&claims(&parts, &symbols));
     }
     writer.found.sources.extend(loaded.archives.iter().map(|(path, _)| path.clone()));
     Ok(writer.found)
@@ -145,18 +145,17 @@ impl<'a> Writer<'a> {
     }
 
     /// What modules say of symbols for which other files' definitions count, said by an object of no other use.
-    fn narrowed(&mut self, narrowed: &[(&[u8], Visibility)]) {
-        let Some((first, _)) = narrowed.first() else { return };
+    fn claims(&mut self, claims: &[Claim<'_>]) {
+        let Some(first) = claims.first() else { return };
         let natives = self.loaded.files.iter().filter(|file| !matches!(file, Loaded::Module(_)));
-        let object =
-            natives.filter_map(|file| self.loaded.read(file)).find_map(|like| references(&like, narrowed));
+        let object = natives.filter_map(|file| self.loaded.read(file)).find_map(|like| saying(&like, claims));
         match object {
             Some(object) => {
-                let place = format!("{}/visibility.o", directory(self.state));
+                let place = format!("{}/claims.o", directory(self.state));
                 self.found.words.push(place.clone());
                 self.found.excerpts.push((place, object));
             }
-            None => self.found.hidden = Some(String::from_utf8_lossy(first).into_owned()),
+            None => self.found.unsaid = Some(String::from_utf8_lossy(first.name).into_owned()),
         }
     }
 

@@ -13,7 +13,7 @@ use distlto_prepare::definitions::{definitions, weak_references};
 use distlto_prepare::error::PrepareError;
 use distlto_prepare::excerpt::Excerpts;
 use distlto_prepare::kind::{Kind, classify, classify_file};
-use distlto_prepare::visibility::{Mentions, mentions};
+use distlto_prepare::mentions::{Mentions, mentions};
 
 use crate::fates::ThinLinkOutcome;
 use crate::inputs::{LinkInputs, NativeInput, Slot};

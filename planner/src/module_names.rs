@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use distlto_prepare::definitions::Definitions;
-use distlto_prepare::visibility::Visibility;
+use distlto_prepare::mentions::Visibility;
 
 use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
 
@@ -33,6 +33,8 @@ const STRONG: [u64; 4] = [0, 5, 6, 15];
 const DEFAULT: u64 = 0;
 const HIDDEN: u64 = 1;
 const PROTECTED: u64 = 2;
+/// A definition in C that others of its name are one with.
+const COMMON: u64 = 8;
 /// The kind of a COMDAT group of which every file keeps its own.
 const NO_DEDUPLICATION: u64 = 4;
 
@@ -49,8 +51,8 @@ pub struct Symbols {
     pub weakly: HashSet<Vec<u8>>,
     /// Names that it defines or refers to and that not everybody may see.
     pub narrowed: HashMap<Vec<u8>, Visibility>,
-    /// Common symbols of a native object, which are not among its [`names`](Self::names).
-    pub common: HashSet<Vec<u8>>,
+    /// Common symbols with their alignments; those of a native object are not among its [`names`](Self::names).
+    pub common: HashMap<Vec<u8>, u64>,
 }
 
 /// Which of the names something is.
@@ -62,6 +64,7 @@ enum Kind {
     Needed,
     Weakly,
     Narrowed(Visibility),
+    Common(u64),
 }
 
 /// Where a name is in the string table.
@@ -98,6 +101,10 @@ pub fn read(bytes: &[u8], asked: &HashSet<Vec<u8>>) -> Result<Symbols, BitcodeEr
                 found.narrowed.insert(name.to_vec(), visibility);
                 continue;
             }
+            Kind::Common(alignment) => {
+                found.common.insert(name.to_vec(), alignment);
+                &mut found.names.weak
+            }
             Kind::Weak => &mut found.names.weak,
             Kind::Strong => &mut found.names.strong,
             Kind::Group => &mut found.names.groups,
@@ -132,6 +139,7 @@ fn module(block: SubBlock<'_>, walk: &mut Walk, places: &mut Vec<Place>) -> Resu
                     FUNCTION if fields[4] != 0 => Some(Kind::Needed),
                     _ if UNSEEN.contains(&fields[5]) => None,
                     _ if STRONG.contains(&fields[5]) => Some(Kind::Strong),
+                    GLOBAL_VARIABLE if fields[5] == COMMON => Some(Kind::Common(alignment(fields[6]))),
                     _ => Some(Kind::Weak),
                 };
                 let visibility = match code {
@@ -152,6 +160,11 @@ fn module(block: SubBlock<'_>, walk: &mut Walk, places: &mut Vec<Place>) -> Resu
             _ => {}
         }
     }
+}
+
+/// An alignment as it is recorded: none, or one more than its logarithm.
+fn alignment(field: u64) -> u64 {
+    field.checked_sub(1).and_then(|shift| 1_u64.checked_shl(u32::try_from(shift).ok()?)).unwrap_or(1)
 }
 
 fn string_table<'a>(block: SubBlock<'a>, walk: &mut Walk) -> Result<Option<&'a [u8]>, BitcodeError> {

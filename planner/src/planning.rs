@@ -70,8 +70,8 @@ impl Planning<'_> {
         let object_of = |id: &str| ModulePlaces::of(state, id).object;
         let first = first_words(state, &self.inputs, &fates, loaded, object_of, merged.as_deref())
             .map_err(InputError::from)?;
-        if let Some(symbol) = first.hidden {
-            return Err(IndexError::Hidden { symbol });
+        if let Some(symbol) = first.unsaid {
+            return Err(IndexError::Unsaid { symbol });
         }
         keep::excerpts(&first.excerpts)?;
         let by_id = inputs::by_id(&self.inputs);

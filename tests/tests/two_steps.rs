@@ -107,7 +107,25 @@ fn symbols_that_modules_hide() -> Result<()> {
     project.objects.remove(0);
     project.flags = ["-nostdlib", "-shared"].map(str::to_owned).to_vec();
     let (said, _) = linked(&project)?;
-    let warning = "of_module is hidden by a module that does not define it, and no native object is loaded: the linker links by itself";
+    let warning = "of_module is hidden or aligned by a module whose object does not define it, and no native object is loaded: the linker links by itself";
     ensure!(said.contains(warning), "{said}");
+    Ok(())
+}
+
+/// Of common symbols the largest alignment counts, though the definition of another file is larger.
+#[test]
+fn common_symbols_are_aligned_as_modules_say() -> Result<()> {
+    let main = "__attribute__((aligned(64))) char first[8], second[8];\nint printf(const char *, ...);\nint off(char *);\n\
+                int main(void) { return printf(\"%d\\n\", off(first) + off(second)) < 0; }\n";
+    let native = "char first[40], second[40];\nint off(char *at) { return (unsigned long)at % 64; }\n";
+    let mut project = Project::create("common", &[("native.c", native), ("main.c", main)])?;
+    for command in
+        ["%clang -O2 -fcommon -c native.c -o native.o", "%clang -O2 -fcommon -flto=thin -c main.c -o main.o"]
+    {
+        succeed(&mut project.folder.command(command, "")?)?;
+    }
+    project.options = vec!["--two-step"];
+    let (said, _) = linked(&project)?;
+    ensure!(project.say()? == "0\n" && said.is_empty(), "{}{said}", project.say()?);
     Ok(())
 }

@@ -73,13 +73,15 @@ pub enum IndexError {
         /// The wrapped symbol.
         symbol: String,
     },
-    /// Modules hide a symbol that another file defines, and no object is linked that could say so for them.
-    #[error("{symbol} is hidden by a module that does not define it, and no native object is loaded")]
+    /// Modules hide or align a symbol that another file defines, and no object is linked that could say so for them.
+    #[error(
+        "{symbol} is hidden or aligned by a module whose object does not define it, and no native object is loaded"
+    )]
     #[diagnostic(
         code(distlto::untranslatable),
-        help("hide {symbol} where it is defined, or link an object that is no bitcode")
+        help("declare {symbol} alike in all modules, or link an object that is no bitcode")
     )]
-    Hidden {
+    Unsaid {
         /// The symbol.
         symbol: String,
     },
@@ -98,6 +100,6 @@ pub enum IndexError {
 impl IndexError {
     /// Whether one linker that compiles the modules itself may do the link.
     pub fn is_of_two_steps(&self) -> bool {
-        matches!(self, Self::ExcludeLibs { .. } | Self::Wrapped { .. } | Self::Hidden { .. })
+        matches!(self, Self::ExcludeLibs { .. } | Self::Wrapped { .. } | Self::Unsaid { .. })
     }
 }
