@@ -85,7 +85,10 @@ pub fn claims<'s, N>(parts: &[LoadedPart<N>], symbols: &'s [Symbols]) -> Vec<Cla
             }
         }
     }
-    let mut claims: Vec<Claim<'s>> = said.iter().filter_map(|(name, said)| said.claim(name)).collect();
+    // Others can be in no object.
+    let is_name = |name: &[u8]| !name.is_empty() && !name.contains(&0);
+    let said = said.iter().filter(|(name, _)| is_name(name));
+    let mut claims: Vec<Claim<'s>> = said.filter_map(|(name, said)| said.claim(name)).collect();
     claims.sort_unstable_by_key(|claim| claim.name);
     claims
 }
