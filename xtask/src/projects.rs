@@ -3,13 +3,16 @@
 //! Sources are those of the crates of `tests/third-party` and of Debian's source packages. They are copied, since they
 //! are edited.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use cargo_metadata::MetadataCommand;
 use clap::ValueEnum;
+use distlto_prepare::write::write_if_changed;
 
 use crate::debian::{self, SourcePackage};
+use crate::install::files;
 use crate::project::{Project, copy};
 use crate::shell::{self, root};
 
@@ -111,7 +114,12 @@ fn leveldb(dir: &Path) -> Result<Project> {
 fn rust_and_cpp(dir: &Path) -> Result<Project> {
     let dir = dir.join("rust-and-cpp");
     let sources = dir.join("sources");
-    copy(&root().join("xtask/rust-and-cpp"), &sources)?;
+    fs::create_dir_all(&sources)?;
+    let own = root().join("xtask/rust-and-cpp");
+    // They are edited in the repository too.
+    for file in files(&own)? {
+        write_if_changed(&sources.join(file.strip_prefix(&own)?), &fs::read(&file)?)?;
+    }
     copy(&sources_of("leveldb-sys")?.join("deps/leveldb-1.22"), &sources.join("leveldb"))?;
     copy(&sources_of("regex-syntax")?.join("src"), &sources.join("regex-syntax/src"))?;
     Ok(Project {
