@@ -14,7 +14,11 @@ use distlto_tests::toolchain::{Toolchain, profile_dir};
 
 /// Links random programs in every way, and compares them with lld's.
 #[derive(Parser)]
-#[command(name = "cargo xtask campaign")]
+#[command(
+    name = "cargo xtask campaign",
+    bin_name = "cargo xtask campaign",
+    after_help = "`precise` is a campaign of real programs with options of its own: cargo xtask campaign precise --help"
+)]
 struct Arguments {
     #[command(subcommand)]
     campaign: Campaign,
