@@ -18,7 +18,7 @@ struct Said {
     modules: Visibility,
     /// By native objects.
     natives: Visibility,
-    /// With the definition that tells least; `None` where there is none.
+    /// With the definition that tells least; `None` where a shared library or nobody has one.
     kept: Option<Visibility>,
     /// The largest of modules' alignments, and the least of all.
     alignment: Option<(u64, u64)>,
@@ -32,10 +32,12 @@ impl Default for Said {
 }
 
 impl Said {
-    fn claim<'a>(&self, name: &'a [u8]) -> Option<Claim<'a>> {
+    /// What is to be told, if native objects are linked, which may refer to the symbol.
+    fn claim<'a>(&self, name: &'a [u8], are_natives: bool) -> Option<Claim<'a>> {
         let visibility = self.modules.min(self.natives);
+        let kept = self.kept.or(are_natives.then_some(self.natives))?;
         let alignment = self.alignment.filter(|(largest, least)| least < largest);
-        (self.kept? != visibility || alignment.is_some()).then_some(Claim {
+        (kept != visibility || alignment.is_some()).then_some(Claim {
             name,
             visibility,
             alignment: alignment.map(|(largest, _)| largest),
@@ -85,10 +87,11 @@ pub fn claims<'s, N>(parts: &[LoadedPart<N>], symbols: &'s [Symbols]) -> Vec<Cla
             }
         }
     }
+    let are_natives = files(true).next().is_some();
     // Others can be in no object.
     let is_name = |name: &[u8]| !name.is_empty() && !name.contains(&0);
     let said = said.iter().filter(|(name, _)| is_name(name));
-    let mut claims: Vec<Claim<'s>> = said.filter_map(|(name, said)| said.claim(name)).collect();
+    let mut claims: Vec<Claim<'s>> = said.filter_map(|(name, said)| said.claim(name, are_natives)).collect();
     claims.sort_unstable_by_key(|claim| claim.name);
     claims
 }
@@ -133,6 +136,7 @@ mod tests {
         assert_eq!(found("m:f m:-f.h"), "f Hidden");
         assert_eq!(found("m:f m:f.p m:-f.h"), "f Hidden");
         assert_eq!(found("n:f m:-f.p"), "f Protected");
+        assert_eq!(found("n:-f m:-f.h"), "f Hidden");
         assert_eq!(found("n:f.8 m:f.64 m:f.16"), "f Default 64");
         assert_eq!(found("m:f.8 m:f.64 n:-f.h"), "f Hidden 64");
     }
@@ -145,7 +149,7 @@ mod tests {
         assert_eq!(found("n:f m:f"), "");
         assert_eq!(found("n:f.64 n:f.8 m:-f"), "");
         assert_eq!(found("m:f.8 m:f.8"), "");
-        // Nothing defines it.
-        assert_eq!(found("n:-f m:-f.h"), "");
+        assert_eq!(found("m:-f m:-f.h"), "");
+        assert_eq!(found("n:-f.h m:-f.h"), "");
     }
 }

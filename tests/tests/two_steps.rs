@@ -103,6 +103,25 @@ fn symbols_that_modules_hide() -> Result<()> {
     let names: Vec<&str> =
         exported.lines().filter(|name| ["of_", "seen"].iter().any(|of| name.starts_with(of))).collect();
     ensure!(names == ["seen"] && said.is_empty(), "{exported}{said}");
+    // Nor may a shared library define it, which no module's object refers to.
+    let user = "int of_module(void);\nint used(void) { return of_module(); }\n";
+    project.folder.write("user.c", user)?;
+    project.folder.write("shared.c", "int of_module(void) { return 2; }\n")?;
+    project.folder.write("never.c", "int never(void) { return 0; }\n")?;
+    for command in [
+        "%clang -O2 -c user.c -o user.o",
+        "%clang -shared -fPIC shared.c -o libshared.so",
+        "%clang -O2 -flto=thin -c never.c -o never.o",
+    ] {
+        succeed(&mut project.folder.command(command, "")?)?;
+    }
+    let objects = ["native.o", "main.o", "never.o", "user.o", "libshared.so"].map(str::to_owned).to_vec();
+    let all = std::mem::replace(&mut project.objects, objects);
+    for mut link in [project.plain_link()?, project.link()?] {
+        let (_, said) = fail(&mut link)?;
+        ensure!(said.contains("undefined hidden symbol: of_module"), "{said}");
+    }
+    project.objects = all;
     // Where nothing native is linked, nobody can say it in the modules' place.
     project.objects.remove(0);
     project.flags = ["-nostdlib", "-shared"].map(str::to_owned).to_vec();
