@@ -123,7 +123,7 @@ pub fn translate(
     args.extend(["-faddrsig", "-ffunction-sections", "-fdata-sections"].map(str::to_owned));
     args.append(&mut gathered.flags.args);
     args.extend(position.map(|independent| if independent { "-fpic" } else { "-fno-pic" }.to_owned()));
-    args.extend(gathered.cpu.map(|cpu| cpu_argument(architecture, &cpu)));
+    args.extend(gathered.cpu.iter().flat_map(|cpu| cpu_arguments(architecture, cpu)));
     args.append(&mut gathered.last);
     args.push("-Wno-unused-command-line-argument".to_owned());
     args.extend_from_slice(extra);
@@ -326,11 +326,15 @@ fn last_level(raw: &RawLto, code: Code) -> Result<Option<u8>, FlagError> {
     }
 }
 
-/// How clang spells a processor on an architecture.
-fn cpu_argument(architecture: &str, cpu: &str) -> String {
+/// How clang spells a processor on an architecture. Where the driver would take from it which instructions and which ABI are
+/// meant, as on RISC-V, the compiler proper is told: the driver's own answer is that of the compilations.
+fn cpu_arguments(architecture: &str, cpu: &str) -> Vec<String> {
     match architecture {
-        "x86_64" | "i386" | "i486" | "i586" | "i686" => format!("-march={cpu}"),
-        _ => format!("-mcpu={cpu}"),
+        "x86_64" | "i386" | "i486" | "i586" | "i686" => vec![format!("-march={cpu}")],
+        _ if ["aarch64", "arm", "thumb"].iter().any(|arm| architecture.starts_with(arm)) => {
+            vec![format!("-mcpu={cpu}")]
+        }
+        _ => codegen::to_compiler(&["-target-cpu", cpu]),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The `-mllvm` options that only a linker registers, in a compiler's spelling.
 //!
 //! ld.lld registers LLVM's code generation flags (`llvm/lib/CodeGen/CommandFlags.cpp`), clang does not: there the
-//! same settings are driver or `-cc1` options. Every other `-mllvm` option is the same on both sides.
+//! same settings are driver or `-cc1` options. Every other `-mllvm` option is the same on both sides, which a test asks both.
 
 /// What becomes of one `-mllvm` option of a link line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,37 +24,55 @@ pub enum Codegen {
 const UNTRANSLATABLE: &[&str] = &[
     "align-loops",
     "asm-show-inst",
+    "debug-entry-values",
     "dwarf-directory",
     "dwarf64",
     "denormal-fp-math",
     "denormal-fp-math-f32",
     "disable-tail-calls",
+    "emit-call-site-info",
     "enable-approx-func-fp-math",
     "enable-debug-entry-values",
+    "enable-jmc-instrument",
     "enable-no-infs-fp-math",
     "enable-no-nans-fp-math",
     "enable-no-signed-zeros-fp-math",
     "enable-no-trapping-fp-math",
+    "enable-sign-dependent-rounding-fp-math",
     "enable-unsafe-fp-math",
     "exception-model",
+    "filetype",
     "ignore-xcoff-visibility",
     "incremental-linker-compatible",
+    "load",
+    "lower-global-dtors-via-cxa-atexit",
     "march",
     "mc-relax-all",
     "meabi",
     "mxcoff-roptr",
+    "no-integrated-as",
+    "no-xray-index",
     "nozero-initialized-in-bss",
     "relax-elf-relocations",
     "stack-symbol-ordering",
     "stackrealign",
     "stack-alignment",
     "swift-async-fp",
+    "tailcallopt",
     "target-abi",
+    "thread-model",
     "trap-func",
     "unique-bb-section-names",
     "use-ctors",
+    "vec-extabi",
     "xcoff-traceback-table",
+    "xray-function-index",
 ];
+
+/// Words for the compiler proper, which its driver hands on.
+pub fn to_compiler(words: &[&str]) -> Vec<String> {
+    words.iter().flat_map(|&word| ["-Xclang", word]).map(str::to_owned).collect()
+}
 
 /// Translates one `-mllvm` option, given with its dash.
 pub fn translate(option: &str) -> Codegen {
@@ -69,19 +87,34 @@ pub fn translate(option: &str) -> Codegen {
             value
                 .split(',')
                 .filter(|feature| !feature.is_empty())
-                .flat_map(|feature| ["-Xclang", "-target-feature", "-Xclang", feature].map(str::to_owned))
+                .flat_map(|feature| to_compiler(&["-target-feature", feature]))
                 .collect(),
         ),
         "relocation-model" => Codegen::RelocationModel(value.to_owned()),
         "code-model" => one(format!("-mcmodel={value}")),
-        "function-sections" | "data-sections" => Codegen::Overridden,
-        "debugger-tune" => {
-            Codegen::Arguments(vec!["-Xclang".to_owned(), format!("-debugger-tuning={value}")])
+        "function-sections" | "data-sections" | "addrsig" => Codegen::Overridden,
+        "call-graph-section" => {
+            flag("-fexperimental-call-graph-section", "-fno-experimental-call-graph-section")
         }
+        "debugger-tune" => Codegen::Arguments(to_compiler(&[&format!("-debugger-tuning={value}")])),
         "emulated-tls" => flag("-femulated-tls", "-fno-emulated-tls"),
         // Clang has no opposite, and needs none: off is what it does.
         "generate-arange-section" if !on => Codegen::Arguments(Vec::new()),
         "generate-arange-section" => one("-gdwarf-aranges".to_owned()),
+        // The driver's own option has another name on each architecture.
+        "enable-tlsdesc" if on => Codegen::Arguments(to_compiler(&["-enable-tlsdesc"])),
+        "enable-tlsdesc" => Codegen::Untranslatable,
+        "force-dwarf-frame-section" => flag("-fforce-dwarf-frame", "-fno-force-dwarf-frame"),
+        "large-data-threshold" => one(format!("-mlarge-data-threshold={value}")),
+        "partition-static-data-sections" => {
+            flag("-fpartition-static-data-sections", "-fno-partition-static-data-sections")
+        }
+        "separate-named-sections" => flag("-fseparate-named-sections", "-fno-separate-named-sections"),
+        "strict-dwarf" if on => Codegen::Arguments(to_compiler(&["-gstrict-dwarf"])),
+        "strict-dwarf" => Codegen::Arguments(Vec::new()),
+        "unique-basic-block-section-names" => {
+            flag("-funique-basic-block-section-names", "-fno-unique-basic-block-section-names")
+        }
         "stack-size-section" => flag("-fstack-size-section", "-fno-stack-size-section"),
         "split-machine-functions" => flag("-fsplit-machine-functions", "-fno-split-machine-functions"),
         "unique-section-names" => flag("-funique-section-names", "-fno-unique-section-names"),
@@ -94,7 +127,7 @@ pub fn translate(option: &str) -> Codegen {
         "basic-block-sections" => one(format!("-fbasic-block-sections={value}")),
         "basic-block-address-map" => flag("-fbasic-block-address-map", "-fno-basic-block-address-map"),
         // The bitcode's own function attributes say this; the flag only fills in for functions without one.
-        "frame-pointer" => Codegen::Arguments(vec!["-Xclang".to_owned(), format!("-mframe-pointer={value}")]),
+        "frame-pointer" => Codegen::Arguments(to_compiler(&[&format!("-mframe-pointer={value}")])),
         _ if UNTRANSLATABLE.contains(&name) => Codegen::Untranslatable,
         _ => Codegen::Llvm,
     }

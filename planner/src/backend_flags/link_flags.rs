@@ -95,7 +95,7 @@ pub fn of_command(words: Vec<Word>, architecture: &str) -> Result<LinkFlags, Lin
     // Flags of a link concern more than the compilation of bitcode.
     args.push("-Wno-unused-command-line-argument".to_owned());
     let processor = match gathered.cpu {
-        Some(cpu) => vec![super::cpu_argument(architecture, &cpu)],
+        Some(cpu) => super::cpu_arguments(architecture, &cpu),
         None => strings(&sorted.processor)?,
     };
     Ok(LinkFlags { backend: BackendFlags { args, ..gathered.flags }, processor })

@@ -1,4 +1,4 @@
-//! Runs the real LLVM tools for the tests of modules, index shards and freshness.
+//! Runs the real LLVM tools for the tests of modules, flags, index shards and freshness.
 //!
 //! Tools have Debian's names. Knows nothing of distlto's own readers.
 
