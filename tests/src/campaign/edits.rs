@@ -304,6 +304,10 @@ impl Edited {
             self.found.ways.entry(way.name).or_default().left += 1;
             return Ok(());
         }
+        if number == 0 && ran.is_empty() {
+            // The linker links by itself, and what is known of the link before stays.
+            return Ok(());
+        }
         let Some(before) = self.before.insert(way.name, backends.clone()) else { return Ok(()) };
         let changed = backends.unlike(&before, way);
         let counts = self.found.ways.entry(way.name).or_default();
