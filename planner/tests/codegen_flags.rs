@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
 use distlto_planner::backend_flags::of_link_line;
 use distlto_planner::link_line::parse;
@@ -44,6 +45,39 @@ fn what_only_the_linker_registers_is_said_otherwise_or_refused() {
             if let Ok(flags) = of_link_line(&line, "x86_64", &[]) {
                 assert!(!flags.args.iter().any(|word| word == "-mllvm"), "{version}: {option}: {flags:?}");
             }
+        }
+    }
+}
+
+/// The values that an option of the linker takes, each on a line of its own below the option's: `    =name   -  What it is`.
+fn values(version: u32, option: &str) -> Vec<String> {
+    let list = toolchain::run(Path::new("."), "ld.lld", version, &["-mllvm", "-help-list-hidden", "none.o"]);
+    let list = String::from_utf8_lossy(&list);
+    let of_option = list.lines().skip_while(|line| !line.starts_with(&format!("  --{option}="))).skip(1);
+    let values = of_option.map_while(|line| line.strip_prefix("    ="));
+    values.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn libraries_of_vector_functions_have_names_that_clang_knows() {
+    for version in [14, 15, 16, 19, 22] {
+        let values = values(version, "vector-library");
+        assert!(values.len() > 4, "{version}: {values:?}");
+        for value in values {
+            let words = [b"-mllvm".to_vec(), format!("-vector-library={value}").into_bytes()];
+            let flags = of_link_line(&parse(words).expect("a link line"), "x86_64", &[]).expect("flags");
+            let [name] =
+                flags.args.iter().filter(|word| word.starts_with("-fveclib=")).collect::<Vec<_>>()[..]
+            else {
+                panic!("{flags:?}");
+            };
+            // Some are for other machines, which clang says in other words.
+            let said = Command::new(format!("clang-{version}"))
+                .args(["-###", "-c", "-x", "c", "/dev/null", name])
+                .output()
+                .expect("it runs");
+            let said = String::from_utf8_lossy(&said.stderr);
+            assert!(!said.contains("invalid value"), "{version}: {value}: {said}");
         }
     }
 }

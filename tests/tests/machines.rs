@@ -40,6 +40,12 @@ fn i386() -> Result<()> {
     linked("i386-linux-gnu", true)
 }
 
+/// lld in process says VFPv3 where its DTLTO says VFPv3-D16.
+#[test]
+fn armv7() -> Result<()> {
+    linked("armv7-linux-gnueabihf", false)
+}
+
 /// lld in process takes the processor that the driver names for one without compressed instructions, its DTLTO does not.
 #[test]
 fn riscv64() -> Result<()> {

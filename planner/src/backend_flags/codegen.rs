@@ -69,6 +69,15 @@ const UNTRANSLATABLE: &[&str] = &[
     "xray-function-index",
 ];
 
+/// What clang calls a library of vector functions.
+fn vector_library(name: &str) -> &str {
+    match name {
+        "LIBMVEC" | "LIBMVEC-X86" => "libmvec",
+        "sleefgnuabi" => "SLEEF",
+        other => other,
+    }
+}
+
 /// Words for the compiler proper, which its driver hands on.
 pub fn to_compiler(words: &[&str]) -> Vec<String> {
     words.iter().flat_map(|&word| ["-Xclang", word]).map(str::to_owned).collect()
@@ -118,7 +127,7 @@ pub fn translate(option: &str) -> Codegen {
         "stack-size-section" => flag("-fstack-size-section", "-fno-stack-size-section"),
         "split-machine-functions" => flag("-fsplit-machine-functions", "-fno-split-machine-functions"),
         "unique-section-names" => flag("-funique-section-names", "-fno-unique-section-names"),
-        "vector-library" => one(format!("-fveclib={value}")),
+        "vector-library" => one(format!("-fveclib={}", vector_library(value))),
         "tls-size" => one(format!("-mtls-size={value}")),
         "float-abi" => one(format!("-mfloat-abi={value}")),
         // Clang takes its own option for source files alone. What lld does without one is `on`.
