@@ -1,13 +1,14 @@
 //! `--exclude-libs` where it names an archive with bitcode, whose members the linker is given one by one.
 //!
 //! A member on its own belongs to no library, so its symbols would be exported: by a shared library, under
-//! `--export-dynamic`, and where a shared library refers to one. Such links are refused; in others the option does nothing.
+//! `--export-dynamic`, and where a shared library refers to one or defines it too. Such links are refused; in others the
+//! option does nothing.
 
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use distlto_prepare::definitions::{definitions, references};
+use distlto_prepare::definitions::{definitions, definitions_of_library, references};
 
 use crate::fates::ThinLinkOutcome;
 use crate::index::error::IndexError;
@@ -36,7 +37,7 @@ pub fn check_loaded(
     let mut wanted: Option<HashSet<Vec<u8>>> = None;
     let loaded: HashSet<&str> = outcome.loaded.iter().map(String::as_str).collect();
     for (libraries, archive) in excluded(arguments, inputs) {
-        let wanted = wanted.get_or_insert_with(|| references_of_libraries(&outcome.loaded));
+        let wanted = wanted.get_or_insert_with(|| names_of_libraries(&outcome.loaded));
         let mut members = archive.members.iter().filter(|member| loaded.contains(member.path.as_str()));
         if members.any(|member| defines(&member.path, wanted)) {
             return Err(IndexError::ExcludeLibs { libraries, archive: archive.path.clone() });
@@ -63,9 +64,11 @@ fn excluded<'a>(
     })
 }
 
-fn references_of_libraries(loaded: &[String]) -> HashSet<Vec<u8>> {
+/// The symbols that an output exports if it defines them: shared libraries refer to them, or define them too.
+fn names_of_libraries(loaded: &[String]) -> HashSet<Vec<u8>> {
     let files = loaded.iter().map(Path::new).filter(|path| path.is_file());
-    files.filter_map(|path| fs::read(path).ok()).flat_map(|bytes| references(&bytes)).collect()
+    let names = |bytes: Vec<u8>| references(&bytes).into_iter().chain(definitions_of_library(&bytes));
+    files.filter_map(|path| fs::read(path).ok()).flat_map(names).collect()
 }
 
 /// Whether a member defines one of these names, or may do so.
