@@ -13,6 +13,7 @@ use crate::load_order::LoadedPart;
 use crate::module_names::Symbols;
 
 /// What is said of a symbol.
+#[derive(Default)]
 struct Said {
     /// By modules.
     modules: Visibility,
@@ -22,13 +23,6 @@ struct Said {
     kept: Option<Visibility>,
     /// The largest of modules' alignments, and the least of all.
     alignment: Option<(u64, u64)>,
-}
-
-impl Default for Said {
-    fn default() -> Self {
-        let all = Visibility::Default;
-        Self { modules: all, natives: all, kept: None, alignment: None }
-    }
 }
 
 impl Said {

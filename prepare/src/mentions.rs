@@ -17,7 +17,7 @@ use object::{
 const PROPERTIES: &str = ".note.gnu.property";
 
 /// Who may see a symbol. The least of several counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Visibility {
     /// What is linked with it, and nobody who is given its address.
     Internal,
@@ -26,6 +26,7 @@ pub enum Visibility {
     /// Everybody, but what is linked with it sees no other one of the name.
     Protected,
     /// Everybody.
+    #[default]
     Default,
 }
 

@@ -41,6 +41,20 @@ fn libraries_that_are_excluded() -> Result<()> {
     ensure!(exported.contains("main") && !exported.contains("other"), "{exported}");
     let warning = "names libother.a, whose members are linked one by one: the linker links by itself";
     ensure!(said.contains(warning), "{said}");
+    // What a shared library defines too is exported, lest there be two.
+    let main = "int other(void);\nint also(void);\nint main(void) { return other() - also(); }\n";
+    let mut project = project("excluded-shared", main, other, &["-Wl,--exclude-libs=libother.a"])?;
+    project.folder.write("also.c", "int also(void) { return 1; }\n")?;
+    for command in [
+        "%clang -O2 -c also.c -o also.o",
+        "%ar rcs libother.a also.o",
+        "%clang -shared -fPIC also.c -o libshared.so",
+    ] {
+        succeed(&mut project.folder.command(command, "")?)?;
+    }
+    project.objects.push("libshared.so".to_owned());
+    let (said, exported) = linked(&project)?;
+    ensure!(!exported.contains("also") && said.contains(warning), "{exported}{said}");
     Ok(())
 }
 
