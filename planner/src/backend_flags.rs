@@ -18,7 +18,7 @@ use thiserror::Error;
 use crate::clang::driver::changes;
 use crate::link_line::{Argument, last_value};
 use crate::options::Code;
-use codegen::Codegen;
+use codegen::{Codegen, to_compiler};
 use raw::{RawLto, RawOption};
 
 /// Why a link line has no backend flags.
@@ -276,12 +276,17 @@ impl BackendFlags {
             Code::MismatchWarning(false) => self.add_words(&["-mllvm", "-no-pgo-warn-mismatch"]),
             Code::SplitDebug => self.dwo_directory = Some(value.into()),
             Code::BlockSections => match value {
-                "all" | "none" => self.args.push(format!("-fbasic-block-sections={value}")),
-                "labels" => self.add_words(&["-fbasic-block-address-map"]),
-                file => self.add_file("-fbasic-block-sections=list=", file),
+                "all" | "none" => {
+                    self.args.extend(to_compiler(&[&format!("-fbasic-block-sections={value}")]));
+                }
+                "labels" => self.args.extend(to_compiler(&["-fbasic-block-address-map"])),
+                file => {
+                    self.add_words(&["-Xclang"]);
+                    self.add_file("-fbasic-block-sections=list=", file);
+                }
             },
-            Code::BlockAddressMap(true) => self.add_words(&["-fbasic-block-address-map"]),
-            Code::BlockAddressMap(false) => self.add_words(&["-fno-basic-block-address-map"]),
+            Code::BlockAddressMap(true) => self.args.extend(to_compiler(&["-fbasic-block-address-map"])),
+            Code::BlockAddressMap(false) => self.args.extend(to_compiler(&["-fno-basic-block-address-map"])),
             Code::UniqueBlockNames(true) => self.add_words(&["-funique-basic-block-section-names"]),
             Code::UniqueBlockNames(false) => self.add_words(&["-fno-unique-basic-block-section-names"]),
             Code::PassPlugin => self.add_file("-fpass-plugin=", value),
@@ -334,7 +339,7 @@ fn cpu_arguments(architecture: &str, cpu: &str) -> Vec<String> {
         _ if ["aarch64", "arm", "thumb"].iter().any(|arm| architecture.starts_with(arm)) => {
             vec![format!("-mcpu={cpu}")]
         }
-        _ => codegen::to_compiler(&["-target-cpu", cpu]),
+        _ => to_compiler(&["-target-cpu", cpu]),
     }
 }
 

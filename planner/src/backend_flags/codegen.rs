@@ -1,7 +1,8 @@
 //! The `-mllvm` options that only a linker registers, in a compiler's spelling.
 //!
 //! ld.lld registers LLVM's code generation flags (`llvm/lib/CodeGen/CommandFlags.cpp`), clang does not: there the
-//! same settings are driver or `-cc1` options. Every other `-mllvm` option is the same on both sides, which a test asks both.
+//! same settings are driver or `-cc1` options. Clang registers those of the assembler's library
+//! (`llvm/lib/MC/MCTargetOptionsCommandFlags.cpp`), and goes by its own options all the same. Every other `-mllvm` option is the same on both sides, which a test asks both.
 
 /// What becomes of one `-mllvm` option of a link line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,17 +21,20 @@ pub enum Codegen {
     Llvm,
 }
 
-/// Flags of CommandFlags.cpp that have no clang spelling which reaches a ThinLTO backend.
+/// Flags of CommandFlags.cpp, and of the assembler's library, that have no clang spelling which reaches a ThinLTO backend.
 const UNTRANSLATABLE: &[&str] = &[
     "align-loops",
     "asm-show-inst",
     "debug-entry-values",
-    "dwarf-directory",
-    "dwarf64",
     "denormal-fp-math",
     "denormal-fp-math-f32",
     "disable-tail-calls",
+    "dwarf-directory",
+    "dwarf-version",
+    "dwarf64",
     "emit-call-site-info",
+    "emit-compact-unwind-non-canonical",
+    "emit-dwarf-unwind",
     "enable-approx-func-fp-math",
     "enable-debug-entry-values",
     "enable-jmc-instrument",
@@ -41,22 +45,23 @@ const UNTRANSLATABLE: &[&str] = &[
     "enable-sign-dependent-rounding-fp-math",
     "enable-unsafe-fp-math",
     "exception-model",
+    "fdpic",
     "filetype",
+    "gsframe",
     "ignore-xcoff-visibility",
+    "implicit-mapsyms",
     "incremental-linker-compatible",
     "load",
     "lower-global-dtors-via-cxa-atexit",
     "march",
-    "mc-relax-all",
     "meabi",
     "mxcoff-roptr",
     "no-integrated-as",
     "no-xray-index",
     "nozero-initialized-in-bss",
-    "relax-elf-relocations",
+    "stack-alignment",
     "stack-symbol-ordering",
     "stackrealign",
-    "stack-alignment",
     "swift-async-fp",
     "tailcallopt",
     "target-abi",
@@ -65,6 +70,7 @@ const UNTRANSLATABLE: &[&str] = &[
     "unique-bb-section-names",
     "use-ctors",
     "vec-extabi",
+    "x86-sse2avx",
     "xcoff-traceback-table",
     "xray-function-index",
 ];
@@ -90,6 +96,8 @@ pub fn translate(option: &str) -> Codegen {
     let on = !matches!(value, "0" | "false" | "FALSE" | "False");
     let flag = |yes: &str, no: &str| Codegen::Arguments(vec![if on { yes } else { no }.to_owned()]);
     let one = |argument: String| Codegen::Arguments(vec![argument]);
+    // Clang's driver takes some words for some machines only; the linker takes its own for all.
+    let direct = |argument: &str| Codegen::Arguments(to_compiler(&[argument]));
     match name {
         "mcpu" => Codegen::Cpu(value.to_owned()),
         "mattr" => Codegen::Arguments(
@@ -100,8 +108,9 @@ pub fn translate(option: &str) -> Codegen {
                 .collect(),
         ),
         "relocation-model" => Codegen::RelocationModel(value.to_owned()),
-        "code-model" => one(format!("-mcmodel={value}")),
+        "code-model" => direct(&format!("-mcmodel={value}")),
         "function-sections" | "data-sections" | "addrsig" => Codegen::Overridden,
+        "basic-block-address-map" | "unique-basic-block-section-names" => Codegen::Overridden,
         "call-graph-section" => {
             flag("-fexperimental-call-graph-section", "-fno-experimental-call-graph-section")
         }
@@ -114,27 +123,33 @@ pub fn translate(option: &str) -> Codegen {
         "enable-tlsdesc" if on => Codegen::Arguments(to_compiler(&["-enable-tlsdesc"])),
         "enable-tlsdesc" => Codegen::Untranslatable,
         "force-dwarf-frame-section" => flag("-fforce-dwarf-frame", "-fno-force-dwarf-frame"),
-        "large-data-threshold" => one(format!("-mlarge-data-threshold={value}")),
+        "large-data-threshold" => direct(&format!("-mlarge-data-threshold={value}")),
         "partition-static-data-sections" => {
             flag("-fpartition-static-data-sections", "-fno-partition-static-data-sections")
         }
         "separate-named-sections" => flag("-fseparate-named-sections", "-fno-separate-named-sections"),
         "strict-dwarf" if on => Codegen::Arguments(to_compiler(&["-gstrict-dwarf"])),
         "strict-dwarf" => Codegen::Arguments(Vec::new()),
-        "unique-basic-block-section-names" => {
-            flag("-funique-basic-block-section-names", "-fno-unique-basic-block-section-names")
+        // Clang has no opposites, and needs none.
+        "crel" | "mc-relax-all" | "save-temp-labels" if !on => Codegen::Arguments(Vec::new()),
+        "crel" => direct("--crel"),
+        "mc-relax-all" => direct("-mrelax-all"),
+        "save-temp-labels" => direct("-msave-temp-labels"),
+        "relax-elf-relocations" | "x86-relax-relocations" => {
+            direct(if on { "-mrelax-relocations=yes" } else { "-mrelax-relocations=no" })
         }
         "stack-size-section" => flag("-fstack-size-section", "-fno-stack-size-section"),
-        "split-machine-functions" => flag("-fsplit-machine-functions", "-fno-split-machine-functions"),
+        "split-machine-functions" => {
+            direct(if on { "-fsplit-machine-functions" } else { "-fno-split-machine-functions" })
+        }
         "unique-section-names" => flag("-funique-section-names", "-fno-unique-section-names"),
-        "vector-library" => one(format!("-fveclib={}", vector_library(value))),
-        "tls-size" => one(format!("-mtls-size={value}")),
+        "vector-library" => direct(&format!("-fveclib={}", vector_library(value))),
+        "tls-size" => direct(&format!("-mtls-size={value}")),
         "float-abi" => one(format!("-mfloat-abi={value}")),
         // Clang takes its own option for source files alone. What lld does without one is `on`.
         "fp-contract" if value == "on" => Codegen::Arguments(Vec::new()),
         "fp-contract" => Codegen::Untranslatable,
-        "basic-block-sections" => one(format!("-fbasic-block-sections={value}")),
-        "basic-block-address-map" => flag("-fbasic-block-address-map", "-fno-basic-block-address-map"),
+        "basic-block-sections" => direct(&format!("-fbasic-block-sections={value}")),
         // The bitcode's own function attributes say this; the flag only fills in for functions without one.
         "frame-pointer" => Codegen::Arguments(to_compiler(&[&format!("-mframe-pointer={value}")])),
         _ if UNTRANSLATABLE.contains(&name) => Codegen::Untranslatable,
