@@ -2,13 +2,16 @@
 //!
 //! A seed decides a program (`generate`), which is data (`model`); `source` and `assembly` write its texts, `line` its link
 //! line, and a `workspace` builds it. `links` compares ways of linking one line, `edits` a relink with a fresh link,
-//! `remote` a link with a server that errs with one without, `index` thin links and backends of foreign builds with lld and clang. `stock` compares tools for Buck2 with its own.
+//! `remote` a link with a server that errs with one without, `index` thin links and backends of foreign builds with lld and
+//! clang. `flags` links for random machines with random flags, `stock` compares tools for Buck2 with its own.
 
 mod arrange;
 mod assembly;
 mod backends;
 mod change;
 pub mod edits;
+mod flag_groups;
+pub mod flags;
 mod foretold;
 mod generate;
 pub mod index;

@@ -1,8 +1,9 @@
-//! A short run of all campaigns, with fixed seeds: random programs in every way, random edits, thin links and
-//! backends for another build, and servers that err. `cargo xtask campaign` has the long one.
+//! A short run of all campaigns, with fixed seeds: random programs in every way, random edits, machines and
+//! flags, thin links and backends for another build, and servers that err. `cargo xtask campaign` has the long one.
 
 use anyhow::{Result, ensure};
 use distlto_tests::campaign::edits::edits;
+use distlto_tests::campaign::flags::flags;
 use distlto_tests::campaign::index::index;
 use distlto_tests::campaign::links::{Request, links};
 use distlto_tests::campaign::remote;
@@ -56,6 +57,18 @@ fn what_ran_is_what_changed_where_that_is_hard_to_see() -> Result<()> {
             let is_right = counts.stale.is_empty() && counts.mistold == 0;
             ensure!(is_right, "{}", found.messages.join("\n"));
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn flags_and_machines_make_what_lld_makes() -> Result<()> {
+    let found = flags(&request("flags", 1, 60)?, TOOLCHAIN)?;
+    println!("{found}");
+    ensure!(found.links > 50 && found.refused < 20, "{found}");
+    for way in [ONE_LLD, TWO_STEP] {
+        let counts = found.ways.get(way.name).copied().unwrap_or_default();
+        ensure!(counts.same > 30 && counts.other == 0 && counts.failed == 0, "{}", found.messages.join("\n"));
     }
     Ok(())
 }

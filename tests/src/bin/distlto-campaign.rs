@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use distlto_tests::campaign::edits::edits;
+use distlto_tests::campaign::flags::flags;
 use distlto_tests::campaign::index::index;
 use distlto_tests::campaign::links::{Request, links};
 use distlto_tests::campaign::remote::remote;
@@ -34,6 +35,8 @@ enum Campaign {
     Remote(Common),
     /// Thin links and backends for another build's rules, against lld and clang; two edits each.
     Index(Common),
+    /// Two modules for a random machine with random flags, in each way: the program byte for byte.
+    Flags(Common),
     /// Buck2's Python tools against those of distlto: an archive and a link for gnu and for darwin.
     Stock {
         #[command(flatten)]
@@ -97,6 +100,11 @@ fn run() -> Result<bool> {
         }
         Campaign::Index(common) => {
             let found = index(&common.request()?, toolchain)?;
+            println!("{found}");
+            Ok(found.messages.is_empty())
+        }
+        Campaign::Flags(common) => {
+            let found = flags(&common.request()?, toolchain)?;
             println!("{found}");
             Ok(found.messages.is_empty())
         }

@@ -1,0 +1,327 @@
+//! `campaign flags`: two small modules for a random machine with random flags, linked by lld in process, by its DTLTO and by
+//! distlto in both ways: the program is lld's, byte for byte, and so are the objects of two steps, or the flag is refused by name.
+//!
+//! lld's DTLTO leaves things out that lld in process tells its backends, and some machines are told otherwise; a program that
+//! is the same as either's counts, and the table says how many are not those of lld in process.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::flag_groups::{GROUPS, Group, MACHINES};
+use super::links::{Request, each};
+use super::random::Random;
+use super::ways::{By, DTLTO, IN_PROCESS, ONE_LLD, TWO_STEP, Way};
+use crate::run::{capture, shown};
+use crate::toolchain::Toolchain;
+use crate::{distlto, program, toolchain};
+
+const FIRST: &str = "int next(int);\nfloat sum(const float *, int);\nextern __thread int calls;\nextern int table[];\n\
+static int many(int x) {\n  switch (x) {\n  case 0: return 7;\n  case 1: return next(3);\n  case 2: return 11;\n\
+  case 3: return table[1];\n  case 4: return -2;\n  case 5: return next(x) * 5;\n  default: return x;\n  }\n}\n\
+int (*chosen)(int) = many;\n\
+__attribute__((visibility(\"default\"))) int first(int x, const float *of) {\n\
+  char room[64];\n  for (int i = 0; i < 64; i++) room[i] = x + i;\n\
+  return next(x) + calls + many(x) + (int)sum(of, x) + room[x & 63] + chosen(x);\n}\n";
+const SECOND: &str = "extern \"C\" {\nextern __thread int calls;\n__thread int calls;\nint table[4] = {1, 2, 3};\n\
+double sin(double);\nstatic int kept;\nint next(int x) { calls++; kept += x; return x * 2.5 + kept; }\n\
+float sum(const float *of, int n) { float all = 0; for (int i = 0; i < n; i++) all += of[i] * of[i]; return all; }\n\
+void waves(double *of, int n) { for (int i = 0; i < n; i++) of[i] = sin(of[i]); }\n}\n\
+struct Shape { virtual int area() const; virtual int edges() const; int side; };\n\
+int Shape::area() const { return side * side; }\nint Shape::edges() const { return 4; }\n\
+extern \"C\" int measured(const Shape *of) { return of->area() + of->edges(); }\n";
+
+/// Nothing is linked that has a start, `memcpy` or `sin`.
+const UNRESOLVED: &str = "-Wl,-e,first,--unresolved-symbols=ignore-all";
+
+/// What lld calls an object of its backends: for some machines it defines what they refer to only before they run.
+const BACKENDS_OBJECT: &str = "program.lto.";
+
+/// How the programs of one way compare.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Those of lld in process.
+    pub same: usize,
+    /// Those of lld's DTLTO alone.
+    pub as_dtlto: usize,
+    /// Of two steps, where lld cannot link what its own backends made.
+    pub beyond: usize,
+    /// Another program than either, or one where lld makes none.
+    pub other: usize,
+    /// Refused, with the flag's name.
+    pub refused: usize,
+    /// None where lld makes one.
+    pub failed: usize,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Links.
+    pub links: usize,
+    /// Sets of flags that clang does not compile for the machine.
+    pub uncompiled: usize,
+    /// Links that lld refuses.
+    pub refused: usize,
+    /// By the way's name.
+    pub ways: BTreeMap<&'static str, Counts>,
+    /// What differs.
+    pub messages: Vec<String>,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { links, uncompiled, refused, ways, .. } = self;
+        writeln!(formatter, "{links} links; clang refuses {uncompiled} more, and lld {refused} of them")?;
+        writeln!(
+            formatter,
+            "{:<20} {:>8} {:>14} {:>12} {:>8} {:>16} {:>8}",
+            "way", "as lld", "as DTLTO only", "lld cannot", "other", "refused by name", "failed"
+        )?;
+        for (name, Counts { same, as_dtlto, beyond, other, refused, failed }) in ways {
+            writeln!(
+                formatter,
+                "{name:<20} {same:>8} {as_dtlto:>14} {beyond:>12} {other:>8} {refused:>16} {failed:>8}"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Compares so many links.
+pub fn flags(request: &Request, toolchain: Toolchain) -> Result<Found> {
+    each(
+        request,
+        |seed| link(request, toolchain, seed),
+        |all: &mut Found, one: Found| {
+            all.links += one.links;
+            all.uncompiled += one.uncompiled;
+            all.refused += one.refused;
+            for (name, counts) in one.ways {
+                let sum = all.ways.entry(name).or_default();
+                sum.same += counts.same;
+                sum.as_dtlto += counts.as_dtlto;
+                sum.beyond += counts.beyond;
+                sum.other += counts.other;
+                sum.refused += counts.refused;
+                sum.failed += counts.failed;
+            }
+            for message in one.messages {
+                println!("{message}");
+                all.messages.push(message);
+            }
+        },
+    )
+}
+
+/// How a program is loaded.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Shared,
+    Pie,
+    Fixed,
+}
+
+/// What a seed draws.
+#[derive(Debug)]
+struct Draw {
+    machine: &'static str,
+    kind: Kind,
+    groups: Vec<&'static Group>,
+    /// Of each module, which groups it is compiled with.
+    compiled: [Vec<&'static str>; 2],
+}
+
+fn draw(seed: u64) -> Draw {
+    let mut random = Random::new(seed);
+    let machine =
+        if random.chance(40) { None } else { random.pick(MACHINES).copied() }.unwrap_or(MACHINES[0]);
+    let kind = random.weighed(Kind::Shared, &[(25, Kind::Pie), (25, Kind::Fixed)]);
+    let fit: Vec<&Group> =
+        GROUPS.iter().filter(|group| group.machines.iter().any(|start| machine.starts_with(start))).collect();
+    let number = random.between(0, 4);
+    // Its driver makes position-independent programs whatever it is told.
+    let kind = if machine.ends_with("fuchsia") && matches!(kind, Kind::Fixed) { Kind::Pie } else { kind };
+    let groups: Vec<&Group> = (0..number).filter_map(|_| random.pick(&fit).copied()).collect();
+    let mut words = || {
+        let chosen = groups.iter().filter(|_| random.chance(75));
+        chosen.flat_map(|group| group.compile.iter().copied()).collect()
+    };
+    let compiled = [words(), words()];
+    Draw { machine, kind, groups, compiled }
+}
+
+/// The directory of a link, and the commands that ran there.
+struct Place {
+    path: PathBuf,
+    toolchain: Toolchain,
+    commands: String,
+}
+
+/// A program's bytes, or what was said instead.
+type Made = Result<Vec<u8>, String>;
+
+fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
+    let draw = draw(seed);
+    let path = request.directory.join(format!("flags-{seed}"));
+    if path.exists() {
+        fs::remove_dir_all(&path)?;
+    }
+    fs::create_dir_all(&path)?;
+    let mut place = Place { path, toolchain, commands: String::new() };
+    let mut found = Found::default();
+    if place.compile(&draw)? {
+        found.links = 1;
+        place.compare(&draw, seed, &mut found)?;
+    } else {
+        found.uncompiled = 1;
+    }
+    fs::write(place.path.join("commands.sh"), &place.commands)?;
+    if !request.keep {
+        fs::remove_dir_all(&place.path)?;
+    }
+    Ok(found)
+}
+
+impl Place {
+    fn run(&mut self, command: &mut Command) -> Result<std::process::Output> {
+        command.current_dir(&self.path);
+        for name in ["DISTLTO_CACHE", "DISTLTO_STATE", "DISTLTO_LINK_OPTIONS"] {
+            command.env_remove(name);
+        }
+        self.commands += &format!("({})\n", shown(command));
+        capture(command)
+    }
+
+    /// Compiles both modules; false where clang does not.
+    fn compile(&mut self, draw: &Draw) -> Result<bool> {
+        let how = match draw.kind {
+            Kind::Shared => "-fPIC",
+            Kind::Pie => "-fPIE",
+            Kind::Fixed => "-fno-pic",
+        };
+        let sources = [("first.c", FIRST, "clang"), ("second.cpp", SECOND, "clang++")];
+        for ((name, text, driver), words) in sources.into_iter().zip(&draw.compiled) {
+            fs::write(self.path.join(name), text)?;
+            let mut command = Command::new(self.toolchain.tool(driver)?);
+            command.arg(format!("--target={}", draw.machine)).args(["-O2", how]);
+            command
+                .args(words)
+                .args(["-flto=thin", "-c", name, "-o"])
+                .arg(Path::new(name).with_extension("o"));
+            if name.ends_with("pp") {
+                command.args(["-fno-rtti"]);
+            }
+            if !self.run(&mut command)?.status.success() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn link(&mut self, draw: &Draw, way: Way) -> Result<Made> {
+        fs::create_dir_all(self.path.join(way.dir))?;
+        let driver = self.toolchain.tool("clang")?;
+        let mut command = match way.by {
+            By::Lld | By::Distributor => Command::new(&driver),
+            By::Distlto(options) => {
+                let mut command = Command::new(distlto::binary()?);
+                command.arg("link").args(options).arg("--").arg(&driver);
+                command
+            }
+        };
+        command.arg(format!("--target={}", draw.machine)).args(["-fuse-ld=lld", "-flto=thin", "-nostdlib"]);
+        command.args(match draw.kind {
+            Kind::Shared => &["-shared"][..],
+            Kind::Pie => &["-pie", UNRESOLVED],
+            Kind::Fixed => &["-static", UNRESOLVED],
+        });
+        command.args(["-O2", "first.o", "second.o"]);
+        command.args(draw.groups.iter().flat_map(|group| group.link));
+        if way.by == By::Distributor {
+            let helper = toolchain::helper("distlto-test-distributor")?;
+            let helper = helper.to_str().context("the target directory's name is UTF-8")?;
+            let driver = driver.to_str().context("a compiler's name is UTF-8")?;
+            // Some machines' drivers do not tell the linker of their own option.
+            command.arg(format!(
+                "-Wl,--thinlto-distributor={helper},--thinlto-distributor-arg={}/kept,--thinlto-remote-compiler={driver}",
+                way.dir
+            ));
+            let fixed: &[&str] = if matches!(draw.kind, Kind::Fixed) { &["-fno-pic"] } else { &[] };
+            let remote = draw.groups.iter().flat_map(|group| group.remote).chain(fixed);
+            command.args(remote.map(|word| format!("-Wl,--thinlto-remote-compiler-arg={word}")));
+        }
+        let program = format!("{}/program", way.dir);
+        command.args(["-o", &program]);
+        let output = self.run(&mut command)?;
+        if output.status.success() {
+            return Ok(Ok(fs::read(self.path.join(program))?));
+        }
+        Ok(Err(String::from_utf8_lossy(&output.stderr).into_owned()))
+    }
+
+    fn compare(&mut self, draw: &Draw, seed: u64, found: &mut Found) -> Result<()> {
+        let in_process = self.link(draw, IN_PROCESS)?;
+        let by_dtlto = self.link(draw, DTLTO)?;
+        found.refused = usize::from(in_process.is_err());
+        let one_lld = self.link(draw, ONE_LLD)?;
+        let two_step = self.link(draw, TWO_STEP)?;
+        // Of two steps the final link orders symbols as objects have them, not as modules: the objects are compared.
+        let objects = |dir: &str| -> Result<Vec<Vec<u8>>> {
+            let objects = program::objects(&self.path.join(dir))?;
+            let mut contents: Vec<_> = objects.into_iter().map(|(_, bytes)| bytes).collect();
+            contents.sort();
+            Ok(contents)
+        };
+        let steps = objects(&format!("{}/program.distlto/objects", TWO_STEP.dir))?;
+        // One lld keeps none of a link that it leaves to the linker.
+        let same = steps == objects(&format!("{}/program.distlto/objects", ONE_LLD.dir))?
+            || steps == objects(&format!("{}/kept", DTLTO.dir))?;
+        let two_step = match (two_step, &one_lld) {
+            (Ok(_), Ok(program)) if same => Ok(program.clone()),
+            (made, _) => made,
+        };
+        for (way, made) in [(ONE_LLD, one_lld), (TWO_STEP, two_step)] {
+            let mut counts = Counts::default();
+            let mut tell = |kind: &str, text: &str| {
+                found.messages.push(format!(
+                    "seed {seed}: {}: {kind}: {} {:?} {:?} link {:?}\n{text}",
+                    way.name,
+                    draw.machine,
+                    draw.kind,
+                    draw.compiled,
+                    draw.groups.iter().flat_map(|group| group.link).collect::<Vec<_>>(),
+                ));
+            };
+            match (&made, &in_process, &by_dtlto) {
+                (Ok(made), Ok(program), _) if made == program => counts.same = 1,
+                (Err(_), Err(_), _) => counts.same = 1,
+                (Ok(made), _, Ok(program)) if made == program => counts.as_dtlto = 1,
+                (Ok(_), Err(error), Err(_)) if !way.exact && error.contains(BACKENDS_OBJECT) => {
+                    counts.beyond = 1
+                }
+                (Ok(_), ..) => {
+                    counts.other = 1;
+                    tell("another program", in_process.as_ref().err().map_or("", String::as_str));
+                }
+                (Err(error), ..) if names_a_flag(error, draw) => counts.refused = 1,
+                (Err(error), ..) => {
+                    counts.failed = 1;
+                    tell("no program", error);
+                }
+            }
+            found.ways.insert(way.name, counts);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a complaint says which flag it is about.
+fn names_a_flag(error: &str, draw: &Draw) -> bool {
+    let mut words = draw.groups.iter().flat_map(|group| group.link);
+    words.any(|word| word.rsplit(',').next().is_some_and(|last| error.contains(last)))
+}
