@@ -1,5 +1,6 @@
 //! `campaign flags`: two small modules for a random machine with random flags, linked by lld in process, by its DTLTO and by
 //! distlto in both ways: the program is lld's, byte for byte, and so are the objects of two steps, or the flag is refused by name.
+//! Older LLVMs take two steps alone.
 //!
 //! lld's DTLTO leaves things out that lld in process tells its backends, and some machines are told otherwise; a program that
 //! is the same as either's counts, and the table says how many are not those of lld in process.
@@ -38,8 +39,16 @@ extern \"C\" int measured(const Shape *of) { return of->area() + of->edges(); }\
 /// Nothing is linked that has a start, `memcpy` or `sin`.
 const UNRESOLVED: &str = "-Wl,-e,first,--unresolved-symbols=ignore-all";
 
+/// The name of the object that no module is for, among those that lld keeps.
+const WITHOUT_MODULE: &str = "object";
+
+/// Machines and flags of which lld in process tells its backends something else than clang does: lld's DTLTO is the oracle there,
+/// where there is one.
+const OTHERWISE: &[&str] =
+    &["arm", "thumb", "riscv", "mips", "i386", "-O0", "-O1", "-Wl,--lto-O0", "-Wl,--lto-O1", "-Wl,--lto-CGO"];
+
 /// What lld calls an object of its backends: for some machines it defines what they refer to only before they run.
-const BACKENDS_OBJECT: &str = "program.lto.";
+const BACKENDS_OBJECT: [&str; 2] = ["program.lto.", "lto.tmp"];
 
 /// How the programs of one way compare.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -136,13 +145,18 @@ struct Draw {
     compiled: [Vec<&'static str>; 2],
 }
 
-fn draw(seed: u64) -> Draw {
+fn draw(seed: u64, has_dtlto: bool) -> Draw {
     let mut random = Random::new(seed);
+    let is_known = |name: &str| !has_dtlto && OTHERWISE.iter().any(|start| name.starts_with(start));
+    let machines: Vec<&str> = MACHINES.iter().copied().filter(|machine| !is_known(machine)).collect();
     let machine =
-        if random.chance(40) { None } else { random.pick(MACHINES).copied() }.unwrap_or(MACHINES[0]);
+        if random.chance(40) { None } else { random.pick(&machines).copied() }.unwrap_or(MACHINES[0]);
     let kind = random.weighed(Kind::Shared, &[(25, Kind::Pie), (25, Kind::Fixed)]);
-    let fit: Vec<&Group> =
-        GROUPS.iter().filter(|group| group.machines.iter().any(|start| machine.starts_with(start))).collect();
+    let fits = |group: &&Group| {
+        let mut words = group.link.iter();
+        group.machines.iter().any(|start| machine.starts_with(start)) && !words.any(|word| is_known(word))
+    };
+    let fit: Vec<&Group> = GROUPS.iter().filter(fits).collect();
     let number = random.between(0, 4);
     // Its driver makes position-independent programs whatever it is told.
     let kind = if machine.ends_with("fuchsia") && matches!(kind, Kind::Fixed) { Kind::Pie } else { kind };
@@ -162,11 +176,25 @@ struct Place {
     commands: String,
 }
 
-/// A program's bytes, or what was said instead.
-type Made = Result<Vec<u8>, String>;
+/// A program, and the objects of its modules, sorted.
+struct Linked {
+    program: Vec<u8>,
+    objects: Vec<Vec<u8>>,
+}
+
+impl Linked {
+    /// Whether a way made the same. Of two steps the final link orders symbols as objects have them, not as modules: the
+    /// objects are compared, but for a link that is left to the linker.
+    fn is(&self, other: &Self, way: Way) -> bool {
+        self.program == other.program || !way.exact && self.objects == other.objects
+    }
+}
+
+/// What was linked, or what was said instead.
+type Made = Result<Linked, String>;
 
 fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
-    let draw = draw(seed);
+    let draw = draw(seed, toolchain.has_dtlto());
     let path = request.directory.join(format!("flags-{seed}"));
     if path.exists() {
         fs::remove_dir_all(&path)?;
@@ -224,7 +252,7 @@ impl Place {
     }
 
     fn link(&mut self, draw: &Draw, way: Way) -> Result<Made> {
-        fs::create_dir_all(self.path.join(way.dir))?;
+        fs::create_dir_all(self.path.join(way.dir).join("kept"))?;
         let driver = self.toolchain.tool("clang")?;
         let mut command = match way.by {
             By::Lld | By::Distributor => Command::new(&driver),
@@ -258,34 +286,48 @@ impl Place {
         let program = format!("{}/program", way.dir);
         command.args(["-o", &program]);
         let output = self.run(&mut command)?;
-        if output.status.success() {
-            return Ok(Ok(fs::read(self.path.join(program))?));
+        if !output.status.success() {
+            return Ok(Err(String::from_utf8_lossy(&output.stderr).into_owned()));
         }
-        Ok(Err(String::from_utf8_lossy(&output.stderr).into_owned()))
+        let program = fs::read(self.path.join(program))?;
+        if way.by == By::Lld {
+            // Objects that are kept have other names, which stand in the program.
+            command.arg(format!("-Wl,--lto-obj-path={}/kept/{WITHOUT_MODULE}", way.dir));
+            self.run(&mut command)?;
+        }
+        Ok(Ok(Linked { program, objects: self.objects(way)? }))
+    }
+
+    /// The objects of the modules of a link.
+    fn objects(&self, way: Way) -> Result<Vec<Vec<u8>>> {
+        let dir = self.path.join(way.dir);
+        let mut objects = Vec::new();
+        if let By::Distlto(_) = way.by {
+            objects.extend(
+                program::objects(&dir.join("program.distlto/objects"))?.into_iter().map(|(_, bytes)| bytes),
+            );
+        } else {
+            for entry in fs::read_dir(dir.join("kept"))? {
+                let path = entry?.path();
+                if !path.ends_with(WITHOUT_MODULE)
+                    && path.extension().is_none_or(|extension| extension != "id")
+                {
+                    objects.push(fs::read(path)?);
+                }
+            }
+        }
+        objects.sort();
+        Ok(objects)
     }
 
     fn compare(&mut self, draw: &Draw, seed: u64, found: &mut Found) -> Result<()> {
         let in_process = self.link(draw, IN_PROCESS)?;
-        let by_dtlto = self.link(draw, DTLTO)?;
         found.refused = usize::from(in_process.is_err());
-        let one_lld = self.link(draw, ONE_LLD)?;
-        let two_step = self.link(draw, TWO_STEP)?;
-        // Of two steps the final link orders symbols as objects have them, not as modules: the objects are compared.
-        let objects = |dir: &str| -> Result<Vec<Vec<u8>>> {
-            let objects = program::objects(&self.path.join(dir))?;
-            let mut contents: Vec<_> = objects.into_iter().map(|(_, bytes)| bytes).collect();
-            contents.sort();
-            Ok(contents)
-        };
-        let steps = objects(&format!("{}/program.distlto/objects", TWO_STEP.dir))?;
-        // One lld keeps none of a link that it leaves to the linker.
-        let same = steps == objects(&format!("{}/program.distlto/objects", ONE_LLD.dir))?
-            || steps == objects(&format!("{}/kept", DTLTO.dir))?;
-        let two_step = match (two_step, &one_lld) {
-            (Ok(_), Ok(program)) if same => Ok(program.clone()),
-            (made, _) => made,
-        };
-        for (way, made) in [(ONE_LLD, one_lld), (TWO_STEP, two_step)] {
+        let has_dtlto = self.toolchain.has_dtlto();
+        let by_dtlto = if has_dtlto { self.link(draw, DTLTO)? } else { Err(String::new()) };
+        for way in if has_dtlto { &[ONE_LLD, TWO_STEP][..] } else { &[TWO_STEP] } {
+            let way = *way;
+            let made = self.link(draw, way)?;
             let mut counts = Counts::default();
             let mut tell = |kind: &str, text: &str| {
                 found.messages.push(format!(
@@ -298,10 +340,12 @@ impl Place {
                 ));
             };
             match (&made, &in_process, &by_dtlto) {
-                (Ok(made), Ok(program), _) if made == program => counts.same = 1,
+                (Ok(made), Ok(linked), _) if made.is(linked, way) => counts.same = 1,
                 (Err(_), Err(_), _) => counts.same = 1,
-                (Ok(made), _, Ok(program)) if made == program => counts.as_dtlto = 1,
-                (Ok(_), Err(error), Err(_)) if !way.exact && error.contains(BACKENDS_OBJECT) => {
+                (Ok(made), _, Ok(linked)) if made.is(linked, way) => counts.as_dtlto = 1,
+                (Ok(_), Err(error), Err(_))
+                    if !way.exact && BACKENDS_OBJECT.iter().any(|name| error.contains(name)) =>
+                {
                     counts.beyond = 1
                 }
                 (Ok(_), ..) => {
