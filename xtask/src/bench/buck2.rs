@@ -118,7 +118,7 @@ impl Bench {
         let root = self.directory.path().join(format!("planner-{objects}-{imports}"));
         fs::create_dir(&root)?;
         let tree = Tree { root: &root, objects, imports };
-        tree.write()?;
+        tree.write(&fs::read(indexed_module(&root)?)?)?;
         let buck2 = |mut command: Command| {
             command.args(["--meta", META, "--index", INDEX, "--link-plan", LINK_PLAN]);
             command.args(["--final-link-index", FINAL, "--"]).arg(root.join(DRIVER));
@@ -191,12 +191,7 @@ impl Bench {
     fn opt(&self) -> Result<()> {
         let root = self.directory.path().join("opt");
         fs::create_dir(&root)?;
-        bitcode(&root, "module")?;
-        shell::quietly(
-            Command::new("ld.lld-22")
-                .args(["--thinlto-index-only", "-shared", "module.o"])
-                .current_dir(&root),
-        )?;
+        indexed_module(&root)?;
         fs::write(root.join("arguments"), "clang++-22\n-fuse-ld=lld\n-flto=thin\n")?;
         let mut bare = Command::new("clang++-22");
         bare.args(["-O2", "-ffunction-sections", "-fdata-sections", "-gno-split-dwarf", "-x", "ir", "-c"]);
@@ -240,6 +235,15 @@ fn bitcode(root: &Path, name: &str) -> Result<()> {
             .current_dir(root)
             .env_remove("CFLAGS"),
     )
+}
+
+/// The shard of a small module, `module.o`, beside it.
+fn indexed_module(root: &Path) -> Result<PathBuf> {
+    bitcode(root, "module")?;
+    shell::quietly(
+        Command::new("ld.lld-22").args(["--thinlto-index-only", "-shared", "module.o"]).current_dir(root),
+    )?;
+    Ok(root.join("module.o.thinlto.bc"))
 }
 
 fn print(title: &str, rows: &[Row], aim: &str) {

@@ -59,8 +59,8 @@ impl Tree<'_> {
         format!("{INDEX}/{}{suffix}", self.object(number))
     }
 
-    /// Writes all of it.
-    pub fn write(&self) -> Result<()> {
+    /// Writes all of it. `shard` is what each module's shard holds: the planner reads the link's flags from one.
+    pub fn write(&self, shard: &[u8]) -> Result<()> {
         let libraries = self.objects.div_ceil(LIBRARY);
         for library in 0..libraries {
             let number = library * LIBRARY;
@@ -75,7 +75,7 @@ impl Tree<'_> {
             imported.sort_unstable();
             imported.push(String::new());
             fs::write(self.path(&self.indexed(number, ".imports")), imported.join("\n"))?;
-            fs::write(self.path(&self.indexed(number, ".thinlto.bc")), [0x42; 300])?;
+            fs::write(self.path(&self.indexed(number, ".thinlto.bc")), shard)?;
         }
         self.list(&format!("{INDEX}/index"), &format!("{INDEX}/"))?;
         self.list(&format!("{INDEX}/index.full"), &format!("{INDEX}/"))?;
