@@ -3,7 +3,7 @@
 //! The child differs from one that exec(2) made in nothing that a compiler asks for: the auxiliary vector (the random
 //! bytes of AT_RANDOM, AT_EXECFN) and where memory is mapped are the server's.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::ptr;
@@ -68,6 +68,13 @@ impl JobRequest {
         }
         vectors.resize(argc + envc + 4 + usize::from(envc == 0), ptr::null_mut());
         Ok(Self { strings, argc: c_int::try_from(argc).map_err(|_| malformed())?, starts, vectors })
+    }
+
+    /// The argument after the program's name.
+    pub fn first_argument(&self) -> Option<&CStr> {
+        let word = *self.vectors.get(1)?;
+        // SAFETY: what is not null points to a NUL-terminated string in `strings`.
+        (self.argc > 1).then(|| unsafe { CStr::from_ptr(word) })
     }
 
     /// Enters the job's directory. The server's own is of no use to it, so the children inherit this one.

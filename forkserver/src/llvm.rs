@@ -1,9 +1,12 @@
-//! What every job of a program of LLVM does first, done once: all targets are registered, with their passes.
+//! What every job of a program of LLVM does first, done once: all targets are registered, with their passes, and the options
+//! of clang's compiler proper are reset.
 //!
-//! The functions are LLVM's C interface (llvm-c/Target.h), which does nothing the second time. What a library lacks is
-//! passed over, so that another program stays as it is. Knows nothing of jobs.
+//! The functions that register are LLVM's C interface (llvm-c/Target.h), which does nothing the second time. The one that
+//! resets (llvm/Support/CommandLine.h) is interposed. What a library lacks is passed over, so that another program stays as
+//! it is. Knows nothing of jobs.
 
-use std::ffi::{CString, c_void};
+use std::ffi::{CStr, CString, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The targets that LLVM has or had (llvm/CMakeLists.txt). One that is missing here is registered by each job.
 const TARGETS: [&str; 25] = [
@@ -50,4 +53,41 @@ pub fn register_targets() -> bool {
         }
     }
     found
+}
+
+/// `llvm::cl::ResetAllOptionOccurrences()`.
+const RESET: &CStr = c"_ZN4llvm2cl25ResetAllOptionOccurrencesEv";
+
+/// Whether the server has reset its options, which it changes in no other way.
+static WERE_RESET: AtomicBool = AtomicBool::new(false);
+/// Whether the next reset in this process would change nothing.
+static ARE_RESET: AtomicBool = AtomicBool::new(false);
+
+/// Before a job is forked: has the options of a compiler proper reset, with which it begins (clang's driver.cpp,
+/// `ExecuteCC1Tool`). A job of its own would write to each of thousands of options, and so get a copy of each of their pages.
+pub fn before_job(first: Option<&CStr>) {
+    let is_compiler = first.is_some_and(|word| word.to_bytes().starts_with(b"-cc1"));
+    if is_compiler && !WERE_RESET.load(Ordering::Relaxed) {
+        WERE_RESET.store(reset(), Ordering::Relaxed);
+    }
+    ARE_RESET.store(is_compiler && WERE_RESET.load(Ordering::Relaxed), Ordering::Relaxed);
+}
+
+/// Calls LLVM's own function; whether there is one.
+fn reset() -> bool {
+    // SAFETY: a C string; RTLD_NEXT finds the definition after this library's, which is LLVM's.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, RESET.as_ptr()) };
+    if !found.is_null() {
+        // SAFETY: a function of this name takes nothing and returns nothing, and libraries are initialised.
+        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(found)() };
+    }
+    !found.is_null()
+}
+
+/// Called by clang in place of LLVM's own, which a job's first call need not reach.
+#[unsafe(export_name = "_ZN4llvm2cl25ResetAllOptionOccurrencesEv")]
+pub extern "C" fn reset_all_option_occurrences() {
+    if !ARE_RESET.swap(false, Ordering::Relaxed) {
+        reset();
+    }
 }

@@ -144,6 +144,7 @@ impl<'a> Server<'a> {
     fn start(&self, control: &OwnedFd, out: &OwnedFd, err: &OwnedFd) -> io::Result<libc::pid_t> {
         let request = JobRequest::receive(control)?;
         request.enter_directory()?;
+        llvm::before_job(request.first_argument());
         let others = self.jobs.iter().map(|job| job.control.as_raw_fd());
         let close: Vec<RawFd> =
             [&self.null, control, out, err].into_iter().map(AsRawFd::as_raw_fd).chain(others).collect();
