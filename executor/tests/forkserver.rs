@@ -224,32 +224,6 @@ fn programs_of_llvm_print_all_they_have_to_say() {
     assert!(servers.server_of(clang.as_ref()).is_some() && servers.server_of(lld.as_ref()).is_some());
 }
 
-/// What jobs see of it is compared above: nothing.
-#[test]
-fn malloc_is_tuned_where_a_compiler_starts() {
-    let (place, program) = probe(&[]);
-    let servers = servers();
-    let mut command = command(&program, &["report"], place.path());
-    let told = |text: &str| text.contains("glibc.malloc.hugetlb=1");
-    assert!(!told(&finish(&servers, &command).stdout.text()));
-    let server = servers.server_of(program.as_ref()).unwrap();
-    assert!(told(&fs::read_to_string(format!("/proc/{server}/environ")).unwrap()));
-    assert!(!told(&finish(&LocalSpawner, &command).stdout.text()));
-    command.tunes_heap = true;
-    assert!(told(&finish(&LocalSpawner, &command).stdout.text()));
-}
-
-/// A huge page that the server had touched would be copied for each of them, page by page.
-#[test]
-fn the_heap_of_a_job_begins_at_a_huge_page_of_its_own() {
-    let (place, program) = probe(&[]);
-    let servers = servers();
-    for job in 0..3 {
-        let command = command(&program, &["heap"], place.path());
-        assert_eq!(finish(&servers, &command).stdout.text(), "0\n", "job {job}");
-    }
-}
-
 #[test]
 fn exit_codes_and_signals_arrive() {
     let (place, program) = probe(&[]);

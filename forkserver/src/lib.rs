@@ -18,3 +18,4 @@ mod server;
 mod socket;
 mod start;
 mod system;
+mod touched;
