@@ -16,7 +16,6 @@ pub mod listing;
 pub mod meta;
 pub mod modules;
 pub mod outputs;
-pub mod path_table;
 pub mod places;
 pub mod plan;
 pub mod settle;

@@ -11,7 +11,6 @@ use distlto_prepare::io_error::IoError;
 
 use super::error::Buck2PlanError;
 use super::modules::{Brief, LinkedModules};
-use super::path_table::Lookup;
 
 /// What is left of the buffer when it grows.
 const SPARE: usize = 4 << 10;
@@ -22,7 +21,6 @@ pub struct ImportList {
     /// The list, and after it what is left of longer ones.
     buffer: Vec<u8>,
     length: usize,
-    lookup: Lookup,
     /// Indices of imported objects, in the list's order.
     pub objects: Vec<u64>,
     /// Indices of imported archives, each once, by first occurrence.
@@ -80,12 +78,17 @@ impl ImportList {
         self.named.resize(modules.archives.len(), 0);
         self.number += 1;
         let text = &self.buffer[..self.length];
-        modules.table().find_lines(text, &mut self.lookup, |end, slot| {
-            let Some(slot) = slot else {
+        let mut begin = 0;
+        for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
+            let line = &text[begin..end];
+            begin = end + 1;
+            if line.is_empty() {
+                continue;
+            }
+            let Some(slot) = modules.find(line) else {
                 self.unknown.push(unlisted(importer, file, &text[..end])?);
-                return Ok::<(), Buck2PlanError>(());
+                continue;
             };
-            let slot = slot as usize;
             // Most are marked already, and a line of memory that is only read stays with every processor.
             if !imported[slot].load(Ordering::Relaxed) {
                 imported[slot].store(true, Ordering::Relaxed);
@@ -102,8 +105,7 @@ impl ImportList {
                     self.members.push((index, slot));
                 }
             }
-            Ok(())
-        })?;
+        }
         self.members.sort_by_key(|&(archive, _)| archive);
         Ok(())
     }

@@ -10,7 +10,6 @@ use distlto_prepare::names::escape_path;
 
 use super::index_directory::{SHARD, relative};
 use super::meta::{Archive, Linkable, Meta, Object};
-use super::path_table::PathTable;
 
 /// Below an archive's directory of shards, those whose base name is another member's too.
 const BY_PATH: &str = "by-path";
@@ -62,7 +61,7 @@ pub struct LinkedModules<'m> {
     pub archives: Vec<ArchiveSlots<'m>>,
     /// The slots that their path means.
     pub leaders: Vec<usize>,
-    by_path: PathTable,
+    by_path: hashbrown::HashMap<&'m [u8], usize>,
     brief: Vec<Brief>,
     copies: HashMap<usize, Vec<usize>>,
     /// Shards that cannot have their base name alone.
@@ -76,12 +75,12 @@ impl<'m> LinkedModules<'m> {
     }
 
     /// The same, with further names of slots; a slot's own path comes before them.
-    pub fn with_names(meta: &'m Meta<'m>, others: &[(&str, usize)]) -> Self {
+    pub fn with_names(meta: &'m Meta<'m>, others: &[(&'m str, usize)]) -> Self {
         let mut found = Self {
             slots: Vec::new(),
             archives: Vec::new(),
             leaders: Vec::new(),
-            by_path: PathTable::default(),
+            by_path: hashbrown::HashMap::new(),
             brief: Vec::new(),
             copies: HashMap::new(),
             longer_names: HashMap::new(),
@@ -128,15 +127,10 @@ impl<'m> LinkedModules<'m> {
     }
 
     /// `others` are further names of slots, for what is not a slot's own path.
-    fn look_up_paths(&mut self, others: &[(&str, usize)]) {
+    fn look_up_paths(&mut self, others: &[(&'m str, usize)]) {
         let paths = self.slots.iter().enumerate().map(|(at, slot)| (slot.path, at));
-        let paths: Vec<(&[u8], u32)> = others
-            .iter()
-            .copied()
-            .chain(paths)
-            .map(|(path, slot)| (path.as_bytes(), u32::try_from(slot).unwrap_or(u32::MAX)))
-            .collect();
-        self.by_path = PathTable::of(&paths);
+        let named = others.iter().copied().chain(paths);
+        self.by_path = named.map(|(path, slot)| (path.as_bytes(), slot)).collect();
         for (at, slot) in self.slots.iter().enumerate() {
             match self.find(slot.path.as_bytes()) {
                 Some(leader) if leader != at => self.copies.entry(leader).or_default().push(at),
@@ -167,12 +161,7 @@ impl<'m> LinkedModules<'m> {
 
     /// The slot that a path means.
     pub fn find(&self, path: &[u8]) -> Option<usize> {
-        self.by_path.find(path).map(|slot| slot as usize)
-    }
-
-    /// All paths.
-    pub fn table(&self) -> &PathTable {
-        &self.by_path
+        self.by_path.get(path).copied()
     }
 
     /// What plans call a slot, and its archive, in few bytes: looked up for each import.
