@@ -7,9 +7,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use distlto_prepare::definitions::without;
+use distlto_prepare::definitions::{definitions, without};
 use distlto_prepare::error::PrepareError;
-use distlto_prepare::mentions::{Claim, saying};
+use distlto_prepare::mentions::{Claim, mentions, saying};
 use distlto_prepare::names::escape_path;
 use rayon::prelude::*;
 
@@ -21,6 +21,7 @@ use crate::load_order::{LoadedPart, LostSymbols, PlacedFile, lost, ordered};
 use crate::loaded::{Loaded, LoadedFiles};
 use crate::module_names::Symbols;
 use crate::needed::needed;
+use crate::shard::{guid, stand_aside};
 use crate::state::Place;
 
 /// The loaded files on the final link's line.
@@ -38,12 +39,20 @@ pub struct FirstWords {
     pub unsaid: Option<String>,
 }
 
-/// Puts the loaded files on a line. `object_of` names a module's native object; `regular` is the object of regular LTO.
+/// What the thin link decided of modules' symbols.
+pub struct Decided<'a> {
+    /// By module id.
+    pub shards: HashMap<&'a str, &'a [u8]>,
+    /// The object of regular LTO.
+    pub regular: Option<&'a [u8]>,
+}
+
+/// Puts the loaded files on a line. `object_of` names a module's native object; `regular` is where the object of regular LTO lies.
 pub fn first_words(
     state: &str,
     inputs: &LinkInputs,
     fates: &Fates,
-    loaded: &LoadedFiles,
+    (loaded, decided): (&LoadedFiles, &Decided<'_>),
     object_of: impl Fn(&str) -> String,
     regular: Option<&str>,
 ) -> Result<FirstWords, PrepareError> {
@@ -54,7 +63,8 @@ pub fn first_words(
             Loaded::Native { .. } | Loaded::Member { .. } => LoadedPart::Native(at),
         })
         .collect();
-    let symbols = symbols(loaded, &parts);
+    let mut symbols = symbols(loaded, &parts);
+    decided.set_aside(loaded, &parts, &mut symbols);
     let lost = lost(&parts, &symbols, takes_first_of_many(inputs));
     let Copies { copies, are_all } = copies(loaded, &lost, writes_relocatable(inputs));
     let exact = are_all && !lost.unknown;
@@ -90,6 +100,39 @@ pub fn first_words(
     }
     writer.found.sources.extend(loaded.archives.iter().map(|(path, _)| path.clone()));
     Ok(writer.found)
+}
+
+impl Decided<'_> {
+    /// Finds the modules' weak definitions that do not count, among those that native objects have too.
+    fn set_aside(&self, loaded: &LoadedFiles, parts: &[LoadedPart<usize>], symbols: &mut [Symbols]) {
+        let is_native = |part: &LoadedPart<usize>| matches!(part, LoadedPart::Native(_));
+        let natives = parts.iter().zip(&*symbols).filter(|(part, _)| is_native(part));
+        let rivals: HashSet<Vec<u8>> =
+            natives.flat_map(|(_, symbols)| &symbols.names.weak).cloned().collect();
+        let (regular, common) =
+            self.regular.map(|object| (definitions(object), mentions(object).common)).unwrap_or_default();
+        let in_regular = |name: &Vec<u8>| {
+            regular.weak.contains(name) || regular.strong.contains(name) || common.contains_key(name)
+        };
+        symbols.par_iter_mut().zip(parts).filter(|(_, part)| !is_native(part)).for_each(|(symbols, part)| {
+            let (LoadedPart::Native(at) | LoadedPart::Merged(at) | LoadedPart::Module(at)) = *part;
+            let mut shared: HashSet<Vec<u8>> = symbols.names.weak.intersection(&rivals).cloned().collect();
+            let Loaded::Module(id) = &loaded.files[at] else { return };
+            if shared.is_empty() {
+                return;
+            }
+            match (part, self.shards.get(id.as_str())) {
+                (LoadedPart::Merged(_), _) => shared.retain(|name| !in_regular(name)),
+                (_, Some(shard)) => {
+                    // A shard that cannot be read is refused where it is checked.
+                    let aside = stand_aside(shard, id).unwrap_or_default();
+                    shared.retain(|name| aside.contains(&guid(name)));
+                }
+                (_, None) => shared.clear(),
+            }
+            symbols.aside = shared;
+        });
+    }
 }
 
 /// Native objects without what they lose.

@@ -49,9 +49,9 @@ pub fn lost<N: Copy>(loaded: &[LoadedPart<N>], symbols: &[Symbols], first_of_man
     let mut lost = LostSymbols { of: Vec::new(), unknown: false };
     let mut seen = Definitions::default();
     let mut unknown = false;
-    for (part, Symbols { names: own, others, .. }) in loaded.iter().zip(symbols) {
+    for (part, Symbols { names: own, aside, others, .. }) in loaded.iter().zip(symbols) {
         let LoadedPart::Native(name) = *part else {
-            seen.weak.extend(own.weak.iter().cloned());
+            seen.weak.extend(own.weak.difference(aside).cloned());
             seen.strong.extend(own.strong.iter().cloned());
             seen.groups.extend(own.groups.iter().cloned());
             unknown |= others;
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     /// `m1:f,+g,(h)` is a module with a weak, a strong symbol and a group, `r1:f` one for regular LTO, `n1:f` a native object;
-    /// `?` an unknown name.
+    /// `?` an unknown name, `-f` a weak symbol that does not count.
     fn parts(line: &str) -> Vec<LoadedPart<&str>> {
         line.split(' ')
             .map(|word| match &word[..1] {
@@ -117,15 +117,20 @@ mod tests {
                 "(" => &mut found.groups,
                 _ => &mut found.weak,
             };
-            set.insert(name.trim_matches(['+', '(', ')']).as_bytes().to_vec());
+            set.insert(name.trim_matches(['+', '-', '(', ')']).as_bytes().to_vec());
         }
         found
     }
 
     fn losses(line: &str, first_of_many: bool) -> String {
         let parts = parts(line);
+        let aside = |word: &str| {
+            let names = word.split([':', ',']).filter_map(|name| name.strip_prefix('-'));
+            names.map(|name| name.as_bytes().to_vec()).collect()
+        };
         let symbols = |word: &str| Symbols {
             names: definitions(word),
+            aside: aside(word),
             others: word.contains('?'),
             ..Symbols::default()
         };
@@ -161,6 +166,7 @@ mod tests {
         assert_eq!(losses("m1:f n1:+f n2", false), "");
         assert_eq!(losses("m1:f n1 m2:g", false), "");
         assert_eq!(losses("n1:f m1:f", false), "");
+        assert_eq!(losses("m1:-f,g n1:f,g m2:f n2:f", false), "n1:g n2:f");
     }
 
     #[test]

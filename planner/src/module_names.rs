@@ -43,6 +43,9 @@ const NO_DEDUPLICATION: u64 = 4;
 pub struct Symbols {
     /// Definitions, by how they compete; common symbols are weak ones here, as they are for those that come later.
     pub names: Definitions,
+    /// Weak definitions of a module that do not count, as the thin link decided: a linker that takes symbols one by one (lld before
+    /// 15) loads a file for one of them, whose definitions come before those that the module lists later.
+    pub aside: HashSet<Vec<u8>>,
     /// Whether it may define others: in assembly, or in a format that has no string table.
     pub others: bool,
     /// Of the names that were asked for, those that it refers to and that must have a definition.

@@ -12,7 +12,7 @@ use distlto_prepare::store::Store;
 use crate::backend_flags::{BackendFiles, BackendFlags};
 use crate::fates::{Fates, ModuleFate};
 use crate::final_line::final_words;
-use crate::first_words::{FirstWords, first_words};
+use crate::first_words::{Decided, FirstWords, first_words};
 use crate::index::error::IndexError;
 use crate::index::request::{PlanRequest, PlannedLink, Preview};
 use crate::inputs::{self, InputError, LinkInputs, MemberOrigin, Slot};
@@ -63,13 +63,16 @@ impl Planning<'_> {
         let state = self.request.state;
         let fates = Fates::of(&linked.outcome);
         let merged = self.regular_object(&fates, linked.regular_object.as_deref())?;
+        let shards = linked.modules.iter().map(|module| (module.id.as_str(), module.shard.as_slice()));
+        let decided = Decided { shards: shards.collect(), regular: merged };
         keep::regular_object(state, merged)?;
         let further = self.request.identity.map(|of| of(&self.compiler)).unwrap_or_default();
         keep::toolchain(state, &self.compiler, &further)?;
         let merged = merged.map(|_| keep::regular_object_place(state));
         let object_of = |id: &str| ModulePlaces::of(state, id).object;
-        let first = first_words(state, &self.inputs, &fates, loaded, object_of, merged.as_deref())
-            .map_err(InputError::from)?;
+        let first =
+            first_words(state, &self.inputs, &fates, (loaded, &decided), object_of, merged.as_deref())
+                .map_err(InputError::from)?;
         if let Some(symbol) = first.unsaid {
             return Err(IndexError::Unsaid { symbol });
         }

@@ -4,6 +4,7 @@
 //! Knows nothing of files or of the modules themselves. Record numbers are those of `LLVMBitCodes.h`;
 //! layouts were compared with `llvm-bcanalyzer` for shards of lld 14, 15, 16, 19 and 22.
 
+mod aside;
 mod canonical;
 mod rename;
 mod writer;
@@ -17,6 +18,7 @@ use thiserror::Error;
 use crate::bitcode::{self, BitcodeError, Item, ModuleHash, SubBlock, Walk};
 use crate::module::{hash, number};
 
+pub use aside::{guid, stand_aside};
 pub use canonical::{Canonical, Renamed, canonical, decisions, is_equivalent};
 pub use rename::{rename, rename_all};
 
