@@ -96,7 +96,7 @@ fn name_noted(planning: &mut Planning<'_>, id: String) -> Result<(), IndexError>
     let request = &planning.request;
     let places = InputPlaces { state: request.state, store: request.store };
     planning.inputs = inputs::resolve(&planning.arguments, places)?;
-    Ok(())
+    exclude_libs::check_line(&planning.arguments, &planning.inputs)
 }
 
 /// Whether the linker is told to stop before the program, or to write what only it can.

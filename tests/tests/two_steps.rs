@@ -41,9 +41,17 @@ fn libraries_that_are_excluded() -> Result<()> {
     ensure!(exported.contains("main") && !exported.contains("other"), "{exported}");
     let warning = "names libother.a, whose members are linked one by one: the linker links by itself";
     ensure!(said.contains(warning), "{said}");
+    // One that only an object names, and that is not on the line.
+    let noted = format!("#pragma comment(lib, \"other\")\n{main}");
+    let mut project =
+        project("excluded-noted", &noted, other, &["-L.", "-Wl,--export-dynamic,--exclude-libs=ALL"])?;
+    project.objects.truncate(1);
+    let (said, exported) = linked(&project)?;
+    ensure!(exported.contains("main") && !exported.contains("other"), "{exported}");
+    ensure!(said.contains("whose members are linked one by one: the linker links by itself"), "{said}");
     // What a shared library defines too is exported, lest there be two.
     let main = "int other(void);\nint also(void);\nint main(void) { return other() - also(); }\n";
-    let mut project = project("excluded-shared", main, other, &["-Wl,--exclude-libs=libother.a"])?;
+    let mut project = self::project("excluded-shared", main, other, &["-Wl,--exclude-libs=libother.a"])?;
     project.folder.write("also.c", "int also(void) { return 1; }\n")?;
     for command in [
         "%clang -O2 -c also.c -o also.o",
