@@ -10,7 +10,6 @@ use distlto_tests::campaign::remote;
 use distlto_tests::campaign::ways::{DTLTO, ONE_LLD, TWO_STEP};
 use distlto_tests::toolchain::{NEWEST, Toolchain, profile_dir};
 
-/// DTLTO, an oracle of both, is not in older versions.
 const TOOLCHAIN: Toolchain = Toolchain { version: NEWEST };
 
 fn request(name: &str, seed: u64, count: usize) -> Result<Request> {
@@ -26,6 +25,19 @@ fn random_programs_are_those_of_lld() -> Result<()> {
     ensure!(found.counts(ONE_LLD).compared > 15, "few programs are compared: {found:?}");
     for way in [DTLTO, ONE_LLD, TWO_STEP] {
         ensure!(found.counts(way).differences.is_empty(), "{}", found.messages.join("\n"));
+    }
+    Ok(())
+}
+
+/// What an older lld makes is the oracle of two steps with it.
+#[test]
+fn random_programs_are_those_of_an_older_lld() -> Result<()> {
+    for version in [19, 14] {
+        let toolchain = Toolchain { version };
+        let found = links(&request(&format!("links-{version}"), 5_200_000, 8)?, toolchain)?;
+        println!("{}", found.table());
+        ensure!(found.links == 8 && found.refused < 4, "few programs are linked: {found:?}");
+        ensure!(found.counts(TWO_STEP).differences.is_empty(), "{}", found.messages.join("\n"));
     }
     Ok(())
 }

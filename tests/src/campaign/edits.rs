@@ -18,12 +18,9 @@ use super::links::{Request, each, explain};
 use super::model::Program;
 use super::outcome::{difference, outcome, save_commands};
 use super::random::Random;
-use super::ways::{ONE_LLD, TWO_STEP, Way};
+use super::ways::{self, Way};
 use super::workspace::Workspace;
 use crate::toolchain::Toolchain;
-
-/// The ways whose relinks are compared with their fresh links.
-const WAYS: [Way; 2] = [ONE_LLD, TWO_STEP];
 
 /// How precise the relinks of one program are.
 const PRECISE: [&str; 3] = ["--precise=eager", "--precise=auto", "--precise=off"];
@@ -87,8 +84,7 @@ impl Found {
             "foretold", "mistold",
         ];
         let _ = writeln!(text, "{:<20} {}", "way", head.map(|name| format!("{name:>8}")).join(" "));
-        for way in WAYS {
-            let counts = self.of(way);
+        for (name, counts) in &self.ways {
             let stale = counts.stale.values().sum();
             let row = [
                 counts.links,
@@ -105,7 +101,7 @@ impl Found {
                 counts.mistold,
             ];
             let row = row.map(|number| format!("{number:>8}")).join(" ");
-            let _ = writeln!(text, "{:<20} {row}", way.name);
+            let _ = writeln!(text, "{name:<20} {row}");
         }
         text
     }
@@ -162,7 +158,7 @@ struct Edited {
 }
 
 fn edit(request: &Request, toolchain: Toolchain, seed: u64, count: usize) -> Result<Found> {
-    let mut program = generate::program(seed);
+    let mut program = generate::program_for(seed, toolchain);
     // Other numbers than those of the program.
     let mut random = Random::new(!seed);
     prepare(&mut random, &mut program);
@@ -209,7 +205,7 @@ impl Edited {
             }
             Also::Delete => {
                 let map = self.program.options.map && random.chance(50);
-                for way in WAYS {
+                for &way in ways::own(self.workspace.toolchain) {
                     let output = line::output(&self.program, way.dir);
                     let path = self.workspace.path.join(if map { format!("{output}.map") } else { output });
                     // There is none after a link that failed.
@@ -224,7 +220,7 @@ impl Edited {
     fn link(&mut self, edit: &'static str) -> Result<()> {
         self.workspace.build(&self.program)?;
         let mut backends: Option<Backends> = None;
-        for way in WAYS {
+        for &way in ways::own(self.workspace.toolchain) {
             let precise = PRECISE[self.seed as usize % PRECISE.len()];
             let more: &[&str] = if way.keeps { &["--json", precise] } else { &[] };
             let foretold = if way.keeps {

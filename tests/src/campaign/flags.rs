@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 use super::flag_groups::{GROUPS, Group, MACHINES};
 use super::links::{Request, each};
 use super::random::Random;
-use super::ways::{By, DTLTO, IN_PROCESS, ONE_LLD, TWO_STEP, Way};
+use super::ways::{self, By, DTLTO, IN_PROCESS, Way};
 use crate::run::{capture, shown};
 use crate::toolchain::Toolchain;
 use crate::{distlto, program, toolchain};
@@ -325,8 +325,7 @@ impl Place {
         found.refused = usize::from(in_process.is_err());
         let has_dtlto = self.toolchain.has_dtlto();
         let by_dtlto = if has_dtlto { self.link(draw, DTLTO)? } else { Err(String::new()) };
-        for way in if has_dtlto { &[ONE_LLD, TWO_STEP][..] } else { &[TWO_STEP] } {
-            let way = *way;
+        for &way in ways::own(self.toolchain) {
             let made = self.link(draw, way)?;
             let mut counts = Counts::default();
             let mut tell = |kind: &str, text: &str| {

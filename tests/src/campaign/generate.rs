@@ -5,6 +5,18 @@ use super::arrange::arrange;
 use super::assembly;
 use super::model::{Constructor, Definition, Form, Kind, Language, Options, Program, Unit, Use, What};
 use super::random::Random;
+use crate::toolchain::Toolchain;
+
+/// The program of a seed, without what the LLVM makes a wrong program of by itself: before 15 a module's function that is chosen
+/// when the program starts has no definition after LTO.
+pub fn program_for(seed: u64, toolchain: Toolchain) -> Program {
+    let mut program = program(seed);
+    if toolchain.version < 15 {
+        let defined = program.units.iter_mut().flat_map(|unit| &mut unit.defines);
+        defined.filter(|definition| definition.what == What::Ifunc).for_each(|of| of.what = What::Strong);
+    }
+    program
+}
 
 /// The program of a seed.
 pub fn program(seed: u64) -> Program {

@@ -11,12 +11,9 @@ use anyhow::{Result, bail};
 
 use super::generate;
 use super::outcome::{Difference, Outcome, difference, outcome, same_bytes, save_commands};
-use super::ways::{By, DTLTO, IN_PROCESS, ONE_LLD, TWO_STEP, Way};
+use super::ways::{self, By, DTLTO, IN_PROCESS, Way};
 use super::workspace::Workspace;
 use crate::toolchain::Toolchain;
-
-/// The ways that are compared with [`IN_PROCESS`].
-const WAYS: [Way; 3] = [DTLTO, ONE_LLD, TWO_STEP];
 
 /// lld in process names a member by its archive and its place there, so one that is loaded twice (`-z muldefs`, an archive
 /// given twice, once whole) has a name that is taken; with DTLTO it is a file of its own each time, but for an object in two
@@ -78,23 +75,22 @@ impl Found {
         let mut text = format!(
             "{links} links, of which lld refuses {refused}; {collided} are for its DTLTO alone, and {without_oracle} not for that either\n"
         );
-        let heads = ["status", "behaviour", "order", "bytes", "told order", "refused"];
+        let heads = ["status", "behaviour", "exports", "order", "bytes", "told order", "refused"];
         let row = |name: &str, columns: &[String]| {
             let columns: String = columns.iter().map(|column| format!(" {column:>11}")).collect();
             format!("{name:<20}{columns}\n")
         };
         text += &row("way", &heads.map(str::to_owned));
-        for way in WAYS {
-            let Counts { differences, told, compared } = self.counts(way);
+        for (name, Counts { differences, told, compared }) in &self.ways {
             let column = |head| {
                 let number = differences.get(head).or(told.get(head)).copied().unwrap_or(0);
                 match head {
-                    "bytes" if compared > 0 => format!("{number} of {compared}"),
+                    "bytes" if *compared > 0 => format!("{number} of {compared}"),
                     "bytes" => "-".to_owned(),
                     _ => number.to_string(),
                 }
             };
-            text += &row(way.name, &heads.map(column));
+            text += &row(name, &heads.map(column));
         }
         text
     }
@@ -139,23 +135,25 @@ pub(super) fn each<F: Default + Send>(
 }
 
 fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
-    let program = generate::program(seed);
+    let program = generate::program_for(seed, toolchain);
     let mut workspace = Workspace::create(request.directory.join(format!("link-{seed}")), toolchain)?;
     workspace.build(&program)?;
     let mut oracle = outcome(&program, &mut workspace, IN_PROCESS, &[])?;
     let mut found = Found { links: 1, ..Found::default() };
     let collides = |oracle: &Outcome| oracle.error.as_deref().is_some_and(|error| error.contains(COLLISION));
     if collides(&oracle) {
-        oracle = outcome(&program, &mut workspace, DTLTO, &[])?;
         found.collided = 1;
+        if toolchain.has_dtlto() {
+            oracle = outcome(&program, &mut workspace, DTLTO, &[])?;
+        }
         if collides(&oracle) {
-            oracle = outcome(&program, &mut workspace, ONE_LLD, &[])?;
+            oracle = outcome(&program, &mut workspace, ways::own(toolchain)[0], &[])?;
             found.without_oracle = 1;
         }
     }
     found.refused = usize::from(oracle.error.is_some());
     let mut bytes: Option<Outcome> = None;
-    for way in WAYS {
+    for &way in ways::compared(toolchain) {
         let more: &[&str] = if way.keeps { &["-v"] } else { &[] };
         let outcome = outcome(&program, &mut workspace, way, more)?;
         let mut counts = Counts::default();
@@ -225,6 +223,13 @@ pub(super) fn explain(kind: Difference, found: &Outcome, oracle: &Outcome) -> St
             error.lines().take(6).collect::<Vec<_>>().join("\n    ")
         };
         return format!("  found: {}\n  lld:   {}\n", said(found), said(oracle));
+    }
+    if kind == Difference::Exports {
+        let only = |one: &Outcome, other: &Outcome| {
+            let names: Vec<_> = one.exports.difference(&other.exports).map(String::as_str).collect();
+            names.join(", ")
+        };
+        return format!("  only found: {}\n  only lld:   {}\n", only(found, oracle), only(oracle, found));
     }
     let (mut ours, mut theirs) = (found.said.lines(), oracle.said.lines());
     loop {

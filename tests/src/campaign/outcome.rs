@@ -1,10 +1,12 @@
 //! What came of a link: whether it succeeded, what the program prints, how it ends, and its bytes; and how two of them differ.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
 use anyhow::Result;
+use object::{Object, ObjectSymbol};
 
 use super::line;
 use super::model::{Kind, Program};
@@ -13,7 +15,7 @@ use super::workspace::Workspace;
 use crate::run::{capture, shown, succeed};
 
 /// What came of a link.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Outcome {
     /// The linker's complaint, of a link that failed.
     pub error: Option<String>,
@@ -21,6 +23,8 @@ pub struct Outcome {
     pub said: String,
     /// The program.
     pub bytes: Vec<u8>,
+    /// What it exports.
+    pub exports: BTreeSet<String>,
     /// What the link printed on standard output.
     pub events: String,
     /// What it printed on standard error.
@@ -34,6 +38,8 @@ pub enum Difference {
     Status,
     /// The programs behave otherwise.
     Behaviour,
+    /// They export other symbols.
+    Exports,
     /// Only the order differs in which constructors and destructors run.
     Order,
     /// The same, and the link says so.
@@ -51,6 +57,7 @@ impl Difference {
         match self {
             Self::Status => "status",
             Self::Behaviour => "behaviour",
+            Self::Exports => "exports",
             Self::Order => "order",
             Self::ToldOrder => "told order",
             Self::Refused => "refused",
@@ -70,16 +77,28 @@ pub fn outcome(program: &Program, workspace: &mut Workspace, way: Way, more: &[&
     let linked = capture(&mut command)?;
     let events = String::from_utf8_lossy(&linked.stdout).into_owned();
     let told = String::from_utf8_lossy(&linked.stderr).into_owned();
+    let mut outcome = Outcome { events, told, ..Outcome::default() };
     if !linked.status.success() {
-        let error = format!("{}: {told}", linked.status);
-        return Ok(Outcome { error: Some(error), said: String::new(), bytes: Vec::new(), events, told });
+        outcome.error = Some(format!("{}: {}", linked.status, outcome.told));
+        return Ok(outcome);
     }
     let output = workspace.path.join(line::output(program, way.dir));
     let Ok(bytes) = fs::read(&output) else {
-        let error = Some(format!("success, and no {}", output.display()));
-        return Ok(Outcome { error, said: String::new(), bytes: Vec::new(), events, told });
+        outcome.error = Some(format!("success, and no {}", output.display()));
+        return Ok(outcome);
     };
-    Ok(Outcome { error: None, said: run(program, workspace, way)?, bytes, events, told })
+    outcome.exports = exports(&bytes)?;
+    outcome.bytes = bytes;
+    outcome.said = run(program, workspace, way)?;
+    Ok(outcome)
+}
+
+/// The symbols that a program or library exports. How strong they are makes no difference there; and what is wanted of others
+/// shows in what the program does.
+fn exports(bytes: &[u8]) -> Result<BTreeSet<String>> {
+    let file = object::File::parse(bytes)?;
+    let exported = file.dynamic_symbols().filter(|symbol| !symbol.is_undefined());
+    exported.map(|symbol| Ok(symbol.name()?.to_owned())).collect()
 }
 
 fn run(program: &Program, workspace: &mut Workspace, way: Way) -> Result<String> {
@@ -119,7 +138,7 @@ pub fn difference(way: Way, found: &Outcome, oracle: &Outcome) -> Option<Differe
         return Some(if refused { Difference::Refused } else { Difference::Status });
     }
     if found.said == oracle.said {
-        return None;
+        return (found.exports != oracle.exports).then_some(Difference::Exports);
     }
     let same = in_any_order(&found.said) == in_any_order(&oracle.said);
     Some(match same {

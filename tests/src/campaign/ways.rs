@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use super::line;
 use super::model::Program;
 use super::workspace::Workspace;
+use crate::toolchain::Toolchain;
 use crate::{distlto, toolchain};
 
 /// A way of linking.
@@ -72,6 +73,16 @@ pub const TWO_STEP: Way = Way {
     keeps: true,
     refusals: &[],
 };
+
+/// The ways whose programs are compared with those of lld in process, as far as an LLVM has them.
+pub fn compared(toolchain: Toolchain) -> &'static [Way] {
+    if toolchain.has_dtlto() { &[DTLTO, ONE_LLD, TWO_STEP] } else { &[TWO_STEP] }
+}
+
+/// Those of distlto's own.
+pub fn own(toolchain: Toolchain) -> &'static [Way] {
+    if toolchain.has_dtlto() { &[ONE_LLD, TWO_STEP] } else { &[TWO_STEP] }
+}
 
 impl Way {
     /// The command that links a program with this way, ready to run.
