@@ -7,11 +7,11 @@ use super::model::{Constructor, Definition, Form, Kind, Language, Options, Progr
 use super::random::Random;
 use crate::toolchain::Toolchain;
 
-/// The program of a seed, without what the LLVM makes a wrong program of by itself: before 15 a module's function that is chosen
-/// when the program starts has no definition after LTO.
+/// The program of a seed, without functions that are chosen when the program starts where the LLVM is old: 14 loses them, and the
+/// compiler of 16 may crash.
 pub fn program_for(seed: u64, toolchain: Toolchain) -> Program {
     let mut program = program(seed);
-    if toolchain.version < 15 {
+    if !toolchain.has_dtlto() {
         let defined = program.units.iter_mut().flat_map(|unit| &mut unit.defines);
         defined.filter(|definition| definition.what == What::Ifunc).for_each(|of| of.what = What::Strong);
     }
