@@ -6,6 +6,7 @@
 pub(crate) mod error;
 pub(crate) mod request;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use distlto_prepare::kind::{Kind, classify_file};
@@ -63,7 +64,8 @@ pub fn plan(request: PlanRequest<'_>) -> Result<Planned, IndexError> {
         Some(_) => BackendFlags { args: vec![UNUSED.to_owned()], ..BackendFlags::default() },
         None => backend_flags::of_link_line(&arguments, &architecture, request.backend_args)?,
     };
-    let mut planning = Planning { request, arguments, inputs, flags, records, compiler, jobs };
+    let noted = HashSet::new();
+    let mut planning = Planning { request, arguments, inputs, noted, flags, records, compiler, jobs };
     if let (Some(preview), Some(backend)) = (request.preview, planning.preview()) {
         preview(backend);
     }
@@ -77,6 +79,7 @@ pub fn plan(request: PlanRequest<'_>) -> Result<Planned, IndexError> {
             Some(id) => name_noted(&mut planning, id)?,
             None => {
                 exclude_libs::check_loaded(&planning.arguments, &planning.inputs, &linked.outcome)?;
+                exclude_libs::check_noted(&planning.noted, &planning.inputs, &linked.outcome)?;
                 loaded.demanded = wrapped::demanded(&planning.arguments, &loaded, &linked.outcome.loaded)?;
                 let (planned, pending) = planning.finish(linked, &loaded)?;
                 return Ok(Planned::Link(Box::new(planned), pending.with(scratch)));
@@ -92,6 +95,7 @@ fn name_noted(planning: &mut Planning<'_>, id: String) -> Result<(), IndexError>
     if planning.inputs.files.contains(&file) || !file.is_file() {
         return Err(ThinLinkError::Unprepared { id }.into());
     }
+    planning.noted.insert(file.to_string_lossy().into_owned());
     planning.arguments.push(Argument::Input(word_of(file.into_os_string())));
     let request = &planning.request;
     let places = InputPlaces { state: request.state, store: request.store };

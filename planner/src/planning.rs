@@ -3,7 +3,7 @@
 //! The last step of `index::plan`. What the final link is given for what was loaded is found by `loaded` and
 //! `first_words`; what is written is up to `keep`.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 
 use camino::Utf8PathBuf;
@@ -47,6 +47,8 @@ pub(crate) struct Planning<'a> {
     pub request: PlanRequest<'a>,
     pub arguments: Vec<Argument>,
     pub inputs: LinkInputs,
+    /// Archives that only an object names.
+    pub noted: HashSet<String>,
     pub flags: BackendFlags,
     pub records: Option<FlagRecords>,
     pub compiler: String,

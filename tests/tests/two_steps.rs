@@ -66,6 +66,24 @@ fn libraries_that_are_excluded() -> Result<()> {
     Ok(())
 }
 
+/// The final link finds such an archive again, and a shared library would have it take a module a second time.
+#[test]
+fn libraries_that_only_an_object_names() -> Result<()> {
+    let main = "#pragma comment(lib, \"other\")\nint other(void);\nint entry(void) { return other(); }\n";
+    let other = "int also(void) { return 1; }\nint other(void) { return also(); }\n";
+    let flags = ["-shared", "-L.", "-Wl,--version-script=version.map"];
+    let mut project = project("noted", main, other, &flags)?;
+    project.folder.write("version.map", "{ global: entry; local: *; };\n")?;
+    project.folder.write("wants.c", "int also(void);\nint wants(void) { return also(); }\n")?;
+    succeed(&mut project.folder.command("%clang -shared -fPIC wants.c -o libwants.so", "")?)?;
+    project.objects = vec!["main.o".to_owned(), "libwants.so".to_owned()];
+    let (said, exported) = linked(&project)?;
+    ensure!(exported.contains("entry") && !exported.contains("also"), "{exported}");
+    let warning = "a shared library wants a symbol of ./libother.a, which only an object names (.deplibs)";
+    ensure!(said.contains(warning), "{said}");
+    Ok(())
+}
+
 /// What a module defines is weak in its object, from which the linker would take it that nobody needs the wrapper.
 #[test]
 fn wrapper_that_nothing_defines() -> Result<()> {

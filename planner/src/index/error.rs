@@ -61,6 +61,13 @@ pub enum IndexError {
         /// The first archive with bitcode that it names.
         archive: String,
     },
+    /// The final link would take a member of an archive twice.
+    #[error("a shared library wants a symbol of {archive}, which only an object names (.deplibs)")]
+    #[diagnostic(code(distlto::untranslatable), help("name the archive on the link line"))]
+    Noted {
+        /// The archive.
+        archive: String,
+    },
     /// The linker resolves a wrapped symbol in another way when it is given objects.
     #[error(
         "__real_{symbol} is called, which --wrap={symbol} makes {symbol}, and nothing that is loaded defines {symbol}"
@@ -100,6 +107,9 @@ pub enum IndexError {
 impl IndexError {
     /// Whether one linker that compiles the modules itself may do the link.
     pub fn is_of_two_steps(&self) -> bool {
-        matches!(self, Self::ExcludeLibs { .. } | Self::Wrapped { .. } | Self::Unsaid { .. })
+        matches!(
+            self,
+            Self::ExcludeLibs { .. } | Self::Noted { .. } | Self::Wrapped { .. } | Self::Unsaid { .. }
+        )
     }
 }

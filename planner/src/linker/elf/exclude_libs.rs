@@ -1,8 +1,10 @@
-//! `--exclude-libs` where it names an archive with bitcode, whose members the linker is given one by one.
+//! Archives with bitcode whose members the linker cannot be given one by one: those of `--exclude-libs`, and those that only an
+//! object names.
 //!
 //! A member on its own belongs to no library, so its symbols would be exported: by a shared library, under
 //! `--export-dynamic`, and where a shared library refers to one or defines it too. Such links are refused; in others the
-//! option does nothing.
+//! option does nothing. An archive that an object names (`.deplibs`) is found again by the final link, which would take a member
+//! a second time where a shared library wants a symbol that the member's object no longer has.
 
 use std::collections::HashSet;
 use std::fs;
@@ -41,6 +43,30 @@ pub fn check_loaded(
         let mut members = archive.members.iter().filter(|member| loaded.contains(member.path.as_str()));
         if members.any(|member| defines(&member.path, wanted)) {
             return Err(IndexError::ExcludeLibs { libraries, archive: archive.path.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a link in which a shared library wants a symbol of a loaded member of an archive that only an object names.
+/// `noted` are those archives.
+pub fn check_noted(
+    noted: &HashSet<String>,
+    inputs: &LinkInputs,
+    outcome: &ThinLinkOutcome,
+) -> Result<(), IndexError> {
+    let archives: Vec<_> = inputs.archives.iter().filter(|archive| noted.contains(&archive.path)).collect();
+    if archives.is_empty() {
+        return Ok(());
+    }
+    let files = outcome.loaded.iter().map(Path::new).filter(|path| path.is_file());
+    let wanted: HashSet<Vec<u8>> =
+        files.filter_map(|path| fs::read(path).ok()).flat_map(|bytes| references(&bytes)).collect();
+    let loaded: HashSet<&str> = outcome.loaded.iter().map(String::as_str).collect();
+    for archive in archives {
+        let mut members = archive.members.iter().filter(|member| loaded.contains(member.path.as_str()));
+        if members.any(|member| defines(&member.path, &wanted)) {
+            return Err(IndexError::Noted { archive: archive.path.clone() });
         }
     }
     Ok(())
