@@ -99,6 +99,31 @@ fn shards_are_read_as_llvm_reads_them() {
     }
 }
 
+/// Of two weak definitions the first one counts. What the linker decided is printed by llvm-dis, by name where it has one.
+#[test]
+fn definitions_that_do_not_count() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    for version in oracle::versions() {
+        toolchain::compile(dir, version, "weak.c", "first.o", &["-flto=thin", "-DFIRST"]);
+        toolchain::compile(dir, version, "weak.c", "second.o", &["-flto=thin"]);
+        let words = ["--thinlto-index-only", "-e", "main", "-o", "unused", "first.o", "second.o"];
+        toolchain::run(dir, "ld.lld", version, &words);
+        let aside = |own: &str| {
+            let bytes = std::fs::read(dir.join(format!("{own}.thinlto.bc"))).expect("a shard");
+            shard::stand_aside(&bytes, own).expect("a shard")
+        };
+        assert!(aside("first.o").is_empty(), "LLVM {version}");
+        let names = ["both", "value"].map(|name| shard::guid(name.as_bytes()));
+        assert_eq!(aside("second.o"), names.into(), "LLVM {version}");
+        let printed = toolchain::run(dir, "llvm-dis", toolchain::NEWEST, &["second.o.thinlto.bc", "-o", "-"]);
+        let printed = String::from_utf8_lossy(&printed);
+        let marked = printed.lines().filter(|line| line.contains("linkage: available_externally"));
+        let of = |name: &u64| marked.clone().any(|line| line.contains(&format!("guid: {name}")));
+        assert!(names.iter().all(of) && marked.clone().count() == 2, "LLVM {version}: {printed}");
+    }
+}
+
 #[test]
 fn recorded_shards_are_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/shards");

@@ -141,6 +141,7 @@ fn record(bytes: &[u8]) {
 
 fn of_shard(bytes: &[u8]) {
     let _ = shard::read(bytes);
+    let _ = shard::stand_aside(bytes, "m.o");
     let _ = shard::rename(bytes, |path| Some([path, b"2"].concat()));
     if let Ok(canonical) = shard::canonical(bytes) {
         shard::decisions(&canonical.bytes).expect("what is canonical is a shard");
