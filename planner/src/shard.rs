@@ -32,6 +32,10 @@ const MODULE_HASH: u64 = 2;
 /// GLOBALVAL_SUMMARY: functions of the combined index.
 const COMBINED: u64 = 4;
 const COMBINED_PROFILE: u64 = 5;
+/// Variables and aliases of it; the GUID that a value's number stands for.
+const VARIABLE: u64 = 6;
+const ALIAS: u64 = 8;
+const VALUE_GUID: u64 = 16;
 const SUMMARY_VERSION: u64 = 10;
 const SUMMARY_FLAGS: u64 = 20;
 /// Functions of a module's own summary, which no shard has.

@@ -11,18 +11,15 @@ use std::collections::HashMap;
 
 use super::rename::{find_table, new_table, replace, splice};
 use super::writer::Writer;
-use super::{MODULE_ENTRY, REMEDY, SUMMARY_FLAGS, SUMMARY_VERSION};
+use super::{ALIAS, MODULE_ENTRY, REMEDY, SUMMARY_FLAGS, SUMMARY_VERSION, VALUE_GUID, VARIABLE};
 use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
 use crate::module::number;
 
 const FUNCTION: u64 = 5;
-const VARIABLE: u64 = 6;
-const ALIAS: u64 = 8;
 /// The GUID that the latest summary's value had before it was promoted.
 const ORIGINAL_NAME: u64 = 9;
 /// Type tests and checked loads of the next function, all by GUID: 11 to 15.
 const TYPES: std::ops::RangeInclusive<u64> = 11..=15;
-const VALUE_GUID: u64 = 16;
 /// Names of functions that control-flow integrity checks, by their places in the string table.
 const CFI_FUNCTIONS: std::ops::RangeInclusive<u64> = 17..=18;
 /// What whole-program devirtualisation found out of a type, by its name's place in the string table.
