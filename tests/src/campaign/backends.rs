@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::line;
 use super::model::Program;
-use super::ways::Way;
+use super::ways::{COLLISION, Way};
 use super::workspace::Workspace;
 use crate::run::{capture, succeed, told};
 
@@ -35,8 +35,8 @@ pub struct Backends {
 }
 
 impl Backends {
-    /// Asks lld in a directory that may be littered.
-    pub fn of(program: &Program, workspace: &Workspace) -> Result<Self> {
+    /// Asks lld in a directory that may be littered. `None` where it names two modules alike, and refuses them.
+    pub fn of(program: &Program, workspace: &Workspace) -> Result<Option<Self>> {
         let dir = "by-index";
         fs::create_dir_all(workspace.path.join(dir))?;
         let mut command = workspace.tool("clang")?;
@@ -45,7 +45,11 @@ impl Backends {
         // loaded `o/u1.o`.
         command.arg("-Wl,--thinlto-prefix-replace=./;by-index/again/");
         let output = capture(&mut command)?;
-        ensure!(output.status.success(), "{}", told(&command, &output));
+        if !output.status.success() {
+            let told = told(&command, &output);
+            ensure!(told.contains(COLLISION), "{told}");
+            return Ok(None);
+        }
         let list = fs::read_to_string(workspace.path.join("by-index/list")).unwrap_or_default();
         let members = members(workspace)?;
         let mut backends = Self::default();
@@ -66,7 +70,7 @@ impl Backends {
         for shards in [&mut backends.by_path, &mut backends.by_order, &mut backends.by_hash] {
             shards.values_mut().for_each(|texts| texts.sort());
         }
-        Ok(backends)
+        Ok(Some(backends))
     }
 
     /// How many there are.

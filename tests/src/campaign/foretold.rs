@@ -17,6 +17,9 @@ use crate::run::{capture, shown};
 #[derive(Debug, Deserialize)]
 pub struct Foretold {
     would_run: Vec<Backend>,
+    /// The files that saying so has written.
+    #[serde(skip)]
+    written: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -48,21 +51,25 @@ impl Foretold {
         let before = files(&workspace.path)?;
         let output = capture(&mut command)?;
         let after = files(&workspace.path)?;
-        // Planning writes below the state directory, which two steps cannot do without.
-        if way.exact {
-            let changed = |(path, file): &(&String, &(u64, u64, i64, i64))| before.get(*path) != Some(file);
-            let written: Vec<&String> = after.iter().filter(changed).map(|(path, _)| path).collect();
-            ensure!(written.is_empty() && before.len() == after.len(), "a dry run has written {written:?}");
-        }
+        // A file that is gone has been written too.
+        let all: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        let written = all.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect();
         if !output.status.success() {
             return Ok(None);
         }
         let text = String::from_utf8(output.stdout).context("JSON is UTF-8")?;
         if !text.starts_with('{') {
             // The linker links by itself.
-            return Ok(Some(Self { would_run: Vec::new() }));
+            return Ok(Some(Self { would_run: Vec::new(), written }));
         }
-        Ok(Some(serde_json::from_str(&text).with_context(|| shown(&command))?))
+        let foretold: Self = serde_json::from_str(&text).with_context(|| shown(&command))?;
+        Ok(Some(Self { written, ..foretold }))
+    }
+
+    /// Whether nothing was written. Planning two steps writes below the state directory, which they cannot do without.
+    pub fn check_written(&self) -> Result<()> {
+        ensure!(self.written.is_empty(), "a dry run has written {:?}", self.written);
+        Ok(())
     }
 
     /// Compares with what ran.

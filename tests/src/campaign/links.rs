@@ -11,14 +11,9 @@ use anyhow::{Result, bail};
 
 use super::generate;
 use super::outcome::{Difference, Outcome, difference, outcome, same_bytes, save_commands};
-use super::ways::{self, By, DTLTO, IN_PROCESS, Way};
+use super::ways::{self, By, COLLISION, DTLTO, IN_PROCESS, Way};
 use super::workspace::Workspace;
 use crate::toolchain::Toolchain;
-
-/// lld in process names a member by its archive and its place there, so one that is loaded twice (`-z muldefs`, an archive
-/// given twice, once whole) has a name that is taken; with DTLTO it is a file of its own each time, but for an object in two
-/// thin archives: such a program lld cannot link at all.
-const COLLISION: &str = "Expected at most one ThinLTO module per bitcode file";
 
 /// What to do.
 #[derive(Debug)]

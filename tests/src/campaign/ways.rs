@@ -39,6 +39,11 @@ pub enum By {
     Distlto(&'static [&'static str]),
 }
 
+/// lld in process names a member by its archive and its place there, so one that is loaded twice (`-z muldefs`, an archive
+/// given twice, once whole) has a name that is taken; with DTLTO it is a file of its own each time, but for an object in two
+/// thin archives: such a program lld cannot link at all.
+pub const COLLISION: &str = "Expected at most one ThinLTO module per bitcode file";
+
 /// The linker does everything: the oracle of how programs behave.
 pub const IN_PROCESS: Way =
     Way { name: "lld in process", dir: "by-lld", by: By::Lld, exact: false, keeps: false, refusals: &[] };
@@ -51,7 +56,7 @@ pub const DTLTO: Way = Way {
     exact: true,
     keeps: false,
     // It calls a member of a thin archive by the object's path, and two archives may hold one object.
-    refusals: &["Expected at most one ThinLTO module per bitcode file"],
+    refusals: &[COLLISION],
 };
 
 /// One lld, whose distributor is ours.
