@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::hint::black_box;
 use std::ptr;
 
-use crate::huge::HUGE;
+use crate::system::HUGE;
 
 /// A page. Where pages are larger, the kernel refuses to take back what is not whole ones, and nothing is lost.
 const BASE: usize = 4 << 10;

@@ -7,11 +7,9 @@
 use std::ffi::{c_int, c_void};
 use std::{fs, io, ptr};
 
-use crate::system::check;
+use crate::system::{HUGE, check};
 use crate::touched;
 
-/// Size and alignment of a huge page on x86-64 and, with 4 KiB base pages, on AArch64.
-pub const HUGE: usize = 2 << 20;
 /// Moved in one step: a few milliseconds.
 const STEP: usize = 8 * HUGE;
 /// Objects with less code are left alone: LLVM's libraries have more, others are not worth it. It also keeps

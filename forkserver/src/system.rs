@@ -1,7 +1,10 @@
-//! What a system call returned, as a `Result`. Knows nothing of which call it was.
+//! What a system call returned, as a `Result`, and how large the system's huge pages are. Knows nothing of which call it was.
 
 use std::ffi::c_int;
 use std::io;
+
+/// Size and alignment of a huge page on x86-64 and, with 4 KiB base pages, on AArch64.
+pub const HUGE: usize = 2 << 20;
 
 /// The value, or the call's error.
 pub fn check(result: c_int) -> io::Result<c_int> {

@@ -12,7 +12,7 @@ use std::slice;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::huge::HUGE;
+use crate::system::HUGE;
 
 /// How many jobs tell: what later ones read besides is little.
 const TELLING: u8 = 8;
