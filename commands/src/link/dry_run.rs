@@ -31,13 +31,13 @@ const VERSION: u32 = 1;
 
 /// What a link would do, as JSON.
 #[derive(Serialize)]
-struct Foretold<'a> {
+struct DryRun<'a> {
     version: u32,
     output: &'a str,
     /// How many backends the link has.
     backends: usize,
     /// Those that would run, the longest first.
-    would_run: Vec<ForetoldBackend<'a>>,
+    would_run: Vec<WouldRun<'a>>,
     /// Of those together, by estimate.
     cpu_us: u64,
     /// Until the last of them ends, by estimate.
@@ -50,7 +50,7 @@ struct Foretold<'a> {
 }
 
 #[derive(Serialize)]
-struct ForetoldBackend<'a> {
+struct WouldRun<'a> {
     label: String,
     why: &'a [Change],
     cpu_us: u64,
@@ -76,22 +76,17 @@ pub(super) fn tell(
     let own = args.jobs.map(usize::from).or(implied);
     let jobs = own.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     let precise = args.precise != PreciseMode::Off;
-    let mut backends: Vec<ForetoldBackend<'_>> = running
+    let mut backends: Vec<WouldRun<'_>> = running
         .iter()
         .zip(&times)
         .map(|(action, &cpu_us)| {
             // A first link in two steps is planned in a scratch directory.
             let label = action.label.replacen(session.directory, session.earlier, 1);
-            ForetoldBackend {
-                label,
-                why: &action.why,
-                cpu_us,
-                may_be_kept: precise && by_imports(&action.why),
-            }
+            WouldRun { label, why: &action.why, cpu_us, may_be_kept: precise && by_imports(&action.why) }
         })
         .collect();
     backends.sort_by_key(|backend| std::cmp::Reverse(backend.cpu_us));
-    let foretold = Foretold {
+    let answer = DryRun {
         version: VERSION,
         output: session.link.line.output(),
         backends: actions.len(),
@@ -101,7 +96,7 @@ pub(super) fn tell(
         jobs,
         linker_us: linker_time(session.earlier),
     };
-    foretold.print(args.json)
+    answer.print(args.json)
 }
 
 /// Whether nothing but imports, or what the thin link decided of them, is a reason.
@@ -124,7 +119,7 @@ pub(super) fn nothing(output: &str, json: bool) -> Result<(), IoError> {
         return to_standard_output(format!("nothing would run: {output} is up to date\n").as_bytes());
     }
     let (would_run, linker_us) = (Vec::new(), Some(0));
-    let foretold = Foretold {
+    let answer = DryRun {
         version: VERSION,
         output,
         backends: 0,
@@ -134,17 +129,17 @@ pub(super) fn nothing(output: &str, json: bool) -> Result<(), IoError> {
         jobs: 0,
         linker_us,
     };
-    foretold.print(json)
+    answer.print(json)
 }
 
-impl Foretold<'_> {
+impl DryRun<'_> {
     fn print(&self, json: bool) -> Result<(), IoError> {
         let mut text = String::new();
         if json {
             text += &serde_json::to_string(self).expect("strings, numbers and lists serialise");
         } else {
             let why = |why: &[Change]| why.iter().map(Change::to_string).collect::<Vec<_>>().join("; ");
-            let row = |backend: &ForetoldBackend<'_>| Row {
+            let row = |backend: &WouldRun<'_>| Row {
                 weight: backend.cpu_us,
                 takes: time(backend.cpu_us),
                 what: backend.label.clone(),

@@ -187,7 +187,7 @@ struct Served {
     /// Why the linker cannot do this link, if that is so.
     unable: Option<String>,
     /// Whether it was said what would run; then nothing ran.
-    foretold: bool,
+    is_previewed: bool,
     /// Why its locals cannot have stable names.
     alike: Option<LinkError>,
 }
@@ -199,7 +199,7 @@ struct Linked {
     reads: (Reads, Start),
     ran: Option<Ran>,
     unable: Option<String>,
-    foretold: bool,
+    is_previewed: bool,
     alike: Option<LinkError>,
     /// What it printed.
     said: String,
@@ -212,7 +212,7 @@ impl Linked {
             reads: (served.reads, start),
             ran: served.ran,
             unable: served.unable,
-            foretold: served.foretold,
+            is_previewed: served.is_previewed,
             alike: served.alike,
             said: String::new(),
         }
@@ -220,8 +220,8 @@ impl Linked {
 }
 
 /// How a dry run ended: the linker's own failure counts where it did not get to its backends.
-fn foretold(foretold: bool, code: u8) -> super::End {
-    match (foretold, code) {
+fn end_of_dry_run(is_previewed: bool, code: u8) -> super::End {
+    match (is_previewed, code) {
         (true, _) => super::End::Code(0),
         (false, 0) => super::End::AsItIs,
         (false, code) => super::End::Code(code),
@@ -257,7 +257,7 @@ impl Link<'_> {
         }
         if session.options.dry_run {
             line.drop_written()?;
-            return Ok(End::Done(foretold(linked.foretold, code)));
+            return Ok(End::Done(end_of_dry_run(linked.is_previewed, code)));
         }
         session.tell_linker(linked.said.as_bytes());
         let Some(ran) = ran else {
@@ -317,7 +317,7 @@ impl Link<'_> {
             let mut linked = Linked::new(served?, finished.map_err(start)?, link_start);
             linked.said = linker.messages.said();
             linked.unable = linked.unable.or_else(|| linker.messages.defect().map(str::to_owned));
-            if linked.unable.is_none() && linked.alike.is_none() && !linked.foretold {
+            if linked.unable.is_none() && linked.alike.is_none() && !linked.is_previewed {
                 linker.messages.release();
             }
             Ok(linked)
@@ -339,7 +339,7 @@ impl Link<'_> {
             ran: None,
             final_link: None,
             unable: None,
-            foretold: false,
+            is_previewed: false,
             alike: None,
         };
         let identity = self.compilation.identity(&toolchain(session, self.compilation)?);
@@ -365,8 +365,8 @@ impl Link<'_> {
                 continue;
             }
             if session.options.dry_run {
-                backends.foretell(&jobs)?;
-                served.foretold = true;
+                backends.preview(&jobs)?;
+                served.is_previewed = true;
                 request.answer(1);
                 continue;
             }

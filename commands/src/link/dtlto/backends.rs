@@ -106,7 +106,7 @@ impl Backends<'_> {
     }
 
     /// Says which backends would run.
-    pub fn foretell(&self, jobs: &Jobs) -> Result<(), IoError> {
+    pub fn preview(&self, jobs: &Jobs) -> Result<(), IoError> {
         let mut modules = self.modules(&jobs.file, jobs.process);
         modules.par_iter_mut().for_each(|module| {
             let found =
