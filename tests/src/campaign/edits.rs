@@ -37,7 +37,7 @@ pub struct Counts {
     pub refused: usize,
     /// Links that differ from a fresh link, by kind.
     pub stale: BTreeMap<&'static str, usize>,
-    /// Links that two steps leave to the linker by itself; they have no backends to count.
+    /// Links that are left to the linker by itself; they have no backends to count.
     pub left: usize,
     /// Links whose backends were counted.
     pub counted: usize,
@@ -302,7 +302,7 @@ impl Edited {
     fn count(&mut self, way: Way, edit: &'static str, events: &str, backends: Backends) -> Result<()> {
         let (ran, kept) = came_up(events)?;
         let number = backends.number();
-        if !way.exact && !is_planned(events)? && number > 0 {
+        if number > 0 && !is_planned(events)? {
             self.before.remove(way.name);
             self.found.ways.entry(way.name).or_default().left += 1;
             return Ok(());
