@@ -16,7 +16,7 @@ use crate::compile_jobs;
 use crate::inputs::{self, InputError, InputPlaces, LinkInputs};
 use crate::link_command::{LinkCommand, clang_beside};
 use crate::link_line::{Argument, options};
-use crate::linker::elf::exclude_libs;
+use crate::linker::elf::library_members;
 use crate::linker::elf::wrapped;
 use crate::linker::options::{last, step, value};
 use crate::loaded::LoadedFiles;
@@ -48,7 +48,7 @@ pub fn prepare(request: &PlanRequest<'_>) -> Result<Option<Prepared>, IndexError
     if inputs.modules().next().is_none() {
         return Ok(None);
     }
-    exclude_libs::check_line(&arguments, &inputs)?;
+    library_members::check_line(&arguments, &inputs)?;
     let compiler = compiler_of(request.link, request.compiler)?;
     let architecture = architecture_of(&inputs);
     let jobs = jobs_of(&arguments);
@@ -78,8 +78,8 @@ pub fn plan(request: PlanRequest<'_>) -> Result<Planned, IndexError> {
         match loaded.unprepared(&planning.inputs, &linked.outcome).map_err(InputError::from)? {
             Some(id) => name_noted(&mut planning, id)?,
             None => {
-                exclude_libs::check_loaded(&planning.arguments, &planning.inputs, &linked.outcome)?;
-                exclude_libs::check_noted(&planning.noted, &planning.inputs, &linked.outcome)?;
+                library_members::check_loaded(&planning.arguments, &planning.inputs, &linked.outcome)?;
+                library_members::check_noted(&planning.noted, &planning.inputs, &linked.outcome)?;
                 loaded.demanded = wrapped::demanded(&planning.arguments, &loaded, &linked.outcome.loaded)?;
                 let (planned, pending) = planning.finish(linked, &loaded)?;
                 return Ok(Planned::Link(Box::new(planned), pending.with(scratch)));
@@ -100,7 +100,7 @@ fn name_noted(planning: &mut Planning<'_>, id: String) -> Result<(), IndexError>
     let request = &planning.request;
     let places = InputPlaces { state: request.state, store: request.store };
     planning.inputs = inputs::resolve(&planning.arguments, places)?;
-    exclude_libs::check_line(&planning.arguments, &planning.inputs)
+    library_members::check_line(&planning.arguments, &planning.inputs)
 }
 
 /// Whether the linker is told to stop before the program, or to write what only it can.

@@ -1,6 +1,6 @@
 //! What is particular to ELF's linker, ld.lld: its options, how it finds files, and what a link in two steps has to know of it.
 
-pub(crate) mod exclude_libs;
+pub(crate) mod library_members;
 pub mod script;
 pub(crate) mod script_objects;
 pub mod search;
