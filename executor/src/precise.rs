@@ -84,13 +84,17 @@ pub struct Imported {
 impl Precise {
     /// `None` where nothing is to be tried. `record` is where objects and their precise keys are recorded.
     pub fn new(mode: Mode, record: Option<&Path>) -> Option<Self> {
-        (mode != Mode::Off).then(|| Self {
-            mode,
-            objects: record.map(|place| Mutex::new(Objects::load(place))),
-            importers: Mutex::default(),
-            pays: Mutex::default(),
-            room: Room::default(),
-            notes: Mutex::default(),
+        (mode != Mode::Off).then(|| {
+            let objects = record.map(Objects::load);
+            let (tried, saved) = objects.as_ref().map_or((0, 0), Objects::outcomes);
+            Self {
+                mode,
+                objects: objects.map(Mutex::new),
+                importers: Mutex::default(),
+                pays: Mutex::new(Pays::after(tried, saved)),
+                room: Room::default(),
+                notes: Mutex::default(),
+            }
         })
     }
 
@@ -114,9 +118,12 @@ impl Precise {
     ) -> Option<Imported> {
         let known = self.objects().and_then(|objects| objects.known(pending.object, digests));
         let known = known.filter(|known| known.stem == pending.basis.stem.hex());
-        let is_due = known.as_ref().is_some_and(|known| known.wait == 0);
-        let is_worth_it = || is_due && lock(&self.pays).expects_gain(pending.estimate);
-        if self.mode != Mode::Eager && !is_worth_it() {
+        let is_worth_it = |known: &Known| match known {
+            Known { wait: 1.., .. } => false,
+            Known { key: Some(_), .. } => lock(&self.pays).expects_gain(pending.estimate),
+            Known { key: None, .. } => lock(&self.pays).may_learn(pending.estimate, steps.beside),
+        };
+        if self.mode != Mode::Eager && !known.as_ref().is_some_and(is_worth_it) {
             return None;
         }
         let importer = self.importer(&pending.basis.compiler)?;

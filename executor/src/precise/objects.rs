@@ -35,6 +35,9 @@ pub struct Known {
     /// and how often it runs without one before the next.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub wait: u32,
+    /// Whether the last step that could be compared spared the backend.
+    #[serde(default, skip_serializing_if = "is_false")]
+    spared: bool,
 }
 
 /// An object that is in its place.
@@ -76,6 +79,14 @@ impl Objects {
         digests.hold(&known.outputs).then(|| known.clone())
     }
 
+    /// Of how many objects the last step could be compared, and how many of those it spared.
+    pub fn outcomes(&self) -> (u32, u32) {
+        self.known.values().fold((0, 0), |(tried, spared), known| {
+            let is_tried = known.spared || known.misses > 0;
+            (tried + u32::from(is_tried), spared + u32::from(known.spared))
+        })
+    }
+
     /// Records an object. `before` is what was known of the one before it when its import step was performed.
     pub fn made(
         &mut self,
@@ -87,22 +98,28 @@ impl Objects {
         let Some(&name) = outputs.first() else { return Ok(()) };
         let outputs = digests.written(outputs.iter().map(Utf8Path::new))?;
         let same_stem = self.known.get(name).filter(|known| known.stem == *stem);
-        let (misses, wait) = match (before, key) {
+        let (misses, wait, spared) = match (before, key) {
             // There was a key to compare with, and this one is another.
             (Some(Known { key: Some(old), misses, .. }), Some(new)) if old != new => {
-                (misses + 1, ((1 << (*misses).min(8)) - 1).min(PATIENCE))
+                (misses + 1, ((1 << (*misses).min(8)) - 1).min(PATIENCE), false)
             }
-            (Some(Known { key: Some(_), .. }), _) => (0, 0),
-            (Some(known), _) => (known.misses, 0),
-            (None, _) => same_stem.map_or((0, 0), |known| (known.misses, known.wait.saturating_sub(1))),
+            (Some(Known { key: Some(_), .. }), _) => (0, 0, true),
+            (Some(known), _) => (known.misses, 0, known.spared),
+            (None, _) => same_stem
+                .map_or((0, 0, false), |known| (known.misses, known.wait.saturating_sub(1), known.spared)),
         };
-        let known = Known { stem: stem.clone(), key: key.clone(), outputs, misses, wait };
+        let known = Known { stem: stem.clone(), key: key.clone(), outputs, misses, wait, spared };
         if self.known.get(name) != Some(&known) {
             self.file.append(&known)?;
             self.known.insert(name.to_owned(), known);
         }
         Ok(())
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
