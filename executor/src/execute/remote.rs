@@ -114,19 +114,19 @@ impl Remote<'_> {
                                 return Ok(executed);
                             }
                         }
-                        _ = look.tick() => {
-                            if self.local.cancel.is_cancelled() {
-                                if let Some(rival) = rival {
-                                    rival.end().await;
-                                }
-                                return Err(Cause::Interrupted { label: request.job.label.to_owned() });
-                            }
-                            if rival.is_none() && engine.pace.may_race(&flight) {
-                                rival = self.rival(scope, request);
-                                if rival.is_none() {
-                                    engine.pace.ended_here();
-                                }
-                            }
+                        () = engine.pace.slot_freed() => {}
+                        _ = look.tick() => {}
+                    }
+                    if self.local.cancel.is_cancelled() {
+                        if let Some(rival) = rival {
+                            rival.end().await;
+                        }
+                        return Err(Cause::Interrupted { label: request.job.label.to_owned() });
+                    }
+                    if rival.is_none() && engine.pace.may_race(&flight) {
+                        rival = self.rival(scope, request);
+                        if rival.is_none() {
+                            engine.pace.ended_here();
                         }
                     }
                 }

@@ -11,6 +11,7 @@ use distlto_prepare::mutex::lock;
 use distlto_reapi::execute::Stage;
 use distlto_record::action::EngineTimes;
 use distlto_record::progress::UnderWay;
+use tokio::sync::Notify;
 
 /// What is taken for granted of an action's way there and back before one has come back.
 const UNKNOWN: Duration = Duration::from_secs(1);
@@ -27,6 +28,8 @@ pub(super) struct Pace {
     /// Slots of this machine for which nothing is left to start, and how many of them race.
     idle: AtomicUsize,
     racing: AtomicUsize,
+    /// Tells who is in flight that one of those slots is free again.
+    free: Notify,
     /// Numbers of actions that wait for a worker and do not race, and the next number.
     waiting: Mutex<BTreeSet<usize>>,
     begun: AtomicUsize,
@@ -112,6 +115,12 @@ impl Pace {
     /// What raced here has ended.
     pub(super) fn ended_here(&self) {
         self.racing.fetch_sub(1, Relaxed);
+        self.free.notify_waiters();
+    }
+
+    /// Until one of the idle slots is free again.
+    pub(super) async fn slot_freed(&self) {
+        self.free.notified().await;
     }
 
     pub(super) fn under_way(&self) -> UnderWay {

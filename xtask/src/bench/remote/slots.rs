@@ -50,12 +50,17 @@ pub(super) fn slots(bench: &Bench<'_>) -> Result<()> {
     let mut least = f64::INFINITY;
     for _ in 0..bench.runs.max(1) {
         let workers = [("one", DELAY), ("slow", SLOW)];
-        let server = Server::start(&workers.map(|(name, delay)| format!("name={name},slots=1,delay={delay}")))?;
+        let server =
+            Server::start(&workers.map(|(name, delay)| format!("name={name},slots=1,delay={delay}")))?;
         let cost = measure(&mut bench.link("remote-slow", &["-j", &jobs, "--remote", &server.url])?)?;
         least = least.min(cost.wall);
     }
     let figure = format!("{:.3} ({least:.2} of {:.2} s)", least / alone.wall, alone.wall);
-    tell(&format!("and of two workers one that takes {SLOW} ms longer: wall / this machine alone"), figure, "1.05");
+    tell(
+        &format!("and of two workers one that takes {SLOW} ms longer: wall / this machine alone"),
+        figure,
+        "1.05",
+    );
     Ok(())
 }
 
