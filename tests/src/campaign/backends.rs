@@ -32,6 +32,8 @@ pub struct Backends {
     by_order: Shards,
     /// Modules by hash: one that moves into an archive stays the same.
     by_hash: Shards,
+    /// Whether all of them are members of the library that only objects name.
+    pub noted: bool,
 }
 
 impl Backends {
@@ -52,7 +54,8 @@ impl Backends {
         }
         let list = fs::read_to_string(workspace.path.join("by-index/list")).unwrap_or_default();
         let members = members(workspace)?;
-        let mut backends = Self::default();
+        let noted = list.lines().all(|id| id.contains("libdep.a("));
+        let mut backends = Self { noted, ..Self::default() };
         for id in list.lines() {
             let text = shard(workspace, id)?;
             let name = stem(id).to_owned();
