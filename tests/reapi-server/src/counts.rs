@@ -21,6 +21,8 @@ pub struct Counts {
     pub blob_bytes_uploaded: u64,
     /// Of them, blobs that were there by an upload, or when the server was started.
     pub blobs_uploaded_again: u64,
+    /// Bytes of bitcode among them, each blob once: modules and shards, and no messages.
+    pub bitcode_bytes: u64,
     /// Blobs that were downloaded,
     pub blobs_downloaded: u64,
     /// and their bytes, uncompressed.

@@ -54,6 +54,9 @@ impl State {
             counts.blobs_uploaded += 1;
             counts.blob_bytes_uploaded += bytes.len() as u64;
             counts.blobs_uploaded_again += u64::from(again);
+            if bytes.starts_with(b"BC\xC0\xDE") && !again {
+                counts.bitcode_bytes += bytes.len() as u64;
+            }
         });
         if take(&mut self.faults().evict_uploads) {
             self.store.evict(digest);

@@ -10,16 +10,12 @@ use crate::linked::newest_record;
 
 /// One backend that was started.
 pub struct Ran {
-    /// Its module.
-    pub label: String,
     /// Where, if not on this machine.
     pub worker: Option<String>,
     /// From its start to its end as the client saw it, in seconds since the link began.
     pub span: [f64; 2],
     /// Seconds of its command.
     pub wall: f64,
-    /// Processor time of its command, if it ran on this machine.
-    pub cpu: f64,
     /// Whether it ran at all.
     pub computed: bool,
     /// Seconds of each of its phases.
@@ -55,14 +51,12 @@ impl Link {
             let known = || of_phases.iter().filter(|phase| !phase.is_null());
             let span = [known().next().map(|phase| &phase[0]), known().next_back().map(|phase| &phase[1])];
             Ran {
-                label: action["label"].as_str().unwrap_or_default().to_owned(),
                 worker: action["worker"].as_str().map(str::to_owned),
                 span: [
                     seconds(span[0].unwrap_or(&action["start_us"])),
                     seconds(span[1].unwrap_or(&action["end_us"])),
                 ],
                 wall: seconds(&action["took"]["wall_us"]),
-                cpu: seconds(&action["took"]["cpu_us"]),
                 computed: action["took"]["origin"] == "ran",
                 phases: phases.into(),
             }
@@ -81,11 +75,6 @@ impl Link {
     /// Those that another machine executed.
     pub fn elsewhere(&self) -> usize {
         self.backends.iter().filter(|ran| ran.worker.is_some()).count()
-    }
-
-    /// Processor time of the commands that ran on this machine.
-    pub fn cpu_here(&self) -> f64 {
-        self.backends.iter().filter(|ran| ran.computed && ran.worker.is_none()).map(|ran| ran.cpu).sum()
     }
 
     /// From the first backend's start to the last one's end.

@@ -34,6 +34,14 @@ impl Server {
         Ok(Self { child, url: url.trim().to_owned() })
     }
 
+    /// Keeps it, and all that it starts, to one processor.
+    pub fn keep_to_processor(&self, processor: usize) -> Result<()> {
+        let id = self.child.id().to_string();
+        let mut command = Command::new("taskset");
+        command.args(["--all-tasks", "--cpu-list", "--pid", &processor.to_string(), &id]);
+        shell::output(&mut command).map(drop)
+    }
+
     /// Ends it and gives what it counted.
     pub fn end(mut self) -> Result<Counts> {
         let id = Pid::from_raw(i32::try_from(self.child.id())?).context("a process has a number")?;

@@ -1,7 +1,7 @@
 //! Slots of this machine and of an engine together: the makespan against its bound, a slow worker, and the simulation.
 //!
 //! Workers spend most of an action waiting, so that client and workers do not take the processors from each other, and what
-//! is seen is the schedule.
+//! is seen is the schedule. Where walls are compared, each of both has a processor of its own.
 
 use std::process::Command;
 
@@ -45,23 +45,33 @@ pub(super) fn slots(bench: &Bench<'_>) -> Result<()> {
         );
     }
 
-    let jobs = bench.jobs.to_string();
-    let alone = bench.least(|| bench.link("remote-local", &["-j", &jobs]))?;
-    let mut least = f64::INFINITY;
-    for _ in 0..bench.runs.max(1) {
-        let workers = [("one", DELAY), ("slow", SLOW)];
-        let server =
-            Server::start(&workers.map(|(name, delay)| format!("name={name},slots=1,delay={delay}")))?;
-        let cost = measure(&mut bench.link("remote-slow", &["-j", &jobs, "--remote", &server.url])?)?;
-        least = least.min(cost.wall);
+    println!("\n{}: one slot here, two workers on another processor", bench.program.name);
+    let alone = bench.least(|| Ok(on_processor(0, &bench.link("remote-local", &["-j", "1"])?)))?;
+    for delays in [[DELAY, DELAY], [DELAY, SLOW], [SLOW, SLOW]] {
+        let mut least = f64::INFINITY;
+        for _ in 0..bench.runs.max(1) {
+            let worker = |at: usize| format!("name=worker{at},slots=1,delay={}", delays[at]);
+            let server = Server::start(&[worker(0), worker(1)])?;
+            server.keep_to_processor(1)?;
+            let link = bench.link("remote-slow", &["-j", "1", "--remote", &server.url])?;
+            least = least.min(measure(&mut on_processor(0, &link))?.wall);
+        }
+        let figure = format!("{:.3} ({least:.2} of {:.2} s)", least / alone.wall, alone.wall);
+        let [one, two] = delays;
+        let what = format!("workers take {one} and {two} ms longer: wall / this machine alone");
+        tell(&what, figure, if one == two { "" } else { "1.05" });
     }
-    let figure = format!("{:.3} ({least:.2} of {:.2} s)", least / alone.wall, alone.wall);
-    tell(
-        &format!("and of two workers one that takes {SLOW} ms longer: wall / this machine alone"),
-        figure,
-        "1.05",
-    );
     Ok(())
+}
+
+/// The same command with all that it starts on one processor.
+fn on_processor(processor: usize, command: &Command) -> Command {
+    let mut there = Command::new("taskset");
+    there.args(["--cpu-list", &processor.to_string()]).arg(command.get_program()).args(command.get_args());
+    if let Some(directory) = command.get_current_dir() {
+        there.current_dir(directory);
+    }
+    there
 }
 
 /// The least that these backends take on so many slots, in seconds.

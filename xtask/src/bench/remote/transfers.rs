@@ -1,17 +1,15 @@
 //! What goes over the network for a link, and what the client takes for it, by the counters of the server for tests.
 //!
-//! The client's processor time is that of the link and its children, without compilers on this machine, and without what
-//! the linker takes when its own cache has everything.
-
-use std::fs;
+//! What an action costs the client is, where the engine executes it, the processor time of distlto's own process (its
+//! children are the linker and compilers) beyond that of the same link without an engine; where its result is cached, that
+//! of the link and its children beyond what the linker takes when its own cache has everything.
 
 use anyhow::Result;
-use serde_json::Value;
 
 use super::ran::Link;
 use super::server::Server;
 use super::{Bench, tell};
-use crate::bench::measure::{measure, measure_tree};
+use crate::bench::measure::{measure, measure_own, measure_tree};
 
 /// Measures and prints.
 pub(super) fn transfers(bench: &Bench<'_>) -> Result<()> {
@@ -21,20 +19,21 @@ pub(super) fn transfers(bench: &Bench<'_>) -> Result<()> {
     // What runs here stays here, and no action waits in the queue for so long that it is raced.
     let mut options = vec!["-j", "1", "--remote", &server.url, "--remote-jobs=4"];
     options.push("--remote-cache-mode=read-only");
-    let cold = measure(&mut bench.link("remote-cold", &options)?)?;
+    let there = measure_own(&mut bench.link("remote-cold", &options)?)?;
     let ran = Link::newest(&bench.state("remote-cold"))?;
     let counts = server.end()?;
     let elsewhere = ran.elsewhere().max(1);
     println!("\n{}: {elsewhere} of {} backends at the engine", bench.program.name, ran.backends.len());
     let uploaded = counts.of("blob_bytes_uploaded");
-    let unique = unique(bench, &ran)?;
-    tell("bytes uploaded / bytes of distinct modules and shards", ratio(uploaded, unique), "1.02");
+    let distinct = counts.of("bitcode_bytes");
+    tell("bytes uploaded / bytes of distinct modules and shards", ratio(uploaded, distinct), "1.02");
     tell("blobs uploaded that were there", counts.of("blobs_uploaded_again"), "0");
     let trips = format!("{:.2}", counts.calls() as f64 / elsewhere as f64);
     tell("calls for an action that the engine executes", trips, "");
     tell("", counts.methods(), "");
-    let own = (cold.cpu - linker.cpu - ran.cpu_here()).max(0.0);
-    tell("client's processor time for such an action", per(own, elsewhere), "3 ms");
+    let here = measure_own(&mut bench.link("remote-local", &["-j", "1"])?)?;
+    tell("client's processor time for it beyond one that runs here", per(there - here, elsewhere), "3 ms");
+    tell("  which takes, with all that the link itself takes", per(here, ran.backends.len()), "");
 
     // Everything is cached: each action costs a look and a download.
     let server = Server::start(&worker)?;
@@ -73,32 +72,4 @@ fn per(seconds: f64, actions: usize) -> String {
 
 fn ratio(of: u64, to: u64) -> String {
     format!("{:.3} ({:.1} of {:.1} MB)", of as f64 / to as f64, of as f64 / 1e6, to as f64 / 1e6)
-}
-
-/// Bytes of the modules and shards that the actions at the engine read, each file once, by the link's own plan.
-fn unique(bench: &Bench<'_>, ran: &Link) -> Result<u64> {
-    let plan = bench.state("remote-cold").join("link-plan.json");
-    let plan: Value = serde_json::from_slice(&fs::read(plan)?)?;
-    let there: std::collections::BTreeSet<_> =
-        ran.backends.iter().filter(|ran| ran.worker.is_some()).map(|ran| ran.label.as_str()).collect();
-    let mut files = std::collections::BTreeSet::new();
-    for module in plan["modules"].as_array().into_iter().flatten() {
-        let text = |name: &str| module[name].as_str().map(str::to_owned);
-        if text("id").is_some_and(|id| there.contains(id.as_str())) {
-            files.extend(text("id").into_iter().chain(text("shard")));
-            files.extend(
-                module["imports"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .filter_map(Value::as_str)
-                    .map(str::to_owned),
-            );
-        }
-    }
-    Ok(files
-        .iter()
-        .filter_map(|file| fs::metadata(bench.program.dir.join(file)).ok())
-        .map(|found| found.len())
-        .sum())
 }
