@@ -21,6 +21,7 @@ mod model;
 mod outcome;
 pub mod random;
 pub mod remote;
+mod server_faults;
 mod source;
 pub mod stock;
 pub mod ways;

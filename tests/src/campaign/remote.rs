@@ -3,13 +3,14 @@
 //! The oracle is the same link on this machine: the right program, or an error and no program. What errs and when follows from
 //! the seed, as far as threads let it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use distlto_reapi_server::{Break, CommittedSize, Cut, Faults, Missing, Options, Server, Worker};
+use distlto_reapi_server::{Options, Server, Worker};
 
 use super::generate;
 use super::line;
@@ -17,6 +18,7 @@ use super::links::{Request, each};
 use super::model::Program;
 use super::outcome::save_commands;
 use super::random::Random;
+use super::server_faults::{NOTHING, Names, disturb, faults};
 use super::ways::{ONE_LLD, TWO_STEP, Way};
 use super::workspace::Workspace;
 use crate::program::objects;
@@ -49,11 +51,29 @@ pub struct Found {
     pub uploaded: u64,
     /// What is wrong, and in which link.
     pub wrong: Vec<String>,
+    /// By what erred while a link ran: links that were right, ended with a clear error, and are wrong.
+    pub by_fault: BTreeMap<&'static str, [usize; 3]>,
+}
+
+/// How a link with a server ended, as a place in [`Found::by_fault`].
+#[derive(Clone, Copy)]
+enum Ending {
+    Right,
+    Error,
+    Wrong,
 }
 
 impl fmt::Display for Found {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { links, refused, right, errors, executed, cached, calls, uploaded, wrong } = self;
+        let Self { links, refused, right, errors, executed, cached, calls, uploaded, wrong, by_fault } = self;
+        writeln!(
+            formatter,
+            "{:44} {:>6} {:>6} {:>6}",
+            "what erred while the link ran", "right", "error", "wrong"
+        )?;
+        for (name, [right, error, wrong]) in by_fault {
+            writeln!(formatter, "{name:44} {right:6} {error:6} {wrong:6}")?;
+        }
         writeln!(formatter, "{links} links, of which this machine alone refuses {refused}")?;
         writeln!(formatter, "right programs {right}, clear errors {errors}, wrong {}", wrong.len())?;
         write!(
@@ -65,7 +85,7 @@ impl fmt::Display for Found {
 
 impl Found {
     fn add(&mut self, one: Self) {
-        let Self { links, refused, right, errors, executed, cached, calls, uploaded, wrong } = one;
+        let Self { links, refused, right, errors, executed, cached, calls, uploaded, wrong, by_fault } = one;
         wrong.iter().for_each(|message| println!("{message}"));
         self.links += links;
         self.refused += refused;
@@ -76,6 +96,25 @@ impl Found {
         self.calls += calls;
         self.uploaded += uploaded;
         self.wrong.extend(wrong);
+        for (name, counts) in by_fault {
+            let known = self.by_fault.entry(name).or_default();
+            known.iter_mut().zip(counts).for_each(|(known, count)| *known += count);
+        }
+    }
+
+    /// A link ended while this erred.
+    fn ended(&mut self, ending: Ending, mut names: Names) {
+        match ending {
+            Ending::Right => self.right += 1,
+            Ending::Error => self.errors += 1,
+            Ending::Wrong => {}
+        }
+        if names.is_empty() {
+            names.insert(NOTHING);
+        }
+        for name in names {
+            self.by_fault.entry(name).or_default()[ending as usize] += 1;
+        }
     }
 }
 
@@ -105,7 +144,8 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
     let here = capture(&mut way.command(&program, &workspace, &[])?)?;
     let expected = if here.status.success() { made(&program, &workspace, way)? } else { None };
     let mut found = Found { refused: usize::from(expected.is_none()), ..Found::default() };
-    let mut server = Server::start(workers(&mut random), faults(&mut random))?;
+    let mut names = Names::new();
+    let mut server = Server::start(workers(&mut random), faults(&mut random, &mut names))?;
     // A second link finds what the first one left at the server.
     for round in 0..2 {
         let _ = fs::remove_dir_all(workspace.path.join(way.dir));
@@ -115,27 +155,28 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
             way.command(&program, &workspace, &words.iter().map(String::as_str).collect::<Vec<_>>())?;
         workspace.commands.push(shown(&command));
         let mut child = start(&mut command)?;
-        let stuck = disturb(&mut random, &mut server, &mut child)?;
+        let stuck = follow(&mut random, &mut server, &mut child, &mut names)?;
         let ended = child.wait_with_output()?;
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
         found.links += 1;
         let verdict = match (ended.status.code(), &expected) {
             _ if stuck => Err("it never ends".to_owned()),
-            (Some(0), Some(_)) if made(&program, &workspace, way)? == expected => Ok(&mut found.right),
+            (Some(0), Some(_)) if made(&program, &workspace, way)? == expected => Ok(Ending::Right),
             (Some(0), _) => Err("it succeeds and makes another program".to_owned()),
-            (Some(_), None) => Ok(&mut found.right),
-            (Some(7), Some(_)) if never && said.contains("error: ") => Ok(&mut found.errors),
+            (Some(_), None) => Ok(Ending::Right),
+            (Some(7), Some(_)) if never && said.contains("error: ") => Ok(Ending::Error),
             (code, Some(_)) => Err(format!("it ends with {code:?}")),
             (None, None) => Err("a signal ends it".to_owned()),
         };
-        match verdict {
-            Ok(count) => *count += 1,
-            Err(what) => found.wrong.push(format!(
+        let ending = verdict.unwrap_or_else(|what| {
+            found.wrong.push(format!(
                 "seed {seed}, round {round}: {what}\n  {}\n{said}  again: cargo xtask campaign remote --seed {seed} --count 1 --keep DIR\n",
                 shown(&command)
-            )),
-        }
-        server.change(|current| *current = faults(&mut random));
+            ));
+            Ending::Wrong
+        });
+        found.ended(ending, std::mem::take(&mut names));
+        server.change(|current| *current = faults(&mut random, &mut names));
     }
     let counts = server.counts();
     found.executed = counts.all_executed();
@@ -154,8 +195,8 @@ fn start(command: &mut Command) -> Result<Child> {
     command.spawn().context("cannot start distlto")
 }
 
-/// Changes the server at random moments until the link ends. Whether it had to be ended.
-fn disturb(random: &mut Random, server: &mut Server, child: &mut Child) -> Result<bool> {
+/// Disturbs the server at random moments until the link ends. Whether it had to be ended.
+fn follow(random: &mut Random, server: &mut Server, child: &mut Child, names: &mut Names) -> Result<bool> {
     let begun = Instant::now();
     let mut due = begun + Duration::from_millis(random.between(50, 900) as u64);
     let mut left = random.below(5);
@@ -166,33 +207,27 @@ fn disturb(random: &mut Random, server: &mut Server, child: &mut Child) -> Resul
         }
         if left > 0 && Instant::now() > due {
             left -= 1;
+            names.extend(disturb(random, server, &mut || Ok(child.try_wait()?.is_some()))?);
             due = Instant::now() + Duration::from_millis(random.between(50, 900) as u64);
-            match random.below(6) {
-                0 => server.resume()?,
-                1 => server.resume_empty()?,
-                2 => server.evict_all()?,
-                3 => server.lose_worker("two"),
-                4 => {
-                    server.change(|faults| faults.freeze = true);
-                    std::thread::sleep(Duration::from_millis(random.between(50, 1500) as u64));
-                    server.change(|faults| faults.freeze = false);
-                }
-                _ => server.change(|current| *current = faults(random)),
-            }
         }
         std::thread::sleep(Duration::from_millis(10));
     }
     Ok(false)
 }
 
+/// Some workers are so slow that much happens before a link ends.
 fn workers(random: &mut Random) -> Options {
-    let workers = [Worker::new("one", random.between(1, 3)), Worker::new("two", random.between(1, 2))];
+    let mut workers = [Worker::new("one", random.between(1, 3)), Worker::new("two", random.between(1, 2))];
+    for worker in &mut workers {
+        worker.delay = Duration::from_millis(random.weighed(0, &[(30, 200), (20, 1000)]));
+    }
     Options { workers: workers.to_vec(), ..Options::default() }
 }
 
 fn words(random: &mut Random, url: &str) -> Vec<String> {
     let place = if random.chance(20) { "--remote-cache" } else { "--remote" };
-    let mut words = vec![format!("-j{}", random.between(1, 3)), place.to_owned(), url.to_owned()];
+    let jobs = random.weighed(1, &[(20, 3)]);
+    let mut words = vec![format!("-j{jobs}"), place.to_owned(), url.to_owned()];
     words.push(format!("--remote-retry-time={}s", random.between(1, 5)));
     let rare = [
         (35, "--remote-fallback=never".to_owned()),
@@ -204,83 +239,6 @@ fn words(random: &mut Random, url: &str) -> Vec<String> {
     ];
     words.extend(rare.into_iter().filter(|(percent, _)| random.chance(*percent)).map(|(_, word)| word));
     words
-}
-
-/// Most of a good server, and some faults.
-fn faults(random: &mut Random) -> Faults {
-    let mut faults = Faults::default();
-    let codes = [
-        "UNAVAILABLE",
-        "RESOURCE_EXHAUSTED",
-        "INTERNAL",
-        "UNKNOWN",
-        "ABORTED",
-        "DEADLINE_EXCEEDED",
-        "NOT_FOUND",
-        "FAILED_PRECONDITION",
-        "PERMISSION_DENIED",
-    ];
-    let methods = [
-        "*",
-        "*",
-        "FindMissingBlobs",
-        "BatchUpdateBlobs",
-        "BatchReadBlobs",
-        "Write",
-        "Read",
-        "GetActionResult",
-        "Execute",
-        "WaitExecution",
-        "UpdateActionResult",
-    ];
-    for _ in 0..random.below(4) {
-        let few = random.between(1, 6) as u32;
-        let cut = |random: &mut Random, after: usize| {
-            let how = random.weighed(Break::Status, &[(30, Break::End), (30, Break::Connection)]);
-            Some(Cut { streams: few, after: random.below(after) as u64, how })
-        };
-        match random.below(18) {
-            0 => faults.goaway_after = Some(random.between(2, 12) as u32),
-            1 => faults.refuse_streams = few,
-            2 | 3 => {
-                let code = random.pick(&codes).copied().unwrap_or("INTERNAL");
-                let method = random.pick(&methods).copied().unwrap_or("*");
-                let text = format!("{code}:{method}:{few}:{}", random.below(20));
-                faults.refuse.extend(text.parse());
-            }
-            4 => faults.latency = Duration::from_millis(random.below(40) as u64),
-            5 => faults.message_delay = Duration::from_millis(random.below(80) as u64),
-            6 => faults.batch_limit = [0, 1500, 65536][random.below(3)],
-            7 => faults.no_zstd = true,
-            8 => {
-                faults.committed_size =
-                    [CommittedSize::Full, CommittedSize::Stream, CommittedSize::Unknown][random.below(3)]
-            }
-            9 => faults.evict_uploads = few,
-            10 => faults.deny_missing = few,
-            11 => {
-                faults.missing =
-                    [Missing::Precondition, Missing::Internal, Missing::NotFound][random.below(3)];
-                faults.missing_as_error = random.chance(50);
-                faults.evict_uploads = few;
-            }
-            12 => faults.wrong_bytes = few,
-            13 => faults.cut_reads = cut(random, 3000),
-            14 => faults.cut_writes = cut(random, 3000),
-            15 => {
-                faults.cut_executions = cut(random, 3);
-                faults.wait_not_found = random.below(3) as u32;
-            }
-            16 => faults.hollow_results = few,
-            _ => {
-                faults.poison_results = few;
-                faults.poison = ["", "no object", "\u{7f}ELF"][random.below(3)].to_owned();
-            }
-        }
-    }
-    faults.merge = random.chance(30);
-    faults.read_only_cache = random.chance(10);
-    faults
 }
 
 /// That a campaign found nothing wrong, and met something.
