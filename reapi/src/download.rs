@@ -3,7 +3,7 @@
 //! Nothing is handed over, and no file gets its name, before its digest was checked.
 
 use std::fs::{File, Permissions};
-use std::io::{Seek, Write};
+use std::io::{self, Seek, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,19 +50,14 @@ impl Downloads {
     }
 
     /// A blob in place of all that an open file holds. `path` is for messages.
-    pub async fn file(&self, digest: Digest, file: File, path: &Path) -> Result<(), Error> {
+    pub async fn file(&self, digest: Digest, mut file: File, path: &Path) -> Result<(), Error> {
         let failed = |source| Error::Io { path: path.to_owned(), source: Arc::new(source) };
+        empty(&mut file).map_err(failed)?;
         if let Some(bytes) = self.small(digest).await? {
-            let write = move || {
-                let mut file = file;
-                file.rewind()?;
-                file.set_len(0)?;
-                file.write_all(&bytes)
-            };
+            let write = move || file.write_all(&bytes);
             return spawn_blocking(write).await.map_err(|_| Error::Shutdown)?.map_err(failed);
         }
-        let mut sink = Sink::File(tokio::fs::File::from_std(file), path.to_owned());
-        sink.clear().await?;
+        let sink = Sink::File(tokio::fs::File::from_std(file), path.to_owned());
         self.large(digest, sink).await.map(drop)
     }
 
@@ -108,4 +103,13 @@ impl Downloads {
         read(&self.calls, &self.capabilities, digest, &mut sink).await?;
         Ok(sink)
     }
+}
+
+/// Makes a file empty. One that is empty stays as it is: where a file was made shorter, ext4 writes it out when it is closed.
+fn empty(file: &mut File) -> io::Result<()> {
+    file.rewind()?;
+    if file.metadata()?.len() > 0 {
+        file.set_len(0)?;
+    }
+    Ok(())
 }

@@ -37,7 +37,7 @@ const REPAIRS: usize = 5;
 /// After so many actions that stayed in a queue for too long or were refused, and none that ran, the engine counts as gone.
 const IN_VAIN: usize = 3;
 /// Threads for connections. What waits for an action is a thread of its own.
-const THREADS: usize = 2;
+const THREADS: usize = 1;
 
 /// An engine, or what there is of one: a cache alone.
 #[derive(Debug)]
