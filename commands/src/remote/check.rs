@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::describe::Platform;
-use distlto_executor::execute::remote::engine::unless;
+use distlto_executor::execute::remote::stop::Stop;
 use distlto_planner::runner::ToolError;
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
@@ -112,9 +112,11 @@ pub fn run(args: &CheckArgs, cancel: &Cancel) -> Result<u8, CheckError> {
     }
     let mut report = CheckedSentences::default();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let checked = unless(cancel, check(args, &settings, cancel, &mut report));
-    let checked = runtime.map_err(CheckError::Runtime)?.block_on(checked);
-    checked.unwrap_or(Err(CheckError::Interrupted))?;
+    let checked = runtime.map_err(CheckError::Runtime)?.block_on(async {
+        let stop = Stop::of(cancel)?;
+        Ok(stop.unless(check(args, &settings, cancel, &mut report)).await)
+    });
+    checked.map_err(CheckError::Runtime)?.unwrap_or(Err(CheckError::Interrupted))?;
     Ok(report.finish())
 }
 

@@ -9,6 +9,7 @@ pub mod engine;
 mod keep;
 mod pace;
 pub mod setup;
+pub mod stop;
 mod transfer;
 mod uploads;
 
@@ -28,7 +29,7 @@ use crate::cause::Cause;
 use crate::describe::Described;
 use crate::schedule::Site;
 
-/// How often an action is looked at that is under way.
+/// How often an action that is under way is looked at, while slots of this machine are idle.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// An engine, and this machine.
@@ -95,7 +96,8 @@ impl Remote<'_> {
             engine.runtime.block_on(async {
                 let mut there = pin!(engine.execute(action, &flight));
                 let mut rival: Option<Rival> = None;
-                let mut look = tokio::time::interval(LOOK);
+                let mut stop = pin!(engine.stop.asked());
+                let mut idle = engine.pace.idle_slots();
                 loop {
                     let here = async {
                         match &mut rival {
@@ -114,8 +116,9 @@ impl Remote<'_> {
                                 return Ok(executed);
                             }
                         }
-                        () = engine.pace.slot_freed() => {}
-                        _ = look.tick() => {}
+                        Ok(()) = idle.changed() => {}
+                        () = tokio::time::sleep(LOOK), if engine.pace.is_any_idle() => {}
+                        () = &mut stop => {}
                     }
                     if self.local.cancel.is_cancelled() {
                         if let Some(rival) = rival {

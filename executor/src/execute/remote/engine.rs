@@ -25,6 +25,7 @@ use tokio::runtime::Runtime;
 
 use super::pace::{FlightStage, InFlight, Pace};
 use super::setup::{ActionCache, Setup};
+use super::stop::Stop;
 use super::uploads::ResultUploads;
 use super::{Action, transfer};
 use crate::cancel::Cancel;
@@ -37,7 +38,7 @@ const REPAIRS: usize = 5;
 /// After so many actions that stayed in a queue for too long or were refused, and none that ran, the engine counts as gone.
 const IN_VAIN: usize = 3;
 /// Threads for connections. What waits for an action is a thread of its own.
-const THREADS: usize = 1;
+const THREADS: usize = 2;
 
 /// An engine, or what there is of one: a cache alone.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ pub struct Engine {
     pub(super) runtime: Runtime,
     pub(super) pace: Pace,
     pub(super) keeping: ResultUploads,
-    pub(super) cancel: Cancel,
+    pub(super) stop: Stop,
     execution: Option<Client>,
     /// And whether results are kept in it.
     cache: Option<(Client, bool)>,
@@ -74,6 +75,10 @@ pub enum EngineError {
     #[error("cannot start threads for connections: {0}")]
     #[diagnostic(code(distlto::io), help("raise the limit of threads"))]
     Threads(#[from] io::Error),
+    /// Not even the signal that ends the run can be waited for.
+    #[error("cannot wait for signals: {0}")]
+    #[diagnostic(code(distlto::io), help("raise the limit of open files"))]
+    Files(#[source] io::Error),
 }
 
 impl Engine {
@@ -102,13 +107,14 @@ impl Engine {
             };
             Ok::<_, Error>((execution, cache))
         };
-        let connected = runtime.block_on(unless(cancel, connecting));
+        let stop = runtime.block_on(async { Stop::of(cancel) }).map_err(EngineError::Files)?;
+        let connected = runtime.block_on(stop.unless(connecting));
         let (execution, cache) = connected.unwrap_or(Err(Error::Shutdown))?;
         let engine = Self {
             runtime,
             pace: Pace::default(),
             keeping: ResultUploads::default(),
-            cancel: cancel.clone(),
+            stop,
             execution,
             cache,
             setup,
@@ -157,7 +163,7 @@ impl Engine {
     /// Waits until everything is kept that is to be kept, or the run is cancelled.
     pub fn finish(&self) {
         let is_gone = lock(&self.gone).is_some();
-        let failed = self.runtime.block_on(self.keeping.finish(&self.cancel, is_gone));
+        let failed = self.runtime.block_on(self.keeping.finish(&self.stop, is_gone));
         if let Some(error) = failed.filter(|_| !is_gone) {
             self.stop_keeping(&error);
         }
@@ -309,19 +315,6 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.finish();
         self.troubles().iter().for_each(warn);
-    }
-}
-
-/// A future's value, unless the run is cancelled first.
-pub async fn unless<T>(cancel: &Cancel, future: impl Future<Output = T>) -> Option<T> {
-    let cancelled = async {
-        while !cancel.is_cancelled() {
-            tokio::time::sleep(super::LOOK).await;
-        }
-    };
-    tokio::select! {
-        value = future => Some(value),
-        () = cancelled => None,
     }
 }
 

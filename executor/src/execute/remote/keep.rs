@@ -10,7 +10,7 @@ use distlto_prepare::mutex::lock;
 use distlto_reapi::blob::Blob;
 use distlto_reapi::{Client, Error, proto};
 
-use super::engine::{Engine, unless};
+use super::engine::Engine;
 use super::transfer;
 use crate::cache::{Hit, ResultCache};
 use crate::describe::Described;
@@ -22,7 +22,7 @@ const MOST: usize = 64;
 
 impl Engine {
     fn wait<T>(&self, future: impl Future<Output = T>) -> Option<T> {
-        self.runtime.block_on(unless(&self.cancel, future))
+        self.runtime.block_on(self.stop.unless(future))
     }
 
     /// Looks at the results that were on their way.

@@ -11,7 +11,7 @@ use distlto_prepare::mutex::lock;
 use distlto_reapi::execute::Stage;
 use distlto_record::action::EngineTimes;
 use distlto_record::progress::UnderWay;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 /// What is taken for granted of an action's way there and back before one has come back.
 const UNKNOWN: Duration = Duration::from_secs(1);
@@ -28,8 +28,8 @@ pub(super) struct Pace {
     /// Slots of this machine for which nothing is left to start, and how many of them race.
     idle: AtomicUsize,
     racing: AtomicUsize,
-    /// Tells who is in flight that one of those slots is free again.
-    free: Notify,
+    /// Tells who is in flight when there are more of those slots.
+    more_idle: watch::Sender<()>,
     /// Numbers of actions that wait for a worker and do not race, and the next number.
     waiting: Mutex<BTreeSet<usize>>,
     begun: AtomicUsize,
@@ -85,7 +85,19 @@ impl Pace {
 
     /// So many slots of this machine have nothing to do.
     pub(super) fn set_idle(&self, slots: usize) {
-        self.idle.store(slots, Relaxed);
+        if self.idle.swap(slots, Relaxed) < slots {
+            self.more_idle.send_replace(());
+        }
+    }
+
+    /// Whether any has.
+    pub(super) fn is_any_idle(&self) -> bool {
+        self.idle.load(Relaxed) > 0
+    }
+
+    /// What changes when there are more idle slots, or one of them is free again.
+    pub(super) fn idle_slots(&self) -> watch::Receiver<()> {
+        self.more_idle.subscribe()
     }
 
     /// Whether to begin an action here too, which takes one of the idle slots then.
@@ -115,12 +127,7 @@ impl Pace {
     /// What raced here has ended.
     pub(super) fn ended_here(&self) {
         self.racing.fetch_sub(1, Relaxed);
-        self.free.notify_waiters();
-    }
-
-    /// Until one of the idle slots is free again.
-    pub(super) async fn slot_freed(&self) {
-        self.free.notified().await;
+        self.more_idle.send_replace(());
     }
 
     pub(super) fn under_way(&self) -> UnderWay {

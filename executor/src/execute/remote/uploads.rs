@@ -7,8 +7,7 @@ use distlto_prepare::mutex::lock;
 use distlto_reapi::Error;
 use tokio::task::JoinSet;
 
-use super::LOOK;
-use crate::cancel::Cancel;
+use super::stop::Stop;
 
 /// Results on their way.
 #[derive(Debug, Default)]
@@ -26,12 +25,12 @@ impl ResultUploads {
     }
 
     /// Waits for all of them, or for the end of the run; for none where the server is gone. What went wrong last.
-    pub(super) async fn finish(&self, cancel: &Cancel, is_gone: bool) -> Option<Error> {
+    pub(super) async fn finish(&self, stop: &Stop, is_gone: bool) -> Option<Error> {
         let mut tasks = std::mem::take(&mut *self.tasks());
         let mut failed = None;
-        while !tasks.is_empty() && !cancel.is_cancelled() && !is_gone {
-            if let Ok(Some(Ok(Err(error)))) = tokio::time::timeout(LOOK, tasks.join_next()).await {
-                failed = Some(error);
+        if !is_gone {
+            while let Some(Some(ended)) = stop.unless(tasks.join_next()).await {
+                failed = ended.ok().and_then(Result::err).or(failed);
             }
         }
         failed

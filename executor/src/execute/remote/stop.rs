@@ -1,0 +1,60 @@
+//! The end of a run as futures see it, which nobody has to look for again and again.
+
+use std::future::pending;
+use std::io;
+
+use tokio::net::unix::pipe;
+use tokio::sync::watch;
+
+use crate::cancel::Cancel;
+
+/// Tells when a token is set.
+#[derive(Debug)]
+pub struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    /// Follows a token. Needs tokio's runtime.
+    pub fn of(cancel: &Cancel) -> io::Result<Self> {
+        let ready = pipe::Receiver::from_owned_fd(cancel.ready().try_clone_to_owned()?)?;
+        let (told, asked) = watch::channel(false);
+        tokio::spawn(async move {
+            if ready.readable().await.is_ok() {
+                told.send_replace(true);
+            }
+        });
+        Ok(Self(asked))
+    }
+
+    /// Until the run is to end.
+    pub async fn asked(&self) {
+        // Where nobody follows the token any more, nobody will tell.
+        if self.0.clone().wait_for(|is_asked| *is_asked).await.is_err() {
+            pending().await
+        }
+    }
+
+    /// A future's value, unless the run is to end first.
+    pub async fn unless<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            value = future => Some(value),
+            () = self.asked() => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_waits_ends_with_the_run() {
+        let cancel = Cancel::new().unwrap();
+        let stop = Stop::of(&cancel).unwrap();
+        assert_eq!(stop.unless(std::future::ready(1)).await, Some(1));
+        let token = cancel.clone();
+        let waiting = stop.unless(pending::<u8>());
+        let (ended, ()) = tokio::join!(waiting, async move { token.cancel(None) });
+        assert_eq!(ended, None);
+        assert_eq!(stop.unless(pending::<u8>()).await, None, "it stays so");
+    }
+}
