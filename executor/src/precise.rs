@@ -98,6 +98,11 @@ impl Precise {
         })
     }
 
+    /// A run begins whose actions take so long, by estimate.
+    pub fn begin(&self, actions: Duration) {
+        lock(&self.pays).begin(actions);
+    }
+
     /// Whether a backend that takes so long is of interest.
     pub fn wants(&self, estimate: Duration) -> bool {
         self.mode == Mode::Eager || pays::could_gain(estimate)
@@ -131,7 +136,7 @@ impl Precise {
         let _room = (pending.site == Site::Engine).then(|| self.room.enter());
         match importer.run(pending, steps) {
             Ok(step) => {
-                lock(&self.pays).took(step.took);
+                lock(&self.pays).took(pending.estimate, step.took);
                 Some(Imported { merged: step.merged, took: step.took, known })
             }
             Err(what) => {

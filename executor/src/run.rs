@@ -185,6 +185,9 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &RunOptions<'_>, h
     let warm = options.spawner.is_warm();
     let estimates = Estimates::new(graph, wanted, history, directory, warm, options.name);
     let schedule = Schedule::new(graph, wanted, options.policy, |id| estimates.weight(id));
+    if let Some(precise) = options.precise {
+        precise.begin(Duration::from_micros(schedule.cost_left()));
+    }
     in_context(graph, wanted, options, |context| {
         progress.plan(Plan {
             actions: schedule.states().count(),

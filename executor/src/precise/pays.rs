@@ -6,19 +6,19 @@ use std::time::Duration;
 
 /// What a step takes before one was seen: that of a small module with the tool loaded anew.
 const FIRST: Duration = Duration::from_millis(40);
+/// From so many steps on it is seen how much longer those of long backends take.
+const LINE: u32 = 4;
 /// A backend that takes no longer is not worth describing: no step is as quick.
 const SMALLEST: Duration = Duration::from_millis(12);
 /// What a step is to save, in its own cost.
 const GAIN: f64 = 1.5;
-/// Before the first ones, so many of so many are expected to save their backend.
+/// Before any was seen, so many of so many steps are expected to save their backend.
 const HOPE: (u32, u32) = (3, 4);
 /// So many comparisons tell how often a step saves its backend.
 const ENOUGH: u32 = 4;
-/// Those of earlier links weigh no more than so many.
-const WEIGHT: u32 = 16;
-/// Until that is known, so many steps of a run are performed for later ones to compare with.
-const LESSONS: u32 = 4;
-/// Steps that are not expected to pay may take this part of a run's backends' time: edits are not alike.
+/// What is expected before a run weighs as much as so many comparisons of its own: edits are not alike.
+const WEIGHT: f64 = 2.0;
+/// Steps that are not expected to pay may take this part of the time of a run's backends.
 const TUITION: f64 = 0.02;
 
 /// Whether the step of a backend that takes so long could ever save anything.
@@ -27,68 +27,76 @@ pub fn could_gain(estimate: Duration) -> bool {
 }
 
 /// What the steps of a run have cost, and how often steps have saved a backend.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pays {
-    steps: u32,
-    time: Duration,
-    /// Steps whose result could be compared, and those after which no backend had to run; of earlier links too.
+    steps: Line,
+    /// How often a step saves its backend, as earlier links have it, and of how many comparisons they know.
+    expected: f64,
+    known: u32,
+    /// Steps of this run whose result could be compared, and those after which no backend had to run.
     tried: u32,
     saved: u32,
-    /// Steps that were not expected to pay in this run.
-    lessons: u32,
-    /// What all backends that were asked about take.
+    /// Seconds of steps that were not expected to pay in this run.
+    tuition: f64,
+    /// What all backends of the run take.
     backends: Duration,
 }
 
 impl Pays {
     /// After links in which so many results of steps were compared, and so many were the same.
     pub fn after(tried: u32, saved: u32) -> Self {
-        let weight = tried.min(WEIGHT);
-        Self { tried: weight, saved: saved.min(tried) * weight / tried.max(1), ..Self::default() }
+        let (hoped, of) = if tried < ENOUGH { HOPE } else { (0, 0) };
+        Self {
+            steps: Line::default(),
+            expected: f64::from(saved.min(tried) + hoped) / f64::from(tried + of),
+            known: tried,
+            tried: 0,
+            saved: 0,
+            tuition: 0.0,
+            backends: Duration::ZERO,
+        }
+    }
+
+    /// A run begins whose backends take so long.
+    pub fn begin(&mut self, backends: Duration) {
+        self.backends += backends;
     }
 
     /// Whether to perform the step of a backend that takes so long, whose result can be compared.
     pub fn expects_gain(&mut self, estimate: Duration) -> bool {
-        self.backends += estimate;
-        let (saved, tried) = HOPE;
-        self.gains(estimate, f64::from(self.saved + saved) / f64::from(self.tried + tried)) || self.affords()
+        self.gains(estimate) || self.affords(estimate)
     }
 
     /// Whether to perform one for a later link to compare with. It saves nothing now, and costs no time where a slot is
     /// idle.
     pub fn may_learn(&mut self, estimate: Duration, is_idle: bool) -> bool {
-        self.backends += estimate;
-        let (saved, tried) = HOPE;
-        if self.tried >= ENOUGH && self.gains(estimate, f64::from(self.saved) / f64::from(self.tried)) {
-            return true;
-        }
-        if (is_idle || self.lessons < LESSONS) && self.gains(estimate, f64::from(saved) / f64::from(tried)) {
-            self.lessons += 1;
-            return true;
-        }
-        self.affords()
+        ((is_idle || self.known + self.tried >= ENOUGH) && self.gains(estimate)) || self.affords(estimate)
     }
 
     /// Whether a step that is not expected to pay may be performed, which is noted.
-    fn affords(&mut self) -> bool {
-        let cost = self.cost().as_secs_f64() * f64::from(self.lessons + 1);
-        let affords = cost <= self.backends.as_secs_f64() * TUITION;
-        self.lessons += u32::from(affords);
+    fn affords(&mut self, estimate: Duration) -> bool {
+        let tuition = self.tuition + self.cost(estimate);
+        let affords = tuition <= self.backends.as_secs_f64() * TUITION;
+        if affords {
+            self.tuition = tuition;
+        }
         affords
     }
 
-    fn gains(&self, estimate: Duration, rate: f64) -> bool {
-        estimate.as_secs_f64() * rate >= self.cost().as_secs_f64() * GAIN
+    fn gains(&self, estimate: Duration) -> bool {
+        let saved = self.expected * WEIGHT + f64::from(self.saved);
+        let rate = saved / (WEIGHT + f64::from(self.tried));
+        estimate.as_secs_f64() * rate >= self.cost(estimate) * GAIN
     }
 
-    fn cost(&self) -> Duration {
-        if self.steps == 0 { FIRST } else { self.time / self.steps }
+    /// Seconds that the step of such a backend takes.
+    fn cost(&self, estimate: Duration) -> f64 {
+        if self.steps.count == 0 { FIRST.as_secs_f64() } else { self.steps.at(estimate.as_secs_f64()) }
     }
 
-    /// A step took so long.
-    pub fn took(&mut self, time: Duration) {
-        self.steps += 1;
-        self.time += time;
+    /// The step of a backend that takes so long took so long.
+    pub fn took(&mut self, estimate: Duration, time: Duration) {
+        self.steps.add(estimate.as_secs_f64(), time.as_secs_f64());
     }
 
     /// Whether a step saved its backend.
@@ -98,59 +106,117 @@ impl Pays {
     }
 }
 
+/// What steps took over what their backends take: a line by least squares, never below the quickest.
+#[derive(Debug, Default)]
+struct Line {
+    count: u32,
+    least: f64,
+    x: f64,
+    y: f64,
+    xx: f64,
+    xy: f64,
+}
+
+impl Line {
+    fn add(&mut self, x: f64, y: f64) {
+        self.least = if self.count == 0 { y } else { self.least.min(y) };
+        self.count += 1;
+        self.x += x;
+        self.y += y;
+        self.xx += x * x;
+        self.xy += x * y;
+    }
+
+    /// The mean, where the points say no more.
+    fn at(&self, x: f64) -> f64 {
+        let count = f64::from(self.count);
+        let (mean, spread) = (self.y / count, self.xx - self.x * self.x / count);
+        if self.count < LINE || spread <= 0.0 {
+            return mean;
+        }
+        let slope = (self.xy - self.x * self.y / count) / spread;
+        (mean + slope.max(0.0) * (x - self.x / count)).max(self.least)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const LONG: Duration = Duration::from_millis(100);
+    const STEP: Duration = Duration::from_millis(40);
+
+    /// A run of so many long backends after such links.
+    fn run(backends: u32, tried: u32, saved: u32) -> Pays {
+        let mut pays = Pays::after(tried, saved);
+        pays.begin(LONG * backends);
+        pays
+    }
+
+    /// Of how many long backends the step is performed, which spares each or none.
+    fn steps(pays: &mut Pays, saves: bool) -> usize {
+        let step = |pays: &mut Pays| {
+            let is_performed = pays.expects_gain(LONG);
+            if is_performed {
+                pays.took(LONG, STEP);
+                pays.tried(saves);
+            }
+            is_performed
+        };
+        (0..1000).filter(|_| step(pays)).count()
+    }
+
+    fn lessons(pays: &mut Pays, is_idle: bool) -> usize {
+        let learn = |pays: &mut Pays| {
+            let learns = pays.may_learn(LONG, is_idle);
+            if learns {
+                pays.took(LONG, STEP);
+            }
+            learns
+        };
+        (0..1000).filter(|_| learn(pays)).count()
+    }
+
     #[test]
-    fn steps_that_never_save_anything_are_given_up() {
-        let (long, mut pays) = (Duration::from_millis(300), Pays::default());
-        assert!(pays.expects_gain(long) && !pays.expects_gain(Duration::from_millis(30)));
-        let mut steps = 0;
-        while pays.expects_gain(long) {
-            pays.took(Duration::from_millis(40));
-            pays.tried(false);
-            steps += 1;
+    fn steps_go_on_while_they_save_backends() {
+        assert_eq!(steps(&mut run(1000, 0, 0), true), 1000);
+        assert_eq!(steps(&mut run(1000, 100, 90), true), 1000);
+        // The first ones that are not expected to save anything show that they do.
+        assert_eq!(steps(&mut run(1000, 100, 2), true), 1000);
+    }
+
+    #[test]
+    fn in_vain_they_keep_within_a_part_of_the_time() {
+        for (tried, saved) in [(0, 0), (100, 0), (100, 50), (100, 100)] {
+            let performed = steps(&mut run(1000, tried, saved), false);
+            assert!(
+                (45..55).contains(&performed),
+                "{saved} of {tried}: {performed}; 40 ms of 20 times 100 ms"
+            );
         }
-        assert!((5..20).contains(&steps), "{steps}");
     }
 
     #[test]
     fn little_is_learned_before_it_is_known_whether_it_saves_anything() {
-        let (long, mut pays) = (Duration::from_millis(100), Pays::default());
-        let learned = |pays: &mut Pays| (0..1000).filter(|_| learn(pays, long)).count();
-        let few = learned(&mut pays);
-        assert!((40..60).contains(&few), "40 ms of 20 times 100 ms: {few}");
-        assert_eq!(learned(&mut Pays::after(50, 45)), 1000);
-        let hardly = learned(&mut Pays::after(50, 3));
-        assert!((40..100).contains(&hardly), "{hardly}");
-    }
-
-    fn learn(pays: &mut Pays, estimate: Duration) -> bool {
-        let learns = pays.may_learn(estimate, false);
-        if learns {
-            pays.took(Duration::from_millis(40));
+        for (tried, saved, least) in [(0, 0, 45), (50, 3, 45), (50, 45, 1000)] {
+            let learned = lessons(&mut run(1000, tried, saved), false);
+            assert!((least..least + 10).contains(&learned), "{saved} of {tried}: {learned}");
         }
-        learns
+        assert_eq!(lessons(&mut run(1000, 0, 0), true), 1000, "a slot is idle");
+        assert_eq!(lessons(&mut run(10, 0, 0), false), 0, "a few backends pay for no lesson");
     }
 
     #[test]
-    fn what_earlier_links_have_seen_counts() {
-        let long = Duration::from_millis(100);
-        assert!(!Pays::after(100, 2).expects_gain(long));
-        assert!(Pays::after(100, 90).expects_gain(long));
-        let mut pays = Pays::after(100, 2);
-        let tried = (0..1000).filter(|_| pays.expects_gain(long)).count();
-        assert_eq!(tried, 50, "edits are not alike: 40 ms of 20 times 100 ms");
-    }
-
-    #[test]
-    fn steps_that_save_go_on() {
-        let mut pays = Pays::default();
-        for _ in 0..1000 {
-            assert!(pays.expects_gain(Duration::from_millis(100)));
-            pays.took(Duration::from_millis(40));
+    fn a_short_backend_has_a_short_step() {
+        let milliseconds = Duration::from_millis;
+        let mut pays = Pays::after(0, 0);
+        for (backend, step) in [(20, 5), (100, 12), (200, 20), (400, 36)] {
+            pays.took(milliseconds(backend), milliseconds(step));
             pays.tried(true);
         }
+        // The mean is 18 ms.
+        assert!(pays.expects_gain(milliseconds(16)));
+        assert!(!pays.expects_gain(milliseconds(7)), "no step is as quick");
+        assert!((0.03..0.04).contains(&pays.cost(milliseconds(400))), "{}", pays.cost(milliseconds(400)));
     }
 }
