@@ -229,7 +229,12 @@ impl Work<'_> {
     /// What there is that serves: by what the job is, then, unless that is for later, by what it compiles.
     fn look_up(&self, site: Site, estimate: Duration, for_later: bool) -> Result<Found, IoError> {
         match self.find()? {
-            kept @ Found::Kept(_) => Ok(kept),
+            kept @ Found::Kept(_) => {
+                if let Some((precise, _)) = self.context.precise {
+                    precise.is_kept(estimate);
+                }
+                Ok(kept)
+            }
             found if for_later => Ok(found),
             found => Ok(self.find_precise(site, estimate)?.unwrap_or(found)),
         }

@@ -98,9 +98,14 @@ impl Precise {
         })
     }
 
-    /// A run begins whose actions take so long, by estimate.
-    pub fn begin(&self, actions: Duration) {
-        lock(&self.pays).begin(actions);
+    /// A run begins whose backends take so long, by estimate.
+    pub fn begin(&self, backends: Duration) {
+        lock(&self.pays).begin(backends);
+    }
+
+    /// A backend of the run that takes so long does not run, as a cache has its result.
+    pub fn is_kept(&self, estimate: Duration) {
+        lock(&self.pays).is_kept(estimate);
     }
 
     /// Whether a backend that takes so long is of interest.

@@ -186,7 +186,8 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &RunOptions<'_>, h
     let estimates = Estimates::new(graph, wanted, history, directory, warm, options.name);
     let schedule = Schedule::new(graph, wanted, options.policy, |id| estimates.weight(id));
     if let Some(precise) = options.precise {
-        precise.begin(Duration::from_micros(schedule.cost_left()));
+        let backends = wanted.iter().filter(|&&id| graph.action(id).kind() == ActionKind::Opt);
+        precise.begin(Duration::from_micros(backends.map(|&id| schedule.cost(id)).sum()));
     }
     in_context(graph, wanted, options, |context| {
         progress.plan(Plan {

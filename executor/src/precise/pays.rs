@@ -38,7 +38,7 @@ pub struct Pays {
     saved: u32,
     /// Seconds of steps that were not expected to pay in this run.
     tuition: f64,
-    /// What all backends of the run take.
+    /// What all backends of the run take that no cache has.
     backends: Duration,
 }
 
@@ -60,6 +60,11 @@ impl Pays {
     /// A run begins whose backends take so long.
     pub fn begin(&mut self, backends: Duration) {
         self.backends += backends;
+    }
+
+    /// One of them does not run.
+    pub fn is_kept(&mut self, estimate: Duration) {
+        self.backends = self.backends.saturating_sub(estimate);
     }
 
     /// Whether to perform the step of a backend that takes so long, whose result can be compared.
@@ -194,6 +199,18 @@ mod tests {
                 "{saved} of {tried}: {performed}; 40 ms of 20 times 100 ms"
             );
         }
+    }
+
+    #[test]
+    fn what_earlier_links_have_seen_counts_until_a_run_shows_otherwise() {
+        // Nothing can be afforded here.
+        for (tried, saved, most) in [(0, 0, 1), (100, 2, 0), (100, 50, 0), (100, 100, 2)] {
+            let performed = steps(&mut run(0, tried, saved), false);
+            assert_eq!(performed, most, "{saved} of {tried}");
+        }
+        let mut kept = run(1000, 0, 0);
+        kept.is_kept(LONG * 999);
+        assert_eq!(lessons(&mut kept, false), 0, "a cache has nearly all");
     }
 
     #[test]
