@@ -118,13 +118,12 @@ impl Remote<'_> {
                         }
                         Ok(()) = idle.changed() => {}
                         () = tokio::time::sleep(LOOK), if engine.pace.is_any_idle() => {}
-                        () = &mut stop => {}
-                    }
-                    if self.local.cancel.is_cancelled() {
-                        if let Some(rival) = rival {
-                            rival.end().await;
+                        () = &mut stop => {
+                            if let Some(rival) = rival {
+                                rival.end().await;
+                            }
+                            return Err(Cause::Interrupted { label: request.job.label.to_owned() });
                         }
-                        return Err(Cause::Interrupted { label: request.job.label.to_owned() });
                     }
                     if rival.is_none() && engine.pace.may_race(&flight) {
                         rival = self.rival(scope, request);

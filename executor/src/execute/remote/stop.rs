@@ -1,4 +1,4 @@
-//! The end of a run as futures see it, which nobody has to look for again and again.
+//! The end of a run as futures see it, which nobody has to look for again and again. Knows nothing of what waits.
 
 use std::future::pending;
 use std::io;
