@@ -21,8 +21,6 @@ pub struct Counts {
     pub blob_bytes_uploaded: u64,
     /// Of them, blobs that were there by an upload, or when the server was started.
     pub blobs_uploaded_again: u64,
-    /// Bytes of bitcode among them, each blob once: modules and shards, and no messages.
-    pub bitcode_bytes: u64,
     /// Blobs that were downloaded,
     pub blobs_downloaded: u64,
     /// and their bytes, uncompressed.
@@ -31,6 +29,8 @@ pub struct Counts {
     pub digests_asked: u64,
     /// Results that came from the action cache, by GetActionResult or Execute.
     pub cache_hits: u64,
+    /// Bytes of the distinct files that actions had as inputs when they were run.
+    pub input_bytes: u64,
     /// Actions that were run to an end, by worker.
     pub executed: BTreeMap<String, u64>,
 }

@@ -64,7 +64,7 @@ async fn outcome(
         stage::stage(&store, staged.action.input_root_digest.as_ref(), &staged.command, &to)
     });
     match staging.await.map_err(|error| own(error.into()))? {
-        Ok(Staged::Whole) => {}
+        Ok(Staged::Whole(files)) => state.count_inputs(&files),
         Ok(Staged::Missing(blobs)) => return Err(missing::status(state.faults().missing, &blobs)),
         Err(status) => return Err(status_message(&status)),
     }

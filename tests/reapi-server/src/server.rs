@@ -1,5 +1,6 @@
 //! A server in this process, on threads of its own, and the handle by which a test changes it.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
@@ -33,6 +34,7 @@ pub struct Server {
     _temporary: Option<TempDir>,
     faults: Arc<Mutex<Faults>>,
     counts: Arc<Mutex<Counts>>,
+    inputs: Arc<Mutex<HashSet<String>>>,
     running: Option<Running>,
 }
 
@@ -64,6 +66,7 @@ impl Server {
             _temporary: temporary,
             faults: Arc::new(Mutex::new(faults)),
             counts: Arc::default(),
+            inputs: Arc::default(),
             running: None,
         };
         server.resume()?;
@@ -125,6 +128,7 @@ impl Server {
             options: self.options.clone(),
             store: Arc::new(Store::new(&self.folder)?),
             counts: self.counts.clone(),
+            inputs: self.inputs.clone(),
             faults: self.faults.clone(),
             queue: Queue::default(),
             streams: AtomicUsize::new(0),

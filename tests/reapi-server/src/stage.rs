@@ -13,16 +13,16 @@ use crate::store::{Store, failed};
 
 /// What came of it.
 pub enum Staged {
-    /// All is there.
-    Whole,
+    /// All is there: these files.
+    Whole(Vec<Digest>),
     /// These blobs are not.
     Missing(Vec<Digest>),
 }
 
 /// Lays out the root at `to`, which is made.
 pub fn stage(store: &Store, root: Option<&Digest>, command: &Command, to: &Path) -> Result<Staged, Status> {
-    let mut missing = Vec::new();
-    directory(store, &digest::checked(root)?, to, &mut missing)?;
+    let (mut files, mut missing) = (Vec::new(), Vec::new());
+    directory(store, &digest::checked(root)?, to, &mut files, &mut missing)?;
     if !missing.is_empty() {
         return Ok(Staged::Missing(missing));
     }
@@ -34,7 +34,7 @@ pub fn stage(store: &Store, root: Option<&Digest>, command: &Command, to: &Path)
             make(parent)?;
         }
     }
-    Ok(Staged::Whole)
+    Ok(Staged::Whole(files))
 }
 
 /// A path that does not leave the input root.
@@ -46,14 +46,27 @@ pub fn below(path: &str) -> Result<&Path, Status> {
     Err(Status::invalid_argument(format!("{path:?} is not below the input root")))
 }
 
-fn directory(store: &Store, digest: &Digest, to: &Path, missing: &mut Vec<Digest>) -> Result<(), Status> {
+/// Lays out a directory; `files` are those that it holds, `missing` blobs that are not there.
+fn directory(
+    store: &Store,
+    digest: &Digest,
+    to: &Path,
+    files: &mut Vec<Digest>,
+    missing: &mut Vec<Digest>,
+) -> Result<(), Status> {
     let Some(found) = store.message::<Directory>(digest)? else {
         missing.push(digest.clone());
         return Ok(());
     };
     fs::create_dir_all(to).map_err(|error| failed("make a folder", &error))?;
     for node in &found.files {
-        file(store, node, &to.join(name(&node.name)?), missing)?;
+        let digest = digest::checked(node.digest.as_ref())?;
+        if store.has(&digest) {
+            file(store, node, &digest, &to.join(name(&node.name)?))?;
+            files.push(digest);
+        } else {
+            missing.push(digest);
+        }
     }
     for node in &found.symlinks {
         let made = symlink(&node.target, to.join(name(&node.name)?));
@@ -61,23 +74,15 @@ fn directory(store: &Store, digest: &Digest, to: &Path, missing: &mut Vec<Digest
     }
     for node in &found.directories {
         let digest = digest::checked(node.digest.as_ref())?;
-        directory(store, &digest, &to.join(name(&node.name)?), missing)?;
+        directory(store, &digest, &to.join(name(&node.name)?), files, missing)?;
     }
     Ok(())
 }
 
-fn file(store: &Store, node: &FileNode, to: &Path, missing: &mut Vec<Digest>) -> Result<(), Status> {
-    let digest = digest::checked(node.digest.as_ref())?;
-    if !store.has(&digest) {
-        missing.push(digest);
-        return Ok(());
-    }
+fn file(store: &Store, node: &FileNode, digest: &Digest, to: &Path) -> Result<(), Status> {
     // A command may write to its inputs, and so into a blob if this were a link.
-    let made = if digest.size_bytes == 0 {
-        fs::write(to, "")
-    } else {
-        fs::copy(store.path(&digest), to).map(|_| ())
-    };
+    let made =
+        if digest.size_bytes == 0 { fs::write(to, "") } else { fs::copy(store.path(digest), to).map(|_| ()) };
     let mode = Permissions::from_mode(if node.is_executable { 0o755 } else { 0o644 });
     made.and_then(|()| fs::set_permissions(to, mode)).map_err(|error| failed("lay out an input", &error))
 }

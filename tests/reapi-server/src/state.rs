@@ -1,6 +1,6 @@
 //! What the services of one server share: contents, switches, counters, operations and the queue.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,6 +21,8 @@ pub struct State {
     pub store: Arc<Store>,
     /// What was asked of it.
     pub counts: Arc<Mutex<Counts>>,
+    /// The hashes of files that were inputs.
+    pub inputs: Arc<Mutex<HashSet<String>>>,
     /// How it errs.
     pub faults: Arc<Mutex<Faults>>,
     /// What is to run.
@@ -47,6 +49,14 @@ impl State {
         change(&mut locked(&self.counts));
     }
 
+    /// Counts inputs of an action that were no action's before.
+    pub fn count_inputs(&self, files: &[Digest]) {
+        let mut known = locked(&self.inputs);
+        let new = files.iter().filter(|file| known.insert(file.hash.clone()));
+        let bytes: i64 = new.map(|file| file.size_bytes).sum();
+        self.count(|counts| counts.input_bytes += bytes.max(0) as u64);
+    }
+
     /// Takes a blob that a client sends.
     pub fn upload(&self, digest: &Digest, bytes: &[u8]) -> Result<(), Status> {
         let again = self.store.upload(digest, bytes)?;
@@ -54,9 +64,6 @@ impl State {
             counts.blobs_uploaded += 1;
             counts.blob_bytes_uploaded += bytes.len() as u64;
             counts.blobs_uploaded_again += u64::from(again);
-            if bytes.starts_with(b"BC\xC0\xDE") && !again {
-                counts.bitcode_bytes += bytes.len() as u64;
-            }
         });
         if take(&mut self.faults().evict_uploads) {
             self.store.evict(digest);

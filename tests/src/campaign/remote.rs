@@ -207,7 +207,7 @@ fn follow(random: &mut Random, server: &mut Server, child: &mut Child, names: &m
         }
         if left > 0 && Instant::now() > due {
             left -= 1;
-            names.extend(disturb(random, server, &mut || Ok(child.try_wait()?.is_some()))?);
+            disturb(random, server, &mut || Ok(child.try_wait()?.is_some()), names)?;
             due = Instant::now() + Duration::from_millis(random.between(50, 900) as u64);
         }
         std::thread::sleep(Duration::from_millis(10));

@@ -123,8 +123,8 @@ pub fn disturb(
     random: &mut Random,
     server: &mut Server,
     has_ended: &mut dyn FnMut() -> Result<bool>,
-) -> Result<Names> {
-    let mut names = Names::new();
+    names: &mut Names,
+) -> Result<()> {
     match random.below(6) {
         0 => {
             server.resume()?;
@@ -154,7 +154,7 @@ pub fn disturb(
             }
             server.change(|faults| faults.freeze = false);
         }
-        _ => server.change(|current| *current = faults(random, &mut names)),
+        _ => server.change(|current| *current = faults(random, names)),
     }
-    Ok(names)
+    Ok(())
 }
