@@ -1,7 +1,7 @@
 //! Slots of this machine and of an engine together: the makespan against its bound, a slow worker, and the simulation.
 //!
 //! Workers spend most of an action waiting, so that client and workers do not take the processors from each other, and what
-//! is seen is the schedule. Where walls are compared, each of both has a processor of its own.
+//! is seen is the schedule. Walls are compared where each of both has a processor of its own, and where both share all.
 
 use std::process::Command;
 
@@ -45,16 +45,26 @@ pub(super) fn slots(bench: &Bench<'_>) -> Result<()> {
         );
     }
 
-    println!("\n{}: one slot here, two workers on another processor", bench.program.name);
-    let alone = bench.least(|| Ok(on_processor(0, &bench.link("remote-local", &["-j", "1"])?)))?;
+    slow_workers(bench, "1", true)?;
+    slow_workers(bench, &bench.jobs.to_string(), false)
+}
+
+/// Walls of links with workers that are slow, which have a processor of their own or share those of the client.
+fn slow_workers(bench: &Bench<'_>, jobs: &str, apart: bool) -> Result<()> {
+    let place = if apart { "another processor" } else { "the processors that those fill" };
+    println!("\n{}: two workers on {place}; slots here: {jobs}", bench.program.name);
+    let here = |link: Command| if apart { on_processor(0, &link) } else { link };
+    let alone = bench.least(|| Ok(here(bench.link("remote-local", &["-j", jobs])?)))?;
     for delays in [[DELAY, DELAY], [DELAY, SLOW], [SLOW, SLOW]] {
         let mut least = f64::INFINITY;
         for _ in 0..bench.runs.max(1) {
             let worker = |at: usize| format!("name=worker{at},slots=1,delay={}", delays[at]);
             let server = Server::start(&[worker(0), worker(1)])?;
-            server.keep_to_processor(1)?;
-            let link = bench.link("remote-slow", &["-j", "1", "--remote", &server.url])?;
-            least = least.min(measure(&mut on_processor(0, &link))?.wall);
+            if apart {
+                server.keep_to_processor(1)?;
+            }
+            let link = bench.link("remote-slow", &["-j", jobs, "--remote", &server.url])?;
+            least = least.min(measure(&mut here(link))?.wall);
         }
         let figure = format!("{:.3} ({least:.2} of {:.2} s)", least / alone.wall, alone.wall);
         let [one, two] = delays;
