@@ -275,13 +275,11 @@ impl Work<'_> {
         }
         let Some(found_by) = described.precise(basis, &imported.merged) else { return Ok(None) };
         let (imported, found_by) = self.imported.get_or_init(|| (imported, found_by));
-        if precise.is_there(imported, &found_by.key()) {
-            return Ok(Some(Found::Same));
-        }
-        let found = self.find_as(found_by)?;
-        if matches!(found, Found::Kept(_)) {
-            precise.was_cached();
-        }
+        let found = match precise.is_there(imported, &found_by.key()) {
+            true => Found::Same,
+            false => self.find_as(found_by)?,
+        };
+        precise.spared(imported, matches!(found, Found::Same | Found::Kept(_)));
         Ok(Some(found))
     }
 

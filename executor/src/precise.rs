@@ -81,6 +81,13 @@ pub struct Imported {
     known: Option<Known>,
 }
 
+impl Imported {
+    /// The precise key of the object at its place, if that is known.
+    fn key(&self) -> Option<&String> {
+        self.known.as_ref()?.key.as_ref()
+    }
+}
+
 impl Precise {
     /// `None` where nothing is to be tried. `record` is where objects and their precise keys are recorded.
     pub fn new(mode: Mode, record: Option<&Path>) -> Option<Self> {
@@ -155,17 +162,15 @@ impl Precise {
 
     /// Whether the object that is at its place was made under this key.
     pub fn is_there(&self, imported: &Imported, key: &Key) -> bool {
-        let known = imported.known.as_ref().and_then(|known| known.key.as_ref());
-        let same = known.is_some_and(|known| *known == hex(&key.0));
-        if known.is_some() {
-            lock(&self.pays).tried(same);
-        }
-        same
+        imported.key().is_some_and(|known| *known == hex(&key.0))
     }
 
-    /// A result from a cache.
-    pub fn was_cached(&self) {
-        lock(&self.pays).tried(true);
+    /// Whether an import step spared its backend, as the object at its place or a cache's result serves.
+    pub fn spared(&self, imported: &Imported, is_spared: bool) {
+        // One that could be compared with nothing says nothing of those that can.
+        if is_spared || imported.key().is_some() {
+            lock(&self.pays).tried(imported.took, is_spared);
+        }
     }
 
     /// Records an object that is in its place with the key under which it was made, if that is known. What cannot be recorded

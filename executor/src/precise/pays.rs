@@ -30,14 +30,14 @@ pub fn could_gain(estimate: Duration) -> bool {
 #[derive(Debug)]
 pub struct Pays {
     steps: Line,
-    /// How often a step saves its backend, as earlier links have it, and of how many comparisons they know.
+    /// How often a step is expected to save its backend, and of how many comparisons, and backends saved, earlier links know.
     expected: f64,
-    known: u32,
+    before: (u32, u32),
     /// Steps of this run whose result could be compared, and those after which no backend had to run.
     tried: u32,
     saved: u32,
-    /// Seconds of steps that were not expected to pay in this run.
-    tuition: f64,
+    /// What steps of this run took that saved nothing.
+    in_vain: Duration,
     /// What all backends of the run take that no cache has.
     backends: Duration,
 }
@@ -49,10 +49,10 @@ impl Pays {
         Self {
             steps: Line::default(),
             expected: f64::from(saved.min(tried) + hoped) / f64::from(tried + of),
-            known: tried,
+            before: (tried, saved),
             tried: 0,
             saved: 0,
-            tuition: 0.0,
+            in_vain: Duration::ZERO,
             backends: Duration::ZERO,
         }
     }
@@ -68,24 +68,22 @@ impl Pays {
     }
 
     /// Whether to perform the step of a backend that takes so long, whose result can be compared.
-    pub fn expects_gain(&mut self, estimate: Duration) -> bool {
+    pub fn expects_gain(&self, estimate: Duration) -> bool {
         self.gains(estimate) || self.affords(estimate)
     }
 
     /// Whether to perform one for a later link to compare with. It saves nothing now, and costs no time where a slot is
     /// idle.
-    pub fn may_learn(&mut self, estimate: Duration, is_idle: bool) -> bool {
-        ((is_idle || self.known + self.tried >= ENOUGH) && self.gains(estimate)) || self.affords(estimate)
+    pub fn may_learn(&self, estimate: Duration, is_idle: bool) -> bool {
+        let (tried, saved) = (self.before.0 + self.tried, self.before.1 + self.saved);
+        // What is learned tells nothing in this run, which may be the one that shows that nothing is saved.
+        let is_known_to_save = tried >= ENOUGH && 2 * saved >= tried;
+        ((is_idle || is_known_to_save) && self.gains(estimate)) || self.affords(estimate)
     }
 
-    /// Whether a step that is not expected to pay may be performed, which is noted.
-    fn affords(&mut self, estimate: Duration) -> bool {
-        let tuition = self.tuition + self.cost(estimate);
-        let affords = tuition <= self.backends.as_secs_f64() * TUITION;
-        if affords {
-            self.tuition = tuition;
-        }
-        affords
+    /// Whether a step that is not expected to pay may be performed.
+    fn affords(&self, estimate: Duration) -> bool {
+        self.in_vain.as_secs_f64() + self.cost(estimate) <= self.backends.as_secs_f64() * TUITION
     }
 
     fn gains(&self, estimate: Duration) -> bool {
@@ -102,12 +100,16 @@ impl Pays {
     /// The step of a backend that takes so long took so long.
     pub fn took(&mut self, estimate: Duration, time: Duration) {
         self.steps.add(estimate.as_secs_f64(), time.as_secs_f64());
+        self.in_vain += time;
     }
 
-    /// Whether a step saved its backend.
-    pub fn tried(&mut self, saved: bool) {
+    /// Whether a step that took so long saved its backend.
+    pub fn tried(&mut self, time: Duration, saved: bool) {
         self.tried += 1;
-        self.saved += u32::from(saved);
+        if saved {
+            self.saved += 1;
+            self.in_vain = self.in_vain.saturating_sub(time);
+        }
     }
 }
 
@@ -164,7 +166,7 @@ mod tests {
             let is_performed = pays.expects_gain(LONG);
             if is_performed {
                 pays.took(LONG, STEP);
-                pays.tried(saves);
+                pays.tried(STEP, saves);
             }
             is_performed
         };
@@ -215,7 +217,7 @@ mod tests {
 
     #[test]
     fn little_is_learned_before_it_is_known_whether_it_saves_anything() {
-        for (tried, saved, least) in [(0, 0, 45), (50, 3, 45), (50, 45, 1000)] {
+        for (tried, saved, least) in [(0, 0, 45), (50, 3, 45), (50, 20, 45), (50, 45, 1000)] {
             let learned = lessons(&mut run(1000, tried, saved), false);
             assert!((least..least + 10).contains(&learned), "{saved} of {tried}: {learned}");
         }
@@ -229,7 +231,7 @@ mod tests {
         let mut pays = Pays::after(0, 0);
         for (backend, step) in [(20, 5), (100, 12), (200, 20), (400, 36)] {
             pays.took(milliseconds(backend), milliseconds(step));
-            pays.tried(true);
+            pays.tried(milliseconds(step), true);
         }
         // The mean is 18 ms.
         assert!(pays.expects_gain(milliseconds(16)));
