@@ -294,6 +294,14 @@ impl RunArgs {
         }
     }
 
+    /// The same for what performs import steps, where they have spared backends of the links that this state is of.
+    pub fn prewarm_steps(&self, spawner: &ForkServer<LocalSpawner>, compiler: &OsStr, state: &Path) {
+        let mode = precise::Mode::from(self.precise);
+        if let Some(program) = mode.program(Path::new(compiler), &Place::PreciseKeys.path(state)) {
+            spawner.prewarm(program.as_os_str(), 1);
+        }
+    }
+
     /// The job slots of the make that runs this. One that make keeps to itself is told of with what to do, where more than one
     /// of so many jobs could run at once; `implied` is a number that something else than `-j` asks for.
     pub fn jobserver(&self, jobs: usize, implied: Option<usize>) -> Option<Client> {

@@ -42,6 +42,15 @@ pub enum Mode {
     Eager,
 }
 
+impl Mode {
+    /// What is to be loaded for a link before its first import step is known: the program that performs those of this
+    /// compiler, where they have spared a backend before. `record` is as for [`Precise::new`].
+    pub fn program(self, compiler: &Path, record: &Path) -> Option<PathBuf> {
+        let is_expected = self != Self::Off && Objects::load(record).outcomes().1 > 0;
+        is_expected.then(|| step::program(compiler)).flatten()
+    }
+}
+
 /// What runs know of precise keys.
 #[derive(Debug)]
 pub struct Precise {

@@ -94,7 +94,9 @@ pub(super) fn run(session: &Session<'_>) -> Result<End, LinkError> {
         session.say_why_whole(EACH_ITS_OWN);
         return Ok(End::Done(super::End::AsItIs));
     }
-    session.options.run.prewarm(session.spawner, OsStr::new(&compilation.compiler), 1);
+    let compiler = OsStr::new(&compilation.compiler);
+    session.options.run.prewarm(session.spawner, compiler, 1);
+    session.options.run.prewarm_steps(session.spawner, compiler, session.directory.as_ref());
     sweep::before(session)?;
     let link = Link { session, arguments, words, compilation: &compilation };
     link.run(bitcode.as_ref())

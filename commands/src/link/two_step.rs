@@ -34,7 +34,9 @@ impl Session<'_> {
         // Both programs load while the inputs are looked at, and the linker is needed twice.
         self.spawner.prewarm(OsStr::new(&lossy(&self.link.linker[0])), 2);
         if let Some(compiler) = &self.link.compiler {
-            self.options.run.prewarm(self.spawner, OsStr::new(&lossy(compiler)), 1);
+            let compiler = lossy(compiler);
+            self.options.run.prewarm(self.spawner, OsStr::new(&compiler), 1);
+            self.options.run.prewarm_steps(self.spawner, OsStr::new(&compiler), self.directory.as_ref());
         }
         let arguments = self.link.line.arguments();
         let reads = two_step_reads::before(self.directory, self.link, arguments);

@@ -12,6 +12,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use distlto_planner::digests::{Digest, Hasher};
+use distlto_planner::search_path::program_file;
 use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
@@ -23,6 +24,8 @@ use crate::loaded::{beside, libraries};
 
 /// The line that names the file.
 const NAME: &[u8] = b"; ModuleID = ";
+/// What a step is. The backend verifies what it compiles itself, be it broken in one way or another.
+const OPTIONS: [&str; 4] = ["-S", "-passes=function-import", "-import-all-index", "-disable-verify"];
 /// Of a text at a time.
 const CHUNK: usize = 1 << 20;
 
@@ -39,6 +42,11 @@ pub struct Steps<'a> {
     pub directory: Option<&'a Path>,
     /// Whether there is a slot for a step beside its backend, if it saves nothing now.
     pub beside: bool,
+}
+
+/// What performs a compiler's import steps, if that is installed.
+pub fn program(compiler: &Path) -> Option<PathBuf> {
+    beside(&program_file(compiler)?, "opt")
 }
 
 /// A step that was performed.
@@ -60,7 +68,7 @@ impl Importer {
     /// The one in the directory of the compiler's own program. An error says what is lacking.
     pub fn beside(compiler: &Path) -> Result<Self, String> {
         let lack = |what: String| format!("precise keys are not used: {what}");
-        let Some(program) = beside(compiler, "opt") else {
+        let Some(program) = program(compiler) else {
             return Err(lack(format!(
                 "there is no opt beside {}, which performs import steps",
                 compiler.display()
@@ -98,7 +106,7 @@ impl Importer {
     ) -> Result<Step, String> {
         let Pending { basis, scratch, .. } = pending;
         let mut words: Vec<Word> = vec![self.program.as_os_str().as_encoded_bytes().to_vec()];
-        words.extend([b"-S".to_vec(), b"-passes=function-import".to_vec(), b"-import-all-index".to_vec()]);
+        words.extend(OPTIONS.map(|option| option.as_bytes().to_vec()));
         words.push(format!("-summary-file={shard}").into_bytes());
         words.extend(basis.options.iter().map(|option| option.clone().into_bytes()));
         words.extend(["-o", scratch, "--", module].map(|word| word.as_bytes().to_vec()));
