@@ -29,7 +29,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use distlto_planner::index::{self, IndexError};
+use distlto_planner::index;
 use distlto_planner::index_only::IndexOnly;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
 use distlto_planner::link_line::Argument;
@@ -246,20 +246,12 @@ impl Session<'_> {
             return work(self);
         }
         let [with, without] = stable_names::with_and_without(self.options);
-        let compiler = index::compiler_of(self.link, with.compiler.as_deref()).map_err(IndexError::from)?;
         let named =
             |options| work(&Session { options, takes_distributor: self.takes_distributor.clone(), ..*self });
-        if !stable_names::are_known(&compiler, self.runner)? {
-            stable_names::do_without(&format!("{compiler} knows no {}", stable_names::ARGUMENTS[1]));
-            return named(&without);
-        }
-        match named(&with) {
-            Err(error @ LinkError::AlikeNames { .. }) => {
-                stable_names::do_without(&error.to_string());
-                named(&without)
-            }
-            done => done,
-        }
+        named(&with).or_else(|error| {
+            stable_names::do_without(error)?;
+            named(&without)
+        })
     }
 
     /// Has the linker do it all where it can, and runs it twice where it cannot.

@@ -191,7 +191,7 @@ struct Served {
     /// Whether it was said what would run; then nothing ran.
     is_previewed: bool,
     /// Why its locals cannot have stable names.
-    alike: Option<LinkError>,
+    nameless: Option<LinkError>,
 }
 
 /// How the linker ended, and what it handed over.
@@ -202,7 +202,7 @@ struct Linked {
     ran: Option<Ran>,
     unable: Option<String>,
     is_previewed: bool,
-    alike: Option<LinkError>,
+    nameless: Option<LinkError>,
     /// What it printed.
     said: String,
 }
@@ -215,7 +215,7 @@ impl Linked {
             ran: served.ran,
             unable: served.unable,
             is_previewed: served.is_previewed,
-            alike: served.alike,
+            nameless: served.nameless,
             said: String::new(),
         }
     }
@@ -245,8 +245,8 @@ impl Link<'_> {
             return Err(self.ended_early(linked.as_ref().ok()));
         }
         let linked = linked?;
-        if let Some(alike) = linked.alike {
-            return Err(alike);
+        if let Some(error) = linked.nameless {
+            return Err(error);
         }
         let code = exit_code(linked.finished.ended.status);
         let (code, ran) = match linked.ran {
@@ -319,7 +319,7 @@ impl Link<'_> {
             let mut linked = Linked::new(served?, finished.map_err(start)?, link_start);
             linked.said = linker.messages.said();
             linked.unable = linked.unable.or_else(|| linker.messages.defect().map(str::to_owned));
-            if linked.unable.is_none() && linked.alike.is_none() && !linked.is_previewed {
+            if linked.unable.is_none() && linked.nameless.is_none() && !linked.is_previewed {
                 linker.messages.release();
             }
             Ok(linked)
@@ -342,7 +342,7 @@ impl Link<'_> {
             final_link: None,
             unable: None,
             is_previewed: false,
-            alike: None,
+            nameless: None,
         };
         let identity = self.compilation.identity(&toolchain(session, self.compilation)?);
         session.tell_compiler();
@@ -360,9 +360,9 @@ impl Link<'_> {
                 continue;
             }
             if session.options.stable_names
-                && let Err(alike) = stable_names::check(jobs.modules())
+                && let Err(error) = stable_names::check(&compilation.compiler, session.runner, jobs.modules())
             {
-                served.alike = Some(alike);
+                served.nameless = Some(error);
                 request.answer(1);
                 continue;
             }

@@ -94,6 +94,9 @@ pub enum LinkError {
         help("leave --stable-names out, or give the sources names of their own")
     )]
     AlikeNames { one: String, other: String, source_name: String },
+    #[error("{compiler} knows no {}", super::stable_names::ARGUMENTS[1])]
+    #[diagnostic(code(distlto::usage), help("leave --stable-names out, or use clang 16 or later"))]
+    UnknownNames { compiler: String },
     #[error("the link was interrupted")]
     #[diagnostic(code(distlto::interrupted), help("run it again: finished objects are kept"))]
     Interrupted { exit_code: u8 },

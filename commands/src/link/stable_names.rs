@@ -25,8 +25,20 @@ pub fn with_and_without(options: &LinkOptions) -> [LinkOptions; 2] {
     [with, without]
 }
 
-/// Whether a compiler can do it.
-pub fn are_known(compiler: &str, runner: &dyn Runner) -> Result<bool, ToolError> {
+/// Fails if a compiler cannot do it, or if two modules, each with the name that people know it by, have one source name, or
+/// none. Asked once the compiler has loaded, which it does during the thin link.
+pub fn check<'a>(
+    compiler: &str,
+    runner: &dyn Runner,
+    modules: impl Iterator<Item = (&'a str, &'a Path)>,
+) -> Result<(), LinkError> {
+    if !are_known(compiler, runner)? {
+        return Err(LinkError::UnknownNames { compiler: compiler.to_owned() });
+    }
+    are_distinct(modules)
+}
+
+fn are_known(compiler: &str, runner: &dyn Runner) -> Result<bool, ToolError> {
     let words = [compiler].into_iter().chain(ARGUMENTS).chain(["-fsyntax-only", "-x", "c", "/dev/null"]);
     let question: Vec<Word> = words.map(|word| word.as_bytes().to_vec()).collect();
     let answer =
@@ -34,8 +46,7 @@ pub fn are_known(compiler: &str, runner: &dyn Runner) -> Result<bool, ToolError>
     Ok(answer.status.success())
 }
 
-/// Fails if two modules, each with the name that people know it by, have one source name, or none.
-pub fn check<'a>(modules: impl Iterator<Item = (&'a str, &'a Path)>) -> Result<(), LinkError> {
+fn are_distinct<'a>(modules: impl Iterator<Item = (&'a str, &'a Path)>) -> Result<(), LinkError> {
     let mut known: HashMap<String, &str> = HashMap::new();
     for (label, path) in modules {
         let input = Input::open(path)?;
@@ -54,7 +65,11 @@ pub fn check<'a>(modules: impl Iterator<Item = (&'a str, &'a Path)>) -> Result<(
     Ok(())
 }
 
-/// Says why a link does without.
-pub fn do_without(why: &str) {
-    warn(format_args!("--stable-names is off for this link: {why}"));
+/// Says why a link does without; an error that has another reason is returned.
+pub fn do_without(error: LinkError) -> Result<(), LinkError> {
+    if !matches!(error, LinkError::AlikeNames { .. } | LinkError::UnknownNames { .. }) {
+        return Err(error);
+    }
+    warn(format_args!("--stable-names is off for this link: {error}"));
+    Ok(())
 }

@@ -60,8 +60,11 @@ impl Session<'_> {
             Err(error) => return Err(error.into()),
         };
         if self.options.stable_names {
+            let compiler =
+                index::compiler_of(self.link, self.options.compiler.as_deref()).map_err(IndexError::from)?;
             let modules = planned.plan.modules.iter();
-            stable_names::check(modules.map(|module| (module.id.as_str(), module.id.as_std_path())))?;
+            let modules = modules.map(|module| (module.id.as_str(), module.id.as_std_path()));
+            stable_names::check(&compiler, self.runner, modules)?;
         }
         self.say_of_cache(arguments);
         self.warn_of_ignored(&planned.not_done);
