@@ -59,7 +59,9 @@ impl JsonLines {
     }
 
     /// Has the file hold these lines alone, each of a record.
-    pub fn replace(&self, lines: &[String]) -> Result<(), IoError> {
+    pub fn replace(&mut self, lines: &[String]) -> Result<(), IoError> {
+        // Another file takes its place.
+        self.file = None;
         write_if_changed(&self.place, (self.header.to_owned() + &lines.concat()).as_bytes()).map(drop)
     }
 }
@@ -88,5 +90,7 @@ mod tests {
         assert_eq!(JsonLines::new(&place, "numbers 2\n").read::<u32>(), [0; 0]);
         lines.replace(&[line(&7)]).expect("written");
         assert_eq!(lines.read::<u32>(), [7]);
+        lines.append(&8).expect("written");
+        assert_eq!(lines.read::<u32>(), [7, 8]);
     }
 }

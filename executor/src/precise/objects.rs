@@ -55,6 +55,8 @@ pub struct Made<'a> {
 #[derive(Debug)]
 pub struct Objects {
     file: JsonLines,
+    /// Lines of it whose record could be read.
+    lines: usize,
     known: HashMap<String, Known>,
 }
 
@@ -65,12 +67,7 @@ impl Objects {
         let records = file.read::<Known>();
         let lines = records.len();
         let named = |known: Known| Some((known.outputs.first()?.0.clone(), known));
-        let objects = Self { file, known: records.into_iter().filter_map(named).collect() };
-        if lines > SLACK + 2 * objects.known.len() {
-            // What is longer than it has to be serves as well.
-            let _ = objects.file.replace(&objects.known.values().map(line).collect::<Vec<_>>());
-        }
-        objects
+        Self { file, lines, known: records.into_iter().filter_map(named).collect() }
     }
 
     /// What is known of the object at a place, if it is as it was left.
@@ -111,7 +108,18 @@ impl Objects {
         let known = Known { stem: stem.clone(), key: key.clone(), outputs, misses, wait, spared };
         if self.known.get(name) != Some(&known) {
             self.file.append(&known)?;
+            self.lines += 1;
             self.known.insert(name.to_owned(), known);
+            self.shorten()?;
+        }
+        Ok(())
+    }
+
+    /// Leaves out lines that later ones replace, once they are many.
+    fn shorten(&mut self) -> Result<(), IoError> {
+        if self.lines > SLACK + 2 * self.known.len() {
+            self.file.replace(&self.known.values().map(line).collect::<Vec<_>>())?;
+            self.lines = self.known.len();
         }
         Ok(())
     }
@@ -125,4 +133,26 @@ fn is_false(flag: &bool) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_many_links_is_shortened_and_goes_on() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let (place, object) = (folder.path().join("precise-keys"), folder.path().join("object"));
+        std::fs::write(&object, "code").expect("written");
+        let object = object.to_str().expect("UTF-8");
+        let digests = FileDigests::new(folder.path());
+        let mut objects = Objects::load(&place);
+        for link in 0..2 * SLACK {
+            let made = Made { stem: String::new(), key: Some(link.to_string()), outputs: &[object] };
+            objects.made(&made, None, &digests).expect("recorded");
+        }
+        assert!(std::fs::read_to_string(&place).expect("a record").lines().count() <= SLACK + 3);
+        let known = Objects::load(&place).known(object, &digests).expect("an object");
+        assert_eq!(known.key, Some((2 * SLACK - 1).to_string()));
+    }
 }
