@@ -24,7 +24,7 @@ use crate::loaded::{beside, libraries};
 
 /// The line that names the file.
 const NAME: &[u8] = b"; ModuleID = ";
-/// What a step is. The backend verifies what it compiles itself, be it broken in one way or another.
+/// What a step is. Verifying would change no text, and IR that is the same has the same object, valid or not.
 const OPTIONS: [&str; 4] = ["-S", "-passes=function-import", "-import-all-index", "-disable-verify"];
 /// Of a text at a time.
 const CHUNK: usize = 1 << 20;
