@@ -4,6 +4,7 @@
 //! `cargo xtask campaign precise` does the same with random edits of real programs, here with a few.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -226,6 +227,31 @@ fn sources_of_one_name_have_no_stable_names() -> Result<()> {
             said.contains("one/same.o") && said.contains("two/same.o") && said.contains("same.c"),
             "{said}"
         );
+        ensure!(project.say()? == "330\n", "{}", project.say()?);
+    }
+    Ok(())
+}
+
+/// As clang before 16.
+#[test]
+fn a_compiler_that_knows_no_stable_names_does_without() -> Result<()> {
+    let project = Project::create("precise-no-names", &SOURCES)?;
+    let clang = project.folder.toolchain.tool("clang")?;
+    let text = format!(
+        "#!/bin/sh\ncase \"$*\" in *-use-source-filename-for-promoted-locals*) exit 1;; esac\nexec {} \"$@\"\n",
+        clang.display()
+    );
+    let script = project.folder.write("old-clang.new", text)?;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+    // A script that is being written cannot be run.
+    fs::rename(script, project.path("old-clang"))?;
+    let compiler = format!("--compiler={}", project.path("old-clang").display());
+    for ways in [&["--stable-names"][..], &["--stable-names", "--two-step"]] {
+        let options: Vec<&str> = ways.iter().copied().chain([compiler.as_str()]).collect();
+        let output = succeed(&mut project.link_with(&options)?)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let why = "old-clang knows no -use-source-filename-for-promoted-locals";
+        ensure!(said.contains("--stable-names is off for this link: ") && said.contains(why), "{said}");
         ensure!(project.say()? == "330\n", "{}", project.say()?);
     }
     Ok(())
