@@ -130,6 +130,10 @@ pub fn campaign(release: bool, words: &[String]) -> Result<bool> {
 fn program(name: Name, arguments: &Arguments, distlto: &Path) -> Result<usize> {
     // A build directory is of one compiler.
     let dir = shell::target().join(format!("campaign/precise-{}", arguments.llvm));
+    let before = name.open(&dir)?;
+    // It has the edits of the last campaign, and what was compiled of them may be newer than the sources are.
+    shell::remove(&before.sources)?;
+    shell::remove(&before.build)?;
     let project = name.open(&dir)?;
     let mut flags = arguments.flags.join(" ");
     if let Some(profile) = arguments.profile {
