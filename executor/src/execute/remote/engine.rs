@@ -15,7 +15,8 @@ use distlto_prepare::mutex::lock;
 use distlto_prepare::warning::warn;
 use distlto_reapi::execute::{self, ExecuteOptions};
 use distlto_reapi::statistics::Snapshot;
-use distlto_reapi::{Client, Digest, Error, proto};
+use distlto_reapi::worker_times::{command_time, worker_time};
+use distlto_reapi::{Client, Digest, Error};
 use distlto_record::action::EngineTimes;
 use distlto_record::progress::UnderWay;
 use distlto_record::report::{Measured, Span};
@@ -327,12 +328,16 @@ fn executed_there(
     times: EngineTimes,
 ) -> Executed {
     let metadata = executed.result.execution_metadata.unwrap_or_default();
+    let times = as_worker_says(times, worker_time(&metadata));
     Executed {
         // As a shell says it, which stands before the command.
         status: ExitStatus::from_raw((executed.result.exit_code & 0xff) << 8),
         stdout: stdout.into(),
         stderr: stderr.into(),
-        measured: Measured { wall: ran(&metadata).unwrap_or(span.end - span.start), ..Measured::default() },
+        measured: Measured {
+            wall: command_time(&metadata).unwrap_or(span.end - span.start),
+            ..Measured::default()
+        },
         span,
         interrupted: false,
         worker: Some(metadata.worker)
@@ -370,10 +375,23 @@ fn used(server: String, snapshot: &Snapshot) -> EngineUse {
     }
 }
 
-/// How long the command ran, as the worker says.
-fn ran(metadata: &proto::ExecutedActionMetadata) -> Option<Duration> {
-    let (start, end) = (metadata.execution_start_timestamp?, metadata.execution_completed_timestamp?);
-    let nanoseconds = i64::from(end.nanos) - i64::from(start.nanos);
-    let ran = end.seconds.checked_sub(start.seconds)?.checked_mul(1_000_000_000)?.checked_add(nanoseconds)?;
-    u64::try_from(ran).ok().filter(|ran| *ran > 0).map(Duration::from_nanos)
+/// Some engines say that an action runs as soon as they have it. What its worker does not count, it waited.
+fn as_worker_says(times: EngineTimes, worker: Option<Duration>) -> EngineTimes {
+    let worker_us = worker.and_then(|time| u64::try_from(time.as_micros()).ok());
+    let waited_us = worker_us.map_or(0, |worker_us| times.running_us.saturating_sub(worker_us));
+    EngineTimes { queued_us: times.queued_us + waited_us, running_us: times.running_us - waited_us, ..times }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_worker_does_not_count_is_waiting() {
+        let told = EngineTimes { uploading_us: 1, queued_us: 2, running_us: 9_000_000, downloading_us: 3 };
+        let corrected = EngineTimes { queued_us: 7_000_002, running_us: 2_000_000, ..told };
+        assert_eq!(as_worker_says(told, Some(Duration::from_secs(2))), corrected);
+        assert_eq!(as_worker_says(told, None), told);
+        assert_eq!(as_worker_says(told, Some(Duration::from_secs(60))), told, "clocks are not alike");
+    }
 }
