@@ -286,6 +286,14 @@ impl ActionRecord {
             Some(first) => Interval { start: first.start, end: phases.last().unwrap_or(first).end },
         })
     }
+
+    /// Microseconds of work on it until `now`: what it waited for a worker of an engine, and what passed between its phases
+    /// where it came back from there, is left out.
+    pub fn worked_us(&self, now: u64) -> u64 {
+        let all = self.interval(now).map_or(0, Interval::length);
+        let phases = self.phases.named().map(|(_, phase)| phase.length()).reduce(|sum, one| sum + one);
+        phases.unwrap_or(all).min(all).saturating_sub(self.engine.map_or(0, |times| times.queued_us))
+    }
 }
 
 impl ActionPhases {
@@ -337,5 +345,27 @@ mod kind_name {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<ActionKind, D::Error> {
         let name = String::deserialize(from)?;
         ActionKind::from_name(&name).ok_or_else(|| D::Error::custom(format!("no kind of action: {name:?}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_for_an_engine_is_no_work() {
+        let mut action = ActionRecord::new(0, ActionKind::Opt, "a.o", 1);
+        assert_eq!(action.worked_us(100), 0, "not started");
+        action.start_us = Some(10);
+        assert_eq!(action.worked_us(100), 90, "under way");
+        let interval = |start, end| Some(Interval { start, end });
+        action.phases = ActionPhases { verify: interval(10, 12), command: interval(12, 80), ..action.phases };
+        assert_eq!(action.worked_us(100), 70);
+        action.engine = Some(EngineTimes { queued_us: 50, ..EngineTimes::default() });
+        assert_eq!(action.worked_us(100), 20, "in a queue there");
+        // What came back from an engine ran here later.
+        let here = ActionPhases { command: interval(60, 80), ..action.phases };
+        let action = ActionRecord { engine: None, phases: here, ..action };
+        assert_eq!(action.worked_us(100), 22);
     }
 }

@@ -296,9 +296,9 @@ impl Expensive {
     }
 }
 
-/// How long an action that was started was on its worker.
+/// What an action that was started took of its worker.
 fn time(action: &ActionRecord, now: u64) -> Duration {
-    Duration::from_micros(action.interval(now).map_or(0, Interval::length))
+    Duration::from_micros(action.worked_us(now))
 }
 
 fn peak_memory<'a>(backends: impl Iterator<Item = &'a ActionRecord>) -> Option<u64> {
