@@ -11,6 +11,8 @@ use crate::proto::{compressor, digest_function};
 
 /// What gRPC servers take in one message unless they are told otherwise.
 const MESSAGE: usize = 4 << 20;
+/// What goes in one where the server says no limit: some keep part of a message for themselves.
+const UNSAID: usize = 3 << 20;
 /// For what is around a message's blobs.
 const SLACK: usize = 4 << 10;
 /// What a blob needs in a message beside its bytes: its digest, a status and the heads of the fields.
@@ -87,7 +89,7 @@ impl Capabilities {
             ));
         }
         let batch = usize::try_from(cache.max_batch_total_size_bytes).unwrap_or(0);
-        let batch = if batch == 0 { MESSAGE } else { batch };
+        let batch = if batch == 0 { UNSAID } else { batch };
         Ok(Self {
             batch: batch.min(MESSAGE - SLACK),
             zstd_streams: cache.supported_compressors.contains(&ZSTD),
@@ -132,10 +134,10 @@ mod tests {
             server(cache).map(|capabilities| capabilities.batch).ok()
         };
         assert_eq!(batch(65536), Some(65536));
-        assert_eq!(batch(0), Some(MESSAGE - SLACK));
+        assert_eq!(batch(0), Some(UNSAID));
         assert_eq!(batch(4_193_280), Some(MESSAGE - SLACK));
         assert_eq!(batch(i64::MAX), Some(MESSAGE - SLACK));
-        assert_eq!(batch(-1), Some(MESSAGE - SLACK));
+        assert_eq!(batch(-1), Some(UNSAID));
     }
 
     #[test]

@@ -214,19 +214,23 @@ impl Error {
         }
     }
 
-    /// Whether a message was too large for the server or something before it.
+    /// Whether a message may have been too large for the server or something before it.
     pub(crate) fn is_too_large(&self) -> bool {
         matches!(self, Self::Failed { failed } if too_large(failed.code, &failed.message))
     }
 }
 
-/// Whether a status says that a message is too large, as gRPC's implementations in C++, Go, Java and Rust word it.
+/// Whether a status may say that a message, or a batch of blobs, is too large. The API has INVALID_ARGUMENT for batches; the
+/// others are of gRPC's implementations, of which RESOURCE_EXHAUSTED is as well what busy servers say, so its words count:
+/// those in C++, Go and Java.
 pub(crate) fn too_large(code: Code, message: &str) -> bool {
-    let code = matches!(code, Code::ResourceExhausted | Code::OutOfRange | Code::InvalidArgument);
     let message = message.to_ascii_lowercase();
-    code && ["larger than max", "message length too large", "exceeds maximum size", "message too large"]
-        .iter()
-        .any(|words| message.contains(words))
+    let words = ["larger than max", "message length too large", "exceeds maximum size", "message too large"];
+    match code {
+        Code::InvalidArgument | Code::OutOfRange => true,
+        Code::ResourceExhausted => words.iter().any(|words| message.contains(words)),
+        _ => false,
+    }
 }
 
 /// The name of a status as gRPC's documents spell it.

@@ -1,7 +1,9 @@
 //! Requests of many tasks in one call.
 //!
 //! The first request leaves at once. While as many calls as may be are under way, further requests wait, and leave
-//! together when one comes back: no timer, no delay where there is no crowd. Knows nothing of what is asked.
+//! together when one comes back: no timer, no delay where there is no crowd. A call that is too large for the server goes
+//! once more in halves, and no later one is larger: what servers say of their limits is not always what they take. Knows
+//! nothing of what is asked.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -12,7 +14,7 @@ use tokio::sync::oneshot;
 /// A call that takes many requests.
 pub trait Batch: Send + Sync + 'static {
     /// A request.
-    type Request: Send + 'static;
+    type Request: Clone + Send + 'static;
     /// Its answer.
     type Answer: Send + 'static;
 
@@ -21,6 +23,11 @@ pub trait Batch: Send + Sync + 'static {
 
     /// Makes one call: an answer for each request, in their order.
     fn send(&self, requests: Vec<Self::Request>) -> impl Future<Output = Vec<Self::Answer>> + Send;
+
+    /// Whether an answer says that its call was too large for the server.
+    fn is_too_large(_answer: &Self::Answer) -> bool {
+        false
+    }
 }
 
 /// Merges requests.
@@ -42,13 +49,19 @@ pub struct Limits {
 }
 
 struct Queue<B: Batch> {
-    waiting: VecDeque<(B::Request, oneshot::Sender<B::Answer>)>,
+    waiting: VecDeque<Waiting<B>>,
     calls: usize,
+    /// The sum of the weights of a call, as it turned out.
+    weight: usize,
 }
+
+/// A request, and who waits for its answer.
+type Waiting<B> = (<B as Batch>::Request, oneshot::Sender<<B as Batch>::Answer>);
 
 impl<B: Batch> Merge<B> {
     pub fn new(batch: B, limits: Limits) -> Arc<Self> {
-        Arc::new(Self { batch, limits, queue: Mutex::new(Queue { waiting: VecDeque::new(), calls: 0 }) })
+        let queue = Queue { waiting: VecDeque::new(), calls: 0, weight: limits.weight };
+        Arc::new(Self { batch, limits, queue: Mutex::new(queue) })
     }
 
     /// Sends requests soon; each answer comes by itself.
@@ -62,8 +75,7 @@ impl<B: Batch> Merge<B> {
             queue.waiting.push_back((request, sender));
             receivers.push(receiver);
         }
-        let wanted =
-            weight.div_ceil(self.limits.weight.max(1)).max(receivers.len().div_ceil(self.limits.count));
+        let wanted = weight.div_ceil(queue.weight.max(1)).max(receivers.len().div_ceil(self.limits.count));
         let more = wanted.min(self.limits.calls - queue.calls);
         queue.calls += more;
         drop(queue);
@@ -76,22 +88,35 @@ impl<B: Batch> Merge<B> {
     /// Makes calls until nothing waits.
     async fn work(self: Arc<Self>) {
         while let Some(taken) = self.take() {
-            let (requests, senders): (Vec<_>, Vec<_>) = taken.into_iter().unzip();
-            for (sender, answer) in senders.into_iter().zip(self.batch.send(requests).await) {
+            let answers = self.batch.send(taken.iter().map(|(request, _)| request.clone()).collect()).await;
+            if taken.len() > 1 && answers.iter().all(B::is_too_large) {
+                self.put_back(taken);
+                continue;
+            }
+            for ((_, sender), answer) in taken.into_iter().zip(answers) {
                 // Who asked may have gone.
                 let _gone = sender.send(answer);
             }
         }
     }
 
-    #[expect(clippy::type_complexity, reason = "what the queue holds")]
-    fn take(&self) -> Option<Vec<(B::Request, oneshot::Sender<B::Answer>)>> {
+    /// Has requests wait again, for calls that hold half as much.
+    fn put_back(&self, taken: Vec<Waiting<B>>) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let weight: usize = taken.iter().map(|(request, _)| self.batch.weight(request)).sum();
+        queue.weight = queue.weight.min(weight / 2);
+        for waiting in taken.into_iter().rev() {
+            queue.waiting.push_front(waiting);
+        }
+    }
+
+    fn take(&self) -> Option<Vec<Waiting<B>>> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken = Vec::new();
         let mut weight = 0;
         while let Some((request, _)) = queue.waiting.front() {
             weight += self.batch.weight(request);
-            if taken.len() == self.limits.count || (weight > self.limits.weight && !taken.is_empty()) {
+            if taken.len() == self.limits.count || (weight > queue.weight && !taken.is_empty()) {
                 break;
             }
             taken.extend(queue.waiting.pop_front());
@@ -109,9 +134,10 @@ mod tests {
     use super::*;
     use tokio::sync::Semaphore;
 
-    /// Doubles numbers when it is permitted to, and notes what came together.
+    /// Doubles numbers when it is permitted to, and notes what came together. Zero is the answer to each of too many.
     struct Double {
         permits: Arc<Semaphore>,
+        most: usize,
         calls: Mutex<Vec<Vec<usize>>>,
     }
 
@@ -126,14 +152,19 @@ mod tests {
         async fn send(&self, requests: Vec<usize>) -> Vec<usize> {
             self.calls.lock().expect("no test panics").push(requests.clone());
             self.permits.acquire().await.expect("it is never closed").forget();
-            requests.into_iter().map(|request| request * 2).collect()
+            let factor = if requests.iter().sum::<usize>() > self.most { 0 } else { 2 };
+            requests.into_iter().map(|request| request * factor).collect()
+        }
+
+        fn is_too_large(answer: &usize) -> bool {
+            *answer == 0
         }
     }
 
     #[tokio::test]
     async fn what_waits_goes_together() {
         let permits = Arc::new(Semaphore::new(0));
-        let batch = Double { permits: permits.clone(), calls: Mutex::default() };
+        let batch = Double { permits: permits.clone(), most: 100, calls: Mutex::default() };
         let merge = Merge::new(batch, Limits { weight: 10, count: 3, calls: 1 });
         let mut answers = merge.ask(vec![1]);
         tokio::task::yield_now().await;
@@ -149,5 +180,21 @@ mod tests {
         assert_eq!(doubled, [2, 4, 6, 8, 10, 40, 2, 2, 2, 2]);
         let calls = merge.batch.calls.lock().expect("no test panics");
         assert_eq!(*calls, [vec![1], vec![2, 3, 4], vec![5], vec![20], vec![1, 1, 1], vec![1]]);
+    }
+    #[tokio::test]
+    async fn what_is_too_large_goes_in_parts() {
+        let permits = Arc::new(Semaphore::new(100));
+        let batch = Double { permits, most: 5, calls: Mutex::default() };
+        let merge = Merge::new(batch, Limits { weight: 16, count: 100, calls: 1 });
+        let mut doubled = Vec::new();
+        for answer in merge.ask(vec![1, 2, 3, 2, 8, 1, 1, 1, 1, 1]) {
+            doubled.push(answer.await.expect("every request has an answer"));
+        }
+        // 8 is too large by itself: whoever asked finds another way.
+        assert_eq!(doubled, [2, 4, 6, 4, 0, 2, 2, 2, 2, 2]);
+        let calls = merge.batch.calls.lock().expect("no test panics");
+        let parts = [vec![1, 2, 3, 2, 8], vec![1, 2, 3, 2], vec![1, 2], vec![3], vec![2], vec![8]];
+        assert_eq!(calls[..6], parts);
+        assert!(calls[6..].iter().all(|call| call.len() <= 4));
     }
 }

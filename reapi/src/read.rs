@@ -144,4 +144,8 @@ impl Batch for BlobReads {
         let end = |digest: &Digest| done.get(digest).cloned().unwrap_or_else(|| Err(failed.clone()));
         digests.iter().map(end).collect()
     }
+
+    fn is_too_large(answer: &Self::Answer) -> bool {
+        answer.as_ref().is_err_and(Error::is_too_large)
+    }
 }

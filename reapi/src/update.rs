@@ -131,6 +131,10 @@ impl Batch for Update {
         }
         ends
     }
+
+    fn is_too_large(answer: &Self::Answer) -> bool {
+        answer.as_ref().is_err_and(Error::is_too_large)
+    }
 }
 
 type Done = HashMap<Digest, Result<(), Error>>;

@@ -38,6 +38,25 @@ fn small_ones_come_together() -> Tested {
 }
 
 #[test]
+fn what_no_batch_holds_comes_by_itself() -> Tested {
+    // What the server says of batches is not what it takes.
+    let server = server(|faults| faults.unsaid_batch_limit = 4000);
+    let client = client(&server, |_| ());
+    let blobs: Vec<_> = (0..40).map(|seed| Blob::new(content(seed, 500))).collect();
+    let large = Blob::new(content(40, 5000));
+    wait(client.upload(blobs.iter().chain([&large]).cloned()))?;
+    let download = |blob: Blob| {
+        let client = client.clone();
+        async move { client.download(blob.digest()).await.map(|bytes| (blob, bytes)) }
+    };
+    for (blob, bytes) in at_once(blobs.into_iter().chain([large]).map(download))? {
+        assert_eq!(blob.digest(), Digest::of(&bytes));
+    }
+    assert!(server.counts().of("Read") > 0);
+    Ok(())
+}
+
+#[test]
 fn large_ones_go_on_where_they_were_cut() -> Tested {
     let size = 8 << 20;
     let blob = Blob::new(content(1, size));

@@ -173,11 +173,15 @@ impl ContentAddressableStorage for Cache {
 
 impl Cache {
     fn within_batch(&self, sizes: impl Iterator<Item = i64>) -> Result<(), Status> {
-        let (sum, limit) = (sizes.sum::<i64>(), self.0.faults().batch_limit);
-        if limit == 0 || sum <= limit {
-            return Ok(());
+        let sum: i64 = sizes.sum();
+        let faults = self.0.faults();
+        let limits = [faults.batch_limit, faults.unsaid_batch_limit];
+        match limits.into_iter().find(|&limit| limit > 0 && sum > limit) {
+            None => Ok(()),
+            Some(limit) => {
+                Err(Status::invalid_argument(format!("a batch of {sum} bytes, and {limit} is the limit")))
+            }
         }
-        Err(Status::invalid_argument(format!("a batch of {sum} bytes, and {limit} is the limit")))
     }
 
     fn update(&self, one: batch_update_blobs_request::Request) -> Result<(), Status> {

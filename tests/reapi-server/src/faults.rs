@@ -39,6 +39,9 @@ pub struct Faults {
     /// The `max_batch_total_size_bytes` that is advertised and, but for 0, enforced.
     #[arg(long, value_name = "BYTES", default_value_t = 4_193_280)]
     pub batch_limit: i64,
+    /// The greatest batch that is accepted, whatever is advertised; 0 is no limit.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub unsaid_batch_limit: i64,
     /// Neither offers nor accepts compressed blobs.
     #[arg(long)]
     pub no_zstd: bool,

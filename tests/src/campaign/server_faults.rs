@@ -44,7 +44,7 @@ const METHODS: [&str; 11] = [
 
 type Switch = (&'static str, fn(&mut Random, &mut Faults));
 
-const SWITCHES: [Switch; 19] = [
+const SWITCHES: [Switch; 20] = [
     ("GOAWAY after some streams", |random, faults| {
         faults.goaway_after = Some(random.between(2, 12) as u32);
     }),
@@ -60,6 +60,9 @@ const SWITCHES: [Switch; 19] = [
     ("slow calls", |random, faults| faults.latency = Duration::from_millis(random.below(40) as u64)),
     ("slow streams", |random, faults| faults.message_delay = Duration::from_millis(random.below(80) as u64)),
     ("limits of batches", |random, faults| faults.batch_limit = [0, 1500, 65536][random.below(3)]),
+    ("a limit of batches that is not told", |random, faults| {
+        faults.unsaid_batch_limit = [300, 1500, 65536][random.below(3)];
+    }),
     ("no zstd", |_, faults| faults.no_zstd = true),
     ("committed_size", |random, faults| {
         let all = [CommittedSize::Full, CommittedSize::Stream, CommittedSize::Unknown];

@@ -68,6 +68,11 @@ const FAULTS: &[Fault] = &[
         |_, counts| counts.of("Execute") > counts.all_executed(),
     ),
     Fault::new("no limit of batches is told", |faults| faults.batch_limit = 0, batches_went_up),
+    Fault::new(
+        "small batches, and no word of it",
+        |faults| faults.unsaid_batch_limit = 2000,
+        streams_went_up,
+    ),
     Fault::new("small batches", |faults| faults.batch_limit = 65536, batches_went_up),
     Fault::new(
         "what was committed is the blob's size",
