@@ -3,12 +3,13 @@
 //! The oracle is lld with a distributor that does nothing but run the jobs. Both link under one name, which stands in
 //! what is derived from it. Knows nothing of what the programs are.
 
+pub mod engine;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, bail};
-use clap::ValueEnum;
 
 use crate::bench::program::Program;
 use crate::bench::{buck2, program};
@@ -18,12 +19,12 @@ use crate::{setup, shell};
 const LINKED: &str = "compared";
 const BY_LLD: &str = "compared-by-lld";
 
-/// Compares the programs of all projects.
-pub fn run(jobs: usize) -> Result<()> {
+/// Compares the programs of these projects.
+pub fn run(names: &[projects::Name], jobs: usize) -> Result<()> {
     setup::setup(&[])?;
     let distlto = shell::distlto()?;
     let dir = bench_directory();
-    for name in projects::Name::value_variants() {
+    for name in names {
         compare(&program::of_project(&name.open(&dir)?)?, &distlto, jobs)?;
     }
     Ok(())

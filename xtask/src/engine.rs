@@ -72,6 +72,8 @@ pub struct Own {
     state: PathBuf,
     /// Where it listens.
     pub url: String,
+    /// What its workers are, for one that asks: properties as `NAME=VALUE`.
+    pub platform: &'static [&'static str],
 }
 
 impl Own {
@@ -81,7 +83,11 @@ impl Own {
         sweep(name)?;
         let state = running(name, &format!("-{}", std::process::id()));
         let url = up(name, &state, None, Life::Ours)?;
-        Ok(Self { state, url })
+        let platform: &[&str] = match name {
+            Name::Casd => &[],
+            Name::Buildgrid => &buildgrid::PLATFORM,
+        };
+        Ok(Self { state, url, platform })
     }
 }
 

@@ -33,7 +33,7 @@ use std::process::ExitCode;
 use std::thread::available_parallelism;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 /// Automation of the distlto repository.
 #[derive(Parser)]
@@ -124,11 +124,17 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
-    /// Checks that libgit2, leveldb and CMake come out byte for byte as from lld's own DTLTO.
+    /// Checks that real programs come out byte for byte as from lld's own DTLTO.
     Compare {
         /// Jobs at a time; the number of processors where absent.
-        #[arg(long, short)]
+        #[arg(long, short, conflicts_with = "engine")]
         jobs: Option<usize>,
+        /// Instead checks that links on this engine make what this machine makes, and that they find it again.
+        #[arg(long, value_enum)]
+        engine: Option<engine::Name>,
+        /// Only these programs.
+        #[arg(value_enum)]
+        programs: Vec<projects::Name>,
     },
     /// Tries every parser with damaged input, by libFuzzer.
     Fuzz {
@@ -294,7 +300,14 @@ fn main() -> ExitCode {
         Command::Recipes { examples, debug, names } => {
             recipes::recipes(&recipes::Request { examples, debug, names }).map(|()| true)
         }
-        Command::Compare { jobs } => compare::run(jobs.unwrap_or_else(processors)).map(|()| true),
+        Command::Compare { jobs, engine, programs } => {
+            let programs = if programs.is_empty() { projects::Name::value_variants() } else { &programs };
+            match engine {
+                Some(engine) => compare::engine::run(programs, engine),
+                None => compare::run(programs, jobs.unwrap_or_else(processors)),
+            }
+            .map(|()| true)
+        }
         Command::Bench { what: Bench::Link { programs, runs, jobs, json } } => {
             bench::link::link(&bench::link::Request { programs, runs, jobs, json }).map(|()| true)
         }

@@ -36,6 +36,20 @@ impl Program {
             .iter()
             .try_for_each(|end| shell::remove(&self.dir.join(format!("{output}{end}"))))
     }
+
+    /// The same program in another folder, without what links left.
+    pub fn elsewhere(&self) -> Result<Self> {
+        let dir = self.dir.with_extension("elsewhere");
+        shell::remove(&dir)?;
+        shell::quietly(Command::new("cp").args(["--recursive", "--reflink=auto"]).arg(&self.dir).arg(&dir))?;
+        for entry in fs::read_dir(&dir)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name.ends_with(".distlto") {
+                shell::remove(&dir.join(name))?;
+            }
+        }
+        Ok(Self { dir, ..self.clone() })
+    }
 }
 
 /// libgit2's command-line program.

@@ -12,7 +12,6 @@ mod slots;
 mod transfers;
 mod walls;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -137,22 +136,6 @@ impl Bench<'_> {
         };
         measure(&mut make()?)?;
         self.least(make)
-    }
-
-    /// The same program in another folder, by links to its files.
-    fn elsewhere(&self) -> Result<Program> {
-        let dir = self.program.dir.with_extension("elsewhere");
-        shell::remove(&dir)?;
-        shell::quietly(
-            Command::new("cp").args(["--recursive", "--reflink=auto"]).arg(&self.program.dir).arg(&dir),
-        )?;
-        for entry in fs::read_dir(&dir)? {
-            let name = entry?.file_name().to_string_lossy().into_owned();
-            if name.ends_with(".distlto") {
-                shell::remove(&dir.join(name))?;
-            }
-        }
-        Ok(Program { dir, ..self.program.clone() })
     }
 }
 

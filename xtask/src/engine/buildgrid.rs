@@ -22,7 +22,7 @@ const RELEASE: &str = "sid";
 /// The workers.
 const WORKERS: [&str; 2] = ["one", "two"];
 /// What both say of themselves.
-const PLATFORM: [&str; 3] = ["OSFamily=linux", "ISA=x86-64", "toolchain=clang-22"];
+pub const PLATFORM: [&str; 3] = ["OSFamily=linux", "ISA=x86-64", "toolchain=clang-22"];
 
 /// Makes it usable.
 pub fn install() -> Result<()> {

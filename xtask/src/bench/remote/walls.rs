@@ -14,7 +14,7 @@ pub(super) fn walls(bench: &Bench<'_>) -> Result<()> {
     let jobs = bench.jobs.to_string();
     let local = bench.least(|| bench.link("remote-local", &["-j", &jobs]))?;
     let (mut cold, mut cached): (Option<Cost>, Option<Cost>) = (None, None);
-    let elsewhere = bench.elsewhere()?;
+    let elsewhere = bench.program.elsewhere()?;
     let other = Bench { program: &elsewhere, ..*bench };
     let mut shares = String::new();
     for _ in 0..bench.runs.max(1) {

@@ -1,0 +1,110 @@
+//! `cargo xtask compare --engine`: whether links on an engine of remote execution make what links on this machine make.
+//!
+//! Objects are compared byte for byte with those of a link without an engine. What is linked again has to come from the
+//! action cache alone: from another folder, and by lld, whose own DTLTO has `distlto-distribute` to run the jobs.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+
+use crate::bench::program::{self, Program};
+use crate::engine::{Name as Engine, Own};
+use crate::linked::{self, Linked};
+use crate::projects::{self, bench_directory};
+use crate::{setup, shell};
+
+/// Compares the programs of these projects, of which a new engine has seen nothing.
+pub fn run(names: &[projects::Name], engine: Engine) -> Result<()> {
+    setup::setup(&[])?;
+    let distlto = shell::distlto()?;
+    for name in names {
+        let program = program::of_project(&name.open(&bench_directory())?)?;
+        let other = program.elsewhere()?;
+        let engine = Own::start(engine)?;
+        Comparison { distlto: &distlto, engine: &engine }.program(&program, &other)?;
+    }
+    Ok(())
+}
+
+struct Comparison<'a> {
+    distlto: &'a Path,
+    engine: &'a Own,
+}
+
+impl Comparison<'_> {
+    fn program(&self, program: &Program, other: &Program) -> Result<()> {
+        println!("{} on {}", program.name, self.engine.url);
+        self.link(program, "compared-here", &[])?;
+        let expected = linked::objects(&state(program, "compared-here"))?;
+        let remote = self.remote();
+        for (what, program, output) in [
+            ("nothing cached", program, "compared"),
+            ("again, under another name", program, "compared-again"),
+            ("again, in another folder", other, "compared"),
+        ] {
+            let found = self.link(program, output, &remote)?;
+            let objects = linked::objects(&state(program, output))?;
+            let differing =
+                expected.iter().filter(|(name, object)| objects.get(*name) != Some(*object)).count();
+            let there = at_engine(&state(program, output))?;
+            println!(
+                "{what:36} {there:4} at the engine {:4} from its cache {:4} ran in all {:4} objects {differing} different",
+                found.cached,
+                found.ran,
+                objects.len()
+            );
+            ensure!(differing == 0 && objects.len() == expected.len(), "{what}: other objects than here");
+            match what {
+                "nothing cached" => ensure!(there > 0, "the engine executed nothing"),
+                _ => ensure!(found.ran == 0, "{} backends ran although the action cache has all", found.ran),
+            }
+        }
+        self.by_lld(program, &[], "compared-lld")?;
+        let expected = std::fs::read(program.dir.join("compared-lld"))?;
+        for (what, program) in [("lld", program), ("lld, in another folder", other)] {
+            let found = self.by_lld(program, &remote, "compared-lld")?;
+            let is_same = std::fs::read(program.dir.join("compared-lld"))? == expected;
+            let same = if is_same { "the same program" } else { "ANOTHER PROGRAM" };
+            println!("{what:36} {:26} from its cache {:4} ran in all {same}", found.cached, found.ran);
+            ensure!(is_same, "{what}: another program than here");
+            ensure!(found.ran == 0, "{} backends ran although the action cache has all", found.ran);
+        }
+        Ok(())
+    }
+
+    /// One job at a time here, so that the engine has most of the work.
+    fn remote(&self) -> Vec<String> {
+        let mut options = vec!["-j1".to_owned(), format!("--remote={}", self.engine.url)];
+        let platform = self.engine.platform.iter().map(|property| format!("--remote-platform={property}"));
+        options.extend(platform);
+        options
+    }
+
+    fn link(&self, program: &Program, output: &str, options: &[String]) -> Result<Linked> {
+        program.remove(output)?;
+        let mut command = Command::new(self.distlto);
+        command.args(["link", "--json"]).args(options).arg("--").args(&program.words);
+        linked::link(command.args(["-o", output]).current_dir(&program.dir))
+    }
+
+    fn by_lld(&self, program: &Program, options: &[String], output: &str) -> Result<Linked> {
+        program.remove(output)?;
+        let mut command = program.link(&program.words[0], output);
+        let distributor = self.distlto.with_file_name("distlto-distribute");
+        command.arg(format!("-fthinlto-distributor={}", distributor.display()));
+        command.args(options.iter().map(|option| format!("-Xthinlto-distributor={option}")));
+        linked::link(command.arg("-Xthinlto-distributor=--json"))
+    }
+}
+
+fn state(program: &Program, output: &str) -> std::path::PathBuf {
+    program.dir.join(format!("{output}.distlto"))
+}
+
+/// How many backends a worker of the engine ran.
+fn at_engine(state: &Path) -> Result<usize> {
+    let record = linked::newest_record(state)?;
+    let actions = record["actions"].as_array().into_iter().flatten();
+    Ok(actions.filter(|action| action["kind"] == "opt" && !action["worker"].is_null()).count())
+}
