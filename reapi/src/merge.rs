@@ -181,6 +181,7 @@ mod tests {
         let calls = merge.batch.calls.lock().expect("no test panics");
         assert_eq!(*calls, [vec![1], vec![2, 3, 4], vec![5], vec![20], vec![1, 1, 1], vec![1]]);
     }
+
     #[tokio::test]
     async fn what_is_too_large_goes_in_parts() {
         let permits = Arc::new(Semaphore::new(100));

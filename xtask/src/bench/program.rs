@@ -37,6 +37,11 @@ impl Program {
             .try_for_each(|end| shell::remove(&self.dir.join(format!("{output}{end}"))))
     }
 
+    /// The state directory of `distlto link`'s output.
+    pub fn state(&self, output: &str) -> PathBuf {
+        self.dir.join(format!("{output}.distlto"))
+    }
+
     /// The same program in another folder, without what links left.
     pub fn elsewhere(&self) -> Result<Self> {
         let dir = self.dir.with_extension("elsewhere");

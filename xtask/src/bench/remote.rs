@@ -6,13 +6,13 @@
 //! least of all runs is shown: what is added to it, others of the machine added.
 
 mod cached;
-mod ran;
+pub mod ran;
 pub mod server;
 mod slots;
 mod transfers;
 mod walls;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
@@ -118,10 +118,6 @@ impl Bench<'_> {
             }));
         }
         Ok(least.unwrap_or_default())
-    }
-
-    fn state(&self, output: &str) -> PathBuf {
-        self.program.dir.join(format!("{output}.distlto"))
     }
 
     /// The linker with its own cache, which has everything: what reading, the thin link and the final link take.

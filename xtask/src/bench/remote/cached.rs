@@ -15,7 +15,7 @@ pub(super) fn cached(bench: &Bench<'_>) -> Result<()> {
     let linker = bench.linker()?;
     let options = ["-j", &jobs, "--remote-cache", &server.url];
     let cost = bench.least(|| bench.link("remote-cached", &options))?;
-    let ran = Link::newest(&bench.state("remote-cached"))?;
+    let ran = Link::newest(&bench.program.state("remote-cached"))?;
     let computed = ran.backends.iter().filter(|ran| ran.computed).count();
     ensure!(computed == 0, "{computed} backends were compiled although the action cache has all");
     let count = ran.backends.len().max(1);

@@ -27,7 +27,7 @@ pub(super) fn slots(bench: &Bench<'_>) -> Result<()> {
         let server = Server::start(&["one", "two"].map(|name| format!("name={name},slots=1,delay={DELAY}")))?;
         let options = ["-j", "1", "--remote", &server.url, "--remote-jobs", in_flight];
         measure(&mut bench.link("remote-slots", &options)?)?;
-        let ran = Link::newest(&bench.state("remote-slots"))?;
+        let ran = Link::newest(&bench.program.state("remote-slots"))?;
         let bound = bound(&ran, 3);
         let measured = ran.makespan();
         let simulated = simulated(bench, in_flight)?;
@@ -94,7 +94,7 @@ fn bound(ran: &Link, slots: usize) -> f64 {
 /// What `distlto remote simulate` says of two workers, in seconds, from what each backend took in that very run.
 fn simulated(bench: &Bench<'_>, in_flight: &str) -> Result<f64> {
     let mut command = Command::new(bench.distlto);
-    command.args(["remote", "simulate"]).arg(bench.state("remote-slots"));
+    command.args(["remote", "simulate"]).arg(bench.program.state("remote-slots"));
     command.args([
         "--json",
         "--workers=2",

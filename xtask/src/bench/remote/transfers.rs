@@ -20,7 +20,7 @@ pub(super) fn transfers(bench: &Bench<'_>) -> Result<()> {
     let mut options = vec!["-j", "1", "--remote", &server.url, "--remote-jobs=4"];
     options.push("--remote-cache-mode=read-only");
     let there = measure_own(&mut bench.link("remote-cold", &options)?)?;
-    let ran = Link::newest(&bench.state("remote-cold"))?;
+    let ran = Link::newest(&bench.program.state("remote-cold"))?;
     let counts = server.end()?;
     let elsewhere = ran.elsewhere().max(1);
     println!("\n{}: {elsewhere} of {} backends at the engine", bench.program.name, ran.backends.len());
@@ -45,7 +45,7 @@ pub(super) fn transfers(bench: &Bench<'_>) -> Result<()> {
     measure(&mut bench.link("remote-filling", &["-j", "2", "--remote-cache", &server.url])?)?;
     let options = ["-j", &bench.jobs.to_string(), "--remote", &server.url];
     let cached = bench.least(|| bench.link("remote-cached", &options))?;
-    let ran = Link::newest(&bench.state("remote-cached"))?;
+    let ran = Link::newest(&bench.program.state("remote-cached"))?;
     let peak = {
         let command = &mut bench.link("remote-cached", &options)?;
         measure_tree(command)?

@@ -22,14 +22,14 @@ pub(super) fn walls(bench: &Bench<'_>) -> Result<()> {
         let options = ["-j", &jobs, "--remote", &engine.url];
         let cost = measure(&mut bench.link("remote-cold", &options)?)?;
         cold = cold.into_iter().chain([cost]).min_by(|a, b| a.wall.total_cmp(&b.wall));
-        let ran = Link::newest(&bench.state("remote-cold"))?;
+        let ran = Link::newest(&bench.program.state("remote-cold"))?;
         shares = format!("{} of {} backends at the engine", ran.elsewhere(), ran.backends.len());
         // What ran here the engine has not seen, so it is asked to keep that.
         let filling = ["-j", &jobs, "--remote-cache", &engine.url];
         measure(&mut bench.link("remote-filling", &filling)?)?;
         let cost = measure(&mut other.link("remote-cached", &options)?)?;
         cached = cached.into_iter().chain([cost]).min_by(|a, b| a.wall.total_cmp(&b.wall));
-        let ran = Link::newest(&other.state("remote-cached"))?;
+        let ran = Link::newest(&elsewhere.state("remote-cached"))?;
         let computed = ran.backends.iter().filter(|ran| ran.computed).count();
         ensure!(computed == 0, "{computed} backends were compiled although the action cache has all");
     }
