@@ -257,7 +257,7 @@ impl Work<'_> {
     fn learns_for_later(&self) -> bool {
         let (Some((precise, steps)), None) = (self.context.precise, self.context.cache) else { return false };
         let object = self.outputs.first().map(|output| output.name.as_str());
-        steps.beside && object.is_some_and(|object| !precise.has_key(object, self.context.digests))
+        steps.slots.beside && object.is_some_and(|object| !precise.has_key(object, self.context.digests))
     }
 
     /// A result that was made of the same IR, if the import step tells that of this job. `None` where it does not.

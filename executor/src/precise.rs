@@ -30,6 +30,26 @@ use step::{Importer, Room};
 
 pub use step::Steps;
 
+/// The most backends that are few.
+const FEW: usize = 3;
+
+/// How a run's backends and its slots compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slots {
+    /// As many are idle as there are backends: there is one for a step beside its backend, if it saves nothing now.
+    pub beside: bool,
+    /// There are few backends and a slot for each: a step that spares none delays its own, while the others run, that of the
+    /// edited module among them.
+    pub few: bool,
+}
+
+impl Slots {
+    /// Of so many backends, and so many slots, which the run may have to share.
+    pub fn new(backends: usize, slots: usize, are_shared: bool) -> Self {
+        Self { beside: 2 * backends <= slots && !are_shared, few: backends <= slots.min(FEW) }
+    }
+}
+
 /// When import steps are performed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
@@ -144,12 +164,8 @@ impl Precise {
     ) -> Option<Imported> {
         let known = self.objects().and_then(|objects| objects.known(pending.object, digests));
         let known = known.filter(|known| known.stem == pending.basis.stem.hex());
-        let is_worth_it = |known: &Known| match known {
-            Known { wait: 1.., .. } => false,
-            Known { key: Some(_), .. } => lock(&self.pays).expects_gain(pending.estimate),
-            Known { key: None, .. } => lock(&self.pays).may_learn(pending.estimate, steps.beside),
-        };
-        if self.mode != Mode::Eager && !known.as_ref().is_some_and(is_worth_it) {
+        let pays = |known: &Known| self.pays(known, pending.estimate, steps.slots);
+        if self.mode != Mode::Eager && !known.as_ref().is_some_and(pays) {
             return None;
         }
         let importer = self.importer(&pending.basis.compiler)?;
@@ -166,6 +182,17 @@ impl Precise {
                 }
                 None
             }
+        }
+    }
+
+    /// Whether the step of a backend that takes so long is expected to pay, of whose object this is known.
+    fn pays(&self, known: &Known, estimate: Duration, slots: Slots) -> bool {
+        match known {
+            Known { wait: 1.., .. } => false,
+            Known { key: None, .. } if slots.beside => lock(&self.pays).may_learn(estimate, true),
+            Known { misses: 1.., .. } if slots.few => false,
+            Known { key: None, .. } => lock(&self.pays).may_learn(estimate, false),
+            Known { key: Some(_), .. } => lock(&self.pays).expects_gain(estimate),
         }
     }
 
@@ -221,5 +248,54 @@ impl Precise {
 
     fn note(&self, what: String) {
         lock(&self.notes).insert(what);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(10);
+
+    /// A link in which the object was made under `key`, after its step if the backend before had one.
+    fn link(precise: &Precise, object: &str, key: Option<&str>, digests: &FileDigests) {
+        let known = precise.objects().and_then(|objects| objects.known(object, digests));
+        let made = Made { stem: String::new(), key: key.map(str::to_owned), outputs: &[object] };
+        let mut objects = precise.objects().expect("a record");
+        objects.made(&made, known.filter(|_| key.is_some()).as_ref(), digests).expect("recorded");
+    }
+
+    #[test]
+    fn what_has_just_changed_is_not_asked_again_where_that_delays_the_link() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let object = folder.path().join("object");
+        std::fs::write(&object, "code").expect("written");
+        let object = object.to_str().expect("UTF-8");
+        let digests = FileDigests::new(folder.path());
+        let precise = Precise::new(Mode::Auto, Some(&folder.path().join("keys"))).expect("it is on");
+        precise.begin(LONG * 100);
+        let pays = |backends| {
+            let known = precise.objects().and_then(|objects| objects.known(object, &digests));
+            precise.pays(&known.expect("an object"), LONG, Slots::new(backends, 2, false))
+        };
+        link(&precise, object, Some("one"), &digests);
+        assert!(pays(2) && pays(100), "it may be the same");
+        link(&precise, object, Some("two"), &digests);
+        assert!(!pays(2) && pays(100), "it was another");
+        link(&precise, object, None, &digests);
+        assert!(!pays(2) && pays(100), "what it compiles now is not known");
+        link(&precise, object, Some("three"), &digests);
+        link(&precise, object, Some("three"), &digests);
+        assert!(pays(2) && pays(100), "it was the same");
+    }
+
+    #[test]
+    fn few_backends_have_a_slot_each() {
+        let slots = |backends, slots| Slots::new(backends, slots, false);
+        assert_eq!(slots(2, 2), Slots { beside: false, few: true });
+        assert_eq!(slots(3, 2), Slots { beside: false, few: false });
+        assert_eq!(slots(3, 64), Slots { beside: true, few: true });
+        assert_eq!(slots(60, 64), Slots { beside: false, few: false });
+        assert!(!Slots::new(3, 64, true).beside, "who asks for more slots may not get them");
     }
 }

@@ -36,7 +36,7 @@ use crate::execute::process::{GRACE, Spawner};
 use crate::execute::remote::Remote;
 use crate::execute::remote::engine::Engine;
 use crate::ledger::Ledger;
-use crate::precise::{Precise, Steps};
+use crate::precise::{Precise, Slots, Steps};
 use crate::schedule::estimate::Estimates;
 use crate::schedule::history::History;
 use crate::schedule::memory::Limit;
@@ -276,9 +276,8 @@ fn in_context<T>(
     let remote = engine.map(|engine| Remote { engine, local });
     let execute: &dyn Execute = remote.as_ref().map_or(&local, |remote| remote);
     let describer = describer.as_ref();
-    // As many slots are idle as there are backends.
-    let beside = 2 * backends <= jobs && jobserver.is_none();
-    let precise = precise.map(|precise| (precise, Steps { spawner, cancel, grace, directory, beside }));
+    let slots = Slots::new(backends, jobs, jobserver.is_some());
+    let precise = precise.map(|precise| (precise, Steps { spawner, cancel, grace, directory, slots }));
     let staging = &StagingArea::new(directory, places);
     let context = Context {
         execute,

@@ -31,7 +31,7 @@ pub struct Known {
     outputs: Vec<(String, String)>,
     /// Steps in a row after which the backend had to run all the same,
     #[serde(default, skip_serializing_if = "is_zero")]
-    misses: u32,
+    pub misses: u32,
     /// and how often it runs without one before the next.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub wait: u32,

@@ -17,7 +17,7 @@ use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 
-use super::{Pending, split_units};
+use super::{Pending, Slots, split_units};
 use crate::cancel::Cancel;
 use crate::execute::process::{self, Command, Spawner};
 use crate::loaded::{beside, libraries};
@@ -40,8 +40,8 @@ pub struct Steps<'a> {
     pub grace: Duration,
     /// Where it runs; the current directory when `None`.
     pub directory: Option<&'a Path>,
-    /// Whether there is a slot for a step beside its backend, if it saves nothing now.
-    pub beside: bool,
+    /// What there is room for.
+    pub slots: Slots,
 }
 
 /// What performs a compiler's import steps, if that is installed.
