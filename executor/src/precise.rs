@@ -64,10 +64,13 @@ pub enum Mode {
 
 impl Mode {
     /// What is to be loaded for a link before its first import step is known: the program that performs those of this
-    /// compiler, where they have spared a backend before. `record` is as for [`Precise::new`].
+    /// compiler, where they spare backends as a rule. `record` is as for [`Precise::new`].
     pub fn program(self, compiler: &Path, record: &Path) -> Option<PathBuf> {
-        let is_expected = self != Self::Off && Objects::load(record).outcomes().1 > 0;
-        is_expected.then(|| step::program(compiler)).flatten()
+        let is_expected = || {
+            let (tried, saved) = Objects::load(record).outcomes();
+            pays::is_known_to_save(tried, saved)
+        };
+        (self != Self::Off && is_expected()).then(|| step::program(compiler)).flatten()
     }
 }
 

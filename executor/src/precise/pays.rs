@@ -26,6 +26,11 @@ pub fn could_gain(estimate: Duration) -> bool {
     estimate > SMALLEST
 }
 
+/// Whether links in which so many results of steps were compared, and so many were the same, show that steps save backends.
+pub fn is_known_to_save(tried: u32, saved: u32) -> bool {
+    tried >= ENOUGH && 2 * saved >= tried
+}
+
 /// What the steps of a run have cost, and how often steps have saved a backend.
 #[derive(Debug)]
 pub struct Pays {
@@ -77,8 +82,7 @@ impl Pays {
     pub fn may_learn(&self, estimate: Duration, is_idle: bool) -> bool {
         let (tried, saved) = (self.before.0 + self.tried, self.before.1 + self.saved);
         // What is learned tells nothing in this run, which may be the one that shows that nothing is saved.
-        let is_known_to_save = tried >= ENOUGH && 2 * saved >= tried;
-        ((is_idle || is_known_to_save) && self.gains(estimate)) || self.affords(estimate)
+        ((is_idle || is_known_to_save(tried, saved)) && self.gains(estimate)) || self.affords(estimate)
     }
 
     /// Whether a step that is not expected to pay may be performed.
