@@ -208,6 +208,9 @@ enum Bench {
         /// The programs.
         #[arg(long = "program", value_delimiter = ',', value_enum, default_values = ["libgit2", "protoc"])]
         programs: Vec<projects::Name>,
+        /// The kinds of edits, in this order.
+        #[arg(long = "edit", value_delimiter = ',', value_enum, default_values = ["leaf", "apart", "wide", "header", "comment"])]
+        edits: Vec<project::Edit>,
         /// How often everything is measured; medians are shown.
         #[arg(long, default_value_t = 3)]
         runs: usize,
@@ -311,8 +314,9 @@ fn main() -> ExitCode {
         Command::Bench { what: Bench::Link { programs, runs, jobs, json } } => {
             bench::link::link(&bench::link::Request { programs, runs, jobs, json }).map(|()| true)
         }
-        Command::Bench { what: Bench::Edits { programs, runs, jobs, precise } } => {
-            bench::edits::edits(&bench::edits::Request { programs, runs, jobs, precise }).map(|()| true)
+        Command::Bench { what: Bench::Edits { programs, edits, runs, jobs, precise } } => {
+            let request = bench::edits::Request { programs, edits, runs, jobs, precise };
+            bench::edits::edits(&request).map(|()| true)
         }
         Command::Bench { what: Bench::Buck2 { baseline, runs, objects, imports, directory } } => {
             let request = bench::buck2::Request { baseline, runs, objects, imports, directory };

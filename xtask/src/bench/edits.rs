@@ -23,6 +23,8 @@ use ways::{Once, Way, Ways};
 pub struct Request {
     /// Which programs.
     pub programs: Vec<Name>,
+    /// Which kinds of edits, in this order: what is learned from one counts for the next.
+    pub edits: Vec<Edit>,
     /// How often; medians are shown.
     pub runs: usize,
     /// Jobs at a time, for every way; the number of processors where absent.
@@ -31,13 +33,16 @@ pub struct Request {
     pub precise: String,
 }
 
-const EDITS: [(Edit, &str); 5] = [
-    (Edit::Leaf, "a function of a file that few import from"),
-    (Edit::Apart, "a function that nobody imports, of a file that many import from"),
-    (Edit::Wide, "a function that many import"),
-    (Edit::Header, "a function in a header"),
-    (Edit::Comment, "a comment in a file that many import from"),
-];
+/// What is edited, for the table.
+fn what(edit: Edit) -> &'static str {
+    match edit {
+        Edit::Leaf => "a function of a file that few import from",
+        Edit::Apart => "a function that nobody imports, of a file that many import from",
+        Edit::Wide => "a function that many import",
+        Edit::Header => "a function in a header",
+        Edit::Comment => "a comment in a file that many import from",
+    }
+}
 
 /// Edits of a kind before it is measured: `auto` learns from the first what the backends of a few modules compile, and from the
 /// second, having seen that it spares them, that of all.
@@ -66,9 +71,9 @@ pub fn edits(request: &Request) -> Result<()> {
             ways.link(way)?;
         }
         println!("\n{}", project.name);
-        for (edit, what) in EDITS {
+        for &edit in &request.edits {
             let runs = measured(&project, &ways, edit, request.runs.max(1))?;
-            print(&format!("{what}, {}", project.edited(edit).0), &runs);
+            print(&format!("{}, {}", what(edit), project.edited(edit).0), &runs);
         }
         project.restore()?;
     }
@@ -96,21 +101,25 @@ fn measured(project: &Project, ways: &Ways<'_>, edit: Edit, runs: usize) -> Resu
     Ok(all)
 }
 
-/// The medians of all runs, as ratios to the first way.
+/// The medians of all runs, as ratios to the first way, and to the link that runs each backend whose shard or imports changed.
 fn print(head: &str, runs: &[Vec<Once>]) {
     let figures = |way: Way, figure: &dyn Fn(&Once, &Once) -> f64| {
         middle(runs.iter().map(|links| figure(&links[way as usize], &links[Way::Lld as usize])).collect())
+    };
+    let against_off = |way: Way| {
+        let wall = |links: &Vec<Once>, way: Way| links[way as usize].linked.cost.wall;
+        middle(runs.iter().map(|links| wall(links, way) / wall(links, Way::Off)).collect())
     };
     let changed = figures(Way::Off, &|link, _| link.linked.ran as f64);
     let others = figures(Way::Off, &|link, _| link.others as f64);
     println!("\n{head}: {changed} backends whose shard or imports changed, {others} objects are others");
     println!(
-        "  {:32}{:>6}{:>6}{:>8}{:>9}{:>9}{:>9}{:>9}{:>10}{:>10}",
-        "", "ran", "kept", "cached", "wall s", "cpu s", "wall x", "cpu x", "KiB up", "KiB down"
+        "  {:32}{:>6}{:>6}{:>8}{:>9}{:>9}{:>9}{:>9}{:>9}{:>10}{:>10}",
+        "", "ran", "kept", "cached", "wall s", "cpu s", "wall x", "cpu x", "x off", "KiB up", "KiB down"
     );
     for way in Way::ALL {
         println!(
-            "  {:32}{:>6}{:>6}{:>8}{:>9.3}{:>9.2}{:>9.3}{:>9.3}{:>10.0}{:>10.0}",
+            "  {:32}{:>6}{:>6}{:>8}{:>9.3}{:>9.2}{:>9.3}{:>9.3}{:>9.3}{:>10.0}{:>10.0}",
             way.name(),
             figures(way, &|link, _| link.linked.ran as f64),
             figures(way, &|link, _| link.linked.kept as f64),
@@ -119,6 +128,7 @@ fn print(head: &str, runs: &[Vec<Once>]) {
             figures(way, &|link, _| link.linked.cost.cpu),
             figures(way, &|link, lld| link.linked.cost.wall / lld.linked.cost.wall),
             figures(way, &|link, lld| link.linked.cost.cpu / lld.linked.cost.cpu),
+            against_off(way),
             figures(way, &|link, _| link.up as f64 / 1024.0),
             figures(way, &|link, _| link.down as f64 / 1024.0),
         );
