@@ -44,8 +44,11 @@ pub fn link(command: &mut Command) -> Result<Linked> {
     Ok(linked)
 }
 
-/// The native objects of a state folder of one link.
-pub fn objects(state: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+/// Native objects by their names in the state.
+pub type Objects = BTreeMap<PathBuf, Vec<u8>>;
+
+/// Those of a state folder of one link.
+pub fn objects(state: &Path) -> Result<Objects> {
     let mut found = BTreeMap::new();
     let root = state.join("objects");
     let mut left = if root.is_dir() { vec![root.clone()] } else { Vec::new() };

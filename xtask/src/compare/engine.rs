@@ -1,7 +1,8 @@
 //! `cargo xtask compare --engine`: whether links on an engine of remote execution make what links on this machine make.
 //!
 //! Objects are compared byte for byte with those of a link without an engine. What is linked again has to come from the
-//! action cache alone: from another folder, and by lld, whose own DTLTO has `distlto-distribute` to run the jobs.
+//! action cache alone: from another folder, by lld, whose own DTLTO has `distlto-distribute` to run the jobs, and from a fresh
+//! checkout at the same path, all compiled anew. At another path CMake's modules are others: they say where their source lies.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +12,7 @@ use anyhow::{Result, ensure};
 use crate::bench::program::{self, Program};
 use crate::bench::remote::ran::Link;
 use crate::engine::{Name as Engine, Own};
-use crate::linked::{self, Linked};
+use crate::linked::{self, Linked, Objects};
 use crate::projects::{self, bench_directory};
 use crate::{setup, shell};
 
@@ -19,11 +20,9 @@ use crate::{setup, shell};
 pub fn run(names: &[projects::Name], engine: Engine) -> Result<()> {
     setup::setup(&[])?;
     let distlto = shell::distlto()?;
-    for name in names {
-        let program = program::of_project(&name.open(&bench_directory())?)?;
-        let other = program.elsewhere()?;
+    for &name in names {
         let engine = Own::start(engine)?;
-        Comparison { distlto: &distlto, engine: &engine }.program(&program, &other)?;
+        Comparison { distlto: &distlto, engine: &engine }.program(name)?;
     }
     Ok(())
 }
@@ -34,36 +33,53 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    fn program(&self, program: &Program, other: &Program) -> Result<()> {
+    fn program(&self, name: projects::Name) -> Result<()> {
+        let project = name.open(&bench_directory())?;
+        let program = program::of_project(&project)?;
+        let other = program.elsewhere()?;
         println!("{} on {}", program.name, self.engine.url);
-        self.link(program, "compared-here", &[])?;
+        self.link(&program, "compared-here", &[])?;
         let expected = linked::objects(&program.state("compared-here"))?;
-        let remote = self.remote();
-        for (what, program, output, is_cached) in [
-            ("nothing cached", program, "compared", false),
-            ("again, under another name", program, "compared-again", true),
-            ("again, in another folder", other, "compared", true),
-        ] {
-            let found = self.link(program, output, &remote)?;
-            let objects = linked::objects(&program.state(output))?;
-            let differing =
-                expected.iter().filter(|(name, object)| objects.get(*name) != Some(*object)).count();
-            let there = Link::newest(&program.state(output))?.elsewhere();
-            println!(
-                "{what:36} {there:4} at the engine {:4} from its cache {:4} ran in all {:4} objects {differing} different",
-                found.cached,
-                found.ran,
-                objects.len()
-            );
-            ensure!(differing == 0 && objects.len() == expected.len(), "{what}: other objects than here");
-            ensure!(is_cached || there > 0, "the engine executed nothing");
-            ensure!(!is_cached || found.ran == 0, "{what}: {} backends ran", found.ran);
-        }
+        self.same("nothing cached", &program, "compared", &expected)?;
+        ensure!(Link::newest(&program.state("compared"))?.elsewhere() > 0, "the engine executed nothing");
+        self.cached("again, under another name", &program, "compared-again", &expected)?;
+        self.cached("again, in another folder", &other, "compared", &expected)?;
+        self.all_by_lld(&program, &other)?;
+        shell::remove(&project.sources)?;
+        shell::remove(&project.build)?;
+        let fresh = program::of_project(&name.open(&bench_directory())?)?;
+        self.cached("again, from a fresh checkout", &fresh, "compared", &expected)
+    }
+
+    /// Links at the engine, which has to make the same objects.
+    fn same(&self, what: &str, program: &Program, output: &str, expected: &Objects) -> Result<Linked> {
+        let found = self.link(program, output, &self.remote())?;
+        let objects = linked::objects(&program.state(output))?;
+        let differing = expected.iter().filter(|(name, object)| objects.get(*name) != Some(*object)).count();
+        let there = Link::newest(&program.state(output))?.elsewhere();
+        println!(
+            "{what:36} {there:4} at the engine {:4} from its cache {:4} ran in all {:4} objects {differing} different",
+            found.cached,
+            found.ran,
+            objects.len()
+        );
+        ensure!(differing == 0 && objects.len() == expected.len(), "{what}: other objects than here");
+        Ok(found)
+    }
+
+    /// The same where the action cache has to have all.
+    fn cached(&self, what: &str, program: &Program, output: &str, expected: &Objects) -> Result<()> {
+        let ran = self.same(what, program, output, expected)?.ran;
+        ensure!(ran == 0, "{what}: {ran} backends ran");
+        Ok(())
+    }
+
+    fn all_by_lld(&self, program: &Program, other: &Program) -> Result<()> {
         self.by_lld(program, &[], "compared-lld")?;
         let expected = std::fs::read(program.dir.join("compared-lld"))?;
         // `distlto link` gives compilers what lld's DTLTO forgets, so the first one's commands are new.
         for (what, program, is_cached) in [("lld", program, false), ("lld, in another folder", other, true)] {
-            let found = self.by_lld(program, &remote, "compared-lld")?;
+            let found = self.by_lld(program, &self.remote(), "compared-lld")?;
             let is_same = std::fs::read(program.dir.join("compared-lld"))? == expected;
             let same = if is_same { "the same program" } else { "ANOTHER PROGRAM" };
             println!("{what:36} {:26} from its cache {:4} ran in all {same}", found.cached, found.ran);

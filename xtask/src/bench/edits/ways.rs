@@ -1,6 +1,5 @@
 //! The ways of linking that `bench edits` compares, and what each did.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +9,7 @@ use anyhow::{Context, Result};
 use crate::bench::measure::measure;
 use crate::bench::program::Program;
 use crate::bench::remote::server::Server;
-use crate::linked::{self, Linked, newest_record, objects};
+use crate::linked::{self, Linked, Objects, newest_record, objects};
 use crate::project::Project;
 use crate::shell;
 
@@ -136,8 +135,8 @@ impl Ways<'_> {
         format!("edits-{way:?}").to_lowercase()
     }
 
-    fn objects(&self, way: Way) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
-        self.state(way).map_or_else(|| Ok(BTreeMap::new()), |state| objects(&state))
+    fn objects(&self, way: Way) -> Result<Objects> {
+        self.state(way).map_or_else(|| Ok(Objects::new()), |state| objects(&state))
     }
 
     /// The state of a way's one output, if there is one.
