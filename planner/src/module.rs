@@ -64,6 +64,26 @@ pub fn read(bytes: &[u8]) -> Result<Module, BitcodeError> {
     read_stream(bytes).map_err(|error| BitcodeError { remedy: REMEDY, ..error })
 }
 
+/// [`Module::source_name`] alone, for which a small part of the file is read.
+pub fn source_name(bytes: &[u8]) -> Result<String, BitcodeError> {
+    let mut top = bitcode::open(bytes)?;
+    let mut walk = Walk::default();
+    while let Item::Block(block) = top.next(&mut walk)? {
+        if block.id != bitcode::MODULE_BLOCK {
+            continue;
+        }
+        let mut block = block.open(&walk);
+        loop {
+            match block.next(&mut walk)? {
+                Item::Record(MODULE_SOURCE_FILENAME) => return Ok(text(block.bytes()?)),
+                Item::End => return Ok(String::new()),
+                _ => {}
+            }
+        }
+    }
+    Err(top.error("the end of the file", "a module"))
+}
+
 /// The first module of a split unit as a file of its own, for tools that read one module of a file; `None` where `bytes` are
 /// not two modules. What the module refers to are distances from its beginning, and the string table, so nothing in it changes.
 pub fn first_of_split_unit(bytes: &[u8]) -> Result<Option<Vec<u8>>, BitcodeError> {

@@ -17,6 +17,7 @@ use distlto_planner::module::{self, Module, SummaryKind};
 fn check(file: &Path) -> Module {
     let bytes = std::fs::read(file).expect("the compiler wrote it");
     let read = module::read(&bytes).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    assert_eq!(module::source_name(&bytes).expect("bitcode"), read.source_name, "{}", file.display());
     let (records, blocks) = oracle::dump(file);
     let in_module = |code: &str| records.iter().find(|r| r.block == "MODULE_BLOCK" && r.code == code);
     let producer = records.iter().find(|r| r.block == "IDENTIFICATION_BLOCK_ID" && r.code == "STRING");

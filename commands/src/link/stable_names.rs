@@ -4,13 +4,16 @@
 //! Two modules of one source name would define one name twice, so the modules of a link are looked at before the backends run.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::Path;
 
 use distlto_planner::module;
 use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::words::Word;
+use distlto_prepare::error::PrepareError;
 use distlto_prepare::input::Input;
 use distlto_prepare::warning::warn;
+use rayon::prelude::*;
 
 use super::{LinkError, LinkOptions};
 
@@ -30,12 +33,13 @@ pub fn with_and_without(options: &LinkOptions) -> [LinkOptions; 2] {
 pub fn check<'a>(
     compiler: &str,
     runner: &dyn Runner,
-    modules: impl Iterator<Item = (&'a str, &'a Path)>,
+    modules: impl Iterator<Item = (&'a str, &'a Path)> + Send,
 ) -> Result<(), LinkError> {
-    if !are_known(compiler, runner)? {
+    let (known, distinct) = rayon::join(|| are_known(compiler, runner), || are_distinct(modules));
+    if !known? {
         return Err(LinkError::UnknownNames { compiler: compiler.to_owned() });
     }
-    are_distinct(modules)
+    distinct
 }
 
 fn are_known(compiler: &str, runner: &dyn Runner) -> Result<bool, ToolError> {
@@ -47,20 +51,23 @@ fn are_known(compiler: &str, runner: &dyn Runner) -> Result<bool, ToolError> {
 }
 
 fn are_distinct<'a>(modules: impl Iterator<Item = (&'a str, &'a Path)>) -> Result<(), LinkError> {
+    let modules: Vec<_> = modules.collect();
+    // What is no module fails its backend, which says so.
+    let name = |&(_, path): &(&str, &Path)| Ok(module::source_name(&Input::open(path)?).ok());
+    let names = modules.par_iter().with_min_len(16).map(name).collect::<Result<Vec<_>, PrepareError>>()?;
     let mut known: HashMap<String, &str> = HashMap::new();
-    for (label, path) in modules {
-        let input = Input::open(path)?;
-        // What is no module fails its backend, which says so.
-        let Ok(module) = module::read(&input) else { continue };
-        let source = module.source_name;
-        if let Some(other) = known.get(source.as_str()) {
-            return Err(LinkError::AlikeNames {
-                one: (*other).to_owned(),
-                other: label.to_owned(),
-                source_name: source,
-            });
+    for ((label, _), name) in modules.into_iter().zip(names) {
+        match name.map(|name| known.entry(name)) {
+            Some(Entry::Occupied(other)) => {
+                return Err(LinkError::AlikeNames {
+                    one: (*other.get()).to_owned(),
+                    other: label.to_owned(),
+                    source_name: other.key().clone(),
+                });
+            }
+            Some(Entry::Vacant(place)) => drop(place.insert(label)),
+            None => {}
         }
-        known.insert(source, label);
     }
     Ok(())
 }
