@@ -18,7 +18,7 @@ use fastrand::Rng;
 use super::profile;
 use super::source_edit::{Edited, KINDS, edit};
 use crate::bench::measure::Cost;
-use crate::linked::{self, Linked};
+use crate::linked::{self, Linked, Objects};
 use crate::project::Project;
 use crate::projects::Name;
 use crate::setup::NEWEST;
@@ -302,8 +302,8 @@ impl Subject<'_> {
 }
 
 /// The native objects of a folder that holds the state of one link.
-fn objects(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
-    let mut found = BTreeMap::new();
+fn objects(folder: &Path) -> Result<Objects> {
+    let mut found = Objects::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         found.append(&mut linked::objects(&entry?.path())?);
     }

@@ -1,14 +1,13 @@
 //! A cold link with warm compilers, with plain ones, and by the linker alone; objects of the first two are compared.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Result, ensure};
 
 use super::Tools;
 use crate::bench::measure::{Cost, Row, measure, print};
 use crate::bench::program::Program;
+use crate::linked::objects;
 
 /// Measures and prints.
 pub fn warm(program: &Program, tools: &Tools, runs: usize) -> Result<()> {
@@ -46,24 +45,8 @@ pub fn warm(program: &Program, tools: &Tools, runs: usize) -> Result<()> {
 
 /// Compares the objects of two links; gives how many there are.
 fn compare(dir: &Path, one: &str, other: &str) -> Result<usize> {
-    let [one, other] = [one, other].map(|output| objects(&dir.join(format!("{output}.distlto/objects"))));
+    let [one, other] = [one, other].map(|output| objects(&dir.join(format!("{output}.distlto"))));
     let (one, other) = (one?, other?);
     ensure!(!one.is_empty() && one == other, "objects differ between warm and plain compilers");
     Ok(one.len())
-}
-
-fn objects(dir: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
-    let mut found = BTreeMap::new();
-    let mut left = vec![dir.to_owned()];
-    while let Some(at) = left.pop() {
-        for entry in fs::read_dir(&at)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                left.push(path);
-            } else {
-                found.insert(path.strip_prefix(dir)?.to_owned(), fs::read(&path)?);
-            }
-        }
-    }
-    Ok(found)
 }
