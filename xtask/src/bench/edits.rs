@@ -103,13 +103,11 @@ fn measured(project: &Project, ways: &Ways<'_>, edit: Edit, runs: usize) -> Resu
 
 /// The medians of all runs, as ratios to the first way, and to the link that runs each backend whose shard or imports changed.
 fn print(head: &str, runs: &[Vec<Once>]) {
-    let figures = |way: Way, figure: &dyn Fn(&Once, &Once) -> f64| {
-        middle(runs.iter().map(|links| figure(&links[way as usize], &links[Way::Lld as usize])).collect())
+    let against = |base: Way, way: Way, figure: &dyn Fn(&Once, &Once) -> f64| {
+        middle(runs.iter().map(|links| figure(&links[way as usize], &links[base as usize])).collect())
     };
-    let against_off = |way: Way| {
-        let wall = |links: &Vec<Once>, way: Way| links[way as usize].linked.cost.wall;
-        middle(runs.iter().map(|links| wall(links, way) / wall(links, Way::Off)).collect())
-    };
+    let figures = |way: Way, figure: &dyn Fn(&Once, &Once) -> f64| against(Way::Lld, way, figure);
+    let wall = |link: &Once, base: &Once| link.linked.cost.wall / base.linked.cost.wall;
     let changed = figures(Way::Off, &|link, _| link.linked.ran as f64);
     let others = figures(Way::Off, &|link, _| link.others as f64);
     println!("\n{head}: {changed} backends whose shard or imports changed, {others} objects are others");
@@ -126,9 +124,9 @@ fn print(head: &str, runs: &[Vec<Once>]) {
             figures(way, &|link, _| link.linked.cached as f64),
             figures(way, &|link, _| link.linked.cost.wall),
             figures(way, &|link, _| link.linked.cost.cpu),
-            figures(way, &|link, lld| link.linked.cost.wall / lld.linked.cost.wall),
+            figures(way, &wall),
             figures(way, &|link, lld| link.linked.cost.cpu / lld.linked.cost.cpu),
-            against_off(way),
+            against(Way::Off, way, &wall),
             figures(way, &|link, _| link.up as f64 / 1024.0),
             figures(way, &|link, _| link.down as f64 / 1024.0),
         );
