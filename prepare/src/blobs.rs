@@ -13,6 +13,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use data_encoding::HEXLOWER;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
 use rustix::io::Errno;
 
@@ -187,29 +188,12 @@ impl Blobs {
 
 /// The digest in hexadecimal.
 pub fn hex(digest: &BlobDigest) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    digest
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .map(|digit| char::from(DIGITS[usize::from(digit)]))
-        .collect()
+    HEXLOWER.encode(digest)
 }
 
 /// The digest that 64 lower-case hexadecimal digits stand for.
 pub fn from_hex(text: &str) -> Option<BlobDigest> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let mut digest = BlobDigest::default();
-    if text.len() != 2 * digest.len() {
-        return None;
-    }
-    for (byte, digits) in digest.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *byte = digit(digits[0])? << 4 | digit(digits[1])?;
-    }
-    Some(digest)
+    HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }
 
 /// Reads a regular file that is no symbolic link. What is in its place may be anything, such as a pipe: it is never

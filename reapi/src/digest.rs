@@ -5,6 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 use crate::proto;
@@ -26,7 +27,7 @@ impl Digest {
 
     /// The hash in lower-case hexadecimal.
     pub fn hex(&self) -> String {
-        self.hash.iter().map(|byte| format!("{byte:02x}")).collect()
+        HEXLOWER.encode(&self.hash)
     }
 
     /// As the messages of the API have it.
@@ -42,20 +43,7 @@ impl Digest {
 }
 
 fn hash(hex: &str) -> Option<[u8; 32]> {
-    let hex = hex.as_bytes();
-    if hex.len() != 64 {
-        return None;
-    }
-    let mut hash = [0; 32];
-    for (byte, pair) in hash.iter_mut().zip(hex.chunks_exact(2)) {
-        let digit = |digit: u8| match digit {
-            b'0'..=b'9' => Some(digit - b'0'),
-            b'a'..=b'f' => Some(digit - b'a' + 10),
-            _ => None,
-        };
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
-    Some(hash)
+    HEXLOWER.decode(hex.as_bytes()).ok()?.try_into().ok()
 }
 
 /// `HASH/SIZE`, as resource names have it.
