@@ -95,20 +95,23 @@ pub fn cost(command: &mut Command) -> Result<(ExitStatus, Cost)> {
     Ok((ended.status, Cost { wall, cpu, memory: used.maxrss as f64 / f64::from(1 << 20) }))
 }
 
-/// Runs a command that must succeed and tells the processor time of its process alone, without children, in seconds.
-pub fn measure_own(command: &mut Command) -> Result<f64> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+/// Runs a command that must succeed and tells the seconds of processor time of its process alone, and of all the descendants
+/// that were waited for.
+pub fn measure_own(command: &mut Command) -> Result<(f64, f64)> {
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let id = Pid::from_child(&child);
     // Not waited for yet, it keeps its counters (proc(5), `stat`).
     waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
     let stat = fs::read_to_string(format!("/proc/{}/stat", child.id()))?;
-    let status = child.wait()?;
-    ensure!(status.success(), "{status} from {}", shown(command));
+    let ended = child.wait4()?;
+    ensure!(ended.status.success(), "{} from {}", ended.status, shown(command));
     // The command's name ends at the last parenthesis; user and system time are the fields 14 and 15, this one is the 3rd.
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
     let ticks: Vec<u64> = fields.filter_map(|field| field.parse().ok()).collect();
     ensure!(ticks.len() == 2, "/proc/PID/stat has no times: {stat}");
-    Ok(ticks.iter().sum::<u64>() as f64 / rustix::param::clock_ticks_per_second() as f64)
+    let own = ticks.iter().sum::<u64>() as f64 / rustix::param::clock_ticks_per_second() as f64;
+    let all = (ended.rusage.utime + ended.rusage.stime).as_secs_f64();
+    Ok((own, (all - own).max(0.0)))
 }
 
 /// Runs a command that must succeed and tells the most memory that it and its descendants held together, in MiB, each

@@ -19,7 +19,7 @@ pub(super) fn transfers(bench: &Bench<'_>) -> Result<()> {
     // What runs here stays here, and no action waits in the queue for so long that it is raced.
     let mut options = vec!["-j", "1", "--remote", &server.url, "--remote-jobs=4"];
     options.push("--remote-cache-mode=read-only");
-    let there = measure_own(&mut bench.link("remote-cold", &options)?)?;
+    let (there, _) = measure_own(&mut bench.link("remote-cold", &options)?)?;
     let ran = Link::newest(&bench.program.state("remote-cold"))?;
     let counts = server.end()?;
     let elsewhere = ran.elsewhere().max(1);
@@ -31,10 +31,13 @@ pub(super) fn transfers(bench: &Bench<'_>) -> Result<()> {
     let trips = format!("{:.2}", counts.calls() as f64 / elsewhere as f64);
     tell("calls for an action that the engine executes", trips, "");
     tell("", counts.methods(), "");
-    let here = measure_own(&mut bench.link("remote-local", &["-j", "1"])?)?;
+    let (here, children) = measure_own(&mut bench.link("remote-local", &["-j", "1"])?)?;
     // What one that runs here takes holds all that the link itself takes.
-    let (more, one_here) = ((there - here) / elsewhere as f64, here / ran.backends.len().max(1) as f64);
+    let backends = ran.backends.len().max(1) as f64;
+    let (more, one_here) = ((there - here) / elsewhere as f64, here / backends);
     tell("client's processor time for such an action, at most", milliseconds(more + one_here), "3 ms");
+    let share = (more + one_here) / (children / backends);
+    tell("  over that of linker and compiler for a backend that runs here", format!("{share:.4}"), "");
     tell("  of that beyond an action that runs here", milliseconds(more), "");
 
     // Everything is cached: each action costs a look and a download.
