@@ -36,9 +36,9 @@ pub(super) fn transfers(bench: &Bench<'_>) -> Result<()> {
     let backends = ran.backends.len().max(1) as f64;
     let (more, one_here) = ((there - here) / elsewhere as f64, here / backends);
     tell("client's processor time for such an action, at most", milliseconds(more + one_here), "3 ms");
-    let share = (more + one_here) / (children / backends);
-    tell("  over that of linker and compiler for a backend that runs here", format!("{share:.4}"), "");
     tell("  of that beyond an action that runs here", milliseconds(more), "");
+    let share = (more + one_here) / (children / backends);
+    tell("  all of it over what linker and compiler take for one that runs here", format!("{share:.4}"), "");
 
     // Everything is cached: each action costs a look and a download.
     let server = Server::start(&worker)?;
