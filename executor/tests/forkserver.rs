@@ -2,8 +2,7 @@
 //!
 //! The oracle is [`LocalSpawner`], which starts the same program with fork and exec.
 
-#[path = "forkserver/support.rs"]
-mod support;
+pub mod support;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

@@ -1,9 +1,5 @@
 //! Servers that are killed or stopped, and crashes in them, cost a second run and nothing else.
 
-#[path = "forkserver/support.rs"]
-#[expect(dead_code, reason = "the fork server's other tests use all of it")]
-mod support;
-
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -11,10 +7,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::forkserver::support::{
+    command, eventually, finish, finish_alike, kill, modules_of, probe, runs, servers, which,
+};
 use distlto_executor::execute::process::Spawner;
 use distlto_executor::execute::spawn::LocalSpawner;
 use rustix::process::Signal;
-use support::{command, eventually, finish, finish_alike, kill, modules_of, probe, runs, servers, which};
 
 /// Compiles modules that call each other to bitcode and thin-links them; returns their names.
 fn thin_linked(at: &Path, version: u32, modules: usize) -> Vec<String> {

@@ -1,14 +1,10 @@
 //! What a fork server has ready for its jobs: constants on huge pages, options that are reset, a heap of their own.
 
-#[path = "forkserver/support.rs"]
-#[expect(dead_code, reason = "the fork server's other tests use all of it")]
-mod support;
-
 use std::fs;
 
+use crate::forkserver::support::{command, eventually, finish, finish_alike, probe, servers, which};
 use distlto_executor::execute::forkserver::MANY;
 use distlto_executor::execute::spawn::LocalSpawner;
-use support::{command, eventually, finish, finish_alike, probe, servers, which};
 
 /// What is mapped of a process by a line of its `maps`: bytes from an address on.
 fn mapping(line: &str) -> (usize, usize) {

@@ -2,17 +2,13 @@
 //!
 //! Run by both spawners, since each has its own way to end a process group.
 
-#[path = "forkserver/support.rs"]
-#[expect(dead_code, reason = "the fork server's tests use all of it")]
-mod support;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::forkserver::support::{command, eventually, finish, runs, servers};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::process::{Command, Spawner, run};
 use distlto_executor::execute::spawn::LocalSpawner;
-use support::{command, eventually, finish, runs, servers};
 
 /// Calls with a spawner that forks and one that asks a server.
 fn with_both(check: impl Fn(&dyn Spawner)) {

@@ -7,9 +7,7 @@ use std::process::Command;
 use distlto_planner::backend_flags::of_link_line;
 use distlto_planner::link_line::parse;
 
-#[path = "shard/toolchain.rs"]
-#[expect(dead_code, reason = "nothing is compiled here")]
-mod toolchain;
+use crate::shard::toolchain;
 
 /// The names in a list that a tool prints, of one option in each line: `  --name=<value>   - What it does`.
 fn names(list: &[u8]) -> BTreeSet<String> {

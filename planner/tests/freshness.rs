@@ -1,8 +1,5 @@
 //! What runs and why: a real ThinLTO link run by the log alone, and logs that were torn or damaged.
 
-#[path = "shard/toolchain.rs"]
-mod toolchain;
-
 use std::fs;
 use std::path::Path;
 
@@ -11,6 +8,8 @@ use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::freshness::{self, ActionLog, RanAction, Reason};
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, FileId, Listed};
 use proptest::prelude::*;
+
+use crate::shard::toolchain;
 
 /// A graph whose actions name their files by path.
 fn add(

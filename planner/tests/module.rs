@@ -1,17 +1,12 @@
 //! Modules of real producers, read here and by `llvm-bcanalyzer`, and what hostile bytes do.
 
-#[path = "shard/hostile.rs"]
-mod hostile;
-#[path = "shard/oracle.rs"]
-mod oracle;
-#[path = "shard/toolchain.rs"]
-mod toolchain;
-
 use std::path::Path;
 use std::process::Command;
 
 use distlto_planner::bitcode::ModuleHash;
 use distlto_planner::module::{self, Module, SummaryKind};
+
+use crate::shard::{hostile, oracle, toolchain};
 
 /// Reads a module and compares everything with `llvm-bcanalyzer`, but for what follows from it.
 fn check(file: &Path) -> Module {

@@ -1,15 +1,11 @@
 //! Which processor real producers write on their functions, as the compilers that read them see it.
 
-#[path = "shard/hostile.rs"]
-#[expect(dead_code, reason = "what a truncated module is read as is for `module`, which reads it too")]
-mod hostile;
-#[path = "shard/toolchain.rs"]
-mod toolchain;
-
 use std::path::Path;
 use std::process::Command;
 
 use distlto_planner::processor::{self, Processors};
+
+use crate::shard::{hostile, toolchain};
 
 /// Functions with and without a processor, and with features.
 const ASSEMBLY: &str = r#"

@@ -1,13 +1,9 @@
 //! Index shards of real thin links, read here and by `llvm-bcanalyzer`, their costs, and hash checks.
 
-#[path = "shard/hostile.rs"]
-mod hostile;
-#[path = "shard/oracle.rs"]
-mod oracle;
-#[path = "shard/rename.rs"]
+pub mod hostile;
+pub mod oracle;
 mod rename;
-#[path = "shard/toolchain.rs"]
-mod toolchain;
+pub mod toolchain;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

@@ -3,7 +3,5 @@
 //!
 //! The processes without compilers are `distlto-test-ledger`.
 
-#[path = "ledger/books.rs"]
 mod books;
-#[path = "ledger/links.rs"]
 mod links;

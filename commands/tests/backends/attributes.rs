@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::{Link, good, stderr};
+use super::common::{Link, good, stderr};
 
 /// Functions with attributes that a compiler has defaults for.
 const ATTRIBUTES: &str = r#"

@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use crate::common::{Link, VERSIONS, good, stderr};
+use super::common::{Link, VERSIONS, good, stderr};
 
 const COMMANDS: &str = include_str!("buck2/commands.txt");
 const ARGS_FILE: &str = include_str!("buck2/app.lto_opt_argsfile");

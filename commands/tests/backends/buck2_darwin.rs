@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Output;
 
-use crate::common::{Link, good, stderr};
+use super::common::{Link, good, stderr};
 
 const TARGET: &str = "--target=arm64-apple-macos13";
 

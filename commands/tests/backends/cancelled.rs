@@ -9,7 +9,7 @@ use distlto_executor::cancel::Cancel;
 use distlto_executor::run::{NoHooks, RunOptions, run};
 use distlto_record::report::Outcome;
 
-use crate::common::Link;
+use super::common::Link;
 
 /// Waits until a file has this many lines.
 fn lines(path: &Path, count: usize) -> Vec<String> {

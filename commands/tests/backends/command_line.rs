@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 
 use distlto_executor::run::{NoHooks, run};
 
-use crate::common::{Link, VERSIONS};
+use super::common::{Link, VERSIONS};
 
 /// Runs `distlto-opt` on `a.o` with more options, and a compiler with its arguments.
 fn opt(link: &Link, options: &[&str], compiler: &[&str]) -> Output {
@@ -159,7 +159,7 @@ fn a_compiler_that_gets_a_response_file_gets_the_same_words() {
         ["clang-22", "-c", "-O2", "-fPIC", "-Wno-unused-command-line-argument"].map(str::to_owned).to_vec();
     words.extend((0..60_000).map(|n| format!("-DODD_{n}=a \"b\" \\ 'c'")));
     let mut graph = distlto_planner::graph::ActionGraph::new();
-    let short = crate::common::add_opt(&mut graph, "clang-22", "a.o");
+    let short = super::common::add_opt(&mut graph, "clang-22", "a.o");
     let mut action = graph.action(short).clone();
     action.prefix = Some(graph.prefix(words));
     let long = graph.add(action);

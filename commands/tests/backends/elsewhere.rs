@@ -25,7 +25,7 @@ use distlto_planner::digests::{Digest, FileDigests};
 use distlto_record::action::EngineTimes;
 use distlto_record::report::{Measured, Span};
 
-use crate::common::Link;
+use super::common::Link;
 
 /// Executes what a description says, in a directory that holds what it names and nothing else.
 struct Elsewhere<'a> {

@@ -16,7 +16,7 @@ use distlto_record::progress::{Plan, Progress, ProgressStep};
 use distlto_record::report::{Counts, Failure, Measured, Outcome};
 use distlto_record::run::MemoryUse;
 
-use crate::common::{Link, add_opt, cause, is_done};
+use super::common::{Link, add_opt, cause, is_done};
 
 /// What a run said of memory, and which actions started or started again.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use distlto_executor::cancel::Cancel;
 use distlto_executor::run::{NoHooks, run};
 use distlto_executor::schedule::Policy;
 
-use crate::common::{Link, cause, is_done};
+use super::common::{Link, cause, is_done};
 
 const GOOD: &[u8] = b"an earlier object";
 

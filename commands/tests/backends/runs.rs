@@ -12,7 +12,7 @@ use distlto_record::progress::{JsonProgress, PlainProgress, Progress};
 use distlto_record::report::{Failure, Measured};
 use serde_json::Value;
 
-use crate::common::{Link, add_opt};
+use super::common::{Link, add_opt};
 
 /// Counts what runs at once.
 #[derive(Default)]

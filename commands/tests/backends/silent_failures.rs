@@ -1,7 +1,7 @@
 //! Everything that makes a real clang exit 0 with a wrong object is refused, the earlier object is intact,
 //! and no temporary is left; with a new and an old clang.
 
-use crate::common::{Link, VERSIONS, cause, is_done};
+use super::common::{Link, VERSIONS, cause, is_done};
 
 /// Breaks a good link, compiles `a.o`, and expects a refusal that holds `expected`.
 #[track_caller]

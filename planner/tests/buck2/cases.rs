@@ -8,7 +8,7 @@ use distlto_planner::buck2::error::Buck2PlanError;
 use distlto_planner::buck2::index_directory::IndexDirectory;
 use serde_json::{Value, json};
 
-use crate::project::{Project, finish, write};
+use super::project::{Project, finish, write};
 
 const INDEX: &str = "index";
 

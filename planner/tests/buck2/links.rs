@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::project::write;
+use super::project::write;
 
 /// Where the linker writes.
 pub const INDEX: &str = "index/directory";

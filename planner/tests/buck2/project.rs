@@ -2,39 +2,27 @@
 //!
 //! The working directory belongs to the whole process, so cases take turns.
 
+use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard};
-use std::{env, fs};
 
 use distlto_planner::buck2::error::Buck2PlanError;
 use distlto_planner::buck2::gnu::GnuLink;
 use distlto_planner::buck2::index_directory::IndexDirectory;
 use distlto_planner::buck2::meta;
 use distlto_planner::buck2::modules::LinkedModules;
-use distlto_prepare::mutex::lock;
 
-static TURN: Mutex<()> = Mutex::new(());
+use crate::working_directory::WorkingDirectory;
 
 /// A directory that is the working directory while this value lives.
 pub struct Project {
-    _directory: tempfile::TempDir,
-    _turn: MutexGuard<'static, ()>,
+    _directory: WorkingDirectory,
 }
 
 impl Project {
     /// An empty one.
     pub fn create() -> Self {
-        let turn = lock(&TURN);
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        env::set_current_dir(directory.path()).expect("entered");
-        Self { _directory: directory, _turn: turn }
-    }
-}
-
-impl Drop for Project {
-    fn drop(&mut self) {
-        env::set_current_dir(env!("CARGO_MANIFEST_DIR")).expect("left");
+        Self { _directory: WorkingDirectory::enter() }
     }
 }
 

@@ -8,8 +8,8 @@ use std::fs;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::links::{INDEX, Item, Link, link, shard};
-use crate::project::{Project, finish, write};
+use super::links::{INDEX, Item, Link, link, shard};
+use super::project::{Project, finish, write};
 
 /// A link that was planned, with what is needed to judge it.
 struct Planned {
@@ -242,9 +242,9 @@ proptest! {
     fn a_second_run_over_its_own_outputs_changes_none(link in link()) {
         let _project = Project::create();
         planned(link.clone());
-        let first = crate::project::files("out");
+        let first = super::project::files("out");
         let planned = planned(link);
-        prop_assert_eq!(crate::project::files("out"), first);
+        prop_assert_eq!(super::project::files("out"), first);
         planned.check_plans();
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use crate::project::{Project, finish, write};
+use super::project::{Project, finish, write};
 
 const APP: &str = "buck-out/v2/art/root/a8ac7ec86a6bee54/__app__";
 

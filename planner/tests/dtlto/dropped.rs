@@ -3,7 +3,7 @@
 
 use distlto_planner::dtlto::dropped::{self, Remedy};
 
-use crate::lld::Program;
+use super::lld::Program;
 
 fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()

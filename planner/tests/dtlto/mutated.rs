@@ -3,7 +3,7 @@
 use distlto_planner::dtlto;
 use proptest::prelude::*;
 
-use crate::golden::files;
+use super::golden::files;
 
 fn check(bytes: &[u8]) {
     match dtlto::read(bytes, "x") {

@@ -2,7 +2,7 @@
 
 use distlto_planner::dtlto::{self, JobFile, Shape, write};
 
-use crate::malformed::tells;
+use super::malformed::tells;
 
 /// Three modules, two of them members of archives. `<uid>` is the proposal's own.
 const EXAMPLE: &str = r#"{

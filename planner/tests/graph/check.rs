@@ -2,7 +2,7 @@
 
 use distlto_planner::graph::{ActionGraph, ActionKind, FileId, Listed, PrefixId};
 
-use crate::samples;
+use super::samples;
 
 fn action(label: &str, inputs: &[u32], outputs: &[u32]) -> Listed {
     Listed {

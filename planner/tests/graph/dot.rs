@@ -2,7 +2,7 @@
 
 use distlto_planner::emit::dot;
 
-use crate::samples;
+use super::samples;
 
 #[test]
 fn a_plan_with_odd_names() {

@@ -5,7 +5,7 @@ use distlto_planner::graph::{ActionGraph, ActionKind, Listed};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::samples;
+use super::samples;
 
 fn schema() -> jsonschema::Validator {
     let text = include_str!("../../../docs/action-graph.schema.json");

@@ -10,7 +10,7 @@ use distlto_planner::response;
 use proptest::prelude::*;
 use serde::Deserialize;
 
-use crate::samples;
+use super::samples;
 
 pub fn options() -> NinjaOptions {
     NinjaOptions { opt_program: "distlto-opt".to_owned(), build_directory: None, manifest: None }

@@ -9,8 +9,8 @@ use std::time::SystemTime;
 use distlto_planner::emit::ninja::render;
 use distlto_planner::link_plan::{LinkPlan, PlanStep, VERSION};
 
-use crate::ninja::{ninja, options};
-use crate::samples::module;
+use super::ninja::{ninja, options};
+use super::samples::module;
 
 /// Runs the linker that follows `--` and keeps shards and import lists that did not change.
 const INDEX: &str = r#"#!/bin/sh

@@ -9,7 +9,7 @@ use distlto_planner::emit::{compile_commands, shell};
 use distlto_planner::graph::{ActionGraph, ActionKind};
 use distlto_planner::response;
 
-use crate::samples;
+use super::samples;
 
 /// Writes down its words, each ended by a NUL, and fails where one of them is the file `fails` says.
 const PROGRAM: &str = "#!/bin/sh\nprintf '%s\\0' \"${0##*/}\" \"$@\" '' >> log\n\

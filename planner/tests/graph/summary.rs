@@ -4,7 +4,7 @@ use distlto_planner::graph::summary::{GraphSummary, Spread, makespan};
 use distlto_planner::graph::{ActionGraph, ActionKind, Listed};
 use proptest::prelude::*;
 
-use crate::samples;
+use super::samples;
 
 fn independent(costs: &[u64]) -> ActionGraph {
     let mut graph = ActionGraph::new();

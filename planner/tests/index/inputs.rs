@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::link::{Folder, Linked, command_of, plan_of, returning, succeed};
+use super::link::{Folder, Linked, command_of, plan_of, returning, succeed};
 
 /// `a.o` and `b.o`, called by `main.o`, and `unused.o`.
 fn two() -> Folder {

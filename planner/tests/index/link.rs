@@ -5,15 +5,14 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::{Mutex, MutexGuard};
 
 use distlto_planner::index::{self, IndexError, PlanRequest, Planned};
 use distlto_planner::link_command::{self, GivenCommand, Resolved};
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::{Word, lossy, path_of, word_of};
-use distlto_prepare::mutex::lock;
-use tempfile::TempDir;
+
+use crate::working_directory::WorkingDirectory;
 
 /// The compiler that all links are made with.
 pub const CLANG: &str = "clang-22";
@@ -32,18 +31,13 @@ impl Runner for Processes {
 
 /// A temporary working directory of the whole process, which one test has at a time.
 pub struct Folder {
-    directory: TempDir,
-    _alone: MutexGuard<'static, ()>,
+    directory: WorkingDirectory,
 }
 
 impl Folder {
     /// An empty one.
     pub fn new() -> Self {
-        static ALONE: Mutex<()> = Mutex::new(());
-        let alone = lock(&ALONE);
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        std::env::set_current_dir(directory.path()).expect("entering it");
-        Self { directory, _alone: alone }
+        Self { directory: WorkingDirectory::enter() }
     }
 
     /// Where it lies.

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::link::{Folder, Linked};
+use super::link::{Folder, Linked};
 
 #[test]
 fn paths_that_climb_and_absolute_ones() {
@@ -60,9 +60,9 @@ fn odd_names_of_other_inputs() {
     folder.archive("rcs", "lib.a", &["a.o"]);
     fs::rename("lib.a", OsStr::from_bytes(b"lib\xff.a")).expect("renaming");
     fs::remove_file("a.o").expect("removing the member's original");
-    folder.compile(OsStr::from_bytes(b"b\xff.o"), &crate::link::returning("b", 2), &[]);
+    folder.compile(OsStr::from_bytes(b"b\xff.o"), &super::link::returning("b", 2), &[]);
     let fat = ["-flto=thin", "-ffat-lto-objects"];
-    folder.compile(OsStr::from_bytes(b"c\xff.o"), &crate::link::returning("c", 3), &fat);
+    folder.compile(OsStr::from_bytes(b"c\xff.o"), &super::link::returning("c", 3), &fat);
     let names: [&[u8]; 5] = [b"main.o", b"lib\xff.a", b"b\xff.o", b"c\xff.o", b"-Wl,--fat-lto-objects"];
     let linked = Linked::of(&names.map(OsStr::from_bytes));
     assert_eq!(

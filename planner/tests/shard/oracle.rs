@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use crate::toolchain::{NEWEST, run};
+use super::toolchain::{NEWEST, run};
 
 /// The versions to test with.
 pub fn versions() -> Vec<u32> {

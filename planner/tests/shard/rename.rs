@@ -4,8 +4,8 @@ use std::path::Path;
 
 use distlto_planner::shard::{self, rename};
 
+use super::toolchain;
 use super::{check, data, oracle, thin_link};
-use crate::toolchain;
 
 /// `libreg.a(l1.o at 118).7.1D59.o` without the process number.
 fn without_process(path: &[u8]) -> Option<Vec<u8>> {

@@ -13,10 +13,10 @@ use starlark::values::dict::DictRef;
 use starlark::values::list::ListRef;
 use starlark::values::tuple::TupleRef;
 
-use crate::project::{Built, Foreign, Project};
-use crate::render::{Rendered, attribute, json, render};
-use crate::sandbox;
-use crate::values::Artifact;
+use super::project::{Built, Foreign, Project};
+use super::render::{Rendered, attribute, json, render};
+use super::sandbox;
+use super::values::Artifact;
 
 /// What makes files, by index.
 #[derive(Debug)]

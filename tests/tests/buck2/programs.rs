@@ -12,8 +12,8 @@ use distlto_tests::case::Case;
 use distlto_tests::run::{capture, succeed};
 use distlto_tests::toolchain::repository;
 
-use crate::example;
-use crate::project::Project;
+use super::example;
+use super::project::Project;
 
 const CASES: [&str; 7] = [
     "cpp/exceptions.cpp",

@@ -13,8 +13,8 @@ use starlark::eval::{Evaluator, ReturnFileLoader};
 use starlark::syntax::{AstModule, Dialect, DialectTypes};
 use starlark::values::list::AllocList;
 
-use crate::build::Build;
-use crate::values::natives;
+use super::build::Build;
+use super::values::natives;
 
 /// A project and what was built of it.
 #[derive(Debug, Clone)]
@@ -97,7 +97,7 @@ impl Project {
             let loader = ReturnFileLoader { modules: &files };
             let mut eval = evaluator(&module, &loader);
             self.evaluate_build_files(&mut eval)?;
-            crate::build::foreign(&module)
+            super::build::foreign(&module)
         })
     }
 
@@ -156,7 +156,7 @@ pub fn copy_example(to: &Path) -> Result<()> {
     let example = distlto_tests::toolchain::repository().join("examples/buck2");
     for entry in fs::read_dir(&example)? {
         let name = entry?.file_name();
-        crate::sandbox::copy(&example.join(&name), &to.join(&name))?;
+        super::sandbox::copy(&example.join(&name), &to.join(&name))?;
     }
     Ok(())
 }

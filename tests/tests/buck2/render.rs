@@ -11,7 +11,7 @@ use starlark::values::list::ListRef;
 use starlark::values::tuple::TupleRef;
 use starlark::values::{Heap, Value};
 
-use crate::values::Artifact;
+use super::values::Artifact;
 
 /// Words and the files that they stand for.
 #[derive(Debug, Default, Clone)]

@@ -8,8 +8,8 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use distlto_tests::run::succeed;
 
-use crate::project::Project;
-use crate::{example, say};
+use super::project::Project;
+use super::{example, say};
 
 const SOURCES: [(&str, &str); 16] = [
     ("BUCK", include_str!("rules.txt")),
@@ -138,7 +138,7 @@ fn debug_information_is_split_off() -> Result<()> {
         project.edit("toolchains/BUCK", "cxx_compiler_flags = [\"-O2\"],", &flags)?;
         project.edit("BUCK", "clang++-{0} -O2", "clang++-{0} -g -O2")?;
         let built = project.build(":words")?;
-        assert_eq!(say(&built)?, crate::SAID, "{mode}");
+        assert_eq!(say(&built)?, super::SAID, "{mode}");
         let dump = |file: &std::path::Path| -> Result<String> {
             let mut dump = Command::new("llvm-dwarfdump-22");
             Ok(String::from_utf8(succeed(dump.arg("--debug-info").arg(file))?.stdout)?)

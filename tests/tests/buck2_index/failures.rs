@@ -7,7 +7,7 @@ use std::process::Output;
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use crate::rule::{INDEX, Rule, below};
+use super::rule::{INDEX, Rule, below};
 
 const MAIN: &str = "int f(void); int main(void) { return f(); }";
 const F: &str = "int f(void) { return 3; }";

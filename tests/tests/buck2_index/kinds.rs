@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use distlto_tests::distlto;
 use distlto_tests::run::{capture, succeed};
 
-use crate::rule::Rule;
+use super::rule::Rule;
 
 /// Compiles what a link has planned, links it, and gives the program's exit code.
 fn finish(rule: &Rule) -> Result<Option<i32>> {

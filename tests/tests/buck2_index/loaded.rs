@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use anyhow::{Result, ensure};
 use distlto_tests::run::succeed;
 
-use crate::rule::{INDEX, Rule, below};
+use super::rule::{INDEX, Rule, below};
 
 const MAIN: &str = "int f(void); int main(void) { return f(); }";
 

@@ -7,7 +7,7 @@ use distlto_reapi_server::{Authority, Certificates, Faults, Options, Server};
 use distlto_record::run;
 use distlto_tests::run::capture;
 
-use crate::program::{Checkout, MODULES, Running, refused, warnings};
+use super::program::{Checkout, MODULES, Running, refused, warnings};
 
 #[test]
 fn a_platform_that_nobody_has_is_not_waited_for() -> Result<()> {

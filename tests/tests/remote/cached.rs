@@ -8,8 +8,8 @@ use anyhow::{Result, anyhow, ensure};
 use distlto_reapi_server::{Break, Counts, Faults, Options, Server};
 use tempfile::TempDir;
 
-use crate::faults::{Fault, all_streams, cut, each, is_used_up};
-use crate::program::{Checkout, MODULES, warnings};
+use super::faults::{Fault, all_streams, cut, each, is_used_up};
+use super::program::{Checkout, MODULES, warnings};
 
 /// A folder of a server whose action cache has every result of the program.
 fn filled() -> Result<TempDir> {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use distlto_reapi_server::{Break, CommittedSize, Counts, Faults, Missing, Options, Refusal, Server, Worker};
 
-use crate::faults::{Fault, all_streams, cut, each, is_used_up};
-use crate::program::{Checkout, Running, refused, warnings};
-use crate::until;
+use super::faults::{Fault, all_streams, cut, each, is_used_up};
+use super::program::{Checkout, Running, refused, warnings};
+use super::until;
 
 fn refuse(words: &str) -> Vec<Refusal> {
     words.split(' ').map(|word| word.parse().expect("refusals are written as flags have them")).collect()

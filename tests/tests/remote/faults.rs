@@ -5,7 +5,7 @@
 use anyhow::{Result, ensure};
 use distlto_reapi_server::{Break, Counts, Cut, Faults, Options, Server};
 
-use crate::program::Checkout;
+use super::program::Checkout;
 
 /// One row.
 pub struct Fault {

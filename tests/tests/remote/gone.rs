@@ -6,8 +6,8 @@ use anyhow::{Result, ensure};
 use distlto_reapi_server::{Faults, Options, Server};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::program::{Checkout, Running, refused, warnings};
-use crate::until;
+use super::program::{Checkout, Running, refused, warnings};
+use super::until;
 
 /// A server with the link's actions in its queue, of which it begins none before it is told to.
 fn queued(options: &[&str]) -> Result<(Server, Checkout, Running)> {

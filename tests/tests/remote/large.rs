@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use distlto_reapi_server::{Faults, Options, Server};
 use distlto_tests::run::succeed;
 
-use crate::program::{Checkout, Running, compile, warnings};
+use super::program::{Checkout, Running, compile, warnings};
 
 /// Text that does not shrink below a half.
 fn noise(size: usize, seed: u64) -> String {

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use distlto_tests::run::{capture, told};
 use distlto_tests::{distlto, engine};
 
-use crate::program::{Checkout, Running, warnings};
+use super::program::{Checkout, Running, warnings};
 
 #[test]
 fn every_front_end_makes_the_same_on_a_real_engine() -> Result<()> {

@@ -23,7 +23,7 @@ use distlto_tests::folder::Folder;
 use distlto_tests::run::succeed;
 use distlto_tests::toolchain::{NEWEST, Toolchain};
 
-use crate::project::{Built, Project};
+use project::{Built, Project};
 
 const SAID: &str = "9 words, longest quick: dhvpx, fletcher 65256, adler 1541148634\n";
 
@@ -196,7 +196,7 @@ fn shared_library() -> Result<()> {
 fn odd_inputs() -> Result<()> {
     let mut project = example("odd")?;
     for (file, text) in [
-        ("BUCK", include_str!("odd.txt")),
+        ("BUCK", include_str!("buck2/odd.txt")),
         ("native.c", "int native(void) { return 1; }\n"),
         ("spaced.c", "int spaced(void) { return 2; }\n"),
         (
@@ -239,7 +239,7 @@ fn undeclared_import_is_an_error() -> Result<()> {
 fn recorded_plans() -> Result<()> {
     let mut project = example("recorded")?;
     // The recorded link, as far as its plans concern it: two objects, two libraries, an archive of bitcode.
-    let build_file = include_str!("recorded/build.txt");
+    let build_file = include_str!("buck2/recorded/build.txt");
     fs::write(project.root.join("BUCK"), build_file)?;
     let link = "buck-out/root/__app__/app.thinlto";
     let recorded =
@@ -250,11 +250,14 @@ fn recorded_plans() -> Result<()> {
         let text = text.replace(&format!("{recorded}/indexes"), &format!("{archive}/shards"));
         project.given.insert(name.to_owned(), text.replace(recorded, &archive));
     };
-    give(&format!("{archive}/manifest.json"), include_str!("recorded/manifest.json"));
-    give(&format!("{archive}/plan.json"), include_str!("recorded/plan.json"));
-    give(&format!("{link}/shards/app/app/main.cpp.o.opt.plan"), include_str!("recorded/main.cpp.o.opt.plan"));
-    give(&format!("{link}/final_link_index"), include_str!("recorded/final_link_index"));
-    give(&format!("{link}/link-plan.json"), include_str!("recorded/link-plan.json"));
+    give(&format!("{archive}/manifest.json"), include_str!("buck2/recorded/manifest.json"));
+    give(&format!("{archive}/plan.json"), include_str!("buck2/recorded/plan.json"));
+    give(
+        &format!("{link}/shards/app/app/main.cpp.o.opt.plan"),
+        include_str!("buck2/recorded/main.cpp.o.opt.plan"),
+    );
+    give(&format!("{link}/final_link_index"), include_str!("buck2/recorded/final_link_index"));
+    give(&format!("{link}/link-plan.json"), include_str!("buck2/recorded/link-plan.json"));
     let commands = project.plan(":app", &format!("{link}/native/app/app/main.cpp.o.o"))?;
     let main = commands.get("app: distlto_opt app/app/main.cpp.o").context("main has a backend")?;
     let imports: Vec<_> = main.iter().filter_map(|input| Some(input.split_once("/objects/")?.1)).collect();

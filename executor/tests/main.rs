@@ -1,0 +1,11 @@
+//! All tests of the executor with real processes and compilers, in one program: linking one is what costs.
+
+mod action;
+mod cache_store;
+mod estimate;
+mod forkserver;
+mod forkserver_deaths;
+mod forkserver_ready;
+mod processes;
+mod schedule;
+mod zeros;

@@ -1,0 +1,15 @@
+//! All tests of the planner with real toolchains and damaged inputs, in one program: linking one is what costs.
+
+mod buck2;
+mod clang_options;
+mod codegen_flags;
+mod digests;
+mod dtlto;
+mod freshness;
+mod graph;
+mod index;
+mod module;
+mod options;
+mod processor;
+mod shard;
+mod working_directory;

@@ -1,0 +1,37 @@
+//! A temporary directory that is the working directory of the process: one test has it at a time, the others wait.
+
+use std::env;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard};
+
+use distlto_prepare::mutex::lock;
+use tempfile::TempDir;
+
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Left and removed with this value.
+pub struct WorkingDirectory {
+    directory: TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl WorkingDirectory {
+    /// An empty one, once no other test has one.
+    pub fn enter() -> Self {
+        let turn = lock(&TURN);
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        env::set_current_dir(directory.path()).expect("entered");
+        Self { directory, _turn: turn }
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+impl Drop for WorkingDirectory {
+    fn drop(&mut self) {
+        env::set_current_dir(env!("CARGO_MANIFEST_DIR")).expect("left");
+    }
+}
