@@ -1,5 +1,5 @@
 //! The `distlto` under test: built once per test process with the profile of the tests, unless
-//! `DISTLTO_TEST_BIN` names another one. Knows its command line and where it keeps its state, nothing more.
+//! `DISTLTO_TEST_BIN` names one that is built. Knows its command line and where it keeps its state, nothing more.
 
 use std::env;
 use std::ffi::OsStr;
@@ -21,13 +21,16 @@ pub fn binary() -> Result<&'static Path> {
     }
 }
 
+/// Where the program under test lies, beside the other tools and libraries of distlto.
+pub fn directory() -> Result<&'static Path> {
+    binary()?.parent().context("a program lies in a directory")
+}
+
 fn build() -> Result<PathBuf> {
     if let Some(path) = env::var_os("DISTLTO_TEST_BIN") {
         return Ok(path.into());
     }
-    // Without its library distlto says what it lacks.
-    let parts = ["--package", "distlto", "--bin", "distlto", "--package", "distlto-forkserver", "--lib"];
-    Ok(cargo_build(&parts)?.join("distlto"))
+    Ok(cargo_build(&["--lib", "--bins", "--examples"])?.join("distlto"))
 }
 
 /// The cargo that runs this test, without what that one told it of its own package: build scripts ask for it, and would have
@@ -42,8 +45,13 @@ pub fn cargo() -> Command {
     command
 }
 
-/// `cargo xtask`, to be followed by a command of it.
+/// `cargo xtask`, to be followed by a command of it; the very program, where `cargo xtask test` is what runs the tests.
 pub fn xtask() -> Command {
+    if let Some(program) = env::var_os("DISTLTO_TEST_XTASK") {
+        let mut command = Command::new(program);
+        command.current_dir(repository());
+        return command;
+    }
     let mut command = cargo();
     command.args(["run", "--quiet", "--package", "xtask", "--"]);
     command
@@ -64,19 +72,11 @@ pub fn cargo_build(parts: &[&str]) -> Result<PathBuf> {
     Ok(dir)
 }
 
-/// The distributor under test, which lies beside [`binary`].
+/// The distributor under test.
 pub fn distributor() -> Result<&'static Path> {
-    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let build =
-        || match env::var_os("DISTLTO_TEST_BIN") {
-            Some(path) => Ok(PathBuf::from(path).with_file_name("distlto-distribute")),
-            None => Ok(cargo_build(&["--package", "distlto", "--bin", "distlto-distribute"])?
-                .join("distlto-distribute")),
-        };
-    match BUILT.get_or_init(|| build().map_err(|error: anyhow::Error| format!("{error:#}"))) {
-        Ok(path) => Ok(path),
-        Err(error) => bail!("{error}"),
-    }
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    let directory = directory()?;
+    Ok(PATH.get_or_init(|| directory.join("distlto-distribute")))
 }
 
 /// `distlto link -- `, to be followed by a linker command.

@@ -7,11 +7,11 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
-use crate::distlto::cargo_build;
+use crate::distlto;
 use crate::run::{capture, succeed, told};
 use crate::toolchain::{Toolchain, profile_dir, repository};
 
@@ -30,12 +30,7 @@ pub const TRIPLE: &str = "x86_64-pc-linux-gnu";
 
 /// The plugin, with the fork server that it uses beside it.
 pub fn library() -> Result<PathBuf> {
-    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let build = || cargo_build(&["--package", "distlto-plugin", "--package", "distlto-forkserver"]);
-    match BUILT.get_or_init(|| build().map_err(|error| format!("{error:#}"))) {
-        Ok(dir) => Ok(dir.join("libDTLTOdistlto.so")),
-        Err(error) => bail!("{error}"),
-    }
+    Ok(distlto::directory()?.join("libDTLTOdistlto.so"))
 }
 
 /// A program of `data/plugin`, compiled once per test process.

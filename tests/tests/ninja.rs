@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use distlto_tests::distlto;
 use distlto_tests::folder::Folder;
 use distlto_tests::run::succeed;
-use distlto_tests::toolchain::{Toolchain, profile_dir, system_tool};
+use distlto_tests::toolchain::{Toolchain, system_tool};
 
 /// `main` imports `near` and, from a regular archive, `member`, which imports `helper` from a thin one.
 const SOURCES: [(&str, &str); 6] = [
@@ -38,7 +38,9 @@ impl Link {
     fn create(name: &str) -> Result<Self> {
         let folder = Folder::create(Toolchain::from_env()?, &format!("ninja/{name}"))?;
         let inherited = env::var_os("PATH").unwrap_or_default();
-        let path = env::join_paths([tools()?].into_iter().chain(env::split_paths(&inherited)))?;
+        let path = env::join_paths(
+            [distlto::directory()?.to_owned()].into_iter().chain(env::split_paths(&inherited)),
+        )?;
         let link = Self { folder, path };
         for (name, text) in SOURCES {
             link.compile(name, text)?;
@@ -74,7 +76,7 @@ impl Link {
 
     /// A tool of distlto's, with the words of the link after `--`, if it takes them.
     fn distlto(&self, program: &str, arguments: &[&str], links: bool) -> Result<()> {
-        let mut command = self.command(tools()?.join(program));
+        let mut command = self.command(distlto::directory()?.join(program));
         command.args(arguments);
         if links {
             let lld = self.folder.toolchain.tool("ld.lld")?;
@@ -139,27 +141,6 @@ fn concerned(before: &BTreeMap<String, Module>, after: &BTreeMap<String, Module>
             || module.imports.iter().any(edited)
     };
     after.iter().filter(runs).map(|(id, _)| format!("opt {id}")).collect()
-}
-
-/// The directory of distlto's tools, built once per test process.
-fn tools() -> Result<PathBuf> {
-    static BUILT: std::sync::OnceLock<Result<PathBuf, String>> = std::sync::OnceLock::new();
-    let built = BUILT.get_or_init(|| build().map_err(|error| format!("{error:#}")));
-    built.clone().map_err(anyhow::Error::msg)
-}
-
-fn build() -> Result<PathBuf> {
-    let dir = profile_dir()?;
-    let mut cargo = distlto::cargo();
-    cargo.args(["build", "--quiet", "--bins"]);
-    for package in ["distlto", "distlto-commands", "distlto-planner", "distlto-prepare"] {
-        cargo.args(["--package", package]);
-    }
-    if dir.file_name() == Some(OsStr::new("release")) {
-        cargo.arg("--release");
-    }
-    succeed(&mut cargo)?;
-    Ok(dir)
 }
 
 /// An edit runs the backends that it concerns, then nothing is left to do.

@@ -465,14 +465,14 @@ fn the_pages_lines_for_make() -> Result<()> {
 
 #[test]
 fn the_example_of_a_distributor_works() -> Result<()> {
-    let dir = distlto::cargo_build(&["--package", "distlto-commands", "--example", "distributor"])?;
+    let distributor = distlto::directory()?.join("examples/distributor");
     let folder = mixed("example")?;
     let launcher = folder.write("launcher", "#!/bin/sh\necho launched >> launches\nexec \"$@\"\n")?;
     fs::set_permissions(&launcher, fs::Permissions::from_mode(0o755))?;
     let mut plain = Command::new(folder.toolchain.tool("clang++")?);
     plain.args(["-O2", "-flto=thin", "-fuse-ld=lld", "-o", "program"]).args(INPUTS);
     plain.arg("-Wl,--no-whole-archive").current_dir(&folder.path);
-    plain.arg(format!("-fthinlto-distributor={}", dir.join("examples/distributor").display()));
+    plain.arg(format!("-fthinlto-distributor={}", distributor.display()));
     plain.arg(format!("-Xthinlto-distributor=2,{}", launcher.display()));
     succeed(&mut plain)?;
     ensure!(says(&folder, "program")? == "12 102 1\n");

@@ -10,6 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use cargo_metadata::MetadataCommand;
+use distlto_tests::distlto;
 use distlto_tests::folder::Folder;
 use distlto_tests::run::succeed;
 use distlto_tests::third_party;
@@ -37,17 +38,10 @@ int main(int count, char **words) {
 }
 ";
 
-/// The cargo that runs this test.
-fn cargo() -> Command {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(repository());
-    cargo
-}
-
 /// The package and the archive, from the build that the tests have.
 fn package(out: &Path) -> Result<(PathBuf, PathBuf)> {
-    let mut xtask = cargo();
-    xtask.args(["run", "--quiet", "--package", "xtask", "--", "package", "--debug", "--out"]);
+    let mut xtask = distlto::xtask();
+    xtask.args(["package", "--debug", "--out"]);
     succeed(xtask.arg(out))?;
     let mut made: Vec<PathBuf> = fs::read_dir(out)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
     made.sort();
@@ -168,7 +162,7 @@ fn crates_can_be_published() -> Result<()> {
     ensure!(kept == expected, "{kept:?} are not published");
 
     let out = Folder::create(Toolchain { version: NEWEST }, "crates")?.path;
-    let mut pack = cargo();
+    let mut pack = distlto::cargo();
     pack.args([
         "package",
         "--workspace",

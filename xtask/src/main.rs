@@ -69,7 +69,7 @@ enum Command {
         #[arg(long)]
         debug: bool,
     },
-    /// Runs every check; with --llvm or FILTER only the programs of tests/cases.
+    /// Runs every check; with --llvm only the programs of tests/cases, with FILTER only some tests.
     Test {
         /// The LLVM to link the cases with.
         #[arg(long, value_name = "VERSION")]
@@ -80,7 +80,7 @@ enum Command {
         /// Instead builds examples/buck2 with the `buck2` of PATH.
         #[arg(long, conflicts_with_all = ["llvm", "filter"])]
         buck2: bool,
-        /// Only cases whose name holds this text.
+        /// Only tests and cases whose name holds this text.
         filter: Option<String>,
     },
     /// Installs, starts and stops engines of the Remote Execution API, on loopback, to try distlto with.

@@ -13,15 +13,20 @@ use distlto_executor::execute::process::{Command, Finished, GRACE, Spawner, run}
 use distlto_executor::execute::spawn::LocalSpawner;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The library as this build made it. Cargo builds a cdylib for no dependant, so it is asked to.
+/// The library as this build made it. Cargo builds a cdylib for no dependant, so it is asked to, unless it has been.
 pub fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        tool(here, &[env!("CARGO"), "build", "--quiet", "--package", "distlto-forkserver"]);
-        let program = std::env::current_exe().unwrap();
-        let profile = program.ancestors().find(|path| path.ends_with("debug") || path.ends_with("release"));
-        let library = profile.unwrap().with_file_name("debug").join(LIBRARY);
+        let built =
+            std::env::var_os("DISTLTO_TEST_BIN").map(|distlto| Path::new(&distlto).with_file_name(LIBRARY));
+        let library = built.unwrap_or_else(|| {
+            let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+            tool(here, &[env!("CARGO"), "build", "--quiet", "--package", "distlto-forkserver"]);
+            let program = std::env::current_exe().unwrap();
+            let profile =
+                program.ancestors().find(|path| path.ends_with("debug") || path.ends_with("release"));
+            profile.unwrap().with_file_name("debug").join(LIBRARY)
+        });
         assert!(library.is_file(), "{} was not built", library.display());
         library
     })
