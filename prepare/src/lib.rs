@@ -32,6 +32,7 @@ pub mod names;
 mod native;
 mod not_regular;
 pub mod peek;
+pub mod private;
 pub mod prune;
 mod record;
 pub mod regular;

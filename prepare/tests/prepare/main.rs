@@ -9,6 +9,7 @@ mod hostile;
 mod kinds;
 mod member;
 mod names;
+mod private;
 mod processes;
 mod random;
 mod state;
