@@ -33,6 +33,7 @@ mod native;
 mod not_regular;
 pub mod peek;
 pub mod private;
+pub mod private_socket;
 pub mod prune;
 mod record;
 pub mod regular;

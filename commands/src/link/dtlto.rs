@@ -56,7 +56,7 @@ pub use hand_over::serve;
 use kept::Kept;
 use line::Line;
 pub(crate) use line::{own_program, without_further_outputs};
-use linker::{Linker, News};
+use linker::Linker;
 use modules::{CompileSettings, Ran};
 pub(super) use sweep::before as sweep_before;
 
@@ -330,7 +330,7 @@ impl Link<'_> {
     fn serve(
         &self,
         linker: &Linker,
-        hand_over: HandOver,
+        mut hand_over: HandOver,
         records: &Records,
         cc1_commands: &Cc1Commands,
         kept: &Kept,
@@ -348,8 +348,7 @@ impl Link<'_> {
         session.tell_compiler();
         let compilation = self.compilation;
         let backends = Backends { session, compilation, identity, cc1_commands, records, kept };
-        while let News::Request = linker.news(&hand_over)? {
-            let request = hand_over.accept().map_err(IoError::on("read from", "the linker's distributor"))?;
+        while let Some(request) = linker.request(&mut hand_over)? {
             session.reporter.had_phase("thin link", linker.begun);
             sweep::note(session, &request.job_file)?;
             let jobs = backends.read(&request.job_file)?;

@@ -3,14 +3,13 @@
 //! Knows nothing of what it links.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use distlto_prepare::io_error::IoError;
-use rustix::event::{PollFd, PollFlags, poll};
 
-use super::hand_over::HandOver;
+use super::hand_over::{HandOver, JobFileRequest};
 use super::messages::Messages;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::process::{self, Command, Finished, GRACE, Spawner};
@@ -23,14 +22,6 @@ pub struct Linker {
     /// Whether it waits for backends.
     waits: AtomicBool,
     pub messages: Messages,
-}
-
-/// What is waited for while the linker runs.
-pub enum News {
-    /// It has a job file.
-    Request,
-    /// It has ended.
-    Ended,
 }
 
 impl Linker {
@@ -58,19 +49,8 @@ impl Linker {
         finished
     }
 
-    /// Waits for a job file, or for the linker's end.
-    pub fn news(&self, hand_over: &HandOver) -> Result<News, IoError> {
-        loop {
-            let mut descriptors = [
-                PollFd::from_borrowed_fd(hand_over.ready(), PollFlags::IN),
-                PollFd::new(&self.over, PollFlags::IN),
-            ];
-            match poll(&mut descriptors, None) {
-                Ok(_) if descriptors[0].revents().contains(PollFlags::IN) => return Ok(News::Request),
-                Ok(_) => return Ok(News::Ended),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(IoError::on("wait for", "the linker")(error.into())),
-            }
-        }
+    /// Waits for a job file; `None` once the linker has ended.
+    pub fn request(&self, hand_over: &mut HandOver) -> Result<Option<JobFileRequest>, IoError> {
+        hand_over.next(self.over.as_fd()).map_err(IoError::on("wait for", "the linker"))
     }
 }
