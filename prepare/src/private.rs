@@ -57,11 +57,20 @@ impl Exposed {
     /// The same as part of a sentence about a path, which is not named again.
     pub fn of(&self, path: &Path) -> String {
         let said = self.to_string();
-        if self.path() == Some(path) { said.replacen(&path.display().to_string(), "it", 1) } else { said }
+        match self.path().filter(|_| self.is_about(path)) {
+            Some(exposed) => said.replacen(&exposed.display().to_string(), "it", 1),
+            None => said,
+        }
     }
 
-    /// What is not its user's alone.
-    pub fn path(&self) -> Option<&Path> {
+    /// Whether it is this path that is not its user's alone, and not a folder above or what a link leads to.
+    pub fn is_about(&self, path: &Path) -> bool {
+        let Ok(absolute) = std::path::absolute(path) else { return false };
+        let resolved = || Some(absolute.parent()?.canonicalize().ok()?.join(absolute.file_name()?));
+        self.path().is_some_and(|exposed| exposed == absolute || Some(exposed) == resolved().as_deref())
+    }
+
+    fn path(&self) -> Option<&Path> {
         match self {
             Self::Foreign { path, .. } | Self::Writable { path, .. } => Some(path),
             Self::Unknown(_) => None,
