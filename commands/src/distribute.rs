@@ -240,7 +240,7 @@ impl Session<'_> {
         }
         // A store is opened only if something is unpacked.
         let store = self.args.store.as_deref().filter(|_| !elsewhere.members.is_empty());
-        let store = store.map(Store::open).transpose()?;
+        let store = Store::of_run(store)?;
         let directory = self.own.any().path();
         Ok(Some(PlacedModules::new(self.file, elsewhere, self.base, directory, store.as_ref())?))
     }

@@ -92,9 +92,10 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
     };
     let output = link.line.output();
     let directory = args.index.clone().unwrap_or_else(|| state::directory(output, args.state.as_deref()));
-    let held = state::LinkState::open(&directory)?;
+    let folder = args.state.as_deref().filter(|_| args.index.is_none());
+    let held = state::LinkState::open(&directory, folder)?;
     let wanted = args.slices.as_deref().map(slices::Wanted::read).transpose()?;
-    let store = args.store.as_deref().map(Store::open).transpose()?;
+    let store = Store::of_run(args.store.as_deref())?;
     let planned = index::plan(index::PlanRequest {
         link: &link,
         state: &directory,

@@ -56,7 +56,7 @@ pub fn perform(
     verbose: bool,
 ) -> Result<u8, LinkError> {
     let named = asked.list.as_deref().and_then(Path::to_str).unwrap_or_else(|| link.line.output());
-    let held = LinkState::open(&format!("{named}.thin-link"))?;
+    let held = LinkState::open_or_scratch(&format!("{named}.thin-link"), None)?;
     let words = link.line.words();
     let scratch = Scratch::new(Path::new(held.directory()), words.len())?;
     let done = asked.run(&link.linker, words, &scratch, runner);

@@ -18,6 +18,7 @@ pub mod kbuild_archive;
 pub mod link;
 pub mod module_links;
 pub mod opt;
+mod own_cache;
 pub mod page;
 pub mod plan;
 pub mod remote;

@@ -63,9 +63,10 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     let expanded = given.expanded()?;
     let key = state::key(expanded, options);
     let output = state::guess_output(expanded);
-    let guess = output.as_deref().map(|output| state::directory(output, options.state.as_deref()));
-    let mut held =
-        guess.as_deref().filter(|guess| Path::new(guess).is_dir()).map(state::LinkState::open).transpose()?;
+    let folder = options.state.as_deref();
+    let hold = |directory: &str| state::LinkState::open_or_scratch(directory, folder);
+    let guess = output.as_deref().map(|output| state::directory(output, folder));
+    let mut held = guess.as_deref().filter(|guess| Path::new(guess).is_dir()).map(hold).transpose()?;
     if let Some(state) = &held
         && let Some(unchanged) = unchanged::find(state.directory(), &key)
     {
@@ -84,11 +85,12 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     if state::is_special(Path::new(output)) {
         return as_it_is(command, options);
     }
-    let directory = state::directory(output, options.state.as_deref());
-    let mut held = held.take_if(|held| held.directory() == directory);
+    let directory = state::directory(output, folder);
+    let mut held = held.take_if(|held| held.is_for(&directory));
     if held.is_none() && (!options.dry_run || Path::new(&directory).is_dir()) {
-        held = Some(state::LinkState::open(&directory)?);
+        held = Some(hold(&directory)?);
     }
+    let directory = held.as_ref().map_or(directory, |held| held.directory().to_owned());
     let session = Session {
         link: &link,
         directory: &directory,

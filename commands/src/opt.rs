@@ -50,9 +50,10 @@ use distlto_record::progress::text::whole_lines;
 use gnu::SplitDwarf;
 use processor::ProcessorConflict;
 
+use crate::own_cache::own_cache;
 use crate::remote::args::RemoteArgs;
 use crate::remote::connect::RemoteError;
-use crate::run_args::{CacheArgs, user_cache};
+use crate::run_args::CacheArgs;
 
 const FORMS: &str = "\
 The command lines of Buck2's opt tools are taken as they are:
@@ -381,12 +382,12 @@ fn compile(
     let engine = cache.far.as_ref();
     let kept_in = match (&cache.near, engine) {
         (None, None) => return attempt::run(job, Site::Here, Duration::ZERO, &here),
-        (Some(near), _) => near.directory().to_owned(),
-        (None, Some(_)) => user_cache(),
+        (Some(near), _) => Some(near.directory()),
+        (None, Some(_)) => own_cache(),
     };
     let answers = Cc1Commands::default();
     let drivers = Drivers { answers: &answers, spawner: &LocalSpawner, cancel, grace: GRACE, directory };
-    let toolchains = Toolchains::new(&kept_in);
+    let toolchains = Toolchains::new(kept_in);
     let platform = engine.map(Engine::platform).unwrap_or_default();
     let describer = Describer::new(&toolchains, &drivers, &digests, directory, platform);
     let remote = engine.map(|engine| Remote { engine, local: local() });

@@ -72,10 +72,10 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     let input = GraphSource::find(&args.graph, std::env::var(VARIABLE).ok().as_deref())?;
     let mut graph = input.read_to_run()?;
     let directory = args.state.clone().unwrap_or_else(|| input.run_state());
-    let _held = LinkState::open(&directory)?;
+    let held = LinkState::open_or_scratch(&directory, args.state.as_deref())?;
     let spawner = args.run.spawner();
     let reporter = args.run.reporter(Profile::COMMAND)?;
-    let directory = Path::new(&directory);
+    let directory = Path::new(held.directory());
     let mut rounds = || {
         for number in 0..ROUNDS {
             let round = Round {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::private::{self, Reach};
 use distlto_prepare::warning::warn;
 
 use distlto_executor::cache::ResultCache;
@@ -31,6 +32,7 @@ use distlto_planner::state::Place;
 use distlto_record::progress::{Profile, Progress, Reporter, Style};
 use jobserver::Client;
 
+use crate::own_cache::own_cache;
 use crate::remote::args::RemoteArgs;
 use crate::remote::connect::RemoteError;
 
@@ -44,6 +46,12 @@ pub struct CacheArgs {
     /// verified results are kept, and what is read is verified. See `distlto cache`.
     #[arg(long, value_name = "DIR", env = "DISTLTO_CACHE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub cache: Option<PathBuf>,
+    /// Use the directory of --cache although others can write to it, and believe what they keep there
+    ///
+    /// Who can write to it decides what is in your programs. Without this option a directory is not used that belongs to
+    /// another user than you and root, or that others can write to. See docs/executor.md.
+    #[arg(long, env = "DISTLTO_CACHE_SHARED", value_parser = clap::builder::BoolishValueParser::new(), hide_short_help = true)]
+    pub cache_shared: bool,
     /// Let the directory of --cache grow to so many bytes [default: 10G]; K, M, G and T stand for powers of 1024
     #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     pub cache_size: Option<u64>,
@@ -160,7 +168,6 @@ impl<'a> Assembly<'a> {
         state: Option<&Path>,
     ) -> Result<Self, RemoteError> {
         let cache = Layers { near: args.cache.open(cancel), far: args.remote.connect(cancel)? };
-        let directory = cache.near.as_ref().map(|near| near.directory().to_owned());
         let is_cached = cache.near.is_some() || cache.far.is_some();
         let record = state.map(|state| Place::PreciseKeys.path(state));
         // With nothing kept there is nothing that could serve.
@@ -169,8 +176,10 @@ impl<'a> Assembly<'a> {
         } else {
             None
         };
-        let directory = directory.or_else(|| (is_cached || precise.is_some()).then(user_cache));
-        let toolchains = directory.as_deref().map(Toolchains::new);
+        let toolchains = (is_cached || precise.is_some()).then(|| {
+            let near = cache.near.as_ref().map(Cache::directory);
+            Toolchains::new(near.or_else(|| own_cache()))
+        });
         let ledger = Ledger::of_environment().unwrap_or_else(|error| {
             warn(format_args!("links that run at once know nothing of this one: {error}"));
             None
@@ -204,13 +213,6 @@ impl<'a> Assembly<'a> {
     }
 }
 
-/// Where a user's programs keep what can be made again, for what is remembered of compilers without `--cache`.
-pub(crate) fn user_cache() -> PathBuf {
-    let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let directory = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-    directory.unwrap_or_else(std::env::temp_dir).join("distlto")
-}
-
 impl From<PreciseMode> for precise::Mode {
     fn from(mode: PreciseMode) -> Self {
         match mode {
@@ -228,8 +230,19 @@ impl CacheArgs {
         let directory = self.directory()?;
         let limits =
             CacheLimits { size: self.cache_size.or(CacheLimits::default().size), age: self.cache_age };
+        if !self.cache_shared
+            && let Err(exposed) = private::claim(directory, Reach::Whole)
+        {
+            warn(format_args!(
+                "the cache {} is not used: {}; {}, or give --cache-shared if you trust all who can write there",
+                directory.display(),
+                exposed.of(directory),
+                exposed.remedy()
+            ));
+            return None;
+        }
         match Cache::open(directory, limits) {
-            Ok(store) => Some(store.until(cancel)),
+            Ok(store) => Some(if self.cache_shared { store.shared() } else { store }.until(cancel)),
             Err(error) => {
                 warn(format_args!("the cache {} is not used: {error}", directory.display()));
                 None

@@ -79,7 +79,7 @@ impl Described<'_> {
 pub struct Toolchains {
     compilers: Compilers,
     /// For messages.
-    remembered_in: String,
+    remembered_in: Option<String>,
     environment: Vec<(String, String)>,
     known: Mutex<HashMap<usize, Known>>,
     notes: Mutex<BTreeSet<String>>,
@@ -108,15 +108,15 @@ struct Toolchain {
 }
 
 impl Toolchains {
-    /// With what earlier runs remembered of compilers in a cache's directory.
-    pub fn new(cache: &Path) -> Self {
+    /// With what earlier runs remembered of compilers in a cache's directory, if there is one.
+    pub fn new(cache: Option<&Path>) -> Self {
         // What a driver reads shows in its answer.
         let environment = variables::read_by(&[Reader::Compiler])
             .filter_map(|(name, value)| Some((name.to_owned(), value?.to_string_lossy().into_owned())))
             .collect();
         Self {
             compilers: Compilers::new(cache),
-            remembered_in: cache.display().to_string(),
+            remembered_in: cache.map(|cache| cache.display().to_string()),
             environment,
             known: Mutex::default(),
             notes: Mutex::default(),
@@ -126,7 +126,11 @@ impl Toolchains {
     /// Why jobs had no description, since this was asked last, each thing in a sentence.
     pub fn troubles(&self) -> Vec<String> {
         let notes = std::mem::take(&mut *lock(&self.notes));
-        notes.into_iter().map(|note| format!("cache {}: {note}", self.remembered_in)).collect()
+        let told = |note: String| match &self.remembered_in {
+            Some(cache) => format!("cache {cache}: {note}"),
+            None => note,
+        };
+        notes.into_iter().map(told).collect()
     }
 
     fn note(&self, what: String) {

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::lock::{Lock, Locked, Patience};
+use distlto_prepare::private::Exposed;
 use distlto_prepare::regular::{self, Links};
 use tempfile::NamedTempFile;
 use thiserror::Error;
@@ -58,23 +59,8 @@ pub enum LedgerError {
         path: PathBuf,
     },
     /// What it says could be anything.
-    #[error("{} belongs to the user {owner}, and not to {user}, who runs this", path.display())]
-    Foreign {
-        /// The directory.
-        path: PathBuf,
-        /// Whose it is.
-        owner: u32,
-        /// Who runs this.
-        user: u32,
-    },
-    /// The same.
-    #[error("others than its owner may write to {} (mode {mode:o})", path.display())]
-    Writable {
-        /// The directory.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-    },
+    #[error("{_0}; {}", _0.remedy())]
+    Exposed(#[from] Exposed),
     /// Memory of another machine would be counted.
     #[error("{} is on a network file system, which other machines may see", path.display())]
     Network {

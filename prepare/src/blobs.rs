@@ -3,7 +3,7 @@
 //! Knows digests and bytes; which digest it is, and what the files are for, is its owner's. Layout: `blobs/ab/cdef..`
 //! and `tmp` below its owner's root.
 //!
-//! Nothing in it is believed: content is hashed each time it is placed, since files can be edited by root, and a power
+//! Damage is found: content is hashed each time it is placed, since files can be edited by root, and a power
 //! cut can leave zeros. So nothing is ever flushed to disk with `fsync`. Every process may be killed at any time, and
 //! any file may vanish: then it is absent, and its maker makes it again.
 
@@ -19,6 +19,7 @@ use rustix::io::Errno;
 
 use crate::io_error::IoError;
 use crate::not_regular::NotRegular;
+use crate::private;
 use crate::regular::{self, Links};
 use crate::temporaries::Temporaries;
 use crate::write;
@@ -145,7 +146,8 @@ impl Blobs {
                 Err(_) => self.reflinks.store(false, Ordering::Relaxed),
             }
         }
-        if how == Placing::Shared {
+        // Another user could go on writing to a file of its own.
+        if how == Placing::Shared && private::check_open(&blob, &found).is_ok() {
             match self.place_by(digest, path, |to| fs::hard_link(&blob, to)) {
                 Ok(()) => return Ok(Placed::Yes),
                 Err(error) if is_nothing(&error.source) => return Ok(Placed::Absent),

@@ -105,7 +105,7 @@ pub fn run(args: Args) -> Result<u8, PrepareError> {
 }
 
 fn in_general(args: &Args) -> Result<String, PrepareError> {
-    let store = args.store.as_deref().map(Store::open).transpose()?;
+    let store = Store::of_run(args.store.as_deref())?;
     let manifest = unpack::unpack(&Unpack {
         archive: &args.archive,
         directory: &args.objects_out,

@@ -19,6 +19,8 @@ use crate::io_error::IoError;
 use crate::layout::Layout;
 use crate::manifest::Manifest;
 use crate::names;
+use crate::private::{self, Reach};
+use crate::warning::warn;
 use crate::write;
 
 /// Changes when the layout, the manifests or the rule for file names do.
@@ -40,6 +42,22 @@ impl Store {
         let store = Self::at(&LAYOUT.make(directory)?);
         store.blobs.sweep()?;
         Ok(store)
+    }
+
+    /// Opens the store that a run was given, if it was. One that others could have prepared is warned of and not used: a
+    /// manifest says which member has which content.
+    pub fn of_run(directory: Option<&Path>) -> Result<Option<Self>, PrepareError> {
+        let Some(directory) = directory else { return Ok(None) };
+        if let Err(exposed) = private::claim(directory, Reach::Whole) {
+            warn(format_args!(
+                "the store {} is not used: {}; {}, or name another one",
+                directory.display(),
+                exposed.of(directory),
+                exposed.remedy()
+            ));
+            return Ok(None);
+        }
+        Self::open(directory).map(Some)
     }
 
     /// Opens the store in `directory`, which must be one.
@@ -101,6 +119,7 @@ impl Store {
     pub(crate) fn manifest(&self, key: &Hash) -> Option<Manifest> {
         let path = self.blobs.file("archives", key.as_bytes());
         let (json, found) = blobs::read(&path).ok()?;
+        private::check_open(&path, &found).ok()?;
         let manifest = Manifest::from_json(&path, &json).ok()?;
         let mut seen = std::collections::HashSet::new();
         let safe = manifest.written().all(|(member, file)| {

@@ -42,6 +42,7 @@ mod showing;
 mod slices;
 mod stale;
 mod state_elsewhere;
+mod strangers;
 mod things;
 mod two_steps;
 mod verify;

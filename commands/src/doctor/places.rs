@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use distlto_executor::cache::store::{Cache, CacheLimits};
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::state;
+use distlto_prepare::private::{self, Exposed, Reach};
 use distlto_record::progress::text::size;
 
 use super::Doctor;
@@ -58,6 +59,15 @@ impl Doctor<'_> {
             return self.report.note("no cache of results is used: --cache and DISTLTO_CACHE name one");
         };
         let shown = directory.display();
+        if !self.args.cache.cache_shared
+            && let Err(exposed @ (Exposed::Foreign { .. } | Exposed::Writable { .. })) =
+                private::check(directory, Reach::Whole)
+        {
+            let (exposed, remedy) = (exposed.of(directory), exposed.remedy());
+            return self.report.wrong(&format!(
+                "{shown} is not used: {exposed}; {remedy}, or give --cache-shared if you trust all who can write there"
+            ));
+        }
         let opened = Cache::open_existing(directory, CacheLimits { size: None, age: None });
         let writable = usable(directory);
         match (opened, writable) {
@@ -91,7 +101,7 @@ impl Doctor<'_> {
             Ok(settings) => settings,
             Err(error) => return self.fails("the configuration", &error),
         };
-        settings.notices.iter().for_each(|notice| self.report.note(notice));
+        settings.notices.iter().chain(&settings.announcement).for_each(|notice| self.report.note(notice));
         let asks = |url: &dyn std::fmt::Display| format!("`distlto remote check {url}` asks it");
         if let Some(execute) = &settings.execute {
             let url = &execute.endpoint;

@@ -1,7 +1,7 @@
 //! Why a link failed, and what of that a tool has said itself.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::INSTALL;
@@ -12,6 +12,7 @@ use distlto_planner::response::ResponseError;
 use distlto_planner::runner::{ToolError, ToolOutput};
 use distlto_planner::thin_link::ThinLinkError;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::private::Exposed;
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -43,6 +44,12 @@ pub enum LinkError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Busy(#[from] Busy),
+    #[error("the state in {} is not used: {}", directory.display(), exposed.of(directory))]
+    #[diagnostic(
+        code(distlto::io),
+        help("{}, or name another place with --state", remedy(directory, exposed))
+    )]
+    Exposed { directory: PathBuf, exposed: Exposed },
     #[error(transparent)]
     #[diagnostic(transparent)]
     Plan(#[from] distlto_planner::link_plan::PlanError),
@@ -100,6 +107,27 @@ pub enum LinkError {
     #[error("the link was interrupted")]
     #[diagnostic(code(distlto::interrupted), help("run it again: finished objects are kept"))]
     Interrupted { exit_code: u8 },
+}
+
+/// What is in the directory stays what others wanted, whoever owns it from now on.
+fn remedy(directory: &Path, exposed: &Exposed) -> String {
+    if exposed.is_about(directory) {
+        format!("remove it (rm -r {})", directory.display())
+    } else {
+        exposed.remedy()
+    }
+}
+
+impl LinkError {
+    /// Whether this state directory is not the user's to use.
+    pub(super) fn is_of_others(&self, directory: &Path) -> bool {
+        match self {
+            Self::Exposed { .. } => true,
+            // Root's, for example. Where none can be made, the output cannot be either.
+            Self::Io(error) => error.source.kind() == io::ErrorKind::PermissionDenied && directory.exists(),
+            _ => false,
+        }
+    }
 }
 
 /// A tool that failed has its own exit code and has said itself what is wrong.

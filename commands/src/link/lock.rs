@@ -3,7 +3,7 @@
 //! The lock file holds the number of the process while it runs. The kernel drops the lock when a process dies, so a
 //! number that is found under a free lock is one of a run that was killed.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -65,9 +65,8 @@ fn holder(mut file: &File) -> String {
 }
 
 impl StateLock {
-    /// Takes the lock of a state directory, which is made if missing.
+    /// Takes the lock of a state directory, which is there.
     pub fn take(directory: &str) -> Result<Self, LockError> {
-        fs::create_dir_all(directory).map_err(IoError::on("create directory", directory))?;
         let path = Place::Lock.path(directory);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -111,6 +110,7 @@ impl Drop for StateLock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::process::Command;
     use std::thread;
 

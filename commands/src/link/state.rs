@@ -14,7 +14,11 @@ pub use distlto_planner::state::directory;
 use distlto_planner::words::Word;
 use distlto_prepare::frame;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::private::{self, Exposed, Reach};
 use distlto_prepare::regular;
+use distlto_prepare::warning::warn;
+use miette::Diagnostic;
+use tempfile::TempDir;
 
 use distlto_executor::staging;
 use distlto_executor::variables;
@@ -22,6 +26,7 @@ use distlto_executor::variables;
 use super::error::LinkError;
 use super::lock::{LockError, StateLock};
 use super::options::LinkOptions;
+use crate::scratch::scratch;
 
 /// Stands for a command with its response files' content, its environment and our own options.
 pub type LinkKey = Digest;
@@ -89,20 +94,50 @@ impl From<LockError> for LinkError {
 #[derive(Debug)]
 pub struct LinkState {
     directory: String,
+    /// The directory that was asked for.
+    place: String,
     fresh: bool,
     lock: StateLock,
+    /// Where it lies if it goes with the run.
+    _scratch: Option<TempDir>,
 }
 
 impl LinkState {
-    /// Takes the directory, and removes the temporaries of a run that was killed.
-    pub fn open(directory: &str) -> Result<Self, LinkError> {
+    /// Takes the directory, and removes the temporaries of a run that was killed. One that others could have prepared is an
+    /// error; `folder` is the one that holds the state of many links, if this directory lies there.
+    pub fn open(directory: &str, folder: Option<&str>) -> Result<Self, LinkError> {
         let fresh = !Path::new(directory).exists();
+        let reach = if folder.is_some_and(|folder| !folder.is_empty()) { Reach::Whole } else { Reach::Last };
+        private::claim(Path::new(directory), reach).map_err(|exposed| match exposed {
+            Exposed::Unknown(error) => LinkError::Io(error),
+            exposed => LinkError::Exposed { directory: directory.into(), exposed },
+        })?;
         let lock = StateLock::take(directory)?;
         if lock.after_crash {
             sweep(Path::new(directory))?;
         }
         check_places(Path::new(directory))?;
-        Ok(Self { directory: directory.to_owned(), fresh, lock })
+        let (directory, place) = (directory.to_owned(), directory.to_owned());
+        Ok(Self { directory, place, fresh, lock, _scratch: None })
+    }
+
+    /// The same for a run that can do without what earlier ones left: where the directory cannot be used, it gets one that
+    /// goes with it, and a warning says so.
+    pub fn open_or_scratch(directory: &str, folder: Option<&str>) -> Result<Self, LinkError> {
+        let error = match Self::open(directory, folder) {
+            Err(error) if error.is_of_others(Path::new(directory)) => error,
+            opened => return opened,
+        };
+        let remedy = error.help().map_or_else(String::new, |help| format!("; {help}"));
+        warn(format_args!("{error}{remedy}; nothing of this link is kept for the next one"));
+        let scratch = scratch("state")?;
+        let own = Self::open(&scratch.path().to_string_lossy(), None)?;
+        Ok(Self { place: directory.to_owned(), _scratch: Some(scratch), fresh: true, ..own })
+    }
+
+    /// Whether it is that of the link with this directory.
+    pub fn is_for(&self, directory: &str) -> bool {
+        self.place == directory
     }
 
     /// Its path.

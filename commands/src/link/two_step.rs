@@ -41,7 +41,7 @@ impl Session<'_> {
         let arguments = self.link.line.arguments();
         let reads = two_step_reads::before(self.directory, self.link, arguments);
         let start = reads.start();
-        let store = self.options.store.as_deref().map(Store::open).transpose()?;
+        let store = Store::of_run(self.options.store.as_deref())?;
         let phases = PlanningPhases::new(self.reporter, self.runner);
         let cc1_commands = Cc1Commands::default();
         let (planned, pending) = match self.plan(store.as_ref(), &phases, &cc1_commands) {

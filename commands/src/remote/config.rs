@@ -11,6 +11,7 @@ use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::private::Exposed;
 use distlto_prepare::regular;
 use miette::Diagnostic;
 use serde::de::{DeserializeOwned, Error as _};
@@ -71,13 +72,16 @@ pub enum ConfigError {
         keys: String,
     },
     /// The user's configuration can be changed by others.
-    #[error("{} is not used: {why}, who could name programs in it for you to run", path.display())]
-    #[diagnostic(code(distlto::bad_input), help("make it yours: chown and chmod go-w, or remove it"))]
+    #[error("{} is not used: {}, and it may name programs for you to run", path.display(), exposed.of(path))]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("{}; sudo -H takes root's own; --no-remote does without it", exposed.remedy())
+    )]
     Unsafe {
         /// The file.
         path: PathBuf,
         /// Who can.
-        why: &'static str,
+        exposed: Exposed,
     },
     /// A checkout wants what only the user may want.
     #[error("{}: [remote] sets {keys}, which a checkout may do only if you trust it", path.display())]

@@ -13,6 +13,7 @@ use super::args::RemoteArgs;
 use super::config::ConfigError;
 use super::settings::Settings;
 use super::values::{CacheMode, Fallback, ToolchainPlace};
+use crate::own_cache::is_first;
 
 /// How many actions are at an engine at once, unless said otherwise.
 const SLOTS: usize = 64;
@@ -35,6 +36,9 @@ impl RemoteArgs {
     pub fn connect(&self, cancel: &Cancel) -> Result<Option<Engine>, RemoteError> {
         let settings = self.settings()?;
         settings.notices.iter().for_each(warn);
+        if let Some(announcement) = settings.announcement.as_ref().filter(|text| is_first(text)) {
+            eprintln!("distlto: note: {announcement} (said once)");
+        }
         if !settings.is_remote() {
             return Ok(None);
         }
@@ -53,8 +57,18 @@ impl RemoteArgs {
 }
 
 fn setup(settings: Settings) -> Setup {
-    let Settings { cache, execute, platform, jobs, toolchain, fallback, queue_time, run_time, notices: _ } =
-        settings;
+    let Settings {
+        cache,
+        execute,
+        platform,
+        jobs,
+        toolchain,
+        fallback,
+        queue_time,
+        run_time,
+        notices: _,
+        announcement: _,
+    } = settings;
     let action_cache = |(server, mode)| ActionCache { server, is_written: mode == CacheMode::ReadWrite };
     Setup {
         execution: execute,

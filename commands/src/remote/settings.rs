@@ -40,6 +40,8 @@ pub struct Settings {
     pub run_time: Option<Duration>,
     /// What the user is to be warned of, a sentence each.
     pub notices: Vec<String>,
+    /// That nobody but a checkout asked for a server, in a sentence for its first link.
+    pub announcement: Option<String>,
 }
 
 impl Default for Settings {
@@ -54,6 +56,7 @@ impl Default for Settings {
             queue_time: QUEUE_TIME,
             run_time: None,
             notices: Vec::new(),
+            announcement: None,
         }
     }
 }
@@ -189,7 +192,9 @@ impl<'a> Sources<'a> {
             self.first(own, |remote| of(remote).map(|time| time.0))
         };
         let jobs = self.first(self.args.remote_jobs, |remote| remote.jobs);
+        let announcement = self.announcement(execute.as_ref(), cache.as_ref());
         Ok(Settings {
+            announcement,
             cache: cache.map(|options| (options, mode)),
             execute,
             platform: self.platform(),
@@ -249,7 +254,7 @@ impl<'a> Sources<'a> {
         let names_it = |remote: &RemoteTable| names(remote.places(), endpoint);
         let by_user = user.as_ref().filter(|user| names_it(&user.file.remote));
         let by_checkout = checkout.as_ref().filter(|found| *is_trusted && names_it(&found.file));
-        let is_stranger = !self.named.names(endpoint) && by_user.is_none() && by_checkout.is_none();
+        let is_stranger = self.is_stranger(endpoint);
 
         let mut access = Access::default();
         if is_stranger {
@@ -279,6 +284,31 @@ impl<'a> Sources<'a> {
             ));
         }
         access
+    }
+
+    /// Whether nobody names a server but a checkout that is not trusted.
+    fn is_stranger(&self, endpoint: &Endpoint) -> bool {
+        let ConfigFiles { checkout, is_trusted, user, .. } = self.files;
+        let user = user.iter().map(|user| &user.file.remote);
+        let trusted = checkout.iter().filter(|_| *is_trusted).map(|found| &found.file);
+        !self.named.names(endpoint) && !names(user.chain(trusted).flat_map(RemoteTable::places), endpoint)
+    }
+
+    fn announcement(
+        &self,
+        execute: Option<&reapi::Options>,
+        cache: Option<&reapi::Options>,
+    ) -> Option<String> {
+        let stranger = |server: Option<&reapi::Options>| {
+            server.map(|server| server.endpoint.clone()).filter(|endpoint| self.is_stranger(endpoint))
+        };
+        let does = match (stranger(execute), stranger(cache)) {
+            (Some(server), _) => format!("has backends run at {server}"),
+            (None, Some(server)) => format!("has objects looked up at {server}"),
+            (None, None) => return None,
+        };
+        let checkout = self.files.checkout.as_ref()?.path.display();
+        Some(format!("{checkout} {does}; --no-remote and an empty DISTLTO_REMOTE do without"))
     }
 
     /// Whether there is anything that a server could be denied.

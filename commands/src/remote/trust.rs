@@ -1,7 +1,8 @@
 //! Which configuration files there are, and which of them may name programs, certificates and headers.
 //!
 //! A file that lies in a checkout was written by whoever wrote the checkout: it may say where work goes, and no more unless
-//! the user's own configuration trusts its folder. Knows nothing of what the values are used for.
+//! the user's own configuration trusts its folder. It does not count at all where another user can have written it. Knows
+//! nothing of what the values are used for.
 
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
@@ -9,17 +10,24 @@ use std::path::{Path, PathBuf};
 
 use distlto_executor::variables::REMOTE_HEADERS;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::private::{self, Exposed, Reach};
 
 use super::config::{self, CheckoutFile, ConfigError, RemoteTable, UserFile};
 
 /// The file of a checkout, found upwards from the working directory.
 pub const NAME: &str = "distlto.toml";
 
+/// What a repository's folder has, or the root of a build's workspace: Git, Mercurial and Jujutsu, Bazel, Buck2.
+const MARKS: [&str; 8] =
+    [".git", ".hg", ".jj", "MODULE.bazel", "REPO.bazel", "WORKSPACE", "WORKSPACE.bazel", ".buckconfig"];
+
 /// Where configuration is looked for.
 #[derive(Clone)]
 pub struct ConfigPlaces {
     /// The working directory, absolute.
     pub directory: PathBuf,
+    /// The user's home.
+    pub home: Option<PathBuf>,
     /// The user's own configuration, which need not be there.
     pub user_file: Option<PathBuf>,
     /// What [`REMOTE_HEADERS`] holds: secret.
@@ -30,9 +38,11 @@ impl ConfigPlaces {
     /// Those of this process.
     pub fn of_process() -> Result<Self, ConfigError> {
         let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
+        let home = set("HOME");
+        let folder = set("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
         Ok(Self {
             directory: std::env::current_dir().map_err(IoError::on("find", "the working directory"))?,
+            home,
             user_file: folder.map(|folder| folder.join("distlto/config.toml")),
             headers: std::env::var_os(REMOTE_HEADERS),
         })
@@ -65,18 +75,36 @@ impl ConfigFiles {
     /// Reads them.
     pub fn read(around: &ConfigPlaces) -> Result<Self, ConfigError> {
         let mut files = Self::default();
-        if let Some(path) = around.user_file.as_deref().and_then(there) {
+        if let Some(path) = around.user_file.as_deref().filter(|path| is_there(path)) {
             files.user = Some(user(path, &mut files.notices)?);
         }
-        if let Some(path) = around.directory.ancestors().find_map(|folder| there(&folder.join(NAME))) {
-            let (CheckoutFile { remote }, _) = config::read(&path)?;
-            let trusted = files.user.as_ref().map_or(&[][..], |user| &user.file.trusted);
-            files.is_trusted = is_below(&path, trusted);
-            let checkout = Sourced { path, file: remote };
+        let trusted = files.user.as_ref().map_or(&[][..], |user| &user.file.trusted);
+        for path in around.checkout_files() {
+            let real = real(&path);
+            files.is_trusted = is_below(&real, trusted);
+            if !files.is_trusted
+                && let Err(exposed) = check(&path)
+            {
+                let declared = Self::declare(&real, around.user_file.as_deref());
+                let remedy = exposed.remedy();
+                files.notices.push(format!(
+                    "{} is passed over: {}; {remedy}, or {declared}",
+                    path.display(),
+                    exposed.of(&path)
+                ));
+                continue;
+            }
+            let (CheckoutFile { remote }, found) = config::read(&real)?;
+            // Somebody may have put another one there meanwhile.
+            if !files.is_trusted {
+                private::check_open(&real, &found).map_err(|exposed| unsafe_file(&real, exposed))?;
+            }
+            let checkout = Sourced { path: real, file: remote };
             if !files.is_trusted {
                 refuse(&checkout, around.user_file.as_deref())?;
             }
             files.checkout = Some(checkout);
+            break;
         }
         Ok(files)
     }
@@ -89,27 +117,45 @@ impl ConfigFiles {
     }
 }
 
-/// The file of this name with its links followed, if there is anything. What cannot be looked at above a directory is
-/// nothing of its checkout's.
-fn there(path: &Path) -> Option<PathBuf> {
-    match path.symlink_metadata() {
-        // A link that leads nowhere is told of when it is read.
-        Ok(_) => Some(path.canonicalize().unwrap_or_else(|_| path.to_owned())),
-        Err(_) => None,
+impl ConfigPlaces {
+    /// The files of checkouts that are looked for, from the nearest one to that of the repository, or of the home folder.
+    fn checkout_files(&self) -> impl Iterator<Item = PathBuf> + use<'_> {
+        let home = self.home.as_deref().and_then(|home| home.canonicalize().ok());
+        let mut is_done = false;
+        let folders = self.directory.ancestors().take_while(move |folder| {
+            let is_last =
+                home.as_deref() == Some(*folder) || MARKS.iter().any(|mark| is_there(&folder.join(mark)));
+            !std::mem::replace(&mut is_done, is_last)
+        });
+        folders.map(|folder| folder.join(NAME)).filter(|path| is_there(path))
     }
 }
 
-fn user(path: PathBuf, notices: &mut Vec<String>) -> Result<Sourced<UserFile>, ConfigError> {
+/// Whether there is anything by this name, be it a link that leads nowhere. What cannot be looked at above a directory is
+/// nothing of its checkout's.
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// The file with its links followed. A link that leads nowhere is told of when it is read.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether nobody else can have written the file of a checkout, or have put it into its folder.
+fn check(path: &Path) -> Result<(), Exposed> {
+    private::check(path.parent().unwrap_or(path), Reach::Last)?;
+    private::check(path, Reach::Last)
+}
+
+fn unsafe_file(path: &Path, exposed: Exposed) -> ConfigError {
+    ConfigError::Unsafe { path: path.to_owned(), exposed }
+}
+
+fn user(place: &Path, notices: &mut Vec<String>) -> Result<Sourced<UserFile>, ConfigError> {
+    let path = real(place);
+    private::check(place, Reach::Whole).map_err(|exposed| unsafe_file(&path, exposed))?;
     let (file, found): (UserFile, _) = config::read(&path)?;
-    let own = rustix::process::geteuid().as_raw();
-    let others = match found.mode() {
-        _ if found.uid() != own && found.uid() != 0 => Some("it belongs to another user"),
-        mode if mode & 0o002 != 0 => Some("all users can write it"),
-        _ => None,
-    };
-    if let Some(why) = others {
-        return Err(ConfigError::Unsafe { path, why });
-    }
     let has_headers = !file.remote.headers.0.is_empty()
         || file.credentials.values().any(|access| !access.headers.0.is_empty());
     if found.mode() & 0o044 != 0 && has_headers {

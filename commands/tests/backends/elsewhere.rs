@@ -77,8 +77,7 @@ fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> JobAttempt {
     let digests = FileDigests::new(link.place.path());
     let answers = Cc1Commands::default();
     let drivers = Drivers { answers: &answers, spawner: &LocalSpawner, cancel, grace: GRACE, directory };
-    let remembered = tempfile::tempdir().unwrap();
-    let toolchains = Toolchains::new(remembered.path());
+    let toolchains = Toolchains::new(None);
     let describer = Describer::new(&toolchains, &drivers, &digests, directory, Platform::default())
         .expect("a name in UTF-8");
     let index = "-fthinlto-index=a.o.thinlto.bc";

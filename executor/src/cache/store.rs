@@ -3,7 +3,8 @@
 //! Knows keys, digests and files; what a key stands for is its user's. Layout: `results-v1/records/ab/cdef..` by key
 //! (see [`record`]), `results-v1/blobs/ab/cdef..` by content and `results-v1/tmp` (see [`distlto_prepare::blobs`]).
 //!
-//! Nothing in it is believed: a record's own digest and a blob's content are checked each time they are read, so that
+//! A record says what a key gives, so that it counts only if its file is this user's or root's, unless the cache is shared.
+//! Damage is found: a record's own digest and a blob's content are checked each time they are read, so that
 //! nothing is ever flushed with `fsync` and no lock is held. A record is written after its blobs. What is damaged is
 //! removed, is told of by [`Cache::troubles`], and is a miss; so is what others prune at this moment. A cache that
 //! cannot be written only costs time.
@@ -25,6 +26,7 @@ use distlto_prepare::blobs::{self, BlobDigest, Blobs, Placed, Placing};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::layout::Layout;
 use distlto_prepare::mutex::lock;
+use distlto_prepare::private;
 use distlto_prepare::prune::space;
 
 use crate::cancel::Cancel;
@@ -51,6 +53,8 @@ pub struct Cache {
     directory: PathBuf,
     blobs: Arc<Blobs>,
     keeper: Keeper,
+    /// Whether records count that other users have written.
+    is_shared: bool,
     /// How often putting failed.
     failures: AtomicUsize,
     troubles: Mutex<Troubles>,
@@ -83,9 +87,16 @@ impl Cache {
             directory: directory.to_owned(),
             blobs: Arc::new(Blobs::new(&LAYOUT.root(directory), sha256)),
             keeper: Keeper::new(limits),
+            is_shared: false,
             failures: AtomicUsize::new(0),
             troubles: Mutex::default(),
         }
+    }
+
+    /// Has what other users have kept count too.
+    pub fn shared(mut self) -> Self {
+        self.is_shared = true;
+        self
     }
 
     /// The directory that the cache was opened in.
@@ -103,6 +114,11 @@ impl Cache {
     pub fn get(&self, key: &Key) -> Option<ActionResult> {
         let path = self.record(key);
         let problem = match blobs::read_at_most(&path, LARGEST_RECORD) {
+            // From when the directory was shared.
+            Ok((_, found)) if !self.is_shared && private::check_open(&path, &found).is_err() => {
+                self.note("results that other users have kept there do not count".to_owned());
+                return None;
+            }
             Ok((bytes, found)) => match record::decode(key, &bytes) {
                 Ok(record) => {
                     blobs::used(&path, &found);

@@ -14,6 +14,7 @@ use distlto_planner::search_path::program_file;
 use distlto_prepare::blobs;
 use distlto_prepare::check::Bad;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::private::{self, Reach};
 
 use super::framed::Framed;
 use crate::loaded::libraries;
@@ -25,15 +26,17 @@ const REMEMBERED: &str = "compilers-v1";
 #[derive(Debug)]
 pub struct Compilers {
     digests: FileDigests,
-    remembered: PathBuf,
+    remembered: Option<PathBuf>,
 }
 
 impl Compilers {
-    /// With digests that earlier runs remembered in a cache's directory. Such that cannot be used cost only time.
-    pub fn new(cache: &Path) -> Self {
-        let remembered = cache.join(REMEMBERED);
-        let (digests, _) = FileDigests::load(&remembered, Path::new(""));
-        Self { digests, remembered }
+    /// With digests that earlier runs remembered in a cache's directory, if there is one. Such that cannot be used cost only
+    /// time, and those of another user cannot, whoever shares the cache.
+    pub fn new(cache: Option<&Path>) -> Self {
+        let remembered = cache.map(|cache| cache.join(REMEMBERED));
+        let own = remembered.as_deref().filter(|file| private::check(file, Reach::Last).is_ok());
+        let digests = own.map(|file| FileDigests::load(file, Path::new("")).0);
+        Self { digests: digests.unwrap_or_else(|| FileDigests::new(Path::new(""))), remembered }
     }
 
     /// Forgets files of compilers that are gone or were replaced, and says how many.
@@ -55,7 +58,7 @@ impl Compilers {
 
     /// Remembers the digests for later runs.
     pub fn save(&self) -> Result<(), IoError> {
-        self.digests.save(&self.remembered)
+        self.remembered.as_deref().map_or(Ok(()), |file| self.digests.save(file))
     }
 
     /// Of one file of a compiler.

@@ -10,6 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::private::{self, Exposed, Reach};
 use rustix::process::geteuid;
 
 use super::LedgerError;
@@ -22,9 +23,6 @@ const NAME: &str = "distlto-ledger-v1";
 
 /// Where files of short life are kept on every system.
 const TEMPORARY: &str = "/tmp";
-
-/// What may be written by others than the owner.
-const BY_OTHERS: u32 = 0o022;
 
 /// Network file systems, whose locks other machines may see (statfs(2)): NFS, SMB, CIFS, SMB2, Ceph, AFS.
 const NETWORK: [u64; 6] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x5346_414f];
@@ -69,15 +67,14 @@ pub fn make(path: &Path) -> Result<(), LedgerError> {
 /// Whether a directory that is there can be used.
 pub fn check(path: &Path) -> Result<(), LedgerError> {
     let owned = || path.to_owned();
-    let (found, user) = (fs::symlink_metadata(path).map_err(IoError::on("read", path))?, geteuid().as_raw());
+    let found = fs::symlink_metadata(path).map_err(IoError::on("read", path))?;
     if !found.is_dir() {
         return Err(LedgerError::NoDirectory { path: owned() });
     }
-    if found.uid() != user {
-        return Err(LedgerError::Foreign { path: owned(), owner: found.uid(), user });
-    }
-    if found.mode() & BY_OTHERS != 0 {
-        return Err(LedgerError::Writable { path: owned(), mode: found.mode() & 0o7777 });
+    private::check(path, Reach::Whole)?;
+    // Root's are believed, and nobody else can write to them.
+    if found.uid() != geteuid().as_raw() {
+        return Err(Exposed::Foreign { path: owned(), owner: found.uid() }.into());
     }
     if is_on_network(path) {
         return Err(LedgerError::Network { path: owned() });

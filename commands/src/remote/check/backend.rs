@@ -213,7 +213,7 @@ fn compile(
     let (answers, digests, modules) =
         (Cc1Commands::default(), FileDigests::new(place), Modules::new(directory));
     let drivers = Drivers { answers: &answers, spawner, cancel, grace: GRACE, directory };
-    let toolchains = Toolchains::new(&place.join("compilers"));
+    let toolchains = Toolchains::new(None);
     let describer = Describer::new(&toolchains, &drivers, &digests, directory, platform);
     let execute = &Local { spawner, cancel, grace: GRACE, directory, drivers: Some(&drivers) };
     let describer = describer.as_ref();

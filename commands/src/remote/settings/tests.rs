@@ -35,6 +35,7 @@ impl World {
     fn settings(&self, words: &[&str]) -> Result<Settings, ConfigError> {
         let around = ConfigPlaces {
             directory: self.path("checkout/src/deep"),
+            home: None,
             user_file: Some(self.path("config.toml")),
             headers: self.headers.map(Into::into),
         };
@@ -406,3 +407,5 @@ fn the_guide_has_each_option_with_its_key() {
     }
     assert!(page.contains(REMOTE_HEADERS));
 }
+
+mod strangers;
