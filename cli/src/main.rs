@@ -11,7 +11,7 @@ mod stand_in;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use distlto_commands::jobs;
 use distlto_commands::link::LinkError;
 use distlto_commands::remote::{check, simulate};
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     if let Some(command) = stand_in::command() {
         return run_link(&command, &stand_in::options());
     }
-    match Cli::parse_from(arguments()).command {
+    match exit::parse::<Cli>(arguments()).command {
         CliCommand::Link(args) => run_link(&args.words(), &args.options()),
         CliCommand::Run(args) => watching(|cancel| exit::run(|| run::run(&args, cancel))),
         CliCommand::Prepare(args) => exit::run(|| distlto_prepare::command::run(args)),

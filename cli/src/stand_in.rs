@@ -8,10 +8,10 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::Parser;
 use distlto_commands::link::LinkOptions;
 use distlto_planner::response;
 use distlto_planner::words::{Word, word_of};
+use distlto_prepare::exit;
 
 use crate::arguments::{Cli, CliCommand};
 
@@ -66,7 +66,8 @@ pub fn options() -> LinkOptions {
     let words = response::tokenize(text.as_bytes());
     let words = words.iter().map(|word| String::from_utf8_lossy(word).into_owned());
     let line = ["distlto".to_owned(), "link".to_owned()].into_iter().chain(words);
-    match Cli::parse_from(line.chain(["--".to_owned(), "linker".to_owned()])).command {
+    let line = line.chain(["--".to_owned(), "linker".to_owned()]);
+    match exit::parse::<Cli>(line.map(OsString::from)).command {
         CliCommand::Link(args) => args.options(),
         // `link` was the subcommand's name.
         _ => LinkOptions::default(),

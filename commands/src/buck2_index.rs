@@ -20,12 +20,13 @@ use distlto_planner::buck2::{meta, stale};
 use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::{Word, lossy, word_of};
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::message::{say, show};
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::to_standard_output;
 use rayon::prelude::*;
 use tempfile::NamedTempFile;
 
-use crate::link::{LinkError, show};
+use crate::link::LinkError;
 use distlto_executor::cancel::Cancel;
 
 /// Where `--help` lists these options.
@@ -193,11 +194,11 @@ fn failure(output: &ToolOutput, command: &[Word], cancel: &Cancel) -> Result<Opt
     if output.status.success() {
         return Ok(None);
     }
-    eprintln!(
+    say(format_args!(
         "distlto: the thin link failed: {} ended with {}; no plan was written",
         lossy(&command[0]),
         output.status
-    );
+    ));
     let signal = output.status.signal().map(|signal| signal + 128);
     Ok(Some(output.status.code().or(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }

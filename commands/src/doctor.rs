@@ -10,7 +10,6 @@ mod places;
 mod tools;
 mod trial;
 
-use std::convert::Infallible;
 use std::ffi::OsString;
 
 use clap::Args;
@@ -19,11 +18,12 @@ use distlto_executor::schedule::tokens::jobserver_of_make;
 use distlto_planner::state::VARIABLE;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
+use distlto_prepare::io_error::IoError;
 use miette::Diagnostic;
 use serde_json::json;
 
 use crate::remote::args::RemoteArgs;
-use crate::report::{CheckedSentences, is_wrong, line};
+use crate::report::{CheckedSentences, is_wrong};
 use crate::run_args::CacheArgs;
 
 /// The exit code of what `distlto::tool` is.
@@ -68,7 +68,7 @@ struct Doctor<'a> {
 }
 
 /// Looks and tells. Returns the exit code.
-pub fn run(args: &DoctorArgs, cancel: &Cancel) -> Result<u8, Infallible> {
+pub fn run(args: &DoctorArgs, cancel: &Cancel) -> Result<u8, IoError> {
     let report = if args.json { CheckedSentences::keeping() } else { CheckedSentences::default() };
     let mut doctor = Doctor { args, cancel, report, code: 0 };
     let words: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
@@ -80,7 +80,7 @@ pub fn run(args: &DoctorArgs, cancel: &Cancel) -> Result<u8, Infallible> {
     if cancel.is_cancelled() {
         return Ok(cancel.exit_code());
     }
-    Ok(doctor.finish())
+    doctor.finish()
 }
 
 impl Doctor<'_> {
@@ -103,7 +103,7 @@ impl Doctor<'_> {
         }
     }
 
-    fn finish(self) -> u8 {
+    fn finish(mut self) -> Result<u8, IoError> {
         let wrong = self.report.count_wrong();
         let verdict = match (self.code, wrong) {
             (0, 0) => "links by distlto can work here".to_owned(),
@@ -111,15 +111,13 @@ impl Doctor<'_> {
             (_, wrong) => format!("links by distlto cannot work here: {}", is_wrong(wrong)),
         };
         let code = self.code;
-        match self.report.kept() {
-            None => line(&verdict),
+        let last = match self.report.kept() {
+            None => verdict,
             Some(findings) => {
-                line(
-                    &json!({ "version": 1, "code": code, "verdict": verdict, "findings": findings })
-                        .to_string(),
-                );
+                json!({ "version": 1, "code": code, "verdict": verdict, "findings": findings }).to_string()
             }
-        }
-        code
+        };
+        self.report.end(&last)?;
+        Ok(code)
     }
 }

@@ -18,8 +18,8 @@ use distlto_prepare::write::{remove, to_standard_output, write_atomically};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::link::show;
 use crate::tool::{ToolRunner, exit_code};
+use distlto_prepare::message::show;
 
 /// Compile, and list the files of the project that the compiler read
 ///

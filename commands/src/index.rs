@@ -19,12 +19,13 @@ use distlto_planner::state::Place;
 use distlto_planner::state::VARIABLE;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
+use distlto_prepare::message::show;
 use distlto_prepare::store::Store;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::write_if_changed;
 
 use crate::buck2_index::{self, Buck2Args};
-use crate::link::{LinkError, identity, show, state, tool_failure};
+use crate::link::{LinkError, identity, state, tool_failure};
 use crate::tool::ToolRunner;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;

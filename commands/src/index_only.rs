@@ -17,9 +17,10 @@ use distlto_planner::runner::Runner;
 use distlto_planner::scratch::Scratch;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
+use distlto_prepare::message::{say, show};
 use distlto_prepare::write::to_standard_output;
 
-use crate::link::error::{LinkError, show, tool_failure};
+use crate::link::error::{LinkError, tool_failure};
 use crate::link::state::LinkState;
 use crate::tool::ToolRunner;
 
@@ -66,7 +67,7 @@ pub fn perform(
     to_standard_output(&output.stdout)?;
     show(&output.stderr);
     if verbose {
-        eprintln!("distlto: {named}: {} of {} shards changed", written.changed, written.modules);
+        say(format_args!("distlto: {named}: {} of {} shards changed", written.changed, written.modules));
     }
     Ok(0)
 }

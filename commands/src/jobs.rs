@@ -11,6 +11,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::{Args, ValueEnum};
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::message::note;
 use distlto_prepare::write::to_standard_output;
 use miette::Diagnostic;
 use thiserror::Error;
@@ -105,9 +106,7 @@ fn print(path: &Utf8Path, form: JobFormat) -> Result<(), JobsError> {
     let (bytes, name) = bytes(path)?;
     let mut file = dtlto::read(&bytes, &name)?;
     drop(bytes);
-    for note in notes(&file) {
-        eprintln!("distlto: note: {note}");
-    }
+    notes(&file).into_iter().for_each(note);
     if form == JobFormat::Graph {
         cost::set_costs(&mut file, None);
     }

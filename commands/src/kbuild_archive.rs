@@ -20,8 +20,8 @@ use distlto_prepare::write::{move_into_place, remove};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::link::show;
 use crate::tool::{ToolRunner, exit_code};
+use distlto_prepare::message::show;
 
 /// Make an archive of objects, with native ones in the places of modules
 ///

@@ -37,6 +37,7 @@ use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::linker::options::last;
 use distlto_planner::runner::ToolError;
 use distlto_planner::words::{Word, lossy, path_of};
+use distlto_prepare::message::say;
 use distlto_prepare::write::to_standard_output;
 
 use crate::index_only;
@@ -50,7 +51,7 @@ use distlto_record::progress::{Plan, Progress, Reporter};
 use distlto_record::report::Counts;
 
 pub use error::LinkError;
-pub(crate) use error::{show, tool_failure};
+pub(crate) use error::tool_failure;
 pub use lock::Busy;
 pub use options::LinkOptions;
 
@@ -186,7 +187,7 @@ fn leave_unchanged(
     unchanged.renew(state.directory())?;
     nothing_to_do(options, reporter);
     if options.run.verbose && !options.run.json {
-        eprintln!("distlto: {output}: nothing to do");
+        say(format_args!("distlto: {output}: nothing to do"));
     }
     Ok(0)
 }
@@ -323,14 +324,17 @@ impl Session<'_> {
         let modules = plan.modules.len();
         let imports: usize = plan.modules.iter().map(|module| module.imports.len()).sum();
         if modules == 0 {
-            eprintln!("distlto: {}: no module is ThinLTO bitcode: there are no backends", plan.output);
+            say(format_args!(
+                "distlto: {}: no module is ThinLTO bitcode: there are no backends",
+                plan.output
+            ));
             return;
         }
         // Those that a cache had did not run.
-        eprintln!(
+        say(format_args!(
             "distlto: {}: {modules} modules, {imports} imports; {stale} of {modules} backends were out of date",
             plan.output
-        );
+        ));
     }
 }
 

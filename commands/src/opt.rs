@@ -10,7 +10,7 @@ pub mod gnu;
 pub mod processor;
 mod slice;
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,7 +23,9 @@ use distlto_planner::recorded_flags::{FlagsSource, RecordError};
 use distlto_planner::response::ResponseError;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::Native;
+use distlto_prepare::message::{say, show};
 use distlto_prepare::warning::warn;
+use distlto_prepare::write::to_standard_output;
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -309,13 +311,14 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
         outputs: plan.outputs.iter().map(|(path, role)| (path.as_path(), *role)).collect(),
     };
     if args.debug || args.print_command {
-        // Who closes the pipe has seen enough.
-        let _ = writeln!(io::stdout(), "{}", job.command_line(None));
+        to_standard_output(format!("{}\n", job.command_line(None)).as_bytes())?;
         return Ok(0);
     }
     if args.verbose {
-        eprintln!("+ {}", job.command_line(None));
-        plan.notes.iter().for_each(|option| eprintln!("note: {option} is not done by a distributed link"));
+        say(format_args!("+ {}", job.command_line(None)));
+        plan.notes
+            .iter()
+            .for_each(|option| say(format_args!("note: {option} is not done by a distributed link")));
     }
     let cache = args.results(cancel)?;
     let attempt = compile(&job, plan.expected, None, &cache, cancel);
@@ -330,8 +333,9 @@ fn tell(
     cancel: &Cancel,
 ) -> Result<u8, OptError> {
     if let Some(executed) = &attempt.executed {
-        print!("{}", executed.stdout.text());
-        eprint!("{}", whole_lines(&executed.stderr.text()));
+        // The object is what was asked for, and is there.
+        let _ = to_standard_output(executed.stdout.text().as_bytes());
+        show(whole_lines(&executed.stderr.text()).as_bytes());
     }
     match attempt.result {
         Ok(()) => Ok(0),
@@ -339,7 +343,7 @@ fn tell(
         Err(cause) => {
             let Some(code) = cause.exit_code() else { return Err(cause.into()) };
             distlto_prepare::exit::print(&cause);
-            eprintln!("  repeat: {}", job.command_line(directory));
+            say(format_args!("  repeat: {}", job.command_line(directory)));
             Ok(code)
         }
     }

@@ -2,9 +2,9 @@
 //!
 //! What others said is printed as text, whatever is in it. Knows nothing of what is checked.
 
-use std::io::{self, Write};
-
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::text::printable;
+use distlto_prepare::write::to_standard_output;
 use miette::Diagnostic;
 use serde_json::{Value, json};
 
@@ -15,6 +15,8 @@ pub struct CheckedSentences {
     about: String,
     /// Where readers are programs: the sentences, which are printed at the end.
     kept: Option<Vec<Value>>,
+    /// Why a sentence could not be printed.
+    unprinted: Option<IoError>,
 }
 
 impl CheckedSentences {
@@ -27,7 +29,7 @@ impl CheckedSentences {
     pub fn about(&mut self, what: &str) {
         what.clone_into(&mut self.about);
         if self.kept.is_none() {
-            line(what);
+            self.print(what);
         }
     }
 
@@ -57,7 +59,7 @@ impl CheckedSentences {
     pub fn quote(&mut self, text: &str) {
         for text in text.lines().filter(|text| !text.is_empty()) {
             match &mut self.kept {
-                None => line(&format!("           {text}")),
+                None => self.print(&format!("           {text}")),
                 Some(kept) => {
                     if let Some(Value::Array(said)) = kept.last_mut().map(|last| &mut last["said"]) {
                         said.push(text.into());
@@ -73,22 +75,37 @@ impl CheckedSentences {
     }
 
     /// The sentences that were kept.
-    pub fn kept(self) -> Option<Vec<Value>> {
-        self.kept
+    pub fn kept(&mut self) -> Option<Vec<Value>> {
+        self.kept.take()
     }
 
-    /// The exit code.
-    pub fn finish(self) -> u8 {
-        match self.wrong {
-            0 => line("everything can be used as it is configured"),
-            wrong => line(&is_wrong(wrong)),
+    /// Prints a line of text.
+    pub fn print(&mut self, text: &str) {
+        if self.unprinted.is_none() {
+            self.unprinted = to_standard_output(format!("{}\n", printable(text)).as_bytes()).err();
         }
-        u8::from(self.wrong > 0)
+    }
+
+    /// Prints the verdict. The error is why not all of the sentences could be printed.
+    pub fn end(mut self, verdict: &str) -> Result<(), IoError> {
+        self.print(verdict);
+        self.unprinted.map_or(Ok(()), Err)
+    }
+
+    /// The exit code, after a verdict that follows from the sentences alone.
+    pub fn finish(self) -> Result<u8, IoError> {
+        let wrong = self.wrong;
+        let verdict = match wrong {
+            0 => "everything can be used as it is configured".to_owned(),
+            wrong => is_wrong(wrong),
+        };
+        self.end(&verdict)?;
+        Ok(u8::from(wrong > 0))
     }
 
     fn tell(&mut self, level: &str, sentence: &str) {
         match &mut self.kept {
-            None => line(&format!("  {level:<5}  {sentence}")),
+            None => self.print(&format!("  {level:<5}  {sentence}")),
             Some(kept) => kept.push(json!({
                 "about": self.about, "level": level.to_lowercase(), "sentence": sentence, "said": [],
             })),
@@ -102,10 +119,4 @@ pub fn is_wrong(count: usize) -> String {
         1 => "1 thing is wrong".to_owned(),
         many => format!("{many} things are wrong"),
     }
-}
-
-/// A line on standard output, of text.
-pub fn line(text: &str) {
-    // A reader that has gone away wants no more of it.
-    let _ = writeln!(io::stdout(), "{}", printable(text));
 }

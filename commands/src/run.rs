@@ -23,6 +23,7 @@ use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, Work};
 use distlto_planner::state::VARIABLE;
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::message::say;
 
 use crate::link::state::{self, LinkState};
 use crate::run_args::{Assembly, RunArgs};
@@ -206,7 +207,7 @@ impl Round<'_> {
             self.reporter.plan(Plan { actions: 0, cost: 0, jobs: 0 });
             self.reporter.summary(Counts::default(), Duration::ZERO);
         } else if self.args.run.verbose {
-            eprintln!("distlto: {}: nothing to do", self.input.path());
+            say(format_args!("distlto: {}: nothing to do", self.input.path()));
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::message::note;
 use distlto_prepare::private::{self, Reach};
 use distlto_prepare::warning::warn;
 
@@ -300,7 +301,7 @@ impl RunArgs {
             && !(self.quiet || self.json || self.no_warm)
             && let Some(lack) = forkserver::lack_of_library()
         {
-            eprintln!("distlto: note: {lack}");
+            note(lack);
         }
         if self.cache.directory().is_none() {
             spawner.prewarm(compiler, jobs);
@@ -325,10 +326,10 @@ impl RunArgs {
             && at_once > 1
             && !(self.quiet || self.json)
         {
-            eprintln!(
-                "distlto: note: make does not pass its jobserver on, so that more may run at once than its -j says: {}",
+            note(format_args!(
+                "make does not pass its jobserver on, so that more may run at once than its -j says: {}",
                 tokens::REMEDY
-            );
+            ));
         }
         found.ok().flatten()
     }

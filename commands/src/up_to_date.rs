@@ -11,6 +11,7 @@ use distlto_planner::freshness::{self, ActionLog, Reason};
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::state::Place;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::message::note;
 use rayon::prelude::*;
 
 use distlto_executor::run::Hooks;
@@ -34,7 +35,7 @@ impl Records {
     /// Reads them. What cannot be used is told, and costs only time.
     pub fn open(directory: &Path) -> Result<Self, IoError> {
         let (log, notes) = ActionLog::load(&Place::ActionLog.path(directory))?;
-        notes.iter().for_each(|note| eprintln!("distlto: note: {note}"));
+        notes.iter().for_each(note);
         let digests_path = Place::Digests.path(directory);
         // A damaged cache costs time only.
         let (digests, _) = FileDigests::load(&digests_path, Path::new(""));

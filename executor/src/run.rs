@@ -21,6 +21,7 @@ use distlto_planner::digests::FileDigests;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::Native;
+use distlto_prepare::message::note;
 use distlto_prepare::warning::warn;
 use jobserver::Client;
 
@@ -315,7 +316,7 @@ fn tell_troubles(
 ) {
     if let Err(error) = estimates.history().save() {
         // The next run's estimates are worse, and nothing else.
-        eprintln!("distlto: note: {error}");
+        note(&error);
         progress.warned(&error.to_string());
     }
     let troubles = cache.into_iter().flat_map(ResultCache::troubles);

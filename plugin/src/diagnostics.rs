@@ -4,6 +4,7 @@
 //! is gone. Knows nothing of what went wrong.
 
 use std::ffi::CString;
+use std::io::{self, Write};
 
 use distlto_record::report::Failure;
 use miette::Diagnostic;
@@ -59,7 +60,7 @@ impl Diagnostics {
                 // SAFETY: the caller's promise.
                 Some(emit) => unsafe { call(emit, config, text) },
                 // A linker that takes no diagnostics leaves standard error.
-                None => eprintln!("{word}: {text}"),
+                None => drop(writeln!(io::stderr(), "{word}: {text}")),
             }
         }
     }

@@ -3,11 +3,15 @@
 //! An error type names its class with `#[diagnostic(code(distlto::...))]`; the class decides the exit code.
 //! A linker or compiler that fails keeps its own exit code, which the caller passes on unchanged.
 
-use std::io::Write;
+use std::ffi::OsString;
+use std::io;
 use std::process::ExitCode;
 
+use clap::Parser;
 use miette::Diagnostic;
 
+use crate::io_error::IoError;
+use crate::message::show;
 use crate::text::printable;
 
 /// The classes of errors with the exit code of each. Printed by `--help`, documented in `docs/reference.md`.
@@ -54,8 +58,23 @@ pub fn text(error: &dyn Diagnostic) -> String {
 
 /// Prints an error and its remedy on standard error.
 pub fn print(error: &dyn Diagnostic) {
-    // A reader that has gone away, as of a linker that was killed, is no reason to panic.
-    let _ = std::io::stderr().write_all(text(error).as_bytes());
+    show(text(error).as_bytes());
+}
+
+/// The arguments of a program. Wrong ones end it, and so does a question that they answer themselves, such as `--help`.
+pub fn parse<P: Parser>(words: impl IntoIterator<Item = OsString>) -> P {
+    P::try_parse_from(words).unwrap_or_else(|answer| {
+        let code = match answer.print() {
+            // Nobody asked for a message about arguments, and who closes a pipe has seen enough.
+            Err(error) if !answer.use_stderr() && error.kind() != io::ErrorKind::BrokenPipe => {
+                let error = IoError::on("write", "standard output")(error);
+                print(&error);
+                code_of(&error)
+            }
+            _ => u8::try_from(answer.exit_code()).unwrap_or(2),
+        };
+        std::process::exit(code.into())
+    })
 }
 
 /// Runs a program's body: prints what it returns as an error and gives the exit code of its class.

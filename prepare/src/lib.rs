@@ -27,6 +27,7 @@ pub mod lock;
 pub mod manifest;
 pub mod member;
 pub mod mentions;
+pub mod message;
 pub mod mutex;
 pub mod names;
 mod native;

@@ -3,9 +3,10 @@
 //! Knows nothing of what they are about.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+
+use crate::message::say;
 
 /// Tells of something that goes on, but not as it was asked for. A standard error that is gone is no reason to fail.
 pub fn warn(what: impl Display) {
-    let _ = writeln!(io::stderr(), "distlto: warning: {what}");
+    say(format_args!("distlto: warning: {what}"));
 }

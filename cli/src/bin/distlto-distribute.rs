@@ -16,7 +16,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(distribute::with_environment(std::env::args_os().collect(), 1));
+    let cli = exit::parse::<Cli>(distribute::with_environment(std::env::args_os().collect(), 1));
     match cancel_on_signals() {
         Ok(cancel) => exit::run(|| distribute::run(&cli.args, &cancel)),
         Err(source) => exit::run(|| Err(IoError::on("watch for signals of", "this process")(source))),

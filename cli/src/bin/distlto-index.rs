@@ -16,7 +16,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = exit::parse::<Cli>(std::env::args_os());
     match cancel_on_signals() {
         Ok(cancel) => exit::run(|| index::run(&cli.args, &cancel)),
         Err(source) => exit::run(|| Err(IoError::on("watch for signals of", "this process")(source))),

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use distlto_commands::opt::{self, OptArgs};
+use distlto_prepare::exit;
 
 #[derive(Debug, Parser)]
 #[command(name = "distlto-opt", version)]
@@ -13,6 +14,6 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    distlto_prepare::exit::run(|| opt::run(&cli.args))
+    let cli = exit::parse::<Cli>(std::env::args_os());
+    exit::run(|| opt::run(&cli.args))
 }

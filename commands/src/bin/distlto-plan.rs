@@ -16,6 +16,6 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = exit::parse::<Arguments>(std::env::args_os());
     exit::run(|| run(arguments.plan))
 }

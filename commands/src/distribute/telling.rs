@@ -2,11 +2,11 @@
 //!
 //! Little, since the linker's own output is around it.
 
-use std::io::{self, Write};
 use std::path::Path;
 
 use distlto_planner::words::shell_quote;
 
+use distlto_prepare::message::say;
 use distlto_record::progress::text::{human, printable};
 use distlto_record::report::Report;
 
@@ -20,7 +20,7 @@ pub fn tell_failure(program: &str, report: &Report) {
         (failed, interrupted) => format!("{failed} of {total} backends failed, {interrupted} interrupted"),
     };
     let (program, wall) = (printable(program), human(report.wall));
-    say(&format!("distlto-distribute: {program}: {ended}, {left} not started, in {wall}"));
+    say(format_args!("distlto-distribute: {program}: {ended}, {left} not started, in {wall}"));
 }
 
 /// After a failure, how its command can be repeated when the linker has removed the files.
@@ -28,7 +28,7 @@ pub fn tell_repeating(saved: Option<&Path>, with_linker: bool) {
     match saved {
         Some(saved) => {
             let script = saved.join("replay.sh");
-            say(&format!("  the jobs are saved: run {}", shell_quote(&script.to_string_lossy())));
+            say(format_args!("  the jobs are saved: run {}", shell_quote(&script.to_string_lossy())));
         }
         None if with_linker => {
             say(
@@ -38,9 +38,4 @@ pub fn tell_repeating(saved: Option<&Path>, with_linker: bool) {
         }
         None => {}
     }
-}
-
-/// A standard error that is gone is no reason to fail a link.
-fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
 }

@@ -37,6 +37,7 @@ use distlto_planner::link_line::{self, Argument};
 use distlto_planner::runner::ToolError;
 use distlto_planner::words::{Word, lossy, shell_line};
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::message::say;
 use rustix::pipe::PipeFlags;
 
 use super::file_state::Start;
@@ -237,7 +238,7 @@ impl Link<'_> {
         let line = Line::new(session, self.arguments, self.words, &self.compilation.compiler, &hand_over)?;
         if session.options.run.verbose && !session.options.run.json {
             let words: Vec<String> = line.words.iter().map(|word| lossy(word)).collect();
-            eprintln!("distlto: {}", shell_line(words.iter().map(String::as_str)));
+            say(format_args!("distlto: {}", shell_line(words.iter().map(String::as_str))));
         }
         let records = Records::open(Path::new(session.earlier))?;
         let linked = self.link(&line, hand_over, &records, bitcode);

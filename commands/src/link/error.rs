@@ -1,6 +1,5 @@
 //! Why a link failed, and what of that a tool has said itself.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use distlto_executor::cancel::Cancel;
@@ -12,6 +11,7 @@ use distlto_planner::response::ResponseError;
 use distlto_planner::runner::{ToolError, ToolOutput};
 use distlto_planner::thin_link::ThinLinkError;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::message::show;
 use distlto_prepare::private::Exposed;
 use miette::Diagnostic;
 use thiserror::Error;
@@ -156,9 +156,4 @@ impl LinkError {
         let output = self.tool_output()?;
         Some(exit_code(output.status))
     }
-}
-
-/// Passes on what a tool printed. A standard error that is gone is no reason to fail a link.
-pub(crate) fn show(text: &[u8]) {
-    let _ = io::stderr().lock().write_all(text);
 }

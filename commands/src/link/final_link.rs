@@ -17,9 +17,10 @@ use distlto_planner::linker::options::endings;
 use distlto_planner::runner::{Runner, ToolError, ToolOutput};
 use distlto_planner::words::path_of;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::message::show;
 use distlto_prepare::write::{TEMPORARY_PREFIX, move_into_place, write_atomically};
 
-use super::{LinkError, show, two_step_reads};
+use super::{LinkError, two_step_reads};
 
 /// Links; returns the linker's exit code. `thin_warnings` is what the linker printed in the thin link: what it does not
 /// say again is said now. `tell` is told what it prints in the final one.

@@ -13,6 +13,7 @@ use distlto_planner::link_line::Argument;
 use distlto_planner::pending::Pending;
 use distlto_planner::runner::Runner;
 use distlto_planner::words::lossy;
+use distlto_prepare::message::say;
 use distlto_prepare::store::Store;
 use distlto_prepare::warning::warn;
 
@@ -160,10 +161,10 @@ impl Session<'_> {
         }
         self.summarise(&planned.plan, wanted.len());
         if planned.order_differs && self.options.run.verbose && !self.options.run.json {
-            eprintln!(
+            say(format_args!(
                 "distlto: {}: native objects define what modules define too: the order of constructors may differ from lld's",
                 planned.plan.output
-            );
+            ));
         }
         let compared: HashSet<&Path> = two_step_reads::compared(&planned.plan).collect();
         let holds = planned.plan.output.exists()

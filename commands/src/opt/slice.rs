@@ -14,6 +14,7 @@ use distlto_executor::verify::Backend;
 use distlto_planner::graph::{self, Action, ActionGraph, FileId, json};
 use distlto_planner::slices::{GRAPH, reworded};
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::message::say;
 use distlto_prepare::regular;
 use distlto_prepare::write::write_atomically;
 
@@ -41,7 +42,7 @@ pub(super) fn run(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
         let others: Vec<&str> = backend.others().map(|file| graph.path(file).as_str()).collect();
         let job = compilation.job(&graph, action, backend, &others);
         if args.verbose {
-            eprintln!("+ {}", job.command_line(Some(slice.as_std_path())));
+            say(format_args!("+ {}", job.command_line(Some(slice.as_std_path()))));
         }
         let attempt = compile(&job, None, Some(slice.as_std_path()), &results, cancel);
         let code = tell(&job, attempt, Some(slice.as_std_path()), cancel)?;

@@ -117,7 +117,7 @@ pub fn run(args: &CheckArgs, cancel: &Cancel) -> Result<u8, CheckError> {
         Ok(stop.unless(check(args, &settings, cancel, &mut report)).await)
     });
     checked.map_err(CheckError::Runtime)?.unwrap_or(Err(CheckError::Interrupted))?;
-    Ok(report.finish())
+    Ok(report.finish()?)
 }
 
 async fn check(

@@ -50,7 +50,7 @@ impl Seen {
 /// What the linker said of a thin link that failed.
 fn failed(error: IndexError) -> SeenError {
     if let IndexError::ThinLink(distlto_planner::thin_link::ThinLinkError::Failed { output, .. }) = &error {
-        crate::link::show(&output.stderr);
+        distlto_prepare::message::show(&output.stderr);
     }
     LinkError::from(error).into()
 }

@@ -16,6 +16,7 @@ use distlto_planner::graph::ActionId;
 use distlto_planner::runner::Runner;
 use distlto_planner::words::Word;
 use distlto_prepare::input::Input;
+use distlto_prepare::message::say;
 use rayon::prelude::*;
 
 use crate::tool::ToolRunner;
@@ -35,7 +36,7 @@ pub fn serve(arguments: impl Iterator<Item = OsString>) -> Option<u8> {
     let done = distribute(keeps, Path::new(OsStr::from_bytes(directory)), &job_file);
     Some(done.map_or_else(
         |error| {
-            eprintln!("distlto verify: {error}");
+            say(format_args!("distlto verify: {error}"));
             1
         },
         |()| 0,

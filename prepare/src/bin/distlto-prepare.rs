@@ -15,6 +15,6 @@ struct CommandLine {
 }
 
 fn main() -> ExitCode {
-    let command_line = CommandLine::parse();
+    let command_line = exit::parse::<CommandLine>(std::env::args_os());
     exit::run(|| command::run(command_line.args))
 }

@@ -4,7 +4,7 @@
 //! written however the command ended. May be told from any thread.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 use distlto_planner::digests::Digest;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::message::say;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::regular;
 use distlto_prepare::warning::warn;
@@ -145,7 +146,7 @@ impl Reporter {
         run.bound_samples();
         if let Err(error) = run::write(state, run) {
             // The link is done or has failed for a reason of its own.
-            say(&format!("{}: warning: no record of the run was kept: {error}", self.profile.program));
+            say(format_args!("{}: warning: no record of the run was kept: {error}", self.profile.program));
         }
     }
 
@@ -207,7 +208,7 @@ impl Reporter {
         let failed = counts.unfinished() > 0;
         let seen = io::stderr().is_terminal() || summary.makespan >= self.profile.worth_a_line;
         if self.style.verbose || seen && !failed {
-            say(&format!("{}: {}", self.profile.program, summary.sentence(what)));
+            say(format_args!("{}: {}", self.profile.program, summary.sentence(what)));
         }
         if self.style.verbose && !failed {
             summary.lines().iter().for_each(|line| say(line));
@@ -239,11 +240,6 @@ fn begun(program: &str) -> RunRecord {
 /// Whether a line on standard error can be drawn again.
 fn draws() -> bool {
     io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
-}
-
-/// A standard error that is gone is no reason to fail a link.
-fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
 }
 
 impl Drop for Reporter {
@@ -309,7 +305,7 @@ impl Progress for Reporter {
 
     fn noted(&self, text: &str) {
         if self.style.verbose && !self.style.json {
-            say(&format!("{}: note: {text}", self.profile.program));
+            say(format_args!("{}: note: {text}", self.profile.program));
         }
         self.each(|one| one.noted(text));
     }

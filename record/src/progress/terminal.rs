@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use distlto_prepare::message::{say, show};
 use distlto_prepare::mutex::lock;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
@@ -50,7 +51,7 @@ impl TerminalProgress {
 
     fn print(&self, text: &str) {
         if !text.is_empty() {
-            self.bar.suspend(|| eprint!("{text}"));
+            self.bar.suspend(|| show(text.as_bytes()));
         }
     }
 }
@@ -83,7 +84,7 @@ impl Progress for TerminalProgress {
     fn summary(&self, counts: Counts, wall: Duration) {
         self.hide();
         if counts.unfinished() > 0 {
-            eprintln!("{} in {}", summary_text(counts), human(wall));
+            say(format_args!("{} in {}", summary_text(counts), human(wall)));
         }
     }
 

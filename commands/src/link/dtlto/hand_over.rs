@@ -12,6 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::message::say;
 use distlto_prepare::private_socket::{self, PrivateSocket};
 
 /// The first argument of the program that lld starts; the state directory follows in the same word.
@@ -80,7 +81,7 @@ pub fn serve(arguments: impl Iterator<Item = OsString>) -> Option<u8> {
     let state = arguments.first()?.as_bytes().strip_prefix(ARGUMENT.as_bytes())?;
     let job_file = arguments.last()?;
     Some(hand_over(Path::new(OsStr::from_bytes(state)), job_file).unwrap_or_else(|error| {
-        eprintln!("distlto: the link that started this linker does not answer: {error}");
+        say(format_args!("distlto: the link that started this linker does not answer: {error}"));
         1
     }))
 }

@@ -6,8 +6,8 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use crate::link::show;
 use distlto_executor::execute::capture::Captured;
+use distlto_prepare::message::show;
 use distlto_prepare::mutex::lock;
 
 /// What lld 22 says where its DTLTO is at fault, and what that is.

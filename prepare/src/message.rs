@@ -1,0 +1,22 @@
+//! Messages on standard error, each written at once.
+//!
+//! A message that cannot be written (a closed pipe, a full disk) fails nothing: a command is asked for something else. What
+//! is asked for on standard output goes through [`crate::write::to_standard_output`]. Knows nothing of what messages say.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+/// Writes a line.
+pub fn say(line: impl Display) {
+    show(format!("{line}\n").as_bytes());
+}
+
+/// Writes a line about something that is as it should be, and that people may want to change.
+pub fn note(what: impl Display) {
+    say(format_args!("distlto: note: {what}"));
+}
+
+/// Passes on text, such as that of a tool.
+pub fn show(text: &[u8]) {
+    let _ = io::stderr().lock().write_all(text);
+}
