@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 
 use rustix::pipe::PipeFlags;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use crate::schedule::tokens;
 
@@ -89,23 +88,45 @@ impl Cancel {
     }
 }
 
-/// A token that `SIGINT`, `SIGTERM` and `SIGHUP` set. To be called once, early in `main`.
+/// A token that `SIGINT`, `SIGTERM` and `SIGHUP` set, save those that this process was started with as ignored (by `nohup`, or by
+/// a shell for a job in the background). To be called once, early in `main`.
 pub fn cancel_on_signals() -> io::Result<Cancel> {
     // The token's own pipe gets the first free numbers, which may be those that MAKEFLAGS names.
     let _ = tokens::jobserver_of_make();
     let cancel = Cancel::new()?;
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    let token = cancel.clone();
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        for signal in signals.forever() {
+    if is_ignored(SIGCHLD)? {
+        // Nobody can wait for a child then, compilers neither.
+        // SAFETY: sets what a signal does before anything depends on it.
+        unsafe { libc::signal(SIGCHLD, libc::SIG_DFL) };
+    }
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        if is_ignored(signal)? {
+            continue;
+        }
+        let token = cancel.clone();
+        let handler = move || {
             if token.urgency() == Urgency::Kill {
                 // Killing did not end the run; obey the user rather than hang.
                 let _ = signal_hook::low_level::emulate_default_handler(signal);
             }
             token.cancel(Some(signal));
-        }
-    })?;
+        };
+        // SAFETY: the handler does what a signal handler may: it changes atomics and writes a byte to a pipe, and ends the
+        // process by a function that is made for handlers.
+        unsafe { signal_hook::low_level::register(signal, handler) }?;
+    }
     Ok(cancel)
+}
+
+/// Whether a signal does nothing to this process.
+fn is_ignored(signal: i32) -> io::Result<bool> {
+    // SAFETY: `sigaction` is a plain C structure for which all zeroes is a value.
+    let mut found: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: asks only; the pointer is to a live variable.
+    match unsafe { libc::sigaction(signal, std::ptr::null(), &mut found) } {
+        0 => Ok(found.sa_sigaction == libc::SIG_IGN),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 #[cfg(test)]
