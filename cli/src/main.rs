@@ -24,6 +24,7 @@ use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::threads;
 
 use arguments::{Cli, CliCommand, RemoteCommand};
 
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     {
         return ExitCode::from(code);
     }
+    threads::begin();
     if let Some(command) = stand_in::command() {
         return run_link(&command, &stand_in::options());
     }

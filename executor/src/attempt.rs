@@ -7,12 +7,12 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::OnceLock;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use distlto_planner::digests::FileDigests;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::Native;
+use distlto_prepare::threads;
 use distlto_record::report::{Measured, Origin, Phases, Span};
 
 use crate::cache::ResultCache;
@@ -155,11 +155,8 @@ fn execute_and_learn(
     told: &mut JobAttempt,
 ) -> Result<Instant, Cause> {
     let (site, estimate) = (request.site, request.estimate);
-    let (executed, learned) = thread::scope(|scope| {
-        let learning = scope.spawn(|| work.find_precise(site, estimate));
-        let executed = execute(work, request, told);
-        (executed, learning.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    });
+    let (executed, learned) =
+        threads::both(|| execute(work, request, told), || work.find_precise(site, estimate));
     told.import_cpu = work.import_cpu();
     learned.map_err(|source| Cause::Io { label: work.job.label.to_owned(), source })?;
     executed

@@ -19,6 +19,7 @@ pub mod precise;
 pub mod process_stat;
 pub mod result;
 pub mod run;
+pub mod runtime;
 pub mod schedule;
 pub mod staging;
 pub mod variables;

@@ -17,6 +17,8 @@ use crate::response::{self, ResponseError};
 use crate::runner::{Runner, ToolError};
 use crate::search_path::program_file;
 use crate::words::{Word, lossy, path_of};
+use distlto_prepare::limits::Lack;
+use distlto_prepare::threads;
 
 /// What a wrapped command turned out to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,15 +150,19 @@ fn ask_driver(
     let not_a_link = || Resolved::Other { linker: None, words: Vec::new() };
     let mut question = command.to_vec();
     question.push(b"-###".to_vec());
-    let (answer, searched) = std::thread::scope(|scope| {
+    let ask = || runner.run(&question);
+    let (answer, searched) = match kind {
+        ProgramKind::Clang => {
+            let (answer, searched) = threads::both(ask, || searched(command, runner));
+            match answer {
+                // What there is not for two at once may be there for one.
+                Err(error) if Lack::of_io(&error).is_some() => (ask(), Some(searched)),
+                answer => (answer, Some(searched)),
+            }
+        }
         // Another driver may be no clang at all, which its answer tells.
-        let searched = (kind == ProgramKind::Clang).then(|| scope.spawn(|| searched(command, runner)));
-        let answer = runner.run(&question);
-        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        (answer, searched.map(join))
-    });
+        _ => (ask(), None),
+    };
     let answer = answer.map_err(|source| ToolError::Start { program: program.clone(), source })?;
     if !answer.status.success() {
         // The command itself will say what is wrong with it, in its own words.

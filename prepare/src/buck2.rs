@@ -16,6 +16,7 @@ use crate::error::PrepareError;
 use crate::kind::{self, Kind};
 use crate::names;
 use crate::staged::Staged;
+use crate::threads;
 use crate::unpack::{RUST_METADATA, object_in};
 
 /// Which of the prelude's two rules reads the manifest.
@@ -109,7 +110,7 @@ fn in_threads<T: Send>(
     const MOST: usize = 4;
     const WORTH_A_THREAD: usize = 32;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = MOST.min(processors).min(count / WORTH_A_THREAD);
+    let most = MOST.min(processors).min(count / WORTH_A_THREAD);
     let next = AtomicUsize::new(0);
     let some = || {
         let mut done = Vec::new();
@@ -127,7 +128,7 @@ fn in_threads<T: Send>(
         }
     };
     let mut done = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(some)).collect();
+        let others: Vec<_> = (1..most).map_while(|_| threads::start_in(scope, "unpack", some).ok()).collect();
         let mut done = some();
         for other in others {
             done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));

@@ -11,6 +11,7 @@ use clap::Parser;
 use miette::Diagnostic;
 
 use crate::io_error::IoError;
+use crate::limits::Lack;
 use crate::message::show;
 use crate::text::printable;
 
@@ -23,11 +24,15 @@ pub const CLASSES: &[(&str, u8, &str)] = &[
     ("distlto::busy", 5, "another run is writing the same output"),
     ("distlto::untranslatable", 6, "a link option would change code and has no backend spelling"),
     ("distlto::tool", 7, "a compiler or linker is missing or too old"),
+    (Lack::CLASS, LIMIT, "the system has no process, thread or open file left for this"),
     ("distlto::interrupted", 130, "interrupted; by another signal than SIGINT, 128 plus its number"),
 ];
 
 /// The exit code of `distlto::bad_input`, for what names bad files without an error.
 pub const BAD_INPUT: u8 = 3;
+
+/// The exit code where a limit of the system was reached with nothing left to do without.
+pub const LIMIT: u8 = 8;
 
 /// Whose exit code a run ends with when a tool that it started failed.
 pub const PASSED_ON: &str = "A linker or compiler that fails keeps its own exit code.";
@@ -43,15 +48,31 @@ pub fn help() -> String {
 
 /// The exit code of an error's class; 1 for an error without one.
 pub fn code_of(error: &dyn Diagnostic) -> u8 {
-    let class = error.code().map(|code| code.to_string());
+    let class = class_of(error);
     CLASSES.iter().find(|(name, _, _)| class.as_deref() == Some(*name)).map_or(1, |&(_, exit, _)| exit)
+}
+
+/// The class of an error: that of the limit that it comes of, whatever it was about.
+pub fn class_of(error: &dyn Diagnostic) -> Option<String> {
+    match Lack::of(error) {
+        Some(_) => Some(Lack::CLASS.to_owned()),
+        None => error.code().map(|code| code.to_string()),
+    }
+}
+
+/// What can be done about an error.
+pub fn help_of(error: &dyn Diagnostic) -> Option<String> {
+    match Lack::of(error) {
+        Some(lack) => Some(lack.remedy().to_owned()),
+        None => error.help().map(|help| help.to_string()),
+    }
 }
 
 /// An error as people see it from every program: what is wrong, and below it what can be done. Ends with its line.
 pub fn text(error: &dyn Diagnostic) -> String {
     let mut text = format!("error: {}\n", printable(&error.to_string()));
-    if let Some(help) = error.help() {
-        text.push_str(&format!("  help: {}\n", printable(&help.to_string())));
+    if let Some(help) = help_of(error) {
+        text.push_str(&format!("  help: {}\n", printable(&help)));
     }
     text
 }

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use distlto_prepare::exit;
 use miette::Diagnostic;
 use serde::{Deserialize, Serialize};
 
@@ -38,9 +39,9 @@ impl FailureCause {
     pub fn of(kind: FailureKind, error: &dyn Diagnostic) -> Self {
         Self {
             kind,
-            class: error.code().map_or_else(|| "distlto::failed".to_owned(), |code| code.to_string()),
+            class: exit::class_of(error).unwrap_or_else(|| "distlto::failed".to_owned()),
             text: error.to_string(),
-            help: error.help().map(|help| help.to_string()),
+            help: exit::help_of(error),
         }
     }
 }

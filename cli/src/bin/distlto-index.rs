@@ -7,6 +7,7 @@ use distlto_commands::index::{self, IndexArgs};
 use distlto_executor::cancel::cancel_on_signals;
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::threads;
 
 #[derive(Debug, Parser)]
 #[command(name = "distlto-index", version)]
@@ -17,6 +18,7 @@ struct Cli {
 
 fn main() -> ExitCode {
     let cli = exit::parse::<Cli>(std::env::args_os());
+    threads::begin();
     match cancel_on_signals() {
         Ok(cancel) => exit::run(|| index::run(&cli.args, &cancel)),
         Err(source) => exit::run(|| Err(IoError::on("watch for signals of", "this process")(source))),

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use distlto_commands::plan::{PlanArgs, run};
 use distlto_prepare::exit;
+use distlto_prepare::threads;
 
 #[derive(Parser)]
 #[command(name = "distlto-plan", version)]
@@ -17,5 +18,6 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = exit::parse::<Arguments>(std::env::args_os());
+    threads::begin();
     exit::run(|| run(arguments.plan))
 }

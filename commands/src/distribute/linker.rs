@@ -17,6 +17,7 @@ use distlto_planner::linker::options::last;
 use distlto_planner::response;
 use distlto_planner::words::{Word, lossy};
 use distlto_prepare::regular;
+use distlto_prepare::threads;
 #[cfg(target_os = "linux")]
 use rustix::event::{PollFd, PollFlags, poll};
 #[cfg(target_os = "linux")]
@@ -112,7 +113,7 @@ impl ParentLinker {
             Ok(descriptor) => {
                 let cancel = cancel.clone();
                 // Without the thread the run goes on to its end, as without a linker.
-                let _ = std::thread::Builder::new().name("linker".to_owned()).spawn(move || {
+                let _ = threads::start("linker", move || {
                     let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
                     while poll(&mut descriptors, None) == Err(Errno::INTR) {}
                     cancel.cancel(Some(libc::SIGTERM));

@@ -7,6 +7,7 @@ use std::thread::Scope;
 
 use distlto_planner::index::Preview;
 use distlto_planner::state::Place;
+use distlto_prepare::threads;
 
 use super::Session;
 use distlto_executor::execute::cc1::{Cc1Commands, MANY, Names};
@@ -32,5 +33,5 @@ pub fn ask<'scope>(
             .command(&words, names);
     };
     // Without a thread the run asks.
-    let _ = std::thread::Builder::new().spawn_scoped(scope, question);
+    let _ = threads::start_in(scope, "ahead", question);
 }

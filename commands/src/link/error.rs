@@ -1,5 +1,6 @@
 //! Why a link failed, and what of that a tool has said itself.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use distlto_executor::cancel::Cancel;

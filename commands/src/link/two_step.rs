@@ -15,6 +15,7 @@ use distlto_planner::runner::Runner;
 use distlto_planner::words::lossy;
 use distlto_prepare::message::say;
 use distlto_prepare::store::Store;
+use distlto_prepare::threads;
 use distlto_prepare::warning::warn;
 
 use super::keeping::Keeping;
@@ -147,12 +148,11 @@ impl Session<'_> {
         let wanted = keeping.out_of_date()?;
         self.reporter.knows(keeping.known(&wanted));
         let wanted: Vec<ActionId> = wanted.into_iter().map(|(id, _)| id).collect();
-        let result = std::thread::scope(|scope| {
-            let kept = scope.spawn(|| keeping.finish(self.cancel));
-            let result = self.compile(planned, &keeping, cc1_commands, &wanted);
-            let kept = kept.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            result.and_then(|code| kept.map(|()| code).map_err(LinkError::from))
-        });
+        let (result, kept) = threads::both(
+            || self.compile(planned, &keeping, cc1_commands, &wanted),
+            || keeping.finish(self.cancel),
+        );
+        let result = result.and_then(|code| kept.map(|()| code).map_err(LinkError::from));
         self.tell_plan();
         records.save()?;
         let code = result?;

@@ -13,6 +13,7 @@ use clap::Args;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::describe::Platform;
 use distlto_executor::execute::remote::stop::Stop;
+use distlto_executor::runtime::runtime;
 use distlto_planner::runner::ToolError;
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
@@ -91,7 +92,7 @@ pub enum CheckError {
     /// Threads or sockets of this machine.
     #[error("connections cannot be served: {0}")]
     #[diagnostic(code(distlto::io), help("raise the limits of this process"))]
-    Runtime(io::Error),
+    Runtime(#[source] io::Error),
     /// It was told to end.
     #[error("interrupted")]
     #[diagnostic(code(distlto::interrupted))]
@@ -111,8 +112,7 @@ pub fn run(args: &CheckArgs, cancel: &Cancel) -> Result<u8, CheckError> {
         return Err(CheckError::Nothing);
     }
     let mut report = CheckedSentences::default();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let checked = runtime.map_err(CheckError::Runtime)?.block_on(async {
+    let checked = runtime("check", 1).map_err(CheckError::Runtime)?.block_on(async {
         let stop = Stop::of(cancel)?;
         Ok(stop.unless(check(args, &settings, cancel, &mut report)).await)
     });

@@ -17,6 +17,7 @@ use distlto_planner::runner::Runner;
 use distlto_planner::words::Word;
 use distlto_prepare::input::Input;
 use distlto_prepare::message::say;
+use distlto_prepare::threads;
 use rayon::prelude::*;
 
 use crate::tool::ToolRunner;
@@ -33,6 +34,7 @@ pub fn serve(arguments: impl Iterator<Item = OsString>) -> Option<u8> {
     let keeps = first.starts_with(KEEP.as_bytes());
     let directory = first.strip_prefix(if keeps { KEEP } else { GIVE }.as_bytes())?;
     let job_file = PathBuf::from(arguments.last()?);
+    threads::begin();
     let done = distribute(keeps, Path::new(OsStr::from_bytes(directory)), &job_file);
     Some(done.map_or_else(
         |error| {

@@ -18,6 +18,7 @@ use std::pin::pin;
 use std::thread;
 use std::time::Duration;
 
+use distlto_prepare::threads;
 use distlto_reapi::{Client, Error};
 use tokio::sync::oneshot;
 
@@ -176,7 +177,7 @@ impl Remote<'_> {
             let _ = told.send(local.execute(request));
             self.engine.pace.ended_here();
         };
-        thread::Builder::new().spawn_scoped(scope, run).ok()?;
+        threads::start_in(scope, "rival", run).ok()?;
         Some(Rival { ended, cancel })
     }
 }

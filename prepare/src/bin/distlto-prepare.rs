@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use distlto_prepare::{command, exit};
+use distlto_prepare::{command, exit, threads};
 
 #[derive(Parser)]
 #[command(name = "distlto-prepare", version)]
@@ -16,5 +16,6 @@ struct CommandLine {
 
 fn main() -> ExitCode {
     let command_line = exit::parse::<CommandLine>(std::env::args_os());
+    threads::begin();
     exit::run(|| command::run(command_line.args))
 }

@@ -211,7 +211,7 @@ impl Reporter {
             say(format_args!("{}: {}", self.profile.program, summary.sentence(what)));
         }
         if self.style.verbose && !failed {
-            summary.lines().iter().for_each(|line| say(line));
+            summary.lines().iter().for_each(say);
         }
     }
 

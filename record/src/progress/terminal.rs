@@ -3,6 +3,7 @@
 //! What the line says is `line`'s business; drawing is indicatif's. The width is asked for at each drawing, so a window may
 //! be resized. No colours, so there is nothing for NO_COLOR to turn off.
 
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use distlto_prepare::message::{say, show};
@@ -11,6 +12,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::plain::summary_text;
 use super::recorded::SharedRecord;
+use super::ticker::Ticker;
 use super::{Phase, Plan, Progress, ProgressStep, again_text, failure_text, line, text::human};
 use crate::report::{Counts, Failure, Measured};
 
@@ -21,6 +23,8 @@ const TICK: Duration = Duration::from_millis(125);
 #[derive(Debug)]
 pub struct TerminalProgress {
     bar: ProgressBar,
+    /// Draws, while the line is shown.
+    ticker: Mutex<Option<Ticker>>,
 }
 
 impl TerminalProgress {
@@ -35,17 +39,20 @@ impl TerminalProgress {
         if let Ok(style) = ProgressStyle::with_template("{line}") {
             bar.set_style(style.with_key("line", draw));
         }
-        Self { bar }
+        Self { bar, ticker: Mutex::default() }
     }
 
     fn show(&self) {
         self.bar.set_draw_target(ProgressDrawTarget::stderr());
         self.bar.reset();
-        self.bar.enable_steady_tick(TICK);
+        self.bar.tick();
+        let bar = self.bar.clone();
+        // Not indicatif's own, which panics where the system has no thread for it.
+        lock(&self.ticker).get_or_insert_with(|| Ticker::every(TICK, move || bar.tick()));
     }
 
     fn hide(&self) {
-        self.bar.disable_steady_tick();
+        drop(lock(&self.ticker).take());
         self.bar.finish_and_clear();
     }
 

@@ -5,10 +5,11 @@
 use std::io::Write;
 use std::sync::Mutex;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use distlto_prepare::mutex::lock;
+use distlto_prepare::threads;
 
 use super::recorded::SharedRecord;
 use super::{line, put};
@@ -27,16 +28,23 @@ impl Ticker {
         period: Duration,
         mut out: impl Write + Send + 'static,
     ) -> Self {
+        Self::every(period, move || {
+            let text = line::of_log(&lock(&recorded), Instant::now());
+            if let Some(text) = text {
+                put(&mut out, &format!("{program}: {text}\n"));
+            }
+        })
+    }
+
+    /// Does something again and again; never where the system has no thread for it.
+    pub(super) fn every(period: Duration, mut tick: impl FnMut() + Send + 'static) -> Self {
         let (stop, stopped) = mpsc::channel();
-        let tick = move || {
+        let run = move || {
             while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
-                let text = line::of_log(&lock(&recorded), Instant::now());
-                if let Some(text) = text {
-                    put(&mut out, &format!("{program}: {text}\n"));
-                }
+                tick();
             }
         };
-        let thread = thread::Builder::new().spawn(tick).ok();
+        let thread = threads::start("ticker", run).ok();
         Self { thread: Mutex::new(thread.map(|thread| (stop, thread))) }
     }
 
@@ -60,6 +68,7 @@ impl Drop for Ticker {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::thread;
 
     use distlto_planner::graph::ActionKind;
 

@@ -17,6 +17,7 @@ use distlto_prepare::lock::{Lock, Locked, Patience};
 use distlto_prepare::mutex::lock;
 use distlto_prepare::prune::{GoOn, PruneReport};
 use distlto_prepare::regular::Links;
+use distlto_prepare::threads;
 
 use super::limits::CacheLimits;
 use super::usage::{self, Usage};
@@ -138,7 +139,7 @@ impl Keeper {
             return;
         }
         let (state, blobs) = (Arc::clone(&self.state), Arc::clone(blobs));
-        let pruning = std::thread::Builder::new().name("distlto-prune".to_owned()).spawn(move || {
+        let pruning = threads::start("distlto-prune", move || {
             if let Some(_alone) = alone(&blobs) {
                 let _ = prune(&blobs, with_room(limits(&blobs)), &|| !state.is_cancelled());
             }

@@ -33,6 +33,7 @@ use crate::cancel::Cancel;
 use crate::cause::Cause;
 use crate::describe::Platform;
 use crate::execute::{Executed, ExecutionRequest};
+use crate::runtime;
 
 /// How often blobs that an engine lost are uploaded again for one action.
 const REPAIRS: usize = 5;
@@ -85,8 +86,7 @@ pub enum EngineError {
 impl Engine {
     /// Connects to an engine, for runs that `cancel` ends.
     pub fn connect(setup: Setup, cancel: &Cancel) -> Result<Self, EngineError> {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        let runtime = builder.worker_threads(THREADS).thread_name("engine").enable_all().build()?;
+        let runtime = runtime::runtime("engine", THREADS)?;
         let connecting = async {
             let execution = match setup.execution.clone() {
                 Some(options) => Some(executing(Client::connect(options).await?)?),

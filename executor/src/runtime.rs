@@ -1,0 +1,46 @@
+//! A runtime for connections, as large as the system lets it be.
+//!
+//! tokio panics where it cannot start a thread, so it is first tried whether there are as many as it will want. Knows nothing
+//! of connections.
+
+use std::io;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use distlto_prepare::threads;
+use tokio::runtime::{Builder, Runtime};
+
+/// So long stays a thread for what blocks: another one might not be there to be had.
+const FOR_EVER: Duration = Duration::from_secs(1 << 24);
+
+/// A runtime with so many threads for connections, and one for what blocks; with the threads that wait for it instead, where the
+/// system has no more. The error is that it has not even one.
+pub fn runtime(name: &str, workers: usize) -> io::Result<Runtime> {
+    let mut builder = if are_there(workers + 1).is_ok() {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(workers);
+        builder
+    } else {
+        are_there(1)?;
+        Builder::new_current_thread()
+    };
+    let runtime = builder.thread_name(name).thread_keep_alive(FOR_EVER).enable_all().build()?;
+    drop(runtime.spawn_blocking(|| ()));
+    Ok(runtime)
+}
+
+/// Whether so many threads can be had at once.
+fn are_there(count: usize) -> io::Result<()> {
+    let (mut ends, mut found) = (Vec::new(), Vec::new());
+    let mut start = || {
+        let (end, waits) = mpsc::channel::<()>();
+        ends.push(end);
+        found.push(threads::start("trial", move || _ = waits.recv())?);
+        Ok(())
+    };
+    let started = (0..count).try_for_each(|_| start());
+    drop(ends);
+    // They have nothing to do that could panic.
+    found.into_iter().for_each(|thread| drop(thread.join()));
+    started
+}

@@ -1,0 +1,121 @@
+//! What the system has no more of for a process: processes and threads, open files, memory. Which limit that is, and what to do.
+//!
+//! EMFILE and ENFILE speak for themselves. EAGAIN and ENOMEM have other meanings too, so whoever starts a process or a thread
+//! marks them with [`Lack::on_start`]; see fork(2), pthread_create(3) and execve(2). Knows nothing of what is started.
+
+use std::error::Error;
+use std::io;
+
+use memchr::memmem;
+use rustix::io::Errno;
+
+/// What is lacking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Lack {
+    /// Processes and threads.
+    #[error("no more processes or threads may be started (Resource temporarily unavailable)")]
+    Processes,
+    /// Memory for a process or a thread.
+    #[error("there is no memory for another process or thread (Cannot allocate memory)")]
+    Memory,
+    /// File descriptors of this process.
+    #[error("Too many open files")]
+    Files,
+    /// Open files of the whole system.
+    #[error("Too many open files in system")]
+    AllFiles,
+}
+
+/// What programs say that stop for want of something: libc's texts, and a shell's.
+const TEXTS: [(&[u8], Lack); 4] = [
+    (b"Resource temporarily unavailable", Lack::Processes),
+    (b"Cannot fork", Lack::Processes),
+    (b"Too many open files in system", Lack::AllFiles),
+    (b"Too many open files", Lack::Files),
+];
+
+impl Lack {
+    /// The class of errors that come of it.
+    pub const CLASS: &'static str = "distlto::limit";
+
+    /// Marks why a process or a thread was not started.
+    pub fn on_start(error: io::Error) -> io::Error {
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::AGAIN) => Self::Processes.into(),
+            Some(Errno::NOMEM) => Self::Memory.into(),
+            _ => error,
+        }
+    }
+
+    /// What an operation lacked.
+    pub fn of_io(error: &io::Error) -> Option<Self> {
+        let marked = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()).copied();
+        marked.or_else(|| match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::MFILE) => Some(Self::Files),
+            Some(Errno::NFILE) => Some(Self::AllFiles),
+            _ => None,
+        })
+    }
+
+    /// What an error of this program comes of.
+    pub fn of(error: &dyn Error) -> Option<Self> {
+        let causes = std::iter::successors(error.source(), |&cause| cause.source());
+        causes.filter_map(|cause| cause.downcast_ref()).find_map(Self::of_io)
+    }
+
+    /// What a program lacked that has failed, by what it said.
+    pub fn said(text: &[u8]) -> Option<Self> {
+        TEXTS.iter().find(|(known, _)| memmem::find(text, known).is_some()).map(|&(_, lack)| lack)
+    }
+
+    /// Which limit it is, and what to do.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::Processes => {
+                "raise the limit of processes (RLIMIT_NPROC, `ulimit -u`) or that of the container or control group \
+                 (pids.max), or run less beside this"
+            }
+            Self::Memory => {
+                "free memory, raise the limit of the container or control group, or run less beside this"
+            }
+            Self::Files => "raise the limit of open files (RLIMIT_NOFILE, `ulimit -n`)",
+            Self::AllFiles => "raise the system's limit of open files (fs.file-max), or run less beside this",
+        }
+    }
+}
+
+impl From<Lack> for io::Error {
+    fn from(lack: Lack) -> Self {
+        Self::other(lack)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit;
+    use crate::io_error::IoError;
+
+    #[test]
+    fn an_error_names_the_limit_that_it_comes_of() {
+        let open = |errno: Errno| IoError::on("read", "file")(io::Error::from(errno));
+        assert_eq!(Lack::of(&open(Errno::MFILE)), Some(Lack::Files));
+        assert!(exit::text(&open(Errno::MFILE)).contains("RLIMIT_NOFILE"));
+        assert_eq!(exit::code_of(&open(Errno::NFILE)), exit::LIMIT);
+        // What is not there now may be a lock, or a silent socket.
+        assert_eq!(Lack::of(&open(Errno::AGAIN)), None);
+        assert_eq!(exit::code_of(&open(Errno::AGAIN)), 4);
+        let started = IoError::on("start", "a thread")(Lack::on_start(Errno::AGAIN.into()));
+        assert!(exit::text(&started).contains("RLIMIT_NPROC"));
+        assert_eq!(Lack::of_io(&Lack::on_start(Errno::NOENT.into())), None);
+    }
+
+    #[test]
+    fn a_program_that_failed_says_what_it_lacked() {
+        let lld = b"LLVM ERROR: pthread_create failed: Resource temporarily unavailable\n";
+        assert_eq!(Lack::said(lld), Some(Lack::Processes));
+        assert_eq!(Lack::said(b"sh: 1: Cannot fork\n"), Some(Lack::Processes));
+        assert_eq!(Lack::said(b"error: a: Too many open files\n"), Some(Lack::Files));
+        assert_eq!(Lack::said(b"ld.lld: error: undefined symbol: fork\n"), None);
+    }
+}
