@@ -37,7 +37,9 @@ use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::linker::options::last;
 use distlto_planner::runner::ToolError;
 use distlto_planner::words::{Word, lossy, path_of};
+use distlto_prepare::limits::Lack;
 use distlto_prepare::message::say;
+use distlto_prepare::warning::warn;
 use distlto_prepare::write::to_standard_output;
 
 use crate::index_only;
@@ -270,12 +272,19 @@ impl Session<'_> {
         if self.options.two_step {
             return Ok(None);
         }
-        match dtlto::run(self)? {
-            dtlto::End::Done(end) => return Ok(Some(end)),
-            dtlto::End::TwoStep(reason) => {
+        let lack = match dtlto::run(self) {
+            Ok(dtlto::End::Done(end)) => return Ok(Some(end)),
+            Ok(dtlto::End::TwoStep(reason)) => {
                 self.reporter.noted(&format!("{reason}: the linker is run twice"));
+                return Ok(None);
             }
-        }
+            Ok(dtlto::End::Lacks(lack)) => lack,
+            Err(error) => Lack::of(&error).ok_or(error)?.to_string(),
+        };
+        // For everybody, since it takes longer.
+        let warning = format!("{lack}: the linker is run twice, so that fewer processes run at once");
+        warn(&warning);
+        self.reporter.warned(&warning);
         Ok(None)
     }
 

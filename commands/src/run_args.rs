@@ -178,8 +178,10 @@ impl<'a> Assembly<'a> {
             None
         };
         let toolchains = (is_cached || precise.is_some()).then(|| {
-            let near = cache.near.as_ref().map(Cache::directory);
-            Toolchains::new(near.or_else(|| own_cache()))
+            Toolchains::new(match &cache.near {
+                Some(near) => Some(near.directory()),
+                None => own_cache(),
+            })
         });
         let ledger = Ledger::of_environment().unwrap_or_else(|error| {
             warn(format_args!("links that run at once know nothing of this one: {error}"));

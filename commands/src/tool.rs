@@ -8,6 +8,7 @@ use std::process::ExitStatus;
 
 use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::Word;
+use distlto_prepare::limits::Lack;
 
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::process::{self, Command, GRACE, Spawner};
@@ -36,11 +37,24 @@ impl Runner for ToolRunner<'_> {
         let fitting = response_file::fit(command).map_err(|error| error.source)?;
         let command = Command::of_words(&fitting.words, self.directory)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a command without words"))?;
-        let finished = process::run_keeping(&command, self.spawner, self.cancel, GRACE, KEEP)?;
-        Ok(ToolOutput {
-            status: finished.ended.status,
-            stdout: finished.stdout.into_bytes(),
-            stderr: finished.stderr.into_bytes(),
-        })
+        match self.once(&command) {
+            Err(error) if Lack::of_io(&error).is_some() => {
+                self.spawner.shrink();
+                self.once(&command)
+            }
+            result => result,
+        }
+    }
+}
+
+impl ToolRunner<'_> {
+    /// Runs a command. It is an error of the system that it fails for want of threads and the like.
+    fn once(&self, command: &Command) -> io::Result<ToolOutput> {
+        let finished = process::run_keeping(command, self.spawner, self.cancel, GRACE, KEEP)?;
+        let (status, stderr) = (finished.ended.status, finished.stderr.into_bytes());
+        match Lack::said(&stderr).filter(|_| !status.success()) {
+            Some(lack) => Err(lack.into()),
+            None => Ok(ToolOutput { status, stdout: finished.stdout.into_bytes(), stderr }),
+        }
     }
 }

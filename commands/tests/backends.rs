@@ -10,4 +10,5 @@ mod elsewhere;
 mod memory;
 mod misbehaving;
 mod runs;
+mod scarce;
 mod silent_failures;

@@ -45,6 +45,15 @@ pub enum Cause {
         /// What the system said.
         source: io::Error,
     },
+    /// Its command ended for want of something that it needs from the system.
+    #[error("{label}: the compiler failed: {source}")]
+    #[diagnostic(code(distlto::failed))]
+    Lacks {
+        /// The action.
+        label: String,
+        /// What it said.
+        source: io::Error,
+    },
     /// The run was cancelled while it ran.
     #[error("{label}: interrupted")]
     #[diagnostic(code(distlto::interrupted), help("run again; finished objects are kept"))]

@@ -7,6 +7,7 @@
 mod event;
 mod jobs;
 mod killed;
+mod lack;
 mod runner;
 mod shared;
 mod workers;

@@ -384,11 +384,19 @@ impl<'g> Schedule<'g> {
 
     /// A running action could not be executed where it was, and is to run on this machine. False if nothing more starts.
     pub fn again_here(&mut self, id: ActionId) -> bool {
+        if let Some(entry) = self.entries.get_mut(&id).filter(|_| !self.stopped) {
+            entry.is_portable = false;
+        }
+        self.again(id)
+    }
+
+    /// A running action could not be started, and is to run once more as if it had never been taken. False if nothing more
+    /// starts.
+    pub fn again(&mut self, id: ActionId) -> bool {
         if self.stopped || !self.end(id, State::Ready) {
             return false;
         }
-        if let Some(entry) = self.entries.get_mut(&id) {
-            entry.is_portable = false;
+        if let Some(entry) = self.entries.get(&id) {
             self.left = self.left.saturating_add(entry.time);
         }
         self.enqueue(id);

@@ -39,7 +39,7 @@ pub const PASSED_ON: &str = "A linker or compiler that fails keeps its own exit 
 
 /// The exit codes as text for the end of `--help`.
 pub fn help() -> String {
-    let mut text = "Exit codes:\n    0  success\n".to_owned();
+    let mut text = "Exit codes (0 is success):\n".to_owned();
     for (_, code, meaning) in CLASSES {
         text.push_str(&format!("  {code:3}  {meaning}\n"));
     }

@@ -1,9 +1,8 @@
 //! How a link ends when it is not alone, is stopped, or cannot write: the earlier program stays, nothing is left running
 //! or lying about, and the exit code is the documented one.
 
-#[path = "ends/ignored.rs"]
 mod ignored;
-#[path = "ends/messages.rs"]
+mod limits;
 mod messages;
 
 use std::fs;

@@ -36,8 +36,11 @@ use distlto_planner::keep;
 use distlto_planner::link_line::{self, Argument};
 use distlto_planner::runner::ToolError;
 use distlto_planner::words::{Word, lossy, shell_line};
+use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::limits::Lack;
 use distlto_prepare::message::say;
+use distlto_prepare::threads;
 use rustix::pipe::PipeFlags;
 
 use super::file_state::Start;
@@ -71,6 +74,8 @@ pub(super) enum End {
     Done(super::End),
     /// The linker cannot do it, for this reason.
     TwoStep(String),
+    /// The system has not enough for a linker that runs beside all of this, for this reason.
+    Lacks(String),
 }
 
 /// Links.
@@ -129,11 +134,10 @@ fn look(session: &Session<'_>) -> Result<Looked, LinkError> {
     }
     session.spawner.prewarm(OsStr::new(&lossy(&session.link.linker[0])), 2);
     // The linker is asked while the inputs are looked at.
-    let (takes, bitcode) = thread::scope(|scope| {
-        let takes = scope.spawn(|| session.takes_distributor());
-        let bitcode = Bitcode::among(arguments).map_err(index::IndexError::from);
-        (takes.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), bitcode)
-    });
+    let (bitcode, takes) = threads::both(
+        || Bitcode::among(arguments).map_err(index::IndexError::from),
+        || session.takes_distributor(),
+    );
     if !takes? {
         return Ok(Looked::End(End::TwoStep(without_dtlto(session))));
     }
@@ -202,6 +206,8 @@ struct Linked {
     reads: (Reads, Start),
     ran: Option<Ran>,
     unable: Option<String>,
+    /// What it failed for want of.
+    lack: Option<Lack>,
     is_previewed: bool,
     nameless: Option<LinkError>,
     /// What it printed.
@@ -215,6 +221,7 @@ impl Linked {
             reads: (served.reads, start),
             ran: served.ran,
             unable: served.unable,
+            lack: None,
             is_previewed: served.is_previewed,
             nameless: served.nameless,
             said: String::new(),
@@ -255,6 +262,12 @@ impl Link<'_> {
             Some(ran) if ran.code != 0 => (ran.code, Some(ran)),
             ran => (code, ran),
         };
+        if let Some(lack) = linked.lack {
+            return Ok(End::Lacks(lack.to_string()));
+        }
+        if code == exit::LIMIT {
+            return Ok(End::Lacks("not all backends could be run beside the linker".to_owned()));
+        }
         if let Some(reason) = linked.unable.filter(|_| code != 0) {
             return Ok(End::TwoStep(reason));
         }
@@ -308,19 +321,32 @@ impl Link<'_> {
         let (cc1_commands, kept) = (Cc1Commands::default(), Kept::load(session.earlier));
         let linker = Linker::new(over);
         thread::scope(|scope| {
-            let running = scope.spawn(|| {
+            let running = threads::start_in(scope, "linker", || {
                 let _ended = ended;
                 linker.run(&command, spawner, session.cancel)
             });
+            let running = running.map_err(&start)?;
             if let Some(backend) = bitcode.and_then(|bitcode| self.first_backend(bitcode)) {
                 ahead::ask(session, &cc1_commands, scope, backend);
             }
             let served = self.serve(&linker, hand_over, records, &cc1_commands, &kept);
             let finished = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            if let Ok(finished) = &finished
+                && !finished.ended.status.success()
+            {
+                sweep::after_failure(session, &finished.processes)?;
+            }
             let mut linked = Linked::new(served?, finished.map_err(start)?, link_start);
             linked.said = linker.messages.said();
             linked.unable = linked.unable.or_else(|| linker.messages.defect().map(str::to_owned));
-            if linked.unable.is_none() && linked.nameless.is_none() && !linked.is_previewed {
+            if !linked.finished.ended.status.success() {
+                linked.lack = Lack::said(linked.said.as_bytes());
+            }
+            if linked.unable.is_none()
+                && linked.lack.is_none()
+                && linked.nameless.is_none()
+                && !linked.is_previewed
+            {
                 linker.messages.release();
             }
             Ok(linked)

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::Word;
+use distlto_prepare::limits::Lack;
 use distlto_prepare::mutex::lock;
 
 use distlto_record::progress::Reporter;
@@ -43,7 +44,7 @@ impl Runner for PlanningPhases<'_> {
             return self.runner.run(command);
         }
         self.reporter.had_phase("prepare", self.begun);
-        let result = self.reporter.during("thin link", || self.runner.run(command));
+        let result = self.reporter.during("thin link", || link(self.runner, command));
         *lock(&self.linked) = Some(Instant::now());
         result
     }
@@ -64,6 +65,17 @@ impl<'a> FinalLink<'a> {
 
 impl Runner for FinalLink<'_> {
     fn run(&self, command: &[Word]) -> io::Result<ToolOutput> {
-        self.reporter.during("final link", || self.runner.run(command))
+        self.reporter.during("final link", || link(self.runner, command))
+    }
+}
+
+/// Runs a linker, with a thread less for everything where the system has no more of them. It writes the same.
+fn link(runner: &dyn Runner, command: &[Word]) -> io::Result<ToolOutput> {
+    match runner.run(command) {
+        Err(error) if Lack::of_io(&error).is_some() => {
+            let fewer = ["--threads=1", "--thinlto-jobs=1"].map(|word| word.as_bytes().to_vec());
+            runner.run(&[command, &fewer].concat())
+        }
+        result => result,
     }
 }

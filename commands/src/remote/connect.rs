@@ -5,6 +5,7 @@
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::remote::engine::{Engine, EngineError};
 use distlto_executor::execute::remote::setup::{ActionCache, Setup};
+use distlto_prepare::message::note;
 use distlto_prepare::warning::warn;
 use miette::Diagnostic;
 use thiserror::Error;
@@ -37,7 +38,7 @@ impl RemoteArgs {
         let settings = self.settings()?;
         settings.notices.iter().for_each(warn);
         if let Some(announcement) = settings.announcement.as_ref().filter(|text| is_first(text)) {
-            eprintln!("distlto: note: {announcement} (said once)");
+            note(format_args!("{announcement} (said once)"));
         }
         if !settings.is_remote() {
             return Ok(None);

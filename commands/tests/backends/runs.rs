@@ -40,7 +40,7 @@ impl Hooks for Count {
 }
 
 /// Six modules that take a while each.
-fn six(link: &Link) -> (ActionGraph, Vec<ActionId>) {
+pub fn six(link: &Link) -> (ActionGraph, Vec<ActionId>) {
     let compiler = link.compiler("sleep 0.1; exec clang-22 \"$@\"");
     let mut graph = ActionGraph::new();
     let mut ids = Vec::new();

@@ -17,12 +17,14 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use distlto_prepare::limits::Lack;
 use distlto_prepare::mutex::lock;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use rustix::process::{Pid, Signal};
 
 use crate::execute::heap;
 use crate::execute::process::{Child, Command, Ended, Lost, Spawner};
+use crate::execute::spawn;
 use crate::variables;
 use protocol::{Hello, Reply};
 
@@ -129,9 +131,12 @@ impl<S: Spawner> ForkServer<S> {
             let (server, control) = {
                 let mut slot = lock(&slot);
                 let server = slot.state.ready(&key, library)?;
-                (server.process.id(), server.send(descriptors))
+                (
+                    server.process.id(),
+                    server.send(descriptors).map(|control| (control, Arc::clone(&server.serves))),
+                )
             };
-            match control.and_then(|control| begin(control, &request, self.patience)) {
+            match control.and_then(|(control, served)| begin(control, served, &request, self.patience)) {
                 Err(error) if is_gone(&error) => lock(&slot).forget(server),
                 result => return Some(result),
             }
@@ -149,6 +154,20 @@ impl<S: Spawner> Spawner for ForkServer<S> {
 
     fn is_warm(&self) -> bool {
         self.library.is_some()
+    }
+
+    fn shrink(&self) {
+        let slots: Vec<_> = lock(&self.servers).values().map(Arc::clone).collect();
+        for slot in slots {
+            let mut slot = lock(&slot);
+            let is_idle = match &slot.state {
+                State::Loading(server) | State::Ready(server) => Arc::strong_count(&server.serves) == 1,
+                State::Absent | State::Unable => true,
+            };
+            if is_idle {
+                slot.state = State::Unable;
+            }
+        }
     }
 
     fn plain(&self) -> Option<&dyn Spawner> {
@@ -201,6 +220,8 @@ struct Server {
     socket: UnixStream,
     jobs: usize,
     told: bool,
+    /// Each running job has one of it.
+    serves: Arc<()>,
 }
 
 impl Server {
@@ -225,7 +246,13 @@ impl Server {
         // SAFETY: does nothing. With it the process is forked; posix_spawn(3) would leave a signal of glibc's own
         // ignored in the server, and so in its children.
         unsafe { command.pre_exec(|| Ok(())) };
-        Ok(Self { process: command.spawn()?, socket, jobs: 0, told: false })
+        Ok(Self {
+            process: spawn::start(&mut command)?,
+            socket,
+            jobs: 0,
+            told: false,
+            serves: Arc::default(),
+        })
     }
 
     /// Whether the process greets as a server does, and is the one that was started.
@@ -281,7 +308,12 @@ impl Drop for Server {
 }
 
 /// Sends the request and waits until the child is there.
-fn begin(mut control: UnixStream, request: &[u8], patience: Duration) -> io::Result<ServedChild> {
+fn begin(
+    mut control: UnixStream,
+    served: Arc<()>,
+    request: &[u8],
+    patience: Duration,
+) -> io::Result<ServedChild> {
     let mut rest = request;
     while !rest.is_empty() {
         // Not `write`: a server that is gone must not end us with SIGPIPE.
@@ -295,8 +327,10 @@ fn begin(mut control: UnixStream, request: &[u8], patience: Duration) -> io::Res
     control.set_read_timeout(Some(patience))?;
     control.read_exact(&mut bytes)?;
     match Reply::from_bytes(bytes) {
-        Some(Reply::Started(pid)) => Ok(ServedChild { control, group: Pid::from_raw(pid), ended: None }),
-        Some(Reply::Refused(errno)) => Err(io::Error::from_raw_os_error(errno)),
+        Some(Reply::Started(pid)) => {
+            Ok(ServedChild { control, group: Pid::from_raw(pid), ended: None, _served: served })
+        }
+        Some(Reply::Refused(errno)) => Err(Lack::on_start(io::Error::from_raw_os_error(errno))),
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
@@ -307,6 +341,7 @@ struct ServedChild {
     /// Its process id and process group.
     group: Option<Pid>,
     ended: Option<Ended>,
+    _served: Arc<()>,
 }
 
 impl ServedChild {
@@ -322,6 +357,10 @@ impl ServedChild {
 }
 
 impl Child for ServedChild {
+    fn id(&self) -> Option<Pid> {
+        self.group
+    }
+
     fn ended(&self) -> Option<BorrowedFd<'_>> {
         Some(self.control.as_fd())
     }

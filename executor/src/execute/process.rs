@@ -16,7 +16,7 @@ use distlto_planner::words::{Word, path_of};
 use distlto_record::report::Measured;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::PipeFlags;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use thiserror::Error;
 
 use crate::cancel::{Cancel, Urgency};
@@ -53,6 +53,9 @@ pub trait Spawner: Send + Sync {
         false
     }
 
+    /// Ends what is there for speed alone and has nothing to do, where processes are scarce.
+    fn shrink(&self) {}
+
     /// What starts a command as a process of its own, where [`Spawner::spawn`] may do otherwise.
     fn plain(&self) -> Option<&dyn Spawner> {
         None
@@ -61,6 +64,8 @@ pub trait Spawner: Send + Sync {
 
 /// A child that runs or has ended.
 pub trait Child {
+    /// Its process number, which is that of its process group.
+    fn id(&self) -> Option<Pid>;
     /// A descriptor that is ready to be read from once the child has ended, where the system has one.
     fn ended(&self) -> Option<BorrowedFd<'_>>;
     /// How the child ended, or `None` while it runs. Does not block. The error is [`Lost`] when nobody can tell.
@@ -98,6 +103,8 @@ pub struct Ended {
 /// What running a command gave.
 #[derive(Debug)]
 pub struct Finished {
+    /// The process numbers of the child and of those before it that were repeated. They may be others' from here on.
+    pub processes: Vec<Pid>,
     /// How the child ended.
     pub ended: Ended,
     /// What it wrote to standard output.
@@ -179,11 +186,13 @@ fn repeat(
     once: impl Fn(&dyn Spawner) -> io::Result<Attended>,
 ) -> io::Result<Finished> {
     let start = Instant::now();
-    let mut current = spawner;
+    let (mut current, mut processes) = (spawner, Vec::new());
     for repeated in 0.. {
         let Attended { mut finished, served, lost } = once(current)?;
         finished.repeated = repeated;
         finished.wall = start.elapsed();
+        processes.append(&mut finished.processes);
+        finished.processes.clone_from(&processes);
         let crashed = served && has_crashed(finished.ended.status);
         if cancel.is_cancelled() {
             finished.cancelled |= lost;
@@ -247,6 +256,7 @@ fn attend(
     let killed = Ended { status: ExitStatus::from_raw(Signal::KILL.as_raw()), peak_memory: None, cpu: None };
     Ok(Attended {
         finished: Finished {
+            processes: child.id().into_iter().collect(),
             ended: ended.unwrap_or(killed),
             stdout: stdout.captured,
             stderr: stderr.captured,

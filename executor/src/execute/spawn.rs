@@ -9,11 +9,16 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use distlto_prepare::limits::Lack;
 use rustix::process::{Pid, Signal};
 
 use crate::execute::heap;
 use crate::execute::process::{Child, Command, Ended, Spawner};
 use crate::variables;
+
+/// How often, and after how long each time, it is tried again to start a process where there may be no more.
+const LOOKS: u32 = 20;
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Starts each command as a process of its own.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,10 +36,21 @@ impl Spawner for LocalSpawner {
             prepared.env(heap::VARIABLE, tunables);
         }
         die_with_parent(&mut prepared);
-        let child = prepared.spawn()?;
+        let child = start(&mut prepared)?;
         let pid = Pid::from_child(&child);
         Ok(Box::new(LocalChild { pid, ended: descriptor_of(pid), reaped: None }))
     }
+}
+
+/// Starts a process. What ends is counted for a moment longer, so a lack of processes has to last.
+pub(super) fn start(command: &mut std::process::Command) -> io::Result<std::process::Child> {
+    for _ in 0..LOOKS {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(LOOK),
+            started => return started.map_err(Lack::on_start),
+        }
+    }
+    command.spawn().map_err(Lack::on_start)
 }
 
 /// Has the kernel kill the child when the calling thread ends.
@@ -75,6 +91,10 @@ struct LocalChild {
 }
 
 impl Child for LocalChild {
+    fn id(&self) -> Option<Pid> {
+        Some(self.pid)
+    }
+
     fn ended(&self) -> Option<BorrowedFd<'_>> {
         self.ended.as_ref().map(AsFd::as_fd)
     }

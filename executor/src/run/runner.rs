@@ -7,11 +7,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use distlto_planner::graph::{ActionGraph, ActionId};
+use distlto_prepare::limits::Lack;
 
 use super::event::Event;
 use super::shared::Shared;
 use super::workers::{Task, Workers};
-use super::{Hooks, Need, RunOptions, jobs, killed};
+use super::{Hooks, Need, RunOptions, jobs, killed, lack};
 use crate::attempt::JobAttempt;
 use crate::cause::Cause;
 use crate::execute::remote::engine::Engine;
@@ -46,6 +47,10 @@ pub(super) struct RunLoop<'scope, 'env, 'g> {
     again: BTreeSet<ActionId>,
     /// What was said last of memory.
     told: Option<MemoryUse>,
+    /// The most jobs at once: fewer than were asked for where the system could not start so many.
+    slots: usize,
+    /// Whether everything was given up that takes processes besides the one job.
+    has_shrunk: bool,
 }
 
 /// What has just been given to workers.
@@ -80,6 +85,8 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             lanes: BTreeMap::new(),
             again: BTreeSet::new(),
             told: None,
+            slots: options.jobs.max(1),
+            has_shrunk: false,
         }
     }
 
@@ -106,7 +113,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             let Started { actions, look_again } = self.start_what_may();
             self.shared.end(&self.schedule);
             if let Some(engine) = self.options.engine {
-                let left = if self.schedule.has_ready() { 0 } else { self.options.jobs };
+                let left = if self.schedule.has_ready() { 0 } else { self.slots };
                 engine.set_idle(left.saturating_sub(self.schedule.running_here()));
             }
             if let Some((action, attempt)) = ended.take() {
@@ -182,7 +189,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
 
     /// Why nothing can start at the moment, apart from memory.
     fn wait(&mut self) -> Option<Wait> {
-        self.schedule.limit(Resource::Slots, self.options.jobs.max(1) as u64);
+        self.schedule.limit(Resource::Slots, self.slots as u64);
         self.schedule.limit(Resource::Tokens, self.tokens.allowed() as u64);
         self.schedule.limit(Resource::Memory, u64::MAX);
         let engine = self.options.engine.map_or(0, Engine::slots);
@@ -229,6 +236,11 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             self.options.progress.came_back(self.step(action, ""), &cause.to_string());
             return None;
         }
+        if let Some(lack) = lack::of(&mut attempt)
+            && self.again_with_fewer(action, lack)
+        {
+            return None;
+        }
         if let Some(executed) = &attempt.executed
             && let Some(worker) = &executed.worker
         {
@@ -253,6 +265,24 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             Err(_) => drop(self.schedule.failed(action)),
         }
         Some(attempt)
+    }
+
+    /// Has an action run once more that could not be started, when another one has ended; the only one when nothing is held any
+    /// more that it could have. False if that did not help either.
+    fn again_with_fewer(&mut self, action: ActionId, lack: Lack) -> bool {
+        let others = self.schedule.running_here().saturating_sub(1);
+        if (others == 0 && self.has_shrunk) || !self.schedule.again(action) {
+            return false;
+        }
+        if others == 0 {
+            self.has_shrunk = true;
+            self.workers.give_up();
+            self.options.spawner.shrink();
+        }
+        self.slots = self.slots.min(others.max(1));
+        self.options.progress.came_back(self.step(action, ""), &lack.to_string());
+        self.options.progress.noted(&format!("{lack}: no more than {} at once from here on", self.slots));
+        true
     }
 
     /// Tells hooks and progress how an action ended.

@@ -4,10 +4,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Sender};
-use std::thread::{self, Scope, ScopedJoinHandle};
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use distlto_planner::graph::{ActionGraph, ActionId};
+use distlto_prepare::threads;
 
 use super::event::Event;
 use super::{Provide, jobs};
@@ -34,8 +35,12 @@ pub(super) struct Workers<'scope, 'env> {
     provide: Option<&'scope Provide<'env>>,
     sender: Sender<Event>,
     pub(super) idle: Vec<usize>,
-    pub(super) all: Vec<(Sender<Task>, ScopedJoinHandle<'scope, ()>)>,
+    pub(super) all: Vec<Worker<'scope>>,
+    are_given_up: bool,
 }
+
+/// Where a worker gets its tasks, and its thread.
+type Worker<'scope> = (Sender<Task>, ScopedJoinHandle<'scope, ()>);
 
 /// What running an action takes.
 #[derive(Clone, Copy)]
@@ -53,12 +58,29 @@ impl<'scope, 'env> Workers<'scope, 'env> {
         provide: Option<&'scope Provide<'env>>,
         sender: Sender<Event>,
     ) -> Self {
-        Self { scope, context, graph, provide, sender, idle: Vec::new(), all: Vec::new() }
+        Self {
+            scope,
+            context,
+            graph,
+            provide,
+            sender,
+            idle: Vec::new(),
+            all: Vec::new(),
+            are_given_up: false,
+        }
     }
 
     /// The number of a worker that has nothing to do; `None` at the system's limit of threads.
     pub(super) fn take(&mut self) -> Option<usize> {
-        self.idle.pop().or_else(|| self.start())
+        self.idle.pop().or_else(|| (!self.are_given_up).then(|| self.start())?)
+    }
+
+    /// Ends the workers, of which none runs an action, so that somebody else can have their threads. From here on the calling
+    /// thread runs actions itself.
+    pub(super) fn give_up(&mut self) {
+        self.are_given_up = true;
+        self.idle.clear();
+        end(std::mem::take(&mut self.all));
     }
 
     /// Has a worker that was taken run an action.
@@ -86,7 +108,7 @@ impl<'scope, 'env> Workers<'scope, 'env> {
                 let _ = sender.send(work.ended(Some(worker), task));
             }
         };
-        let handle = thread::Builder::new().spawn_scoped(self.scope, run).ok()?;
+        let handle = threads::start_in(self.scope, "worker", run).ok()?;
         self.all.push((give, handle));
         Some(worker)
     }
@@ -94,12 +116,16 @@ impl<'scope, 'env> Workers<'scope, 'env> {
     /// Ends all workers and waits until the system has. A scope waits for closures only, and a library that is
     /// unloaded after a run must not leave a thread that is still on its way out of it.
     pub(super) fn end(self) {
-        let (senders, handles): (Vec<_>, Vec<_>) = self.all.into_iter().unzip();
-        drop(senders);
-        for handle in handles {
-            // A worker catches the panics of its actions.
-            let _ = handle.join();
-        }
+        end(self.all);
+    }
+}
+
+fn end(workers: Vec<Worker<'_>>) {
+    let (senders, handles): (Vec<_>, Vec<_>) = workers.into_iter().unzip();
+    drop(senders);
+    for handle in handles {
+        // A worker catches the panics of its actions.
+        let _ = handle.join();
     }
 }
 

@@ -79,17 +79,13 @@ fn a_failing_link_keeps_its_exit_code_though_nobody_is_told() -> Result<()> {
 fn standard_output_that_is_asked_for_and_cannot_be_written_is_an_error() -> Result<()> {
     let project = Project::create("unread-output", &SOURCES)?;
     succeed(&mut project.link()?)?;
-    let backend =
-        ["opt", "--print-command", "--out", "o.o", "--input", "main.o", "--index", "main.bc", "--", "clang"];
-    let asked: [&[&str]; 8] = [
+    let asked: [&[&str]; 6] = [
         &["--help"],
         &["link", "--help"],
         &["completions", "bash"],
         &["inspect", "program"],
-        &["plan", "program.distlto/plan.json", "--json", "-"],
-        &["jobs", "clang-22", "main.o"],
+        &["plan", "program.distlto", "--json", "-"],
         &["doctor"],
-        &backend,
     ];
     for words in asked {
         let run = |stdout: Stdio| -> Result<Output> {

@@ -47,7 +47,38 @@ fn rust(path: &str, text: &str, findings: &mut Vec<String>) {
             }
         }
     }
+    if is_installed(path) {
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in code.lines().enumerate() {
+            for (pattern, remedy) in PANICS {
+                if line.contains(pattern) && !line.trim_start().starts_with("//") {
+                    findings.push(format!("{path}:{}: `{pattern}`; {remedy}", number + 1));
+                }
+            }
+        }
+    }
 }
+
+/// What panics where a pipe is closed, or where there are no more threads.
+const PANICS: [(&str, &str); 5] = [
+    ("println!(", MESSAGES),
+    ("print!(", MESSAGES),
+    ("thread::spawn(", THREADS),
+    ("scope.spawn(", THREADS),
+    ("enable_steady_tick(", THREADS),
+];
+const MESSAGES: &str =
+    "an unread message fails nothing: message::say; what is asked for: write::to_standard_output";
+const THREADS: &str = "there may be no thread: threads::start";
+
+/// Whether a source is of what users install.
+fn is_installed(path: &str) -> bool {
+    let is_ours =
+        CRATES.iter().any(|name| path.strip_prefix(name).is_some_and(|rest| rest.starts_with("/src/")));
+    is_ours && !path.ends_with("/tests.rs")
+}
+
+const CRATES: [&str; 8] = ["prepare", "planner", "record", "reapi", "executor", "commands", "cli", "plugin"];
 
 /// What Rust sources do not say.
 fn words() -> Vec<(String, &'static str)> {

@@ -12,6 +12,7 @@ use distlto_planner::words::path_of;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
 use distlto_prepare::write::{remove, write_atomically};
+use rustix::process::Pid;
 
 use super::failed;
 use super::line::staged;
@@ -31,6 +32,18 @@ pub fn before(session: &Session<'_>) -> Result<(), LinkError> {
         return Ok(());
     }
     let noted = killed.file_name().and_then(|name| temporaries::process_of(name.to_str()?));
+    remove_left(&output, noted)?;
+    Ok(remove(&note)?)
+}
+
+/// Removes what a linker has left that has failed: one that crashes or is killed does not do so itself.
+pub fn after_failure(session: &Session<'_>, linkers: &[Pid]) -> Result<(), IoError> {
+    let mut processes = linkers.iter().filter_map(|linker| u32::try_from(linker.as_raw_pid()).ok());
+    processes.try_for_each(|process| remove_left(Path::new(session.link.line.output()), Some(process)))
+}
+
+/// Removes what lies beside an output of linkers that are gone: of this one, and members that any has unpacked.
+fn remove_left(output: &Path, process: Option<u32>) -> Result<(), IoError> {
     let beside = match output.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -38,14 +51,14 @@ pub fn before(session: &Session<'_>) -> Result<(), LinkError> {
     for entry in fs::read_dir(beside).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
-        let process = temporaries::unpacking_process(name).filter(|_| is_member(name)).or(noted);
+        let process = temporaries::unpacking_process(name).filter(|_| is_member(name)).or(process);
         let left = process
             .is_some_and(|process| temporaries::is_temporary(name, process) && !linker::is_running(process));
         if left {
             remove(&entry.path())?;
         }
     }
-    Ok(remove(&note)?)
+    Ok(())
 }
 
 /// Notes that a linker waits for a job file.
