@@ -78,10 +78,15 @@ fn pages(command: Command) -> std::io::Result<Vec<Page>> {
 fn add(command: &Command, pages: &mut Vec<Page>) -> std::io::Result<()> {
     // The name with the commands above it: of `distlto cache prune`, `distlto-cache-prune`.
     let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
-    // The exit codes get a section instead of the free text at the end.
-    let command_alone = command.clone().after_help(None::<&str>).after_long_help(None::<&str>);
+    // The exit codes get a section instead of the free text at the end. Of an option that the short help hides, clap_mangen
+    // has the long text alone.
+    let alone = command.clone().after_help(None::<&str>).after_long_help(None::<&str>);
+    let alone = alone.mut_args(|argument| match argument.get_long_help().or(argument.get_help()).cloned() {
+        Some(text) => argument.long_help(text),
+        None => argument,
+    });
     let release = concat!("distlto ", env!("CARGO_PKG_VERSION"));
-    let page = Man::new(command_alone).title(name.clone()).section("1").source(release).manual("distlto");
+    let page = Man::new(alone).title(name.clone()).section("1").source(release).manual("distlto");
     let mut text = Vec::new();
     page.render_title(&mut text)?;
     page.render_name_section(&mut text)?;

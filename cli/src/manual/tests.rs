@@ -53,6 +53,29 @@ fn every_option_of_every_help_is_in_its_page() {
 }
 
 #[test]
+fn every_argument_of_every_command_is_described() {
+    fn described(command: &Command) {
+        for argument in command.get_arguments() {
+            let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+            assert!(!help.trim().is_empty(), "{} of {}", argument.get_id(), command.get_name());
+        }
+        command.get_subcommands().for_each(described);
+    }
+    let mut command = Cli::command();
+    command.build();
+    described(&command);
+    for page in pages(Cli::command()).expect("rendered") {
+        let text = plain(&page.text);
+        let (_, options) = text.split_once("\n.SH OPTIONS\n").expect("every command has --help");
+        let options = options.split("\n.SH ").next().unwrap_or_default();
+        for entry in options.split(".TP\n").skip(1) {
+            let is_text = |line: &&str| !line.is_empty() && !line.starts_with('.');
+            assert!(entry.lines().skip(1).any(|line| is_text(&line)), "{}: {entry}", page.name);
+        }
+    }
+}
+
+#[test]
 fn every_help_fits_a_screen_and_ends_with_the_exit_codes() {
     fn check(command: &mut Command) {
         let help = command.render_help().to_string();
