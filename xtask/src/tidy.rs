@@ -3,6 +3,7 @@
 //! Every finding names file, line and remedy. Patterns are put together from parts, so that this source does not match.
 
 mod crates;
+mod documents;
 mod files;
 mod sources;
 mod starlark;
@@ -49,6 +50,7 @@ pub fn tidy() -> Result<()> {
         findings.extend(sources::check(file));
     }
     findings.extend(crates::check(&files));
+    findings.extend(documents::check(&files));
     findings.extend(starlark::check(&files)?);
     for finding in &findings {
         eprintln!("{finding}");
