@@ -26,7 +26,7 @@ pub fn install(packages: &[String]) -> Result<()> {
     };
     let apt = |arguments: &[&str]| {
         let mut command = Command::new(if root { "env" } else { "sudo" });
-        command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]).args(arguments);
+        command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]).args(arguments);
         command
     };
     let mut install = apt(&["install", "--yes", "--no-install-recommends"]);
@@ -37,6 +37,8 @@ pub fn install(packages: &[String]) -> Result<()> {
             shown(&install).replacen("env ", "sudo ", 1)
         );
     }
+    // apt says how much that is before it begins, and then what it does.
+    eprintln!("not installed, and needed: {}; apt-get installs them", packages.join(", "));
     if !lists_are_fresh() {
         run(&mut apt(&["update"]))?;
     }

@@ -21,7 +21,7 @@ const BY_LLD: &str = "compared-by-lld";
 
 /// Compares the programs of these projects.
 pub fn run(names: &[projects::Name], jobs: usize) -> Result<()> {
-    setup::setup(&[])?;
+    setup::programs()?;
     let distlto = shell::distlto()?;
     let dir = bench_directory();
     for name in names {

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{IsTerminal, stdout};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,7 +22,7 @@ const GREETING: &str = "hello from a distributed ThinLTO link\n";
 
 /// Builds, runs, relinks, edits and relinks.
 pub fn demo() -> Result<()> {
-    setup::setup(&[])?;
+    setup::programs()?;
     let distlto = shell::distlto()?;
     let dir = shell::target().join("demo");
     let program = projects::libgit2(&dir)?;
@@ -30,7 +31,14 @@ pub fn demo() -> Result<()> {
 
     heading("A real C program, configured as usual; one variable makes its link distributed");
     program.configure(&[format!("-DCMAKE_C_LINKER_LAUNCHER={};link;--", distlto.display())])?;
-    run(Command::new("ninja").arg("-C").arg(&program.build).arg("--quiet"))?;
+    let mut ninja = Command::new("ninja");
+    ninja.arg("-C").arg(&program.build);
+    if !stdout().is_terminal() {
+        // Where ninja cannot draw its line again, that would be hundreds of lines.
+        println!("compiling some 240 files, and linking them");
+        ninja.arg("--quiet");
+    }
+    run(&mut ninja)?;
 
     heading("It runs");
     use_program(&program.build.join("git2"), &dir.join("repository"))?;

@@ -1,6 +1,7 @@
-//! Installs what the tests need: Debian's LLVM packages, build tools, and the crates whose C and C++ sources are test data.
+//! Installs what a command needs: Debian's LLVM packages, build tools, and the crates whose C and C++ sources are test data.
 //!
-//! Asks for each program by name first, so a machine that has everything is done in a moment and needs no rights.
+//! Asks for each program by name first, so a machine that has everything is done in a moment and needs no rights. A command
+//! that builds a program needs little ([`programs`]), the tests much ([`setup`]).
 
 use std::process::{Command, Stdio};
 
@@ -16,63 +17,60 @@ pub const NEWEST: u32 = 22;
 /// All that are tested with.
 pub const SUPPORTED: [u32; 5] = [NEWEST, 19, 16, 15, 14];
 
-/// Makes the newest LLVM and the given ones usable.
+/// Packages with a program of each, by which CMake builds a program of C or C++.
+const BUILD: [(&str, &str); 4] =
+    [("build-essential", "gcc"), ("build-essential", "g++"), ("cmake", "cmake"), ("ninja-build", "ninja")];
+
+/// What the tests use besides.
+const TESTS: [(&str, &str); 3] = [("make", "make"), ("meson", "meson"), ("generate-ninja", "gn")];
+
+/// The sources of third-party programs.
+const SOURCES: &str = "tests/third-party/Cargo.toml";
+
+/// Makes usable what builds a third-party program with the newest LLVM: all that the demo needs, and most of the benches.
+pub fn programs() -> Result<()> {
+    provide(missing(&[NEWEST], BUILD))?;
+    fetch(SOURCES)
+}
+
+/// Makes usable what the tests need, with the newest LLVM and the given ones.
 pub fn setup(versions: &[u32]) -> Result<()> {
     for version in versions {
         ensure!(SUPPORTED.contains(version), "LLVM {version} is none of {SUPPORTED:?}");
     }
-    let missing = missing(versions);
-    if !missing.is_empty() {
-        apt::install(&missing)?;
-    }
+    let versions = [versions, &[NEWEST]].concat();
+    let tools = BUILD.into_iter().chain(TESTS).chain(engine::casd::NEEDS).chain(parts::NEEDS);
+    let mut missing = missing(&versions, tools.chain(package::NEEDS).chain(page::NEEDS));
+    missing.extend(versions.into_iter().filter(|&version| lacks_runtime(version)).map(runtime));
+    provide(missing)?;
     engine::casd::install()?;
     parts::install()?;
     page::install()?;
-    for manifest in ["tests/third-party/Cargo.toml", "examples/rust/Cargo.toml"] {
-        quietly(cargo().args(["fetch", "--quiet", "--locked", "--manifest-path", manifest]))?;
-    }
+    fetch(SOURCES)?;
+    fetch("examples/rust/Cargo.toml")?;
     eprintln!("setup: everything is there");
     Ok(())
 }
 
-/// The Debian packages that are still wanted.
-fn missing(versions: &[u32]) -> Vec<String> {
-    let mut wanted = vec![
-        ("make".to_owned(), "make"),
-        ("cmake".to_owned(), "cmake"),
-        ("ninja-build".to_owned(), "ninja"),
-        ("meson".to_owned(), "meson"),
-        ("generate-ninja".to_owned(), "gn"),
-        ("build-essential".to_owned(), "gcc"),
-        ("build-essential".to_owned(), "g++"),
-    ]
-    .into_iter()
-    .chain(
-        engine::casd::NEEDS
-            .into_iter()
-            .chain(parts::NEEDS)
-            .chain(package::NEEDS)
-            .chain(page::NEEDS)
-            .map(|(package, program)| (package.to_owned(), program)),
-    )
-    .map(|(package, program)| (package, program.to_owned()))
-    .collect::<Vec<_>>();
-    let mut versions = versions.to_owned();
-    versions.push(NEWEST);
-    for version in &versions {
-        for (package, program) in [("clang", "clang"), ("lld", "ld.lld"), ("llvm", "llvm-profdata")] {
-            wanted.push((format!("{package}-{version}"), format!("{program}-{version}")));
-        }
-    }
-    let mut missing: Vec<String> = wanted
-        .into_iter()
-        .filter(|(_, program)| find(program).is_none())
-        .map(|(package, _)| package)
-        .collect();
-    missing.extend(versions.into_iter().filter(|&version| lacks_runtime(version)).map(runtime));
-    missing.sort();
-    missing.dedup();
-    missing
+/// Downloads the crates that a manifest names.
+fn fetch(manifest: &str) -> Result<()> {
+    quietly(cargo().args(["fetch", "--quiet", "--locked", "--manifest-path", manifest]))
+}
+
+fn provide(mut packages: Vec<String>) -> Result<()> {
+    packages.sort();
+    packages.dedup();
+    if packages.is_empty() { Ok(()) } else { apt::install(&packages) }
+}
+
+/// The Debian packages of these tools, and of these versions of LLVM, that are not installed.
+fn missing(versions: &[u32], tools: impl IntoIterator<Item = (&'static str, &'static str)>) -> Vec<String> {
+    let tools = tools.into_iter().map(|(package, program)| (package.to_owned(), program.to_owned()));
+    let llvm = versions.iter().flat_map(|version| {
+        [("clang", "clang"), ("lld", "ld.lld"), ("llvm", "llvm-profdata")]
+            .map(|(package, program)| (format!("{package}-{version}"), format!("{program}-{version}")))
+    });
+    tools.chain(llvm).filter(|(_, program)| find(program).is_none()).map(|(package, _)| package).collect()
 }
 
 /// The package that holds the runtime of instrumented programs. Debian has none for LLVM 15, and needs none for 14.

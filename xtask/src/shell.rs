@@ -74,9 +74,10 @@ pub fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).context("output is not UTF-8")
 }
 
-/// Builds distlto as users get it, with the fork server beside it, and gives its path.
+/// Builds distlto as users get it, with the fork server beside it, and gives its path. That takes minutes the first time, so
+/// cargo says what it compiles.
 pub fn distlto() -> Result<PathBuf> {
-    run(cargo().args(["build", "--quiet", "--release"]))?;
+    run(cargo().args(["build", "--release"]))?;
     Ok(target().join("release/distlto"))
 }
 

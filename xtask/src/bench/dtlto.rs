@@ -18,7 +18,7 @@ use crate::{setup, shell};
 
 /// Measures `runs` times and prints the tables.
 pub fn dtlto(runs: usize, jobs: Option<usize>) -> Result<()> {
-    setup::setup(&[])?;
+    setup::programs()?;
     let runs = runs.max(1);
     let jobs = jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
     let tools = Tools { distlto: shell::distlto()?, own: buck2::floor()?, jobs };

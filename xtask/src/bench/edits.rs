@@ -50,7 +50,7 @@ const LESSONS: usize = 2;
 
 /// Measures each program and prints a table for it.
 pub fn edits(request: &Request) -> Result<()> {
-    setup::setup(&[])?;
+    setup::programs()?;
     let distlto = shell::distlto()?;
     let jobs = request.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
     println!(

@@ -43,7 +43,7 @@ impl Tools {
 
 /// Measures `runs` times and prints the tables.
 pub fn executor(runs: usize, jobs: Option<usize>) -> Result<()> {
-    setup::setup(&[])?;
+    setup::programs()?;
     let runs = runs.max(1);
     let jobs = jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
     let tools = Tools { distlto: shell::distlto()?, jobs };

@@ -41,7 +41,7 @@ const STEPS: [(Step, Option<Edit>); 3] =
 
 /// Checks and measures each program, and prints a table for it.
 pub fn link(request: &Request) -> Result<()> {
-    setup::setup(&[])?;
+    setup::programs()?;
     let jobs = request.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
     let runs = request.runs.max(1);
     let distlto = shell::distlto()?;

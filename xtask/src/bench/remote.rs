@@ -54,7 +54,7 @@ pub struct Request {
 
 /// Measures and prints.
 pub fn remote(request: &Request) -> Result<()> {
-    setup::setup(&[])?;
+    setup::programs()?;
     let distlto = shell::distlto()?;
     println!("an engine on this machine, the least of {} runs, {}", request.runs, machine());
     let has = |part| request.parts.contains(&part);

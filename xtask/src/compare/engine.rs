@@ -18,7 +18,7 @@ use crate::{setup, shell};
 
 /// Compares the programs of these projects, of which a new engine has seen nothing.
 pub fn run(names: &[projects::Name], engine: Engine) -> Result<()> {
-    setup::setup(&[])?;
+    setup::programs()?;
     let distlto = shell::distlto()?;
     for &name in names {
         let engine = Own::start(engine)?;
