@@ -21,13 +21,16 @@ const SOURCES: [(&str, &str); 2] = [
 ];
 
 /// All that is to be there.
-const FILES: [(&str, bool); 18] = [
+const FILES: [(&str, bool); 21] = [
     ("bin/distlto", true),
     ("bin/distlto-index", true),
     ("bin/distlto-distribute", true),
     ("bin/distlto-prepare", true),
     ("bin/distlto-opt", true),
     ("bin/distlto-plan", true),
+    ("bin/distlto-clang++", true),
+    ("bin/distlto-clang-22", true),
+    ("bin/distlto-ld.lld-14", true),
     ("lib/distlto/libdistlto_forkserver.so", true),
     ("lib/libDTLTOdistlto.so", true),
     ("share/man/man1/distlto.1", false),

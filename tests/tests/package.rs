@@ -95,7 +95,7 @@ fn packages_hold_one_set_that_works() -> Result<()> {
 
 /// All files, relative.
 fn below(directory: &Path) -> Result<BTreeSet<String>> {
-    let said = said(Command::new("find").arg(directory).args(["-type", "f", "-printf", "%P\\n"]))?;
+    let said = said(Command::new("find").arg(directory).args(["-type", "f,l", "-printf", "%P\\n"]))?;
     Ok(said.lines().map(str::to_owned).collect())
 }
 

@@ -1,11 +1,12 @@
 //! `cargo xtask install --prefix DIR`: everything that a user needs, from one release build.
 //!
-//! Programs, the library that keeps compilers warm, the DTLTO plugin, manual pages, completions, what build files load,
-//! and documents with all licences. `DESTDIR` is put before every path, as packagers expect. Each file is replaced at once,
-//! and only where it differs. Where programs look for each other is their business: beside them, and in
-//! `../lib/distlto`.
+//! Programs, their names for builds that take one word for a compiler, the library that keeps compilers warm, the DTLTO
+//! plugin, manual pages, completions, what build files load, and documents with all licences. `DESTDIR` is put before every
+//! path, as packagers expect. Each file is replaced at once, and only where it differs. Where programs look for each other is
+//! their business: beside them, and in `../lib/distlto`.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -13,10 +14,14 @@ use std::{env, fs};
 use anyhow::{Context, Result, ensure};
 use distlto_prepare::write::write_if_changed_with_mode;
 
-use crate::shell::{cargo, output, quietly, root, run, target};
+use crate::setup::SUPPORTED;
+use crate::shell::{cargo, output, quietly, remove, root, run, target};
 
 const PROGRAMS: [&str; 6] =
     ["distlto", "distlto-index", "distlto-distribute", "distlto-prepare", "distlto-opt", "distlto-plan"];
+
+/// Compilers and linkers that distlto stands for by its name (`distlto-clang-22`), of PATH's version and of each tested one.
+const STOOD_FOR: [&str; 3] = ["clang", "clang++", "ld.lld"];
 
 /// Libraries, and where each belongs below the prefix: the plugin where a linker in `bin` looks for it.
 const LIBRARIES: [(&str, &str); 2] =
@@ -101,6 +106,12 @@ impl Place {
         for name in PROGRAMS {
             written += self.copy(&built.join(name), &Path::new("bin").join(name), 0o755)?;
         }
+        for name in STOOD_FOR {
+            written += self.stand_in(name)?;
+            for version in SUPPORTED {
+                written += self.stand_in(&format!("{name}-{version}"))?;
+            }
+        }
         for (name, directory) in LIBRARIES {
             written += self.copy(&built.join(name), &Path::new(directory).join(name), 0o755)?;
         }
@@ -144,6 +155,20 @@ impl Place {
     fn copy(&self, from: &Path, below: &Path, mode: u32) -> Result<usize> {
         let bytes = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
         self.write(below, &bytes, mode)
+    }
+
+    /// A link to distlto by the name under which it links in place of this program.
+    fn stand_in(&self, program: &str) -> Result<usize> {
+        let path = self.at("bin").join(format!("distlto-{program}"));
+        if fs::read_link(&path).is_ok_and(|to| to == Path::new("distlto")) {
+            return Ok(0);
+        }
+        let partial = self.at("bin").join(format!(".distlto-{program}"));
+        remove(&partial)?;
+        symlink("distlto", &partial)
+            .and_then(|()| fs::rename(&partial, &path))
+            .with_context(|| format!("cannot link {}", path.display()))?;
+        Ok(1)
     }
 
     fn write(&self, below: &Path, bytes: &[u8], mode: u32) -> Result<usize> {

@@ -10,10 +10,10 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, SystemTime};
 use std::{env, path};
 
 use anyhow::{Context, Result, ensure};
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
 use crate::apt;
 use crate::install::{self, files};
@@ -97,15 +97,18 @@ fn settle(path: &Path, time: u64) -> Result<()> {
             settle(&entry?.path(), time)?;
         }
     }
-    let mode = if directory || is_program(path) { 0o755 } else { 0o644 };
-    fs::set_permissions(path, Permissions::from_mode(mode))?;
-    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(time);
-    Ok(File::open(path)?.set_modified(time)?)
+    if !path.is_symlink() {
+        let mode = if directory || is_program(path) { 0o755 } else { 0o644 };
+        fs::set_permissions(path, Permissions::from_mode(mode))?;
+    }
+    let time = Timespec { tv_sec: time.try_into()?, tv_nsec: 0 };
+    let times = Timestamps { last_access: time, last_modification: time };
+    Ok(utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 /// Whether a file is one that `install` made executable: a program or a library.
 fn is_program(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o100 != 0)
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o100 != 0)
 }
 
 /// The time that what is made bears.

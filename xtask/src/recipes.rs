@@ -67,7 +67,6 @@ pub fn recipes(request: &Request) -> Result<()> {
         let lock = File::create(prefix.with_file_name("lock"))?;
         lock.lock()?;
         install::install(&prefix, request.debug)?;
-        run::shell(&page.script("", "once", ""), &prefix, &prefix)?;
     }
     println!("| {} |\n|{}", HEADER.join(" | "), "---|".repeat(HEADER.len()));
     let mut failed = Vec::new();

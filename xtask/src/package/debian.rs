@@ -57,6 +57,9 @@ License: Expat
 const OVERRIDES: &str = "\
 # A linker loads it by this name; nothing is linked with it.
 distlto: sharedobject-in-library-directory-missing-soname [usr/lib/libDTLTOdistlto.so]
+# Names of distlto link for builds that take one word for a compiler.
+distlto: no-manual-page [usr/bin/distlto-clang*]
+distlto: no-manual-page [usr/bin/distlto-ld.lld*]
 # The package is not made for Debian's archive.
 distlto: initial-upload-closes-no-bugs *
 ";
@@ -117,7 +120,8 @@ fn control(package: &Path, work: &Path) -> Result<()> {
     quietly(Command::new("dpkg-shlibdeps").args(programs).current_dir(work))?;
     let mut generate = Command::new("dpkg-gencontrol");
     quietly(generate.arg(format!("-P{}", package.display())).current_dir(work))?;
-    let below = all.iter().map(|path| path.strip_prefix(package)).collect::<Result<Vec<_>, _>>()?;
+    let files = all.iter().filter(|path| !path.is_symlink());
+    let below = files.map(|path| path.strip_prefix(package)).collect::<Result<Vec<_>, _>>()?;
     let digests = output(Command::new("md5sum").args(below).current_dir(package))?;
     Ok(fs::write(package.join("DEBIAN/md5sums"), digests)?)
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail, ensure};
 
 /// The steps, in the order in which they are taken.
-const STEPS: [&str; 6] = ["once", "shell", "configure", "build", "test", "install"];
+const STEPS: [&str; 5] = ["shell", "configure", "build", "test", "install"];
 
 /// The blocks by section (empty before the first), step and variant.
 pub struct Page(BTreeMap<(String, String, String), String>);

@@ -86,11 +86,6 @@ impl<'a> Build<'a> {
     }
 }
 
-/// Runs a script that must succeed.
-pub fn shell(script: &str, prefix: &Path, directory: &Path) -> Result<()> {
-    quietly(&mut command(script, prefix, directory)?)
-}
-
 /// A shell as a user has it, with the prefix's programs: nothing of the make or cargo that runs this program.
 fn command(script: &str, prefix: &Path, directory: &Path) -> Result<Command> {
     let mut command = Command::new("sh");
