@@ -1,7 +1,7 @@
 //! A copy of a project of `examples/`, built as a user would build it, with distlto in PATH under its names.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -51,14 +51,8 @@ impl Example {
     /// Runs a program in it, which must succeed, and gives what it printed.
     pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new(program);
-        command.args(arguments).current_dir(&self.dir).env("PATH", &self.path);
-        // Cargo's own variables would make another cargo build into the tests' directory with their flags.
-        for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO")) {
-            if name != "CARGO_HOME" {
-                command.env_remove(name);
-            }
-        }
-        command.env("MAKEFLAGS", "");
+        as_a_user(&mut command, &self.path);
+        command.args(arguments).current_dir(&self.dir);
         String::from_utf8(succeed(&mut command)?.stdout).context("programs print UTF-8")
     }
 
@@ -68,4 +62,15 @@ impl Example {
         let said = self.run(output.to_str().context("paths are UTF-8")?, &[])?;
         Ok((said, objects(&distlto::objects_dir(Path::new(&output)))?.len()))
     }
+}
+
+/// Gives a command this PATH, and nothing of what cargo, make and the tests' own settings say: cargo's variables would make
+/// another cargo build into the tests' directory with their flags.
+pub fn as_a_user(command: &mut Command, path: &OsStr) {
+    let foreign =
+        |name: &str| name != "CARGO_HOME" && (name.starts_with("CARGO") || name.starts_with("DISTLTO_"));
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(foreign)) {
+        command.env_remove(name);
+    }
+    command.env("PATH", path).env("MAKEFLAGS", "").env("DISTLTO_LEDGER", "off");
 }

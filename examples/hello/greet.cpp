@@ -1,0 +1,2 @@
+#include <cstdio>
+void greet(const char *name) { std::printf("hello, %s\n", name); }

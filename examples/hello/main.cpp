@@ -1,0 +1,2 @@
+void greet(const char *name);
+int main() { greet("world"); }
