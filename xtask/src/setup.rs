@@ -65,12 +65,21 @@ fn provide(mut packages: Vec<String>) -> Result<()> {
 
 /// The Debian packages of these tools, and of these versions of LLVM, that are not installed.
 fn missing(versions: &[u32], tools: impl IntoIterator<Item = (&'static str, &'static str)>) -> Vec<String> {
+    let wanted = wanted(versions, tools);
+    wanted.into_iter().filter(|(_, program)| find(program).is_none()).map(|(package, _)| package).collect()
+}
+
+/// Each package with a program of it.
+fn wanted(
+    versions: &[u32],
+    tools: impl IntoIterator<Item = (&'static str, &'static str)>,
+) -> Vec<(String, String)> {
     let tools = tools.into_iter().map(|(package, program)| (package.to_owned(), program.to_owned()));
     let llvm = versions.iter().flat_map(|version| {
         [("clang", "clang"), ("lld", "ld.lld"), ("llvm", "llvm-profdata")]
             .map(|(package, program)| (format!("{package}-{version}"), format!("{program}-{version}")))
     });
-    tools.chain(llvm).filter(|(_, program)| find(program).is_none()).map(|(package, _)| package).collect()
+    tools.chain(llvm).collect()
 }
 
 /// The package that holds the runtime of instrumented programs. Debian has none for LLVM 15, and needs none for 14.
@@ -87,4 +96,19 @@ fn lacks_runtime(version: u32) -> bool {
         said.is_ok_and(|said| said.stdout == b"installed")
     };
     version >= 16 && !installed()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_demo_wants_six_packages() {
+        let wanted: BTreeSet<String> =
+            wanted(&[NEWEST], BUILD).into_iter().map(|(package, _)| package).collect();
+        let expected = ["build-essential", "clang-22", "cmake", "lld-22", "llvm-22", "ninja-build"];
+        assert_eq!(wanted, expected.map(str::to_owned).into());
+    }
 }
