@@ -30,6 +30,7 @@ mod one_lld;
 mod package;
 mod plugin;
 mod precise;
+mod readme;
 mod recipes;
 mod remote;
 mod remote_check;

@@ -28,6 +28,26 @@ pub fn check(files: &[File]) -> Vec<String> {
                 "{path}: binary; only a crate's tests/ folder holds binary data, and docs/ pictures (PNG) of at most {LARGEST_PICTURE} bytes"
             ));
         }
+        findings.extend(forgotten(file, files));
     }
     findings
+}
+
+/// A file of tests that no test program has: its tests would never run.
+fn forgotten(file: &File, files: &[File]) -> Option<String> {
+    let (folder, name) = file.path.strip_suffix(".rs")?.rsplit_once('/')?;
+    let tests = folder == "tests" || folder.contains("/tests");
+    if !tests || folder.contains("/src") || name == "main" {
+        return None;
+    }
+    let main = files.iter().find(|file| file.path.strip_prefix(folder) == Some("/main.rs"))?;
+    let is_module =
+        main.text().is_some_and(|text| text.lines().any(|line| line.ends_with(&format!("mod {name};"))));
+    let in_manifest = |file: &File| {
+        file.path.ends_with("Cargo.toml")
+            && file.text().is_some_and(|text| text.contains(&format!("\"tests/{name}.rs\"")))
+    };
+    let is_program = files.iter().any(in_manifest);
+    (!is_module && !is_program)
+        .then(|| format!("{}: no test program has it; add `mod {name};` to {}", file.path, main.path))
 }
