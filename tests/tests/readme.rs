@@ -18,7 +18,7 @@ use distlto_tests::folder::Folder;
 use distlto_tests::run::{capture, succeed};
 use distlto_tests::toolchain::{NEWEST, Toolchain, repository};
 
-/// Rows whose line a test pastes, and how many modules each link of it has.
+/// Rows whose line a test pastes.
 const PASTED: [&str; 10] = [
     "a command line",
     "make",

@@ -74,10 +74,19 @@ pub fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).context("output is not UTF-8")
 }
 
-/// Builds distlto as users get it, with the fork server beside it, and gives its path. That takes minutes the first time, so
-/// cargo says what it compiles.
+/// Builds distlto as users get it, all of its programs, and gives its path. That takes minutes the first time, so cargo says
+/// what it compiles.
 pub fn distlto() -> Result<PathBuf> {
-    run(cargo().args(["build", "--release"]))?;
+    build(&[])
+}
+
+/// The same without the other programs, each of which takes as long to link.
+pub fn distlto_alone() -> Result<PathBuf> {
+    build(&["--package", "distlto", "--bin", "distlto", "--package", "distlto-forkserver", "--lib"])
+}
+
+fn build(parts: &[&str]) -> Result<PathBuf> {
+    run(cargo().args(["build", "--release"]).args(parts))?;
     Ok(target().join("release/distlto"))
 }
 
