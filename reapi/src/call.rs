@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use prost::Message;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tonic::metadata::{
     AsciiMetadataKey, AsciiMetadataValue, BinaryMetadataKey, BinaryMetadataValue, MetadataMap,
 };
@@ -18,6 +18,7 @@ use tonic::{Code, Request, Status};
 
 use crate::channel::{Channels, Lease, chain};
 use crate::credentials::{Credentials, Given};
+use crate::digest::Digest;
 use crate::error::{Error, Failed};
 use crate::method::Method;
 use crate::options::Options;
@@ -31,6 +32,27 @@ pub const MESSAGE_LIMIT: usize = 256 << 20;
 
 /// Shorter values of headers would be found in any message.
 const SHORTEST_SECRET: usize = 4;
+
+/// A message of so many bytes, which is what gRPC's servers take, may take twice the time of a small one.
+const LARGE: usize = 4 << 20;
+/// The fewest bytes in a second that a large blob may come or go by, once the time for retries is over.
+const SLOWEST: u64 = 128 << 10;
+/// The most characters of what a server says.
+const LONGEST_WORDS: usize = 2000;
+
+/// How long a large blob may take, whatever tries it needs: a server that gives a byte now and then is never silent.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    begun: Instant,
+    slack: Duration,
+}
+
+impl Pace {
+    /// When more than so many bytes have to have moved.
+    pub fn due(&self, moved: u64) -> Instant {
+        self.begun + self.slack + Duration::from_secs_f64(moved as f64 / SLOWEST as f64)
+    }
+}
 
 /// What all calls to a server share.
 pub struct Calls {
@@ -47,6 +69,8 @@ pub struct Calls {
 pub enum AttemptFailure {
     /// With a status, which may permit another try.
     Status(Status),
+    /// With nothing for so long: the connection may be dead without anybody's knowing.
+    Silence(Duration),
     /// For good.
     Final(Error),
 }
@@ -150,7 +174,7 @@ impl Calls {
     {
         loop {
             let attempt = Arc::new(self.attempt(method).await?);
-            match self.within(call(attempt.clone())).await {
+            match self.within(0, call(attempt.clone())).await {
                 Ok(value) => return Ok(value),
                 Err(failure) => self.recover(method, retry, &attempt, failure).await?,
             }
@@ -165,13 +189,26 @@ impl Calls {
         self.call(method, &mut self.retry(), call).await
     }
 
-    /// Waits for the end of `future` as long as a call may be silent.
+    /// Waits for the end of `future`, which moves a message of so many bytes, as long as a call may be silent.
     pub async fn within<T>(
         &self,
+        bytes: usize,
         future: impl Future<Output = Result<T, AttemptFailure>>,
     ) -> Result<T, AttemptFailure> {
-        let limit = self.options.call_timeout;
-        timeout(limit, future).await.unwrap_or_else(|_| Err(silent(limit).into()))
+        let large = bytes.min(LARGE) as f64 / LARGE as f64;
+        let limit = self.options.call_timeout.mul_f64(1.0 + large);
+        timeout(limit, future).await.unwrap_or(Err(AttemptFailure::Silence(limit)))
+    }
+
+    /// The time that a large blob has from now on.
+    pub fn pace(&self) -> Pace {
+        // A single try has to be possible.
+        Pace { begun: Instant::now(), slack: self.options.retry_time.max(self.options.call_timeout) }
+    }
+
+    /// The error of a blob of which so many bytes had moved when its time was over.
+    pub fn slow(&self, digest: Digest, moved: u64, pace: &Pace) -> Error {
+        Error::Slow { endpoint: self.endpoint(), digest, moved, elapsed: pace.begun.elapsed() }
     }
 
     /// After a failed attempt: waits until the next one is due, or gives the error that ends the call.
@@ -182,15 +219,16 @@ impl Calls {
         attempt: &Attempt,
         failure: AttemptFailure,
     ) -> Result<(), Error> {
-        let status = match failure {
+        let (status, silence) = match failure {
             AttemptFailure::Final(error) => return Err(error),
-            AttemptFailure::Status(status) => status,
+            AttemptFailure::Status(status) => (status, Duration::ZERO),
+            AttemptFailure::Silence(limit) => (silent(limit), limit),
         };
         let verdict = verdict(&status);
         if verdict == RetryVerdict::Transport {
             self.channels.discard(&attempt.lease);
         }
-        let pause = retry.again(verdict, &status);
+        let pause = retry.again(verdict, &status, silence);
         if let (RetryVerdict::Unauthenticated, Some(credentials), Some(given), false) =
             (verdict, &self.credentials, &attempt.given, retry.renewed)
         {
@@ -237,14 +275,14 @@ impl Calls {
         Error::Unreachable { failed }
     }
 
-    /// What a status says, without secrets: a server may repeat what it was sent.
+    /// What a status says, fit for one line of a terminal, and without secrets: a server may repeat what it was sent.
     pub fn said(&self, attempt: &Attempt, status: &Status) -> String {
         let said = match std::error::Error::source(status) {
             Some(source) => chain(source),
             None => status.message().to_owned(),
         };
         let secrets = self.secrets(attempt.given.as_ref()).filter(|value| value.len() >= SHORTEST_SECRET);
-        secrets.fold(said, |said, value| said.replace(value, "***"))
+        printable(&secrets.fold(said, |said, value| said.replace(value, "***")))
     }
 
     fn secrets<'a>(&'a self, given: Option<&'a Given>) -> impl Iterator<Item = &'a str> {
@@ -260,8 +298,14 @@ impl Calls {
     }
 }
 
-/// That nothing came for too long: the connection may be dead without anybody's knowing.
-pub fn silent(limit: Duration) -> Status {
+/// Words of a server in one line: a terminal would obey some characters, and others turn the direction of the rest.
+fn printable(words: &str) -> String {
+    let odd = |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    words.chars().take(LONGEST_WORDS).map(|c| if odd(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// That nothing came for too long.
+fn silent(limit: Duration) -> Status {
     let text = format!("silent for {limit:?}");
     let mut status = Status::deadline_exceeded(&*text);
     status.set_source(Arc::new(io::Error::new(io::ErrorKind::TimedOut, text)));
@@ -326,6 +370,10 @@ mod tests {
         let attempt = calls.attempt(Method::Execute).await?;
         let status = Status::internal("Bearer t0ken, or t0ken: 1 is wrong");
         assert_eq!(calls.said(&attempt, &status), "***, or ***: 1 is wrong");
+        let status = Status::internal(format!("\u{1b}[2J\r\n\u{202e}{}", "x".repeat(1 << 20)));
+        let said = calls.said(&attempt, &status);
+        assert!(said.starts_with("\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}xxx"), "{said}");
+        assert_eq!(said.chars().count(), LONGEST_WORDS);
         Ok(())
     }
 }

@@ -21,6 +21,9 @@ use crate::retry::Retry;
 use crate::statistics::Statistics;
 use crate::upload::Uploads;
 
+/// The most bytes that an action's standard output or error may have.
+const LONGEST_OUTPUT: u64 = 1 << 20;
+
 /// A client of one server. Cheap to clone; every method needs tokio's runtime.
 #[derive(Clone)]
 pub struct Client {
@@ -135,23 +138,34 @@ impl Client {
         Execution::new(&self.inner.calls, action, options, observer).run().await
     }
 
-    /// What the action wrote to standard output.
+    /// What the action wrote to standard output, which is no more than a MiB.
     pub async fn stdout(&self, result: &proto::ActionResult) -> Result<Bytes, Error> {
         self.text(&result.stdout_raw, result.stdout_digest.as_ref()).await
     }
 
-    /// What the action wrote to standard error.
+    /// What the action wrote to standard error, which is no more than a MiB.
     pub async fn stderr(&self, result: &proto::ActionResult) -> Result<Bytes, Error> {
         self.text(&result.stderr_raw, result.stderr_digest.as_ref()).await
     }
 
     async fn text(&self, raw: &[u8], digest: Option<&proto::Digest>) -> Result<Bytes, Error> {
+        let within = |size: u64| match size {
+            0..=LONGEST_OUTPUT => Ok(()),
+            _ => Err(Error::TooLarge {
+                endpoint: self.inner.calls.endpoint(),
+                what: "standard output or error",
+                size,
+                limit: LONGEST_OUTPUT,
+            }),
+        };
         let Some(message) = digest.filter(|digest| raw.is_empty() && digest.size_bytes != 0) else {
+            within(raw.len() as u64)?;
             return Ok(Bytes::copy_from_slice(raw));
         };
         let digest = Digest::from_message(message).ok_or_else(|| {
             self.inner.calls.protocol(Method::GetActionResult, "the result names its output by no digest")
         })?;
+        within(digest.size)?;
         self.download(digest).await
     }
 }

@@ -82,8 +82,13 @@ impl Downloads {
         temporary.persist(path).map_err(|error| failed(error.error)).map(drop)
     }
 
-    /// A blob that comes in a batch; `None` for a larger one.
+    /// A blob that comes in a batch; `None` for a larger one. An error for one that is larger than any may be.
     async fn small(&self, digest: Digest) -> Result<Option<Bytes>, Error> {
+        let limit = self.calls.options.largest_blob;
+        if digest.size > limit {
+            let endpoint = self.calls.endpoint();
+            return Err(Error::TooLarge { endpoint, what: "a blob", size: digest.size, limit });
+        }
         // The API holds that every server has it.
         if digest == Digest::of(b"") {
             return Ok(Some(Bytes::new()));

@@ -120,6 +120,40 @@ pub enum Error {
         /// What came.
         found: String,
     },
+    /// A blob was on its way for too long, though something moved.
+    #[error("{endpoint}: blob {digest} is too slow: {moved} bytes in {:.1} s", elapsed.as_secs_f64())]
+    #[diagnostic(
+        code(reapi::slow),
+        help(
+            "a server or network this slow costs more than it gives; a longer time for retries waits longer"
+        )
+    )]
+    Slow {
+        /// The server.
+        endpoint: Arc<str>,
+        /// The blob.
+        digest: Digest,
+        /// How many of its bytes had moved.
+        moved: u64,
+        /// In what time.
+        elapsed: Duration,
+    },
+    /// A result names something larger than any such thing is.
+    #[error("{endpoint}: {what} of {size} bytes is not downloaded: the most is {limit}")]
+    #[diagnostic(
+        code(reapi::too_large),
+        help("the result is wrong, or the server is; nothing of it was used")
+    )]
+    TooLarge {
+        /// The server.
+        endpoint: Arc<str>,
+        /// What it is.
+        what: &'static str,
+        /// The size that the server names.
+        size: u64,
+        /// The most that is downloaded.
+        limit: u64,
+    },
     /// What was to be uploaded is not what its digest says.
     #[error("{place} changed while it was used: {digest} was expected")]
     #[diagnostic(code(reapi::changed), help("nothing may write inputs while they are used; run again"))]
@@ -212,6 +246,31 @@ impl Error {
             | Self::Failed { failed } => Some(failed.code),
             _ => None,
         }
+    }
+
+    /// The server that it is about.
+    pub fn endpoint(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Unreachable { failed }
+            | Self::Untrusted { failed }
+            | Self::Denied { failed }
+            | Self::Failed { failed } => Some(&failed.endpoint),
+            Self::Credentials { endpoint, .. }
+            | Self::Unsupported { endpoint, .. }
+            | Self::Lost { endpoint, .. }
+            | Self::Corrupt { endpoint, .. }
+            | Self::Slow { endpoint, .. }
+            | Self::TooLarge { endpoint, .. }
+            | Self::TimedOut { endpoint, .. }
+            | Self::Deadline { endpoint, .. }
+            | Self::Protocol { endpoint, .. } => Some(endpoint),
+            Self::Options { .. } | Self::Changed { .. } | Self::Io { .. } | Self::Shutdown => None,
+        }
+    }
+
+    /// Whether the server did not answer, or as good as not: the next call would go the same way.
+    pub fn is_silence(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Slow { .. })
     }
 
     /// Whether a message may have been too large for the server or something before it.

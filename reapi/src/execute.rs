@@ -80,6 +80,8 @@ enum Stop {
     Error(Error),
     /// With a status, of the call or of the operation.
     Ended(Ended),
+    /// With nothing for so long.
+    Silence(Duration),
     /// To make room for others.
     GaveWay,
 }
@@ -106,6 +108,7 @@ impl From<AttemptFailure> for Stop {
     fn from(failure: AttemptFailure) -> Self {
         match failure {
             AttemptFailure::Status(status) => status.into(),
+            AttemptFailure::Silence(limit) => Self::Silence(limit),
             AttemptFailure::Final(error) => error.into(),
         }
     }
@@ -168,21 +171,23 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
                     continue;
                 }
                 Err(Stop::Ended(Ended::Call(status))) if is_crowded(&status) && place.refused() => continue,
-                Err(Stop::Ended(ended)) => ended,
+                Err(Stop::Ended(ended)) => Ok(ended),
+                Err(Stop::Silence(limit)) => Err(AttemptFailure::Silence(limit)),
             };
             drop(place);
             let failure = match failure {
-                Ended::Call(status) if method == Method::WaitExecution && forgotten(status.code()) => {
+                Err(silence) => silence,
+                Ok(Ended::Call(status)) if method == Method::WaitExecution && forgotten(status.code()) => {
                     if let Some(executed) = self.known().await? {
                         return Ok(executed);
                     }
                     self.operation = None;
                     self.reach(Stage::Queued);
-                    Status::aborted("the server forgot the operation")
+                    Status::aborted("the server forgot the operation").into()
                 }
-                ended => lost::judge(self.calls, &attempt, method, self.action, ended)?,
+                Ok(ended) => lost::judge(self.calls, &attempt, method, self.action, ended)?.into(),
             };
-            let recovered = self.calls.recover(method, &mut retry, &attempt, failure.into());
+            let recovered = self.calls.recover(method, &mut retry, &attempt, failure);
             let recovered = match self.due() {
                 Some(due) => timeout_at(due, recovered).await,
                 None => Ok(recovered.await),
@@ -256,7 +261,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
                 Err(_) if self.operation.is_some() => {
                     // The silent one may be the last of its kind, for whose end a server would cancel the action.
                     *attempt = self.calls.attempt(Method::WaitExecution).await?;
-                    stream = self.calls.within(self.open(attempt)).await?;
+                    stream = self.calls.within(0, self.open(attempt)).await?;
                 }
                 Err(_) => {}
             }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tonic::codegen::http::Uri;
 
+use crate::call::Calls;
 use crate::error::Error;
 
 /// How to talk to a server.
@@ -27,11 +28,13 @@ pub struct Options {
     pub credential_helper: Option<CredentialHelper>,
     /// Who calls, for the server's log.
     pub tool: CallerTool,
-    /// For how long a call is made again when the server or the network fails.
+    /// For how long a call is made again when the server or the network fails; silence counts as failing. Also how late a large
+    /// blob may be on its way, beside what its bytes may take.
     pub retry_time: Duration,
     /// The same for the first call, so that a wrong URL is seen soon.
     pub connect_time: Duration,
-    /// For how long a call may be without an answer, or a stream without a message or its acceptance.
+    /// For how long a call may be without an answer, or a stream without a message or its acceptance. A large message takes up to
+    /// twice as long.
     pub call_timeout: Duration,
     /// After how long a silent Execute stream is replaced by a WaitExecution stream.
     pub stream_patience: Duration,
@@ -45,13 +48,23 @@ pub struct Options {
     pub streams_per_connection: usize,
     /// How many large blobs are in transfer at once, in each direction.
     pub transfers: usize,
+    /// The most bytes that a blob may have to be downloaded.
+    pub largest_blob: u64,
 }
 
+/// No call is silent for longer, however long it may be made again.
+const LONGEST_SILENCE: Duration = Duration::from_secs(60);
+
 impl Options {
-    /// The defaults for a server.
+    /// The defaults for a server by its URL.
     pub fn new(url: &str) -> Result<Self, Error> {
-        Ok(Self {
-            endpoint: Endpoint::parse(url)?,
+        Endpoint::parse(url).map(Self::of)
+    }
+
+    /// The defaults for a server.
+    pub fn of(endpoint: Endpoint) -> Self {
+        Self {
+            endpoint,
             instance: String::new(),
             headers: Headers::default(),
             tls: Tls::default(),
@@ -59,14 +72,31 @@ impl Options {
             tool: CallerTool::default(),
             retry_time: Duration::from_secs(30),
             connect_time: Duration::from_secs(5),
-            call_timeout: Duration::from_secs(60),
+            call_timeout: Duration::from_secs(15),
             stream_patience: Duration::from_secs(120),
             tcp_keepalive: Some(Duration::from_secs(30)),
             http2_keepalive: None,
             compression: Compression::Auto,
             streams_per_connection: 64,
             transfers: 8,
-        })
+            largest_blob: 2 << 30,
+        }
+    }
+
+    /// Has a server that fails or is silent for so long given up, whatever is asked of it. The half of it is for a first try, so
+    /// that a dead connection is followed by another one. Zero makes each call once, with the silence that a call may have.
+    pub fn give_up_after(&mut self, time: Duration) {
+        self.retry_time = time;
+        if !time.is_zero() {
+            self.call_timeout = (time / 2).min(LONGEST_SILENCE);
+            self.connect_time = self.connect_time.min(time);
+            self.stream_patience = self.stream_patience.min(time * 4);
+        }
+    }
+
+    /// Reads certificates and keys, and looks at headers, as a client would. No server is asked.
+    pub fn check(&self) -> Result<(), Error> {
+        Calls::new(self.clone()).map(drop)
     }
 }
 
@@ -110,7 +140,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// From a URL: `grpc://` and `http://` without TLS, `grpcs://` and `https://` with it, or `unix:PATH`.
+    /// From a URL: `grpc://HOST:PORT`, `grpcs://` with TLS, or `unix:PATH`. `http://` is what other tools name a cache by that
+    /// speaks plain HTTP, which this is no client of.
     pub fn parse(url: &str) -> Result<Self, Error> {
         // The text is not shown: a wrong URL may hold a password.
         let bad = |why: &str| Error::Options {
@@ -128,8 +159,14 @@ impl Endpoint {
         }
         let (scheme, rest) = url.split_once("://").ok_or_else(|| bad("no scheme"))?;
         let (tls, scheme, port) = match scheme {
-            "grpc" | "http" => (false, "http", 80),
-            "grpcs" | "https" => (true, "https", 443),
+            "grpc" => (false, "http", 80),
+            "grpcs" => (true, "https", 443),
+            "http" => {
+                return Err(bad("http:// names a cache that speaks plain HTTP, which is not supported"));
+            }
+            "https" => {
+                return Err(bad("https:// names a cache that speaks plain HTTP, which is not supported"));
+            }
             _ => return Err(bad("an unknown scheme")),
         };
         let uri: Uri = format!("{scheme}://{rest}").parse().map_err(|_| bad("not a URL"))?;
@@ -230,9 +267,11 @@ mod tests {
         let shown = |url: &str| Endpoint::parse(url).map(|endpoint| endpoint.to_string()).ok();
         for (url, expected) in [
             ("grpc://example.org:8980", Some("grpc://example.org:8980")),
-            ("http://example.org/", Some("grpc://example.org:80")),
+            ("grpc://example.org/", Some("grpc://example.org:80")),
+            ("http://example.org:8080", None),
+            ("https://example.org", None),
             ("grpcs://example.org", Some("grpcs://example.org:443")),
-            ("https://[::1]:1", Some("grpcs://[::1]:1")),
+            ("grpcs://[::1]:1", Some("grpcs://[::1]:1")),
             ("unix:/run/cas", Some("unix:/run/cas")),
             ("unix:///run/cas", Some("unix:/run/cas")),
             ("example.org:8980", None),

@@ -19,6 +19,8 @@ use crate::retry::{Retry, RetryVerdict, verdict};
 use crate::zstd_pieces;
 
 const CALLS: usize = 8;
+/// For what a server says of each blob, and what zstd adds.
+const SLACK: usize = 1 << 20;
 
 const METHOD: Method = Method::BatchReadBlobs;
 const ZSTD: i32 = proto::compressor::Value::Zstd as i32;
@@ -51,9 +53,12 @@ impl BlobReads {
                 digest_function: 0,
             };
             let attempt = self.calls.attempt(METHOD).await?;
-            let mut stub = stub!(attempt, cas, ContentAddressableStorageClient);
+            let bytes = pending.iter().map(|digest| weight(digest.size)).fold(0, usize::saturating_add);
+            // What is longer holds more than was asked for.
+            let mut stub = stub!(attempt, cas, ContentAddressableStorageClient)
+                .max_decoding_message_size(bytes.saturating_add(SLACK));
             let call = async { Ok(stub.batch_read_blobs(attempt.request(request)).await?.into_inner()) };
-            let again = match self.calls.within(call).await {
+            let again = match self.calls.within(bytes, call).await {
                 Ok(answer) => self.settle(&attempt, pending, &mut wrong, done, answer.responses),
                 Err(failure) => Some(failure),
             };

@@ -102,10 +102,13 @@ impl Retry {
         (self.tries, self.begun.elapsed())
     }
 
-    /// Counts a failure. How long to wait before the next try; `None` if there is to be none.
-    pub fn again(&mut self, verdict: RetryVerdict, status: &Status) -> Option<Duration> {
+    /// Counts a failure, which was waited for in silence for so long. How long to wait before the next try; `None` if there is
+    /// to be none.
+    pub fn again(&mut self, verdict: RetryVerdict, status: &Status, silence: Duration) -> Option<Duration> {
         self.tries += 1;
-        let passed = self.failed.get_or_insert_with(Instant::now).elapsed();
+        let now = Instant::now();
+        let failed = self.failed.get_or_insert_with(|| now.checked_sub(silence).unwrap_or(now));
+        let passed = failed.elapsed();
         match verdict {
             RetryVerdict::Final | RetryVerdict::Unauthenticated => return None,
             RetryVerdict::Internal if self.tries >= INTERNAL_TRIES => return None,
@@ -161,20 +164,32 @@ mod tests {
     fn time_ends_tries_and_progress_gives_more() {
         let status = Status::unavailable("");
         let mut retry = Retry::new(Duration::from_millis(60));
-        let pause = retry.again(RetryVerdict::Busy, &status).expect("the first failure is followed by a try");
+        let pause = retry
+            .again(RetryVerdict::Busy, &status, Duration::ZERO)
+            .expect("the first failure is followed by a try");
         assert!(pause <= FIRST);
         retry.failed = Instant::now().checked_sub(Duration::from_millis(61));
-        assert_eq!(retry.again(RetryVerdict::Busy, &status), None);
+        assert_eq!(retry.again(RetryVerdict::Busy, &status, Duration::ZERO), None);
         retry.progress();
-        assert!(retry.again(RetryVerdict::Busy, &status).is_some());
-        assert_eq!(retry.again(RetryVerdict::Final, &status), None);
+        assert!(retry.again(RetryVerdict::Busy, &status, Duration::ZERO).is_some());
+        assert_eq!(retry.again(RetryVerdict::Final, &status, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn silence_is_part_of_the_time() {
+        let (limit, silence) = (Duration::from_secs(3600), Duration::from_secs(1800));
+        let mut retry = Retry::new(limit);
+        assert!(retry.again(RetryVerdict::Transport, &Status::unavailable(""), silence).is_some());
+        let mut retry = Retry::new(silence);
+        assert_eq!(retry.again(RetryVerdict::Transport, &Status::unavailable(""), silence), None);
     }
 
     #[test]
     fn pauses_grow_to_a_limit() {
         let status = Status::unavailable("");
         let mut retry = Retry::new(Duration::from_secs(3600));
-        let pauses: Vec<_> = (0..40).filter_map(|_| retry.again(RetryVerdict::Busy, &status)).collect();
+        let pauses: Vec<_> =
+            (0..40).filter_map(|_| retry.again(RetryVerdict::Busy, &status, Duration::ZERO)).collect();
         assert_eq!(pauses.len(), 40);
         assert!(pauses.iter().all(|pause| *pause <= LONGEST) && pauses[39] >= LONGEST / 2);
     }

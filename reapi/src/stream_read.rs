@@ -3,13 +3,15 @@
 //! The offset of a read counts uncompressed bytes, so a stream that was compressed goes on uncompressed. What arrives is
 //! handed to a [`Sink`], whose owner uses it only after the digest was checked.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use bazel_remote_apis::google::bytestream::ReadRequest;
 use tokio::io::{AsyncSeekExt, AsyncWriteExt};
+use tokio::time::{Instant, timeout_at};
 use tonic::Code;
 
-use crate::call::{AttemptFailure, Calls, cut, stub};
+use crate::call::{AttemptFailure, Calls, Pace, cut, stub};
 use crate::capabilities::{Capabilities, compresses};
 use crate::digest::{Digest, Hasher};
 use crate::error::Error;
@@ -78,6 +80,7 @@ struct Transfer<'a> {
     sink: &'a mut Sink,
     hasher: Hasher,
     moved: bool,
+    pace: Pace,
 }
 
 /// Downloads a blob into a sink.
@@ -90,7 +93,8 @@ pub async fn read(
     let mut zstd = capabilities.zstd_streams && compresses(&calls.options, digest.size);
     let mut retry = calls.retry();
     sink.reserve(digest.size);
-    let mut transfer = Transfer { calls, digest, sink, hasher: Hasher::default(), moved: false };
+    let pace = calls.pace();
+    let mut transfer = Transfer { calls, digest, sink, hasher: Hasher::default(), moved: false, pace };
     let mut damaged = false;
     loop {
         let attempt = calls.attempt(METHOD).await?;
@@ -125,6 +129,7 @@ pub async fn read(
             }
             failure => failure,
         };
+        transfer.in_time()?;
         calls.recover(METHOD, &mut retry, &attempt, failure).await?;
     }
 }
@@ -139,14 +144,14 @@ impl Transfer<'_> {
         };
         let mut stub = stub!(attempt, bytestream, ByteStreamClient);
         let opened = async { Ok(stub.read(attempt.request(request)).await?.into_inner()) };
-        let mut stream = self.calls.within(opened).await?;
+        let mut stream = self.before_due(opened).await?;
         let left = self.digest.size - self.hasher.size();
         let mut expand = match zstd {
             true => Some(Expand::new(left).map_err(|error| self.corrupt(error.to_string()))?),
             false => None,
         };
         loop {
-            let message = match self.calls.within(async { Ok(stream.message().await?) }).await {
+            let message = match self.before_due(async { Ok(stream.message().await?) }).await {
                 // What breaks after the last byte takes nothing away.
                 Err(_) if self.hasher.size() == self.digest.size => None,
                 message => message?,
@@ -176,6 +181,25 @@ impl Transfer<'_> {
         } else {
             Ok(())
         }
+    }
+
+    /// Waits as long as a stream may be silent, and as this one has time.
+    async fn before_due<T>(
+        &self,
+        future: impl Future<Output = Result<T, AttemptFailure>>,
+    ) -> Result<T, AttemptFailure> {
+        let due = self.pace.due(self.hasher.size());
+        match timeout_at(due, self.calls.within(0, future)).await {
+            Ok(done) => done,
+            Err(_late) => Err(self.calls.slow(self.digest, self.hasher.size(), &self.pace).into()),
+        }
+    }
+
+    /// That there is time left for another try.
+    fn in_time(&self) -> Result<(), Error> {
+        let moved = self.hasher.size();
+        let is_late = Instant::now() >= self.pace.due(moved);
+        if is_late { Err(self.calls.slow(self.digest, moved, &self.pace)) } else { Ok(()) }
     }
 
     async fn take(&mut self, piece: &[u8]) -> Result<(), Error> {

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::blob::Blob;
-use crate::call::{Attempt, AttemptFailure, Calls, silent, stub};
+use crate::call::{Attempt, AttemptFailure, Calls, Pace, stub};
 use crate::digest::Hasher;
 use crate::error::Error;
 use crate::method::Method;
@@ -52,9 +52,10 @@ where
     let mut compress = compress;
     let mut resource = resource(calls, blob, compress);
     let mut offset = 0;
+    let pace = calls.pace();
     loop {
         let attempt = calls.attempt(METHOD).await?;
-        let failure = match stream(calls, &attempt, blob, &resource, offset, compress).await {
+        let failure = match stream(calls, &attempt, blob, &resource, offset, compress, &pace).await {
             Ok(End::Complete) => break,
             Ok(End::Odd(committed)) => {
                 if present().await? {
@@ -119,6 +120,7 @@ async fn stream(
     resource: &str,
     offset: u64,
     compress: bool,
+    pace: &Pace,
 ) -> Result<End, AttemptFailure> {
     let (sender, receiver) = mpsc::channel(AHEAD);
     let taken = Arc::new(AtomicU64::new(0));
@@ -147,12 +149,17 @@ async fn stream(
                 }
             }
             answer = &mut answer => break answer?.into_inner(),
-            () = sleep_until(since + limit) => {
+            () = sleep_until((since + limit).min(pace.due(offset + seen).max(since))) => {
                 let moved = taken.load(Relaxed);
-                if moved == seen {
-                    return Err(silent(limit).into());
+                if Instant::now() >= pace.due(offset + moved) {
+                    return Err(calls.slow(blob.digest(), offset + moved, pace).into());
                 }
-                (seen, since) = (moved, Instant::now());
+                if moved == seen && since.elapsed() >= limit {
+                    return Err(AttemptFailure::Silence(limit));
+                }
+                if moved != seen {
+                    (seen, since) = (moved, Instant::now());
+                }
             }
         }
     };

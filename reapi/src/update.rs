@@ -57,11 +57,12 @@ impl Update {
                 requests: pending.values().cloned().collect(),
                 digest_function: 0,
             };
-            pending.values().for_each(|request| self.calls.statistics.sent(request.data.len()));
+            let bytes = pending.values().map(|request| request.data.len()).sum();
+            self.calls.statistics.sent(bytes);
             let attempt = self.calls.attempt(method).await?;
             let mut stub = stub!(attempt, cas, ContentAddressableStorageClient);
             let call = async { Ok(stub.batch_update_blobs(attempt.request(request)).await?.into_inner()) };
-            let again = match self.calls.within(call).await {
+            let again = match self.calls.within(bytes, call).await {
                 Ok(answer) => self.settle(&attempt, pending, done, answer),
                 Err(failure) => Some(failure),
             };

@@ -119,7 +119,7 @@ fn up(name: Name, state: &Path, port: Option<u16>, life: Life) -> Result<String>
         let _ = down(state);
         return Err(error);
     }
-    Ok(format!("http://127.0.0.1:{port}"))
+    Ok(format!("grpc://127.0.0.1:{port}"))
 }
 
 /// Removes what is left of those that were started for a process that was killed.

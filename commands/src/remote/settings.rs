@@ -220,17 +220,14 @@ impl<'a> Sources<'a> {
 
     /// How a server is talked to.
     fn options(&self, endpoint: Endpoint, notices: &mut Vec<String>) -> Result<reapi::Options, ConfigError> {
-        let option = "--remote";
-        let mut options = reapi::Options::new(endpoint.uri())
-            .map_err(|error| ConfigError::Option { option, why: error.to_string() })?;
         let access = self.access(&endpoint, notices);
         let tls = access.tls;
-        options.endpoint = endpoint;
+        let mut options = reapi::Options::of(endpoint);
         options.instance = self
             .first(self.args.remote_instance.clone(), |remote| remote.instance.clone())
             .unwrap_or_default();
         let retry = self.first(self.args.remote_retry_time, |remote| remote.retry_time.map(|time| time.0));
-        options.retry_time = retry.unwrap_or(options.retry_time);
+        options.give_up_after(retry.unwrap_or(options.retry_time));
         let compression = self.first(self.args.remote_compression, |remote| remote.compression);
         options.compression = compression.unwrap_or_default().into();
         options.headers.0 = access.headers.0;

@@ -75,7 +75,7 @@ fn a_helper_is_asked_once() -> Tested {
             (read(&setting.file("runs")), client.statistics().snapshot().helper_runs),
             ("get\n".to_owned(), 1)
         );
-        let asked = format!(r#"{{"uri":"{}"}}"#, setting.server.url());
+        let asked = format!(r#"{{"uri":"{}"}}"#, setting.server.url().replacen("grpc", "http", 1));
         assert_eq!(read(&setting.file("asked")), asked);
     }
     Ok(())

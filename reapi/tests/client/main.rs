@@ -8,6 +8,7 @@ mod credentials;
 mod downloads;
 mod executions;
 mod help;
+mod hostile;
 mod losses;
 mod merkle;
 mod tls;

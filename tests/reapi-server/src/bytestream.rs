@@ -16,10 +16,11 @@ use tonic::{Request, Response, Status, Streaming, async_trait};
 use crate::cas::{compressed, decompressed};
 use crate::connection::{Line, line_of};
 use crate::digest::{self, Resource};
-use crate::faults::{Break, CommittedSize, Cut, cut};
+use crate::faults::{Break, CommittedSize, Cut, cut, take};
+use crate::lies;
 use crate::state::{State, locked};
 
-/// Bytes of one message.
+/// Bytes of one message of a blob that never ends.
 const CHUNK: usize = 64 << 10;
 
 /// The service.
@@ -34,16 +35,23 @@ impl ByteStream for Streams {
         let line = line_of(&request);
         let request = request.into_inner();
         let resource = self.resource(&request.resource_name)?;
-        let whole = self.0.download(&resource.digest)?;
-        let from = usize::try_from(request.read_offset).ok().filter(|&from| from <= whole.len());
+        let is_false = lies::is_false(&self.0, &resource.digest);
+        let whole = if is_false { Vec::new() } else { self.0.download(&resource.digest)? };
+        let from = usize::try_from(request.read_offset).ok().filter(|&from| is_false || from <= whole.len());
         let from = from.ok_or_else(|| Status::out_of_range("the offset is outside of the blob"))?;
         let limit =
             usize::try_from(request.read_limit).map_err(|_| Status::invalid_argument("read_limit"))?;
+        let from = from.min(whole.len());
         let wanted = if limit == 0 { &whole[from..] } else { &whole[from..whole.len().min(from + limit)] };
         let bytes = if resource.zstd { compressed(wanted)? } else { wanted.to_owned() };
         let cut = cut(&mut self.0.faults().cut_reads);
+        let is_endless = is_false || take(&mut self.0.faults().endless_reads);
         let (sender, receiver) = mpsc::channel(1);
-        tokio::spawn(send(self.0.clone(), bytes, cut, line, sender));
+        let state = self.0.clone();
+        tokio::spawn(async move {
+            send(&state, bytes, cut, line, &sender).await;
+            while is_endless && message(&state, &[0; CHUNK], &sender).await {}
+        });
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
@@ -153,25 +161,33 @@ impl Streams {
 }
 
 async fn send(
-    state: Arc<State>,
+    state: &State,
     bytes: Vec<u8>,
     cut: Option<Cut>,
     line: Line,
-    to: mpsc::Sender<Result<ReadResponse, Status>>,
+    to: &mpsc::Sender<Result<ReadResponse, Status>>,
 ) {
     let end =
         cut.map_or(bytes.len(), |cut| bytes.len().min(usize::try_from(cut.after).unwrap_or(usize::MAX)));
     let before = line.sent();
-    for chunk in bytes[..end].chunks(CHUNK) {
-        let delay = state.faults().message_delay;
-        tokio::time::sleep(delay).await;
-        if to.send(Ok(ReadResponse { data: chunk.to_vec() })).await.is_err() {
+    let mut left = &bytes[..end];
+    while !left.is_empty() {
+        let (first, rest) = left.split_at(left.len().min(state.faults().read_message.max(1)));
+        if !message(state, first, to).await {
             return;
         }
+        left = rest;
     }
     if let Some(cut) = cut {
-        break_off(cut.how, &line, before + end as u64, &to).await;
+        break_off(cut.how, &line, before + end as u64, to).await;
     }
+}
+
+/// Sends one message. Whether somebody takes it.
+async fn message(state: &State, data: &[u8], to: &mpsc::Sender<Result<ReadResponse, Status>>) -> bool {
+    let delay = state.faults().message_delay;
+    tokio::time::sleep(delay).await;
+    to.send(Ok(ReadResponse { data: data.to_vec() })).await.is_ok()
 }
 
 /// Ends a stream of the server in the way that was asked for; the connection only after it sent so many bytes, so that

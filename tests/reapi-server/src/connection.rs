@@ -81,7 +81,8 @@ pub async fn accept(state: Arc<State>, listener: TcpListener, tls: Option<TlsAcc
         let (state, tls) = (state.clone(), tls.clone());
         tokio::spawn(async move {
             let line = Line::default();
-            let stream = Watched { stream, state: state.clone(), line: line.clone(), thaw: None };
+            let stream =
+                Watched { stream, state: state.clone(), line: line.clone(), thaw: None, next_byte: None };
             match tls {
                 None => serve(state, stream, line).await,
                 // A client that does not trust this certificate, or has none, sees an error of its own.
@@ -129,6 +130,7 @@ struct Watched {
     state: Arc<State>,
     line: Line,
     thaw: Option<Pin<Box<Sleep>>>,
+    next_byte: Option<Pin<Box<Sleep>>>,
 }
 
 impl Watched {
@@ -140,6 +142,20 @@ impl Watched {
             self.thaw = None;
         }
         Poll::Ready(())
+    }
+}
+
+impl Watched {
+    /// What may be written now: one byte, after a while, where they are to trickle.
+    fn poll_trickle<'b>(&mut self, context: &mut Context<'_>, bytes: &'b [u8]) -> Poll<&'b [u8]> {
+        let pause = self.state.faults().trickle;
+        if pause.is_zero() || bytes.is_empty() {
+            return Poll::Ready(bytes);
+        }
+        let due = self.next_byte.get_or_insert_with(|| Box::pin(sleep(pause)));
+        ready!(due.as_mut().poll(context));
+        self.next_byte = None;
+        Poll::Ready(&bytes[..1])
     }
 }
 
@@ -165,6 +181,7 @@ impl AsyncWrite for Watched {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_thawed(context));
+        let bytes = ready!(self.poll_trickle(context, bytes));
         let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
         self.line.sent.fetch_add(written as u64, Ordering::Relaxed);
         self.state.count(|counts| counts.bytes_out += written as u64);

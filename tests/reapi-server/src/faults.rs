@@ -33,6 +33,27 @@ pub struct Faults {
     /// Nothing comes through, though connections stay open: a network that is cut.
     #[arg(long)]
     pub freeze: bool,
+    /// One byte goes over a connection each so many milliseconds: a server that is never silent, and never done. 0 is at once.
+    #[arg(long, value_name = "MS", value_parser = milliseconds, default_value = "0")]
+    pub trickle: Duration,
+    /// How many bytes one message of a download has.
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 10)]
+    pub read_message: usize,
+    /// Names outputs of results with another size (`false_size`), this many times.
+    #[arg(long, value_name = "N", value_parser = times, default_value = "0")]
+    pub false_outputs: u32,
+    /// Names standard error of results with another size, this many times.
+    #[arg(long, value_name = "N", value_parser = times, default_value = "0")]
+    pub false_stderr: u32,
+    /// That size. A download of such a blob gives zeros as long as anybody takes them.
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 40)]
+    pub false_size: u64,
+    /// Goes on with zeros after the end of this many downloads by stream, as long as anybody takes them.
+    #[arg(long, value_name = "N", value_parser = times, default_value = "0")]
+    pub endless_reads: u32,
+    /// What every result has as standard error in place of its own.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub stderr: String,
     /// The greatest message that is accepted, in bytes; holds for connections made later.
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     pub message_limit: usize,

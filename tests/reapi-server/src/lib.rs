@@ -12,6 +12,7 @@ mod digest;
 mod execution;
 mod faults;
 mod gate;
+mod lies;
 mod missing;
 mod newer;
 mod operation;

@@ -55,7 +55,9 @@ impl Plain {
     /// A client of this engine, which is asked at the first call.
     pub fn new(url: &str) -> Result<Self, Status> {
         let wrong = |error: &dyn std::fmt::Display| Status::invalid_argument(format!("{url}: {error}"));
-        let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| wrong(&error))?;
+        // As HTTP has it.
+        let endpoint =
+            Endpoint::from_shared(url.replacen("grpc", "http", 1)).map_err(|error| wrong(&error))?;
         Self::with(|| endpoint.connect_lazy())
     }
 

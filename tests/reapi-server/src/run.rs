@@ -18,6 +18,7 @@ use tonic::Status;
 
 use crate::cas::status_message;
 use crate::digest::now;
+use crate::lies;
 use crate::missing;
 use crate::operation::Job;
 use crate::options::Worker;
@@ -44,6 +45,10 @@ pub async fn run(state: &Arc<State>, worker: &Worker, job: &Arc<Job>) -> Execute
             && let Err(status) = state.store.set_result(&job.digest, result)
         {
             response.status = Some(status_message(&status));
+        }
+        match lies::told(state, std::mem::take(result)) {
+            Ok(told) => *result = told,
+            Err(status) => response.status = Some(status_message(&status)),
         }
     }
     response

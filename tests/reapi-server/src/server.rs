@@ -73,9 +73,9 @@ impl Server {
         Ok(server)
     }
 
-    /// `http://ADDRESS:PORT`, or `https`.
+    /// `grpc://ADDRESS:PORT`, or `grpcs` with TLS.
     pub fn url(&self) -> String {
-        let scheme = if self.options.certificates.is_some() { "https" } else { "http" };
+        let scheme = if self.options.certificates.is_some() { "grpcs" } else { "grpc" };
         format!("{scheme}://{}", self.address)
     }
 

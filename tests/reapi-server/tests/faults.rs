@@ -286,14 +286,14 @@ fn tls_with_certificates_of_both_sides() -> Tested {
         .ca_certificate(Certificate::from_pem(authority.root()))
         .domain_name("localhost");
     let with = |config: ClientTlsConfig| {
-        let endpoint = Channel::from_shared(server.url())?.tls_config(config)?;
+        let endpoint = Channel::from_shared(server.url().replacen("grpc", "http", 1))?.tls_config(config)?;
         Ok::<_, Error>(Plain::with(|| endpoint.connect_lazy())?)
     };
     let known = with(trusting.clone().identity(Identity::from_pem(own, own_key)))?;
     assert_eq!(known.run(&echo(&SCRIPT))?.result.ok_or("no result")?.exit_code, 0);
     assert!(with(trusting)?.missing(&[]).is_err(), "a client without a certificate");
     assert!(
-        Plain::new(&server.url().replace("https", "http"))?.missing(&[]).is_err(),
+        Plain::new(&server.url().replace("grpcs", "grpc"))?.missing(&[]).is_err(),
         "a client without TLS"
     );
     Ok(())

@@ -109,7 +109,7 @@ impl<'a> Table<'a> {
 
     /// The same with the cache of a server, which is filled first.
     fn remote_cache_hits(&mut self, url: &str) -> Result<()> {
-        let (ws, cache) = (self.workspace, format!("--remote_cache={}", grpc(url)));
+        let (ws, cache) = (self.workspace, format!("--remote_cache={}", url));
         ws.clean()?;
         ws.build(&["//app", &cache])?;
         ws.clean()?;
@@ -119,7 +119,7 @@ impl<'a> Table<'a> {
 
     /// Run by a server, where they see no file but those that they declare and the machine's own.
     fn on_server(&mut self, url: &str) -> Result<()> {
-        let (ws, executor) = (self.workspace, format!("--remote_executor={}", grpc(url)));
+        let (ws, executor) = (self.workspace, format!("--remote_executor={}", url));
         ws.clean()?;
         let before = std::mem::take(&mut self.before);
         let options = [
@@ -146,8 +146,4 @@ impl<'a> Table<'a> {
         self.rows.push(Row { change, actions, had_to, said: workspace.say("app/app")? });
         Ok(())
     }
-}
-
-fn grpc(url: &str) -> String {
-    url.replace("http://", "grpc://")
 }
