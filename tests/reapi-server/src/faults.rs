@@ -54,6 +54,9 @@ pub struct Faults {
     /// What every result has as standard error in place of its own.
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub stderr: String,
+    /// Never answers calls of this method, as `Execute`; repeatable.
+    #[arg(long, value_name = "METHOD")]
+    pub stall: Vec<String>,
     /// The greatest message that is accepted, in bytes; holds for connections made later.
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     pub message_limit: usize,

@@ -1,6 +1,7 @@
 //! What every call passes before its service: counters, delays, credentials and refusals.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2::{
     action_cache_server::ActionCacheServer, capabilities_server::CapabilitiesServer,
@@ -18,6 +19,9 @@ use crate::bytestream::Streams;
 use crate::cas::Cache;
 use crate::execution::Executions;
 use crate::state::State;
+
+/// How often a call looks whether it is to be answered.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The services, with the limits of this moment.
 pub fn routes(state: &Arc<State>) -> Routes {
@@ -46,6 +50,9 @@ pub async fn call(
     state.count(|counts| *counts.calls.entry(method.clone()).or_default() += 1);
     let latency = state.faults().latency;
     tokio::time::sleep(latency).await;
+    while state.faults().stall.contains(&method) {
+        tokio::time::sleep(LOOK).await;
+    }
     if let Err(status) = admitted(state, &method, &request) {
         state.count(|counts| counts.refused += 1);
         return status.into_http();

@@ -19,6 +19,7 @@ mod operation;
 mod options;
 mod outputs;
 pub mod plain;
+pub mod program;
 mod queue;
 mod run;
 mod server;

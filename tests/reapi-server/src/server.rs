@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
@@ -21,6 +21,9 @@ use crate::options::{Options, Worker};
 use crate::queue::{Queue, work};
 use crate::state::{State, locked};
 use crate::store::Store;
+
+/// For how long an address may be in use after a server ended.
+const BUSY: Duration = Duration::from_secs(60);
 
 /// A server, which ends with this value.
 pub struct Server {
@@ -115,13 +118,18 @@ impl Server {
         }
     }
 
+    /// Starts it if it is stopped.
+    pub fn revive(&mut self) -> Result<()> {
+        if self.running.is_some() { Ok(()) } else { self.resume() }
+    }
+
     /// Starts it again on the same port, with what it had.
     pub fn resume(&mut self) -> Result<()> {
         self.stop();
         let certificates = self.options.certificates.as_ref();
         let tls = certificates.map(|certificates| certificates.acceptor()).transpose()?;
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let socket = bound(self.address)?;
+        let socket = bound_again(self.address)?;
         let listener = runtime.block_on(async { socket.listen(1024) });
         let listener = listener.with_context(|| format!("cannot listen on {}", self.address))?;
         let state = Arc::new(State {
@@ -175,6 +183,18 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// The same for an address that was listened on: a child of this process that has not begun its own program yet still holds the
+/// socket.
+fn bound_again(address: SocketAddr) -> Result<TcpSocket> {
+    let begun = Instant::now();
+    loop {
+        match bound(address) {
+            Err(_) if begun.elapsed() < BUSY => std::thread::sleep(Duration::from_millis(10)),
+            bound => return bound,
+        }
     }
 }
 
