@@ -44,6 +44,7 @@ use distlto_executor::execute::remote::Remote;
 use distlto_executor::execute::remote::engine::Engine;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::job::Job;
+use distlto_executor::ledger::Ledger;
 use distlto_executor::output::Role;
 use distlto_executor::schedule::Site;
 use distlto_executor::staging::StagingArea;
@@ -355,7 +356,9 @@ type Results = Layers<Cache, Engine>;
 impl OptArgs {
     /// Opens what the options ask for.
     fn results(&self, cancel: &Cancel) -> Result<Results, RemoteError> {
-        Ok(Layers { near: self.cache.open(cancel), far: self.remote.connect(cancel)? })
+        // Without one, a server that is dead is asked again.
+        let ledger = Ledger::of_environment().ok().flatten();
+        Ok(Layers { near: self.cache.open(cancel), far: self.remote.connect(cancel, ledger.as_ref())? })
     }
 }
 

@@ -168,7 +168,9 @@ impl<'a> Assembly<'a> {
         cancel: &'a Cancel,
         state: Option<&Path>,
     ) -> Result<Self, RemoteError> {
-        let cache = Layers { near: args.cache.open(cancel), far: args.remote.connect(cancel)? };
+        let ledger = ledger();
+        let far = args.remote.connect(cancel, ledger.as_ref())?;
+        let cache = Layers { near: args.cache.open(cancel), far };
         let is_cached = cache.near.is_some() || cache.far.is_some();
         let record = state.map(|state| Place::PreciseKeys.path(state));
         // With nothing kept there is nothing that could serve.
@@ -182,10 +184,6 @@ impl<'a> Assembly<'a> {
                 Some(near) => Some(near.directory()),
                 None => own_cache(),
             })
-        });
-        let ledger = Ledger::of_environment().unwrap_or_else(|error| {
-            warn(format_args!("links that run at once know nothing of this one: {error}"));
-            None
         });
         Ok(Self { args, spawner, cancel, cache, toolchains, precise, ledger })
     }
@@ -214,6 +212,14 @@ impl<'a> Assembly<'a> {
         options.ledger = self.ledger.as_ref();
         options
     }
+}
+
+/// By which runs on this machine know of each other. One that cannot be used is warned of.
+fn ledger() -> Option<Ledger> {
+    Ledger::of_environment().unwrap_or_else(|error| {
+        warn(format_args!("links that run at once know nothing of this one: {error}"));
+        None
+    })
 }
 
 impl From<PreciseMode> for precise::Mode {

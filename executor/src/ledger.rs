@@ -11,9 +11,12 @@
 //! lock is free is a dead run's, holds nothing, and is removed by whoever finds it. Reading the others and writing one's own
 //! is one [`Turn`], with a lock on the directory, so that two runs never take the same memory.
 //!
+//! Beside that it is noted in the directory which servers did not answer ([`absent`]).
+//!
 //! A ledger costs no link its result. What cannot be used is told once by whoever asks for it, and the run goes on alone.
 //! Knows nothing of actions.
 
+pub mod absent;
 pub mod holding;
 pub mod place;
 pub mod share;

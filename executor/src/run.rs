@@ -211,7 +211,9 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &RunOptions<'_>, h
         };
         progress.outcomes(&report.outcomes);
         if let Some(engine) = options.engine {
+            progress.under_way(engine.under_way());
             engine.finish();
+            progress.under_way(engine.under_way());
             progress.engines(&engine.engines());
         }
         // Before the lines below, which a terminal's line would be drawn over.

@@ -52,6 +52,8 @@ pub trait Progress {
     fn again(&self, _step: ProgressStep<'_>, _cause: &str) {}
     /// What became of every wanted action, those too that never started. Comes before [`Progress::summary`].
     fn outcomes(&self, _outcomes: &[(ActionId, Outcome)]) {}
+    /// Whole lines for people, which are to be seen at once.
+    fn print(&self, _lines: &str) {}
     /// Something went wrong that fails nothing, and was said.
     fn warned(&self, _text: &str) {}
     /// Something that fails nothing and is nobody's fault, for those who want to know more.
@@ -78,6 +80,8 @@ pub struct UnderWay {
     pub running: usize,
     /// Outputs are downloaded.
     pub downloading: usize,
+    /// Results of this machine are uploaded, to be kept.
+    pub storing: usize,
 }
 
 /// A part of a link that is no action of the run: its names are `thin link`, `prepare`, `plan`, `final link` and the like.

@@ -4,6 +4,7 @@
 //! is something to wait for, and a test asserts on what the server counted that its fault was met.
 
 mod access;
+mod bounded;
 mod cached;
 mod executing;
 mod faults;

@@ -61,9 +61,16 @@ pub struct RemoteArgs {
     /// How long a job may run on a worker, transfers included [default: for ever]
     #[arg(long, value_name = "TIME", value_parser = parse_time, env = "DISTLTO_REMOTE_RUN_TIME", hide_short_help = true)]
     pub remote_run_time: Option<Duration>,
-    /// For how long a call is tried again when the server or the network fails [default: 30s]
+    /// After how long without an answer, or of failures, a server is given up [default: 30s]
+    ///
+    /// Calls are tried again meanwhile. With 0s each is made once.
     #[arg(long, value_name = "TIME", value_parser = parse_time, env = "DISTLTO_REMOTE_RETRY_TIME", hide_short_help = true)]
     pub remote_retry_time: Option<Duration>,
+    /// For how long a link waits for results on their way to the remote cache [default: 2s]
+    ///
+    /// After the last job, and in all before it when there are too many. What is late then is not kept.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, env = "DISTLTO_REMOTE_UPLOAD_TIME", hide_short_help = true)]
+    pub remote_upload_time: Option<Duration>,
     /// Whether blobs are compressed on their way [default: auto]
     #[arg(long, value_enum, value_name = "WHEN", env = "DISTLTO_REMOTE_COMPRESSION", hide_short_help = true)]
     pub remote_compression: Option<Compress>,

@@ -13,6 +13,7 @@ use clap::Args;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::describe::Platform;
 use distlto_executor::execute::remote::stop::Stop;
+use distlto_executor::ledger::Ledger;
 use distlto_executor::runtime::runtime;
 use distlto_planner::runner::ToolError;
 use distlto_prepare::exit;
@@ -107,6 +108,7 @@ pub fn run(args: &CheckArgs, cancel: &Cancel) -> Result<u8, CheckError> {
     }
     remote.remote_queue_time.get_or_insert(QUEUE_TIME);
     let settings = remote.settings()?;
+    settings.check()?;
     settings.notices.iter().for_each(warn);
     if !settings.is_remote() {
         return Err(CheckError::Nothing);
@@ -127,7 +129,7 @@ async fn check(
     report: &mut CheckedSentences,
 ) -> Result<(), CheckError> {
     if let Some(execute) = &settings.execute {
-        let client = Client::connect(execute.clone()).await?;
+        let client = connect(execute).await?;
         let mode = settings.cache.as_ref().filter(|_| settings.is_one_server()).map(|(_, mode)| *mode);
         server::check(&client, true, mode, report).await;
         if client.capabilities().execution {
@@ -140,10 +142,19 @@ async fn check(
         }
     }
     if let Some((cache, mode)) = settings.cache.as_ref().filter(|_| !settings.is_one_server()) {
-        let client = Client::connect(cache.clone()).await?;
+        let client = connect(cache).await?;
         server::check(&client, false, Some(*mode), report).await;
     }
     Ok(())
+}
+
+/// Asks a server, whether or not it answered a short while ago; if it does, links ask it again.
+async fn connect(server: &reapi::Options) -> Result<Client, CheckError> {
+    let client = Client::connect(server.clone()).await?;
+    if let Ok(Some(ledger)) = Ledger::of_environment() {
+        ledger.is_back(server.endpoint.shown());
+    }
+    Ok(client)
 }
 
 /// How long an action may run that takes no time.

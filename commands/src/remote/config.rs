@@ -94,6 +94,13 @@ pub enum ConfigError {
         /// What to do.
         help: String,
     },
+    /// A server cannot be used as it is configured.
+    #[error("{0}")]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("{}", .0.help().map_or_else(String::new, |help| help.to_string()))
+    )]
+    Server(Box<distlto_reapi::Error>),
     /// An option or variable has a wrong value.
     #[error("{option}: {why}")]
     #[diagnostic(code(distlto::usage), help("see docs/remote.md"))]
@@ -151,6 +158,8 @@ pub struct RemoteTable {
     pub run_time: Option<Time>,
     /// Time of retries.
     pub retry_time: Option<Time>,
+    /// Time for uploads of results.
+    pub upload_time: Option<Time>,
     /// Whether blobs are compressed.
     pub compression: Option<Compress>,
     /// A program that knows headers.

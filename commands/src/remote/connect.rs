@@ -1,10 +1,15 @@
 //! Settings as what the executor takes, and a connection to whom they name.
 //!
-//! A server that cannot be reached is an error only where this machine is not to do the work.
+//! A server that cannot be reached is an error only where this machine is not to do the work. One that did not answer is left
+//! alone for a while, so that not every link of a build waits for it.
+
+use std::sync::Arc;
 
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::remote::engine::{Engine, EngineError};
 use distlto_executor::execute::remote::setup::{ActionCache, Setup};
+use distlto_executor::ledger::Ledger;
+use distlto_executor::ledger::absent::Absence;
 use distlto_prepare::message::note;
 use distlto_prepare::warning::warn;
 use miette::Diagnostic;
@@ -33,9 +38,16 @@ pub enum RemoteError {
 }
 
 impl RemoteArgs {
-    /// Connects to the engine that there is to use, if there is one, for runs that `cancel` ends.
-    pub fn connect(&self, cancel: &Cancel) -> Result<Option<Engine>, RemoteError> {
+    /// Reads the configuration and says what is wrong with it. No server is asked.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.settings()?.check()
+    }
+
+    /// Connects to the engine that there is to use, if there is one, for runs that `cancel` ends. What did not answer is noted in
+    /// the ledger.
+    pub fn connect(&self, cancel: &Cancel, ledger: Option<&Ledger>) -> Result<Option<Engine>, RemoteError> {
         let settings = self.settings()?;
+        settings.check()?;
         settings.notices.iter().for_each(warn);
         if let Some(announcement) = settings.announcement.as_ref().filter(|text| is_first(text)) {
             note(format_args!("{announcement} (said once)"));
@@ -44,20 +56,50 @@ impl RemoteArgs {
             return Ok(None);
         }
         let falls_back = settings.fallback == Fallback::Local;
-        match Engine::connect(setup(settings), cancel) {
-            Ok(engine) => Ok(Some(engine)),
+        let servers: Vec<_> = settings.servers().map(|server| server.endpoint.shown().clone()).collect();
+        if let Some(absence) = ledger.filter(|_| falls_back).and_then(|ledger| absence(ledger, &servers)) {
+            warn(absence);
+            return Ok(None);
+        }
+        match Engine::connect(setup(settings, ledger), cancel) {
+            Ok(engine) => {
+                servers
+                    .iter()
+                    .for_each(|server| ledger.into_iter().for_each(|ledger| ledger.is_back(server)));
+                Ok(Some(engine))
+            }
             // Nothing starts any more.
             Err(_) if cancel.is_cancelled() => Ok(None),
-            Err(error) if falls_back => {
+            Err(error) => {
+                if let (Some(ledger), EngineError::Server(error)) = (ledger, &error)
+                    && let Some(server) = error.endpoint().filter(|_| error.is_silence())
+                {
+                    ledger.is_absent(server);
+                }
+                if !falls_back {
+                    return Err(error.into());
+                }
                 warn(format_args!("no engine is used: {error}; this machine does all of it"));
                 Ok(None)
             }
-            Err(error) => Err(error.into()),
         }
     }
 }
 
-fn setup(settings: Settings) -> Setup {
+/// That one of these servers is not to be asked yet.
+fn absence(ledger: &Ledger, servers: &[Arc<str>]) -> Option<String> {
+    servers.iter().find_map(|server| {
+        let Absence { ago, left } = ledger.absence(server)?;
+        Some(format!(
+            "{server} did not answer {} s ago and is not asked for another {} s; this machine does all of it \
+             (`distlto remote check` asks it at once)",
+            ago.as_secs(),
+            left.as_secs() + 1
+        ))
+    })
+}
+
+fn setup(settings: Settings, ledger: Option<&Ledger>) -> Setup {
     let Settings {
         cache,
         execute,
@@ -67,6 +109,7 @@ fn setup(settings: Settings) -> Setup {
         fallback,
         queue_time,
         run_time,
+        upload_time,
         notices: _,
         announcement: _,
     } = settings;
@@ -78,6 +121,8 @@ fn setup(settings: Settings) -> Setup {
         platform,
         queue_time,
         run_time,
+        upload_time,
+        ledger: ledger.cloned(),
         falls_back: fallback == Fallback::Local,
         uploads_toolchain: toolchain == ToolchainPlace::Upload,
     }

@@ -18,6 +18,7 @@ use super::trust::{ConfigFiles, ConfigPlaces};
 use super::values::{CacheMode, ChosenServer, Fallback, Properties, ToolchainPlace, UrlText, parse_headers};
 
 const QUEUE_TIME: Duration = Duration::from_secs(600);
+const UPLOAD_TIME: Duration = Duration::from_secs(2);
 
 /// Which servers are used, and how.
 #[derive(Debug, Clone)]
@@ -38,6 +39,8 @@ pub struct Settings {
     pub queue_time: Duration,
     /// How long it may run on one.
     pub run_time: Option<Duration>,
+    /// How long a link waits for results on their way to the cache.
+    pub upload_time: Duration,
     /// What the user is to be warned of, a sentence each.
     pub notices: Vec<String>,
     /// That nobody but a checkout asked for a server, in a sentence for its first link.
@@ -55,6 +58,7 @@ impl Default for Settings {
             fallback: Fallback::default(),
             queue_time: QUEUE_TIME,
             run_time: None,
+            upload_time: UPLOAD_TIME,
             notices: Vec::new(),
             announcement: None,
         }
@@ -65,6 +69,17 @@ impl Settings {
     /// Whether there is any server.
     pub fn is_remote(&self) -> bool {
         self.cache.is_some() || self.execute.is_some()
+    }
+
+    /// All servers.
+    pub fn servers(&self) -> impl Iterator<Item = &reapi::Options> {
+        self.execute.iter().chain(self.cache.iter().map(|(cache, _)| cache))
+    }
+
+    /// Reads certificates and keys, so that what is wrong with them is seen before a server is asked.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.servers()
+            .try_for_each(|server| server.check().map_err(|error| ConfigError::Server(error.into())))
     }
 
     /// Whether the cache is that of the server that executes, so that one client does for both.
@@ -203,6 +218,8 @@ impl<'a> Sources<'a> {
             fallback: self.first(self.args.remote_fallback, |remote| remote.fallback).unwrap_or_default(),
             queue_time: time(self.args.remote_queue_time, |remote| remote.queue_time).unwrap_or(QUEUE_TIME),
             run_time: time(self.args.remote_run_time, |remote| remote.run_time),
+            upload_time: time(self.args.remote_upload_time, |remote| remote.upload_time)
+                .unwrap_or(UPLOAD_TIME),
             notices,
         })
     }

@@ -6,10 +6,12 @@
 //! there is raced here, and the first result counts. Knows nothing of schedules, and nothing of what a result has to be.
 
 pub mod engine;
+mod gone;
 mod keep;
 mod pace;
 pub mod setup;
 pub mod stop;
+mod threads;
 mod transfer;
 mod uploads;
 
@@ -98,6 +100,7 @@ impl Remote<'_> {
                 let mut there = pin!(engine.execute(action, &flight));
                 let mut rival: Option<Rival> = None;
                 let mut stop = pin!(engine.stop.asked());
+                let mut gone = pin!(engine.gone.happened());
                 let mut idle = engine.pace.idle_slots();
                 loop {
                     let here = async {
@@ -109,6 +112,10 @@ impl Remote<'_> {
                     tokio::select! {
                         done = &mut there => {
                             return self.settle(request, done, rival).await;
+                        }
+                        // Nothing comes of what is there any more.
+                        error = &mut gone => {
+                            return self.settle(request, Err(error), rival).await;
                         }
                         ended = here => {
                             rival = None;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_prepare::limits::Lack;
+use distlto_prepare::warning;
 
 use super::event::Event;
 use super::shared::Shared;
@@ -130,6 +131,10 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             }
             if let Some(engine) = self.options.engine {
                 self.options.progress.under_way(engine.under_way());
+                for news in engine.news() {
+                    self.options.progress.print(&warning::line(&news));
+                    self.options.progress.warned(&news);
+                }
             }
             let look_again = match self.options.engine {
                 // How far things are there shows without one of them ending.

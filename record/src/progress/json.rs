@@ -108,6 +108,11 @@ impl<W: Write> Progress for JsonProgress<W> {
         self.put("fail", members);
     }
 
+    fn print(&self, lines: &str) {
+        // Events are on standard output.
+        put(&mut std::io::stderr(), lines);
+    }
+
     fn warned(&self, text: &str) {
         self.put("warning", json!({ "text": text }));
     }

@@ -21,7 +21,7 @@ pub fn of_terminal(recorded: &Recorded, now: Instant, columns: usize) -> String 
     };
     let tally = &recorded.tally;
     let counts = format!("{}/{}", tally.ended, plan.actions);
-    let left = eta::left(recorded, now).map(|left| format!("{} left", about(left)));
+    let left = left(recorded, now).map(|left| format!("{} left", about(left)));
     let hits = (tally.hits > 0).then(|| format!("{} cached", tally.hits));
     let same = (tally.same > 0).then(|| format!("{} kept", tally.same));
     let failed = (tally.failed > 0).then(|| format!("{} failed", tally.failed));
@@ -83,7 +83,7 @@ pub fn of_log(recorded: &Recorded, now: Instant) -> Option<String> {
         }
     }
     text.push_str(&format!(" after {}", about(eta::between(begun, recorded.since(now)))));
-    if let Some(left) = eta::left(recorded, now) {
+    if let Some(left) = left(recorded, now) {
         text.push_str(&format!(", about {} left", about(left)));
     }
     if let Some(engine) = engine(recorded) {
@@ -100,10 +100,22 @@ pub fn of_log(recorded: &Recorded, now: Instant) -> Option<String> {
     Some(text)
 }
 
+/// How long it will take. Nobody knows of what is not an action, such as uploads at the end.
+fn left(recorded: &Recorded, now: Instant) -> Option<Duration> {
+    let (plan, _) = recorded.plan?;
+    eta::left(recorded, now).filter(|_| recorded.tally.ended < plan.actions)
+}
+
 /// What is under way on engines: `engine 2 up 5 queued 8 running 1 down`.
 fn engine(recorded: &Recorded) -> Option<String> {
-    let UnderWay { uploading, queued, running, downloading } = recorded.under_way;
-    let counts = [(uploading, "up"), (queued, "queued"), (running, "running"), (downloading, "down")];
+    let UnderWay { uploading, queued, running, downloading, storing } = recorded.under_way;
+    let counts = [
+        (uploading, "up"),
+        (queued, "queued"),
+        (running, "running"),
+        (downloading, "down"),
+        (storing, "to be kept"),
+    ];
     let parts: Vec<_> = counts
         .iter()
         .filter(|(count, _)| *count > 0)

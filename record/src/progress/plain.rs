@@ -69,6 +69,10 @@ impl<W: Write> Progress for PlainProgress<W> {
         self.put(&again_text(cause));
     }
 
+    fn print(&self, lines: &str) {
+        self.put(lines);
+    }
+
     fn summary(&self, counts: Counts, wall: Duration) {
         if self.verbose || counts.unfinished() > 0 {
             self.put(&format!("{} in {}\n", summary_text(counts), human(wall)));

@@ -298,6 +298,10 @@ impl Progress for Reporter {
         lock(&self.recorded).outcomes(outcomes);
     }
 
+    fn print(&self, lines: &str) {
+        lock(&self.inner).print(lines);
+    }
+
     fn warned(&self, text: &str) {
         lock(&self.recorded).run.warnings.push(text.to_owned());
         self.each(|one| one.warned(text));

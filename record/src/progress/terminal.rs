@@ -88,6 +88,10 @@ impl Progress for TerminalProgress {
         self.print(&again_text(cause));
     }
 
+    fn print(&self, lines: &str) {
+        Self::print(self, lines);
+    }
+
     fn summary(&self, counts: Counts, wall: Duration) {
         self.hide();
         if counts.unfinished() > 0 {

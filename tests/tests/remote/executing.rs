@@ -181,7 +181,7 @@ fn what_lasts_is_told_once() -> Result<()> {
         // In any longer time this machine's own slot could do everything, and the engine would not be missed.
         let soon = ["--remote-retry-time=0s"];
         let said = Checkout::new()?.linked(&server, &soon).context(words)?;
-        ensure!(warnings(&said).len() == 1 && said.contains("this machine does the rest"), "{words}: {said}");
+        ensure!(warnings(&said).len() == 1 && said.contains(", continuing here: "), "{words}: {said}");
 
         let checkout = Checkout::new()?;
         let never =

@@ -56,7 +56,12 @@ fn a_server_that_is_gone_for_good_is_told_once() -> Result<()> {
     let (mut server, checkout, link) = queued(&["--remote-retry-time=0s"])?;
     server.stop();
     let said = link.right(&checkout)?;
-    ensure!(warnings(&said).len() == 1 && said.contains("this machine does the rest"), "{said}");
+    ensure!(
+        warnings(&said).len() == 1
+            && said.contains("lost the engine at grpc://")
+            && said.contains(", continuing here: "),
+        "{said}"
+    );
 
     let (mut server, checkout, link) = queued(&["--remote-retry-time=0s", "--remote-fallback=never"])?;
     server.stop();

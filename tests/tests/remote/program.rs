@@ -165,6 +165,8 @@ impl Checkout {
         for name in VARIABLES {
             command.env_remove(name);
         }
+        // Another test's server may have had this one's port, and been dead; and nothing is dropped since a machine is slow.
+        command.env("DISTLTO_LEDGER", self.path.join("ledger")).env("DISTLTO_REMOTE_UPLOAD_TIME", "10m");
         Ok(command)
     }
 
@@ -214,6 +216,12 @@ impl Checkout {
             }
         }
         Ok(())
+    }
+
+    /// Forgets what was linked.
+    pub fn clear(&self) -> Result<()> {
+        fs::remove_file(self.path.join("program"))?;
+        Ok(fs::remove_dir_all(self.path.join("program.distlto"))?)
     }
 
     /// Links on a server, to the right end; gives what was said.

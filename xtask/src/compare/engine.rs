@@ -92,6 +92,8 @@ impl Comparison<'_> {
     /// One job at a time here, so that the engine has most of the work.
     fn remote(&self) -> Vec<String> {
         let mut options = vec!["-j1".to_owned(), format!("--remote={}", self.engine.url)];
+        // All is to be found in the cache then.
+        options.push("--remote-upload-time=10m".to_owned());
         let platform = self.engine.platform.iter().map(|property| format!("--remote-platform={property}"));
         options.extend(platform);
         options

@@ -1,17 +1,18 @@
 //! An engine as a command uses it: connections, what it is good for, and whether it is gone.
 //!
-//! One engine serves all runs of a command. When it is gone for good that is said once, and from then on nothing is sent
-//! there. Knows nothing of schedules.
+//! One engine serves all runs of a command. When it is gone for good that is said at once, what waits for it ends, and from
+//! then on nothing is sent there (`gone`). Knows nothing of schedules.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use distlto_prepare::mutex::lock;
+use distlto_prepare::text;
 use distlto_prepare::warning::warn;
 use distlto_reapi::execute::{self, ExecuteOptions};
 use distlto_reapi::statistics::Snapshot;
@@ -22,11 +23,12 @@ use distlto_record::progress::UnderWay;
 use distlto_record::report::{Measured, Span};
 use distlto_record::run::EngineUse;
 use miette::Diagnostic;
-use tokio::runtime::Runtime;
 
+use super::gone::Gone;
 use super::pace::{FlightStage, InFlight, Pace};
 use super::setup::{ActionCache, Setup};
 use super::stop::Stop;
+use super::threads::Threads;
 use super::uploads::ResultUploads;
 use super::{Action, transfer};
 use crate::cancel::Cancel;
@@ -45,7 +47,7 @@ const THREADS: usize = 2;
 /// An engine, or what there is of one: a cache alone.
 #[derive(Debug)]
 pub struct Engine {
-    pub(super) runtime: Runtime,
+    pub(super) runtime: Threads,
     pub(super) pace: Pace,
     pub(super) keeping: ResultUploads,
     pub(super) stop: Stop,
@@ -53,15 +55,14 @@ pub struct Engine {
     /// And whether results are kept in it.
     cache: Option<(Client, bool)>,
     setup: Setup,
-    /// Why the engine is not used any more.
-    gone: Mutex<Option<Error>>,
-    /// Whether an action failed for that.
-    end_told: AtomicBool,
+    pub(super) gone: Gone,
     notes: Mutex<BTreeSet<String>>,
     /// Of which actions its cache had no result. They are not looked up again.
     pub(super) missing: Mutex<HashSet<Digest>>,
-    /// How many actions it did not execute, and of one of them why.
-    returned: Mutex<Option<(usize, String)>>,
+    /// Why it did not execute actions,
+    returned: Repeated,
+    /// and why results were of no use.
+    pub(super) useless: Repeated,
     ran: AtomicUsize,
     in_vain: AtomicUsize,
 }
@@ -86,7 +87,7 @@ pub enum EngineError {
 impl Engine {
     /// Connects to an engine, for runs that `cancel` ends.
     pub fn connect(setup: Setup, cancel: &Cancel) -> Result<Self, EngineError> {
-        let runtime = runtime::runtime("engine", THREADS)?;
+        let runtime = Threads::new(runtime::runtime("engine", THREADS)?);
         let connecting = async {
             let execution = match setup.execution.clone() {
                 Some(options) => Some(executing(Client::connect(options).await?)?),
@@ -119,11 +120,11 @@ impl Engine {
             execution,
             cache,
             setup,
-            gone: Mutex::default(),
-            end_told: AtomicBool::new(false),
+            gone: Gone::default(),
             notes: Mutex::default(),
             missing: Mutex::default(),
-            returned: Mutex::default(),
+            returned: Repeated::default(),
+            useless: Repeated::default(),
             ran: AtomicUsize::new(0),
             in_vain: AtomicUsize::new(0),
         };
@@ -146,6 +147,11 @@ impl Engine {
         self.execution.is_some()
     }
 
+    /// How it is used.
+    pub(super) fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
     /// What its workers have to be, and lack.
     pub fn platform(&self) -> Platform<'_> {
         Platform { properties: &self.setup.platform, lacks_compiler: self.setup.uploads_toolchain }
@@ -158,15 +164,25 @@ impl Engine {
 
     /// How far actions are that are under way.
     pub fn under_way(&self) -> UnderWay {
-        self.pace.under_way()
+        UnderWay { storing: self.keeping.count(), ..self.pace.under_way() }
     }
 
-    /// Waits until everything is kept that is to be kept, or the run is cancelled.
+    /// Waits until everything is kept that is to be kept, as long as that may take, or until the run is cancelled.
     pub fn finish(&self) {
-        let is_gone = lock(&self.gone).is_some();
-        let failed = self.runtime.block_on(self.keeping.finish(&self.stop, is_gone));
-        if let Some(error) = failed.filter(|_| !is_gone) {
-            self.stop_keeping(&error);
+        let Some((client, _)) = &self.cache else { return };
+        let time = self.setup.upload_time;
+        let failed = self.wait(self.keeping.finish(time));
+        if let Some(Some(error)) = &failed {
+            self.is_not_kept(error);
+        }
+        let dropped = self.keeping.dropped();
+        // What follows of another failure, or of a signal, goes without saying.
+        if failed.is_some_and(|failed| failed.is_none()) && dropped > 0 {
+            let server = client.options().endpoint.shown();
+            self.note(format!(
+                "{dropped} results were not uploaded to {server}, for which a link waits {time:?} in all; \
+                 --remote-upload-time=TIME waits longer"
+            ));
         }
     }
 
@@ -186,17 +202,20 @@ impl Engine {
     /// What went wrong since this was asked last, each thing in a sentence.
     pub fn troubles(&self) -> Vec<String> {
         self.settle_kept();
-        let mut told: Vec<_> = std::mem::take(&mut *lock(&self.notes)).into_iter().collect();
-        let (returned, kept) = (lock(&self.returned).take(), self.keeps_no_more());
+        let mut told = self.news();
+        told.append(&mut std::mem::take(&mut *lock(&self.notes)).into_iter().collect());
+        told.extend(self.useless.take());
+        let (returned, kept) = (self.returned.take(), self.keeps_no_more());
         // What follows of an engine's end goes without saying.
-        if lock(&self.gone).is_none() {
-            told.extend(returned.map(|(count, why)| match count {
-                1 => why,
-                _ => format!("{why}; the same of {} more", count - 1),
-            }));
-            told.extend(kept);
+        if !self.gone.is_so() {
+            told.extend(returned.into_iter().chain(kept));
         }
         told
+    }
+
+    /// What is to be said at once, each thing in a sentence.
+    pub fn news(&self) -> Vec<String> {
+        self.gone.news()
     }
 
     pub(super) fn note(&self, text: String) {
@@ -205,39 +224,56 @@ impl Engine {
 
     /// Who executes actions, unless the engine is gone.
     pub(super) fn execution(&self) -> Option<&Client> {
-        self.execution.as_ref().filter(|_| lock(&self.gone).is_none())
+        self.execution.as_ref().filter(|_| !self.gone.is_so())
     }
 
     /// Whose action cache is used, and whether results are kept in it, unless the engine is gone.
     pub(super) fn cache(&self) -> Option<&(Client, bool)> {
-        self.cache.as_ref().filter(|_| lock(&self.gone).is_none())
+        self.cache.as_ref().filter(|_| !self.gone.is_so())
     }
 
     /// Why nothing more is executed anywhere: the engine is gone, and this machine is not to do its work.
     pub(super) fn ended(&self, label: &str) -> Option<Cause> {
         let needed = self.execution.is_some() && !self.setup.falls_back;
-        let error = lock(&self.gone).clone().filter(|_| needed)?;
+        let error = self.gone.why().filter(|_| needed)?;
         Some(self.failed(label, error))
     }
 
     /// An action failed that this machine is not to do. What all that were under way died of is told once.
     fn failed(&self, label: &str, error: Error) -> Cause {
         let label = label.to_owned();
-        if lock(&self.gone).is_some() && self.end_told.swap(true, Relaxed) {
+        if self.gone.is_so() && !self.gone.tell() {
             return Cause::Interrupted { label };
         }
         Cause::Engine { label, source: Box::new(error) }
     }
 
-    /// The engine is not used any more.
+    /// A server is not used any more.
     pub(super) fn give_up(&self, error: &Error) {
-        let mut gone = lock(&self.gone);
-        if gone.is_none() {
-            let what = if self.setup.falls_back { "; this machine does the rest" } else { "" };
-            let help = error.help().map_or_else(String::new, |help| format!(" ({help})"));
-            self.note(format!("the engine is not used any more: {error}{help}{what}"));
-            *gone = Some(error.clone());
+        let is_new = self.gone.set(error, || self.loss(error));
+        if !is_new {
+            return;
         }
+        self.keeping.abort();
+        if let (Some(ledger), Some(server), true) = (&self.setup.ledger, error.endpoint(), error.is_silence())
+        {
+            ledger.is_absent(server);
+        }
+    }
+
+    /// That a server is lost, and why.
+    fn loss(&self, error: &Error) -> String {
+        let mut why = error.to_string();
+        let server = error.endpoint().map_or_else(String::new, |server| {
+            why = why.strip_prefix(&format!("{server}: ")).unwrap_or(&why).to_owned();
+            format!(" at {server}")
+        });
+        let executes = |client: &Client| Some(client.options().endpoint.shown()) == error.endpoint();
+        let what =
+            if self.execution.as_ref().is_none_or(executes) && self.executes() { "engine" } else { "cache" };
+        let goes_on = if self.setup.falls_back || !self.executes() { ", continuing here" } else { "" };
+        let help = error.help().map_or_else(String::new, |help| format!(" ({help})"));
+        format!("lost the {what}{server}{goes_on}: {why}{help}")
     }
 
     /// Executes an action. Its outputs are beside their files then.
@@ -300,14 +336,13 @@ impl Engine {
                 }
             }
             Error::Deadline { .. } | Error::TimedOut { .. } | Error::Changed { .. } | Error::Io { .. } => {}
-            Error::Corrupt { .. } => {}
+            Error::Corrupt { .. } | Error::TooLarge { .. } => {}
             _ => self.give_up(&error),
         }
         if !self.setup.falls_back {
             return self.failed(request.job.label, error);
         }
-        let why = || format!("{} runs on this machine: {error}", label());
-        lock(&self.returned).get_or_insert_with(|| (0, why())).0 += 1;
+        self.returned.add(|| format!("{} runs on this machine: {error}", label()));
         Cause::NotThere { label: label(), reason: error.to_string() }
     }
 }
@@ -332,19 +367,39 @@ fn executed_there(
     Executed {
         // As a shell says it, which stands before the command.
         status: ExitStatus::from_raw((executed.result.exit_code & 0xff) << 8),
-        stdout: stdout.into(),
-        stderr: stderr.into(),
+        stdout: printed(stdout).as_slice().into(),
+        stderr: printed(stderr).as_slice().into(),
         measured: Measured {
             wall: command_time(&metadata).unwrap_or(span.end - span.start),
             ..Measured::default()
         },
         span,
         interrupted: false,
-        worker: Some(metadata.worker)
+        worker: Some(text::printable(&metadata.worker).into_owned())
             .filter(|name| !name.is_empty())
             .or_else(|| Some(client.options().endpoint.shown().to_string())),
         times,
         kept: executed.cached,
+    }
+}
+
+/// What a command printed elsewhere, without what a terminal would obey: whoever wrote it need not be a compiler.
+pub(super) fn printed(bytes: &[u8]) -> Vec<u8> {
+    text::printable_lines(&String::from_utf8_lossy(bytes)).into_owned().into_bytes()
+}
+
+/// The same trouble again and again: the first time in words, then how often.
+#[derive(Debug, Default)]
+pub(super) struct Repeated(Mutex<Option<(usize, String)>>);
+
+impl Repeated {
+    pub(super) fn add(&self, words: impl FnOnce() -> String) {
+        lock(&self.0).get_or_insert_with(|| (0, words())).0 += 1;
+    }
+
+    fn take(&self) -> Option<String> {
+        let (count, words) = lock(&self.0).take()?;
+        Some(if count == 1 { words } else { format!("{words}; the same of {} more", count - 1) })
     }
 }
 

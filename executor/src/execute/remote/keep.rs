@@ -10,38 +10,46 @@ use distlto_prepare::mutex::lock;
 use distlto_reapi::blob::Blob;
 use distlto_reapi::{Client, Error, proto};
 
-use super::engine::Engine;
+use super::engine::{Engine, printed};
 use super::transfer;
 use crate::cache::{Hit, ResultCache};
 use crate::describe::Described;
 use crate::output::Output;
 use crate::result::NewResult;
 
-/// How many results are on their way at once; a job waits for room.
-const MOST: usize = 64;
-
 impl Engine {
-    fn wait<T>(&self, future: impl Future<Output = T>) -> Option<T> {
-        self.runtime.block_on(self.stop.unless(future))
+    /// A future's value, unless the run is to end first, or the server is gone.
+    pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        let while_it_is_there = async {
+            tokio::select! {
+                biased;
+                _ = self.gone.happened() => None,
+                value = future => Some(value),
+            }
+        };
+        self.runtime.block_on(self.stop.unless(while_it_is_there)).flatten()
     }
 
     /// Looks at the results that were on their way.
     pub(super) fn settle_kept(&self) {
-        loop {
-            // Not held while something is said of it.
-            let done = self.keeping.tasks().try_join_next();
-            match done {
-                Some(Ok(Err(error))) => self.stop_keeping(&error),
-                Some(_) => {}
-                None => return,
+        while let Some(ended) = self.keeping.ended() {
+            if let Err(error) = ended {
+                self.is_not_kept(&error);
             }
         }
     }
 
     /// A result was not kept: no other one is sent, as it would go the same way.
-    pub(super) fn stop_keeping(&self, error: &Error) {
-        if !self.keeping.stopped.swap(true, Relaxed) {
-            *lock(&self.keeping.why) = Some(format!("the action cache is only read: {error}"));
+    pub(super) fn is_not_kept(&self, error: &Error) {
+        match error {
+            // One that was ended.
+            Error::Shutdown => {}
+            _ if error.is_silence() => self.give_up(error),
+            _ if !self.keeping.stopped.swap(true, Relaxed) => {
+                self.keeping.abort();
+                *lock(&self.keeping.why) = Some(format!("the action cache is only read: {error}"));
+            }
+            _ => {}
         }
     }
 
@@ -64,7 +72,7 @@ impl Engine {
             return Ok(None);
         }
         transfer::fetch(client, &result, described, outputs).await?;
-        let stderr = client.stderr(&result).await?.to_vec();
+        let stderr = printed(&client.stderr(&result).await?);
         Ok(Some(Hit { stderr, is_far: true }))
     }
 }
@@ -93,8 +101,8 @@ impl ResultCache for Engine {
                 // Its outputs are nothing, which the job does not take for a result.
                 Ok(Some(Hit { stderr: Vec::new(), is_far: true }))
             }
-            Some(Err(error @ (Error::Corrupt { .. } | Error::Io { .. }))) => {
-                self.note(error.to_string());
+            Some(Err(error @ (Error::Corrupt { .. } | Error::TooLarge { .. } | Error::Io { .. }))) => {
+                self.useless.add(|| error.to_string());
                 Ok(None)
             }
             Some(Err(error)) => {
@@ -130,20 +138,13 @@ impl ResultCache for Engine {
             ..Default::default()
         };
         let (client, key) = (client.clone(), action.encoded.digest());
-        let mut tasks = self.keeping.tasks();
-        while tasks.len() >= MOST {
-            let Some(Some(done)) = self.wait(tasks.join_next()) else { return };
-            if let Ok(Err(error)) = done {
-                self.stop_keeping(&error);
-            }
-        }
-        tasks.spawn_on(
-            async move {
-                client.upload(blobs).await?;
-                client.update_action_result(key, message).await
-            },
-            self.runtime.handle(),
-        );
+        let bytes = blobs.iter().map(|blob| usize::try_from(blob.digest().size).unwrap_or(usize::MAX)).sum();
+        let upload = async move {
+            client.upload(blobs).await?;
+            client.update_action_result(key, message).await
+        };
+        // Of what the run's end cuts short nobody asks.
+        let _ = self.wait(self.keeping.begin(bytes, self.setup().upload_time, upload));
     }
 
     fn troubles(&self) -> Vec<String> {

@@ -132,15 +132,12 @@ impl Pace {
 
     pub(super) fn under_way(&self) -> UnderWay {
         let [uploading, queued, running, downloading] = [0, 1, 2, 3].map(|at| self.stages[at].load(Relaxed));
-        UnderWay { uploading, queued, running, downloading }
+        UnderWay { uploading, queued, running, downloading, storing: 0 }
     }
 
     fn is_late(&self, flight: &InFlight<'_>) -> bool {
         let elapsed = flight.begun.elapsed();
         let step = flight.step.load(Relaxed);
-        if step == FlightStage::Downloading as usize {
-            return false;
-        }
         // One that nobody has begun ends here as soon as it could end there.
         let waits = step == FlightStage::Queued as usize && elapsed > flight.estimate + SLACK;
         waits || elapsed > self.expected(flight.estimate).mul_f64(1.5) + SLACK

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use distlto_reapi::Options;
 
+use crate::ledger::Ledger;
+
 /// How an engine is used.
 #[derive(Debug, Clone)]
 pub struct Setup {
@@ -21,6 +23,10 @@ pub struct Setup {
     pub queue_time: Duration,
     /// How long it may run; for ever if `None`.
     pub run_time: Option<Duration>,
+    /// How long a run waits for results on their way to the action cache.
+    pub upload_time: Duration,
+    /// Where it is noted that a server did not answer; nowhere when `None`.
+    pub ledger: Option<Ledger>,
     /// Whether workers get the compiler as an input; else they have it.
     pub uploads_toolchain: bool,
     /// Whether this machine does what the engine does not.

@@ -1,38 +1,160 @@
-//! Results on their way to an engine's action cache.
+//! Results on their way to an engine's action cache: how many there may be, and how long a link waits for them.
+//!
+//! A cache must not cost more than it gives, so a link waits for uploads for a limited time: when there are too many of them,
+//! and after its last job. What is late then is dropped, and counted. Knows nothing of what a result is.
 
+use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 use distlto_prepare::mutex::lock;
 use distlto_reapi::Error;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
-use super::stop::Stop;
+/// How many KiB are on their way at once, since they are in memory.
+const MOST: u32 = 128 << 10;
 
 /// Results on their way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ResultUploads {
     tasks: Mutex<JoinSet<Result<(), Error>>>,
+    room: Arc<Semaphore>,
+    /// Whether room was waited for as long as it may be.
+    is_behind: AtomicBool,
+    dropped: AtomicUsize,
     /// Whether the server does not keep what it is given.
     pub(super) stopped: AtomicBool,
     /// Why, to be told.
     pub(super) why: Mutex<Option<String>>,
 }
 
-impl ResultUploads {
-    pub(super) fn tasks(&self) -> std::sync::MutexGuard<'_, JoinSet<Result<(), Error>>> {
-        lock(&self.tasks)
+impl Default for ResultUploads {
+    fn default() -> Self {
+        Self {
+            tasks: Mutex::default(),
+            room: Arc::new(Semaphore::new(MOST as usize)),
+            is_behind: AtomicBool::new(false),
+            dropped: AtomicUsize::new(0),
+            stopped: AtomicBool::new(false),
+            why: Mutex::default(),
+        }
     }
+}
 
-    /// Waits for all of them, or for the end of the run; for none where the server is gone. What went wrong last.
-    pub(super) async fn finish(&self, stop: &Stop, is_gone: bool) -> Option<Error> {
-        let mut tasks = std::mem::take(&mut *self.tasks());
-        let mut failed = None;
-        if !is_gone {
-            while let Some(Some(ended)) = stop.unless(tasks.join_next()).await {
-                failed = ended.ok().and_then(Result::err).or(failed);
+impl ResultUploads {
+    /// Begins an upload of so many bytes when there is room for them, for which it waits so long.
+    pub(super) async fn begin(
+        &self,
+        bytes: usize,
+        wait: Duration,
+        upload: impl Future<Output = Result<(), Error>> + Send + 'static,
+    ) {
+        let size = u32::try_from(bytes >> 10).unwrap_or(MOST).saturating_add(1).min(MOST);
+        let wait = if self.is_behind.load(Relaxed) { Duration::ZERO } else { wait };
+        match timeout(wait, self.room.clone().acquire_many_owned(size)).await {
+            Ok(Ok(room)) => {
+                let upload = async move {
+                    let _room = room;
+                    upload.await
+                };
+                lock(&self.tasks).spawn_on(upload, &Handle::current());
+            }
+            // It is never closed.
+            Ok(Err(_)) => {}
+            Err(_late) => {
+                self.is_behind.store(true, Relaxed);
+                self.dropped.fetch_add(1, Relaxed);
             }
         }
+    }
+
+    /// How many are on their way.
+    pub(super) fn count(&self) -> usize {
+        lock(&self.tasks).len()
+    }
+
+    /// What became of one of those that have ended.
+    pub(super) fn ended(&self) -> Option<Result<(), Error>> {
+        let ended = lock(&self.tasks).try_join_next()?;
+        Some(ended.unwrap_or(Err(Error::Shutdown)))
+    }
+
+    /// Ends all of them.
+    pub(super) fn abort(&self) {
+        lock(&self.tasks).abort_all();
+    }
+
+    /// Waits for all of them, until the first one that fails, for at most so long; ends the others. What went wrong.
+    pub(super) async fn finish(&self, wait: Duration) -> Option<Error> {
+        let mut tasks = std::mem::take(&mut *lock(&self.tasks));
+        let all = async {
+            while let Some(ended) = tasks.join_next().await {
+                if let Ok(Err(error)) = ended {
+                    return Some(error);
+                }
+            }
+            None
+        };
+        let failed = tokio::select! {
+            biased;
+            failed = all => failed,
+            () = sleep(wait) => None,
+        };
+        self.dropped.fetch_add(tasks.len(), Relaxed);
         failed
+    }
+
+    /// How many were dropped since this was asked last.
+    pub(super) fn dropped(&self) -> usize {
+        self.dropped.swap(0, Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(20);
+
+    #[tokio::test]
+    async fn what_is_late_is_dropped_and_counted() {
+        let uploads = ResultUploads::default();
+        uploads.begin(1, SOON, async { Ok(()) }).await;
+        assert!(uploads.finish(Duration::from_secs(300)).await.is_none() && uploads.dropped() == 0);
+        for _ in 0..3 {
+            uploads.begin(1, SOON, pending()).await;
+        }
+        assert!(uploads.count() == 3 && uploads.finish(SOON).await.is_none());
+        assert_eq!((uploads.dropped(), uploads.count()), (3, 0));
+    }
+
+    #[tokio::test]
+    async fn the_first_failure_ends_all() {
+        let uploads = ResultUploads::default();
+        uploads.begin(1, SOON, pending()).await;
+        uploads.begin(1, SOON, async { Err(Error::Shutdown) }).await;
+        assert!(uploads.finish(Duration::from_secs(300)).await.is_some() && uploads.dropped() == 1);
+    }
+
+    #[tokio::test]
+    async fn room_is_waited_for_once() {
+        let uploads = ResultUploads::default();
+        uploads.begin(usize::MAX, SOON, pending()).await;
+        uploads.begin(1, SOON, async { Ok(()) }).await;
+        assert_eq!((uploads.count(), uploads.dropped()), (1, 1));
+        uploads.begin(1, Duration::from_secs(300), async { Ok(()) }).await;
+        assert_eq!(uploads.dropped(), 1);
+        uploads.abort();
+        while uploads.ended().is_none() {
+            tokio::task::yield_now().await;
+        }
+        uploads.begin(1, SOON, async { Ok(()) }).await;
+        assert_eq!(uploads.count(), 1);
     }
 }

@@ -108,7 +108,7 @@ impl Ways<'_> {
             command.arg("--stable-names");
         }
         if matches!(way, Way::Shared | Way::Second) {
-            command.arg(format!("--remote-cache={}", self.server.url));
+            command.arg(format!("--remote-cache={}", self.server.url)).arg("--remote-upload-time=10m");
         }
         let directory = if way == Way::Second { self.second() } else { self.program.dir.clone() };
         if way == Way::Second {

@@ -11,9 +11,12 @@ use crate::bench::measure::measure;
 pub(super) fn cached(bench: &Bench<'_>) -> Result<()> {
     let server = Server::start(&[])?;
     let jobs = bench.jobs.to_string();
-    measure(&mut bench.link("remote-filling", &["-j", &jobs, "--remote-cache", &server.url])?)?;
+    measure(&mut bench.link(
+        "remote-filling",
+        &["-j", &jobs, "--remote-upload-time=10m", "--remote-cache", &server.url],
+    )?)?;
     let linker = bench.linker()?;
-    let options = ["-j", &jobs, "--remote-cache", &server.url];
+    let options = ["-j", &jobs, "--remote-upload-time=10m", "--remote-cache", &server.url];
     let cost = bench.least(|| bench.link("remote-cached", &options))?;
     let ran = Link::newest(&bench.program.state("remote-cached"))?;
     let computed = ran.backends.iter().filter(|ran| ran.computed).count();

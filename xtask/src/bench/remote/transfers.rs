@@ -42,10 +42,20 @@ pub(super) fn transfers(bench: &Bench<'_>) -> Result<()> {
 
     // Everything is cached: each action costs a look and a download.
     let server = Server::start(&worker)?;
-    measure(&mut bench.link("remote-filling", &["-j", "2", "--remote-cache", &server.url])?)?;
+    measure(
+        &mut bench.link(
+            "remote-filling",
+            &["-j", "2", "--remote-upload-time=10m", "--remote-cache", &server.url],
+        )?,
+    )?;
     let before = server.end()?;
     let server = Server::start(&worker)?;
-    measure(&mut bench.link("remote-filling", &["-j", "2", "--remote-cache", &server.url])?)?;
+    measure(
+        &mut bench.link(
+            "remote-filling",
+            &["-j", "2", "--remote-upload-time=10m", "--remote-cache", &server.url],
+        )?,
+    )?;
     let options = ["-j", &bench.jobs.to_string(), "--remote", &server.url];
     let cached = bench.least(|| bench.link("remote-cached", &options))?;
     let ran = Link::newest(&bench.program.state("remote-cached"))?;

@@ -25,7 +25,7 @@ pub(super) fn walls(bench: &Bench<'_>) -> Result<()> {
         let ran = Link::newest(&bench.program.state("remote-cold"))?;
         shares = format!("{} of {} backends at the engine", ran.elsewhere(), ran.backends.len());
         // What ran here the engine has not seen, so it is asked to keep that.
-        let filling = ["-j", &jobs, "--remote-cache", &engine.url];
+        let filling = ["-j", &jobs, "--remote-upload-time=10m", "--remote-cache", &engine.url];
         measure(&mut bench.link("remote-filling", &filling)?)?;
         let cost = measure(&mut other.link("remote-cached", &options)?)?;
         cached = cached.into_iter().chain([cost]).min_by(|a, b| a.wall.total_cmp(&b.wall));

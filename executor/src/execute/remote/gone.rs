@@ -1,0 +1,62 @@
+//! The end of a server for this command: everything that waits for it ends with it, and that is said at once.
+//!
+//! Knows nothing of what waits, and of what a failure is.
+
+use std::future::pending;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use distlto_prepare::mutex::lock;
+use distlto_reapi::Error;
+use tokio::sync::watch;
+
+/// Whether a server is gone, and why.
+#[derive(Debug, Default)]
+pub(super) struct Gone {
+    why: watch::Sender<Option<Error>>,
+    news: Mutex<Vec<String>>,
+    /// Whether an action failed for that.
+    is_told: AtomicBool,
+}
+
+impl Gone {
+    /// Why it is gone, if it is.
+    pub(super) fn why(&self) -> Option<Error> {
+        self.why.borrow().clone()
+    }
+
+    pub(super) fn is_so(&self) -> bool {
+        self.why.borrow().is_some()
+    }
+
+    /// It is gone. Whether it was there until now; then `news` is to be said.
+    pub(super) fn set(&self, error: &Error, news: impl FnOnce() -> String) -> bool {
+        let is_new = self.why.send_if_modified(|why| {
+            let is_new = why.is_none();
+            why.get_or_insert_with(|| error.clone());
+            is_new
+        });
+        if is_new {
+            lock(&self.news).push(news());
+        }
+        is_new
+    }
+
+    /// What is to be said, once.
+    pub(super) fn news(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.news))
+    }
+
+    /// An action fails since it is gone. Whether that is the first one.
+    pub(super) fn tell(&self) -> bool {
+        !self.is_told.swap(true, Relaxed)
+    }
+
+    /// Until it is gone.
+    pub(super) async fn happened(&self) -> Error {
+        let mut changes = self.why.subscribe();
+        // The sender lives as long as this.
+        let Ok(why) = changes.wait_for(Option::is_some).await else { return pending().await };
+        why.clone().unwrap_or(Error::Shutdown)
+    }
+}
