@@ -43,6 +43,7 @@ use distlto_prepare::warning::warn;
 use distlto_prepare::write::to_standard_output;
 
 use crate::index_only;
+use crate::remote::connect::RemoteError;
 use crate::run_args::RunArgs;
 use crate::scratch::scratch;
 use crate::tool::ToolRunner;
@@ -243,6 +244,12 @@ impl Session<'_> {
         }
         let takes = self.link.asks_distributors(self.runner)?;
         Ok(*self.takes_distributor.get_or_init(|| takes))
+    }
+
+    /// That the configuration of servers can be used: what is wrong with it is not to be found out after a thin link, below what
+    /// a linker says of its distributor.
+    fn check_configuration(&self) -> Result<(), LinkError> {
+        Ok(self.options.run.remote.check().map_err(RemoteError::from)?)
     }
 
     /// Does something with stable names, if they are asked for and can be had, and else without.

@@ -86,6 +86,7 @@ pub(super) fn run(session: &Session<'_>) -> Result<End, LinkError> {
         Looked::Found(bitcode) => Some(bitcode),
         Looked::End(end) => return Ok(end),
     };
+    session.check_configuration()?;
     let line = compile_jobs::run(session.link, session.directory, session.runner)
         .map_err(index::IndexError::from)?;
     let (arguments, words) = (line.arguments(), line.words());

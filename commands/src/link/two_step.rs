@@ -33,6 +33,7 @@ use distlto_record::progress::Progress;
 impl Session<'_> {
     /// Plans, compiles and links. `None` when the command is to be run as it is.
     pub(super) fn two_step(&self) -> Result<Option<u8>, LinkError> {
+        self.check_configuration()?;
         // Both programs load while the inputs are looked at, and the linker is needed twice.
         self.spawner.prewarm(OsStr::new(&lossy(&self.link.linker[0])), 2);
         if let Some(compiler) = &self.link.compiler {

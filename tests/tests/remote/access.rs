@@ -115,3 +115,29 @@ fn certificates_and_credentials() -> Result<()> {
     ensure!(server.counts().all_executed() > 0);
     Ok(())
 }
+
+/// What is wrong with it is told by distlto, and not below what a linker says of its distributor.
+#[test]
+fn configuration_is_read_before_the_linker_starts() -> Result<()> {
+    let check = |words: &[&str], file: &str, code: i32, why: &str| -> Result<()> {
+        let checkout = Checkout::new()?;
+        fs::write(checkout.path.join("distlto.toml"), file)?;
+        let (found, said) = refused(checkout.link(words)?, &checkout)?;
+        ensure!(found == code && said.contains(why), "exit code {found}: {said}");
+        ensure!(!said.contains("ld.lld") && !said.contains("DTLTO"), "{said}");
+        Ok(())
+    };
+    for way in [&[][..], &["--two-step"]] {
+        let with = |words: &[&'static str]| [way, words].concat();
+        check(&with(&[]), "[remote]\ncache-mod = 1\n", 3, "distlto.toml:2:1: unknown field `cache-mod`")?;
+        check(&with(&["--remote=http://h:1"]), "", 2, "http:// names a cache that speaks plain HTTP")?;
+        check(
+            &with(&[]),
+            "[remote]\nurl = \"https://h:1\"\n",
+            3,
+            "distlto.toml:2:7: https:// names a cache",
+        )?;
+        check(&with(&["--remote=grpcs://h:1", "--remote-tls-ca=none.pem"]), "", 3, "none.pem: ")?;
+    }
+    Ok(())
+}
