@@ -4,6 +4,7 @@
 //! of connections.
 
 use std::io;
+use std::ops::Deref;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -13,9 +14,29 @@ use tokio::runtime::{Builder, Runtime};
 /// So long stays a thread for what blocks: another one might not be there to be had.
 const FOR_EVER: Duration = Duration::from_secs(1 << 24);
 
+/// A runtime that ends without waiting for what the system still owes, such as the address of a name.
+#[derive(Debug)]
+pub struct Connections(Option<Runtime>);
+
+impl Deref for Connections {
+    type Target = Runtime;
+
+    fn deref(&self) -> &Runtime {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Connections {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
 /// A runtime with so many threads for connections, and one for what blocks; with the threads that wait for it instead, where the
 /// system has no more. The error is that it has not even one.
-pub fn runtime(name: &str, workers: usize) -> io::Result<Runtime> {
+pub fn runtime(name: &str, workers: usize) -> io::Result<Connections> {
     let mut builder = if are_there(workers + 1).is_ok() {
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(workers);
@@ -26,7 +47,7 @@ pub fn runtime(name: &str, workers: usize) -> io::Result<Runtime> {
     };
     let runtime = builder.thread_name(name).thread_keep_alive(FOR_EVER).enable_all().build()?;
     drop(runtime.spawn_blocking(|| ()));
-    Ok(runtime)
+    Ok(Connections(Some(runtime)))
 }
 
 /// Whether so many threads can be had at once.

@@ -11,7 +11,6 @@ mod keep;
 mod pace;
 pub mod setup;
 pub mod stop;
-mod threads;
 mod transfer;
 mod uploads;
 

@@ -51,11 +51,20 @@ pub struct Found {
     pub uploaded: u64,
     /// What is wrong, and in which link.
     pub wrong: Vec<String>,
-    /// By what erred while a link ran: links that were right, ended with a clear error, and are wrong.
-    pub by_fault: BTreeMap<&'static str, [usize; 3]>,
+    /// How links ended, by what erred while they ran.
+    pub by_fault: BTreeMap<&'static str, Endings>,
 }
 
-/// How a link with a server ended, as a place in [`Found::by_fault`].
+/// How links ended while something erred.
+#[derive(Debug, Default)]
+pub struct Endings {
+    /// Those that were right, ended with a clear error, and are wrong.
+    counts: [usize; 3],
+    /// The time of the one that took longest.
+    longest: Duration,
+}
+
+/// How a link with a server ended, as a place in [`Endings::counts`].
 #[derive(Clone, Copy)]
 enum Ending {
     Right,
@@ -68,11 +77,12 @@ impl fmt::Display for Found {
         let Self { links, refused, right, errors, executed, cached, calls, uploaded, wrong, by_fault } = self;
         writeln!(
             formatter,
-            "{:44} {:>6} {:>6} {:>6}",
-            "what erred while the link ran", "right", "error", "wrong"
+            "{:44} {:>6} {:>6} {:>6} {:>8}",
+            "what erred while the link ran", "right", "error", "wrong", "longest"
         )?;
-        for (name, [right, error, wrong]) in by_fault {
-            writeln!(formatter, "{name:44} {right:6} {error:6} {wrong:6}")?;
+        for (name, Endings { counts: [right, error, wrong], longest }) in by_fault {
+            let longest = longest.as_secs_f64();
+            writeln!(formatter, "{name:44} {right:6} {error:6} {wrong:6} {longest:6.1} s")?;
         }
         writeln!(formatter, "{links} links, of which this machine alone refuses {refused}")?;
         writeln!(formatter, "right programs {right}, clear errors {errors}, wrong {}", wrong.len())?;
@@ -96,14 +106,15 @@ impl Found {
         self.calls += calls;
         self.uploaded += uploaded;
         self.wrong.extend(wrong);
-        for (name, counts) in by_fault {
+        for (name, endings) in by_fault {
             let known = self.by_fault.entry(name).or_default();
-            known.iter_mut().zip(counts).for_each(|(known, count)| *known += count);
+            known.counts.iter_mut().zip(endings.counts).for_each(|(known, count)| *known += count);
+            known.longest = known.longest.max(endings.longest);
         }
     }
 
     /// A link ended while this erred.
-    fn ended(&mut self, ending: Ending, mut names: Names) {
+    fn ended(&mut self, ending: Ending, took: Duration, mut names: Names) {
         match ending {
             Ending::Right => self.right += 1,
             Ending::Error => self.errors += 1,
@@ -113,7 +124,9 @@ impl Found {
             names.insert(NOTHING);
         }
         for name in names {
-            self.by_fault.entry(name).or_default()[ending as usize] += 1;
+            let endings = self.by_fault.entry(name).or_default();
+            endings.counts[ending as usize] += 1;
+            endings.longest = endings.longest.max(took);
         }
     }
 }
@@ -153,7 +166,15 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
         let never = words.iter().any(|word| word == "--remote-fallback=never");
         let mut command =
             way.command(&program, &workspace, &words.iter().map(String::as_str).collect::<Vec<_>>())?;
+        // Of its own: other links have servers at the same port.
+        let ledger = workspace.path.join("ledger");
+        if random.chance(50) {
+            // What did not answer is asked again.
+            let _ = fs::remove_dir_all(&ledger);
+        }
+        command.env("DISTLTO_LEDGER", ledger);
         workspace.commands.push(shown(&command));
+        let begun = Instant::now();
         let mut child = start(&mut command)?;
         let stuck = follow(&mut random, &mut server, &mut child, &mut names)?;
         let ended = child.wait_with_output()?;
@@ -161,6 +182,9 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
         found.links += 1;
         let verdict = match (ended.status.code(), &expected) {
             _ if stuck => Err("it never ends".to_owned()),
+            _ if said.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t')) => {
+                Err("it says what a terminal would obey".to_owned())
+            }
             (Some(0), Some(_)) if made(&program, &workspace, way)? == expected => Ok(Ending::Right),
             (Some(0), _) => Err("it succeeds and makes another program".to_owned()),
             (Some(_), None) => Ok(Ending::Right),
@@ -175,7 +199,9 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
             ));
             Ending::Wrong
         });
-        found.ended(ending, std::mem::take(&mut names));
+        found.ended(ending, begun.elapsed(), std::mem::take(&mut names));
+        // It may have been killed.
+        server.revive()?;
         server.change(|current| *current = faults(&mut random, &mut names));
     }
     let counts = server.counts();

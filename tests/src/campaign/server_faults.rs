@@ -44,7 +44,7 @@ const METHODS: [&str; 11] = [
 
 type Switch = (&'static str, fn(&mut Random, &mut Faults));
 
-const SWITCHES: [Switch; 20] = [
+const SWITCHES: [Switch; 27] = [
     ("GOAWAY after some streams", |random, faults| {
         faults.goaway_after = Some(random.between(2, 12) as u32);
     }),
@@ -87,7 +87,38 @@ const SWITCHES: [Switch; 20] = [
         faults.poison_results = few(random);
         faults.poison = ["", "no object", "\u{7f}ELF"][random.below(3)].to_owned();
     }),
+    ("calls that are never answered", |random, faults| {
+        let method = random.pick(&METHODS[2..]).copied().unwrap_or("Execute");
+        faults.stall.push(method.to_owned());
+    }),
+    ("a byte at a time of downloads", |random, faults| {
+        (faults.batch_limit, faults.read_message) = (1500, 1);
+        faults.message_delay = Duration::from_millis(random.between(5, 300) as u64);
+    }),
+    ("a byte at a time of everything", |random, faults| {
+        faults.trickle = Duration::from_millis(random.between(1, 100) as u64);
+    }),
+    ("sizes of outputs are lies", |random, faults| {
+        faults.false_outputs = few(random);
+        faults.false_size = size(random);
+    }),
+    ("sizes of standard error are lies", |random, faults| {
+        faults.false_stderr = few(random);
+        faults.false_size = size(random);
+    }),
+    ("downloads that do not end", |random, faults| {
+        faults.batch_limit = 1500;
+        faults.endless_reads = few(random);
+    }),
+    ("standard error with escape sequences", |_, faults| {
+        faults.stderr = "\u{1b}[2J\u{1b}]0;title\u{7}warning: \u{9b}31m\r\n".to_owned();
+    }),
 ];
+
+/// A size that is none: of what no client should take, or of what it has to take for a while.
+fn size(random: &mut Random) -> u64 {
+    random.weighed(1 << 40, &[(30, u64::MAX), (30, 64 << 20)])
+}
 
 fn few(random: &mut Random) -> u32 {
     random.between(1, 6) as u32
@@ -128,7 +159,7 @@ pub fn disturb(
     has_ended: &mut dyn FnMut() -> Result<bool>,
     names: &mut Names,
 ) -> Result<()> {
-    match random.below(6) {
+    match random.below(8) {
         0 => {
             server.resume()?;
             names.insert("server restarted");
@@ -156,6 +187,14 @@ pub fn disturb(
                 thread::sleep(Duration::from_millis(10));
             }
             server.change(|faults| faults.freeze = false);
+        }
+        5 => {
+            names.insert("server stopped");
+            server.change(|faults| faults.freeze = true);
+        }
+        6 => {
+            names.insert("server killed");
+            server.stop();
         }
         _ => server.change(|current| *current = faults(random, names)),
     }

@@ -12,7 +12,7 @@ use distlto_reapi_server::{Faults, Options, Server};
 use distlto_tests::toolchain::{NEWEST, Toolchain, helper};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::program::{Checkout, Ended, MODULES, Running, refused, warnings};
+use super::program::{Checkout, Ended, MODULES, Running, refused, warnings};
 
 /// What no link takes that waits for the times of these tests, on whatever machine.
 const FOR_EVER: Duration = Duration::from_secs(400);

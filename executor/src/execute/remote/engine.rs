@@ -28,14 +28,13 @@ use super::gone::Gone;
 use super::pace::{FlightStage, InFlight, Pace};
 use super::setup::{ActionCache, Setup};
 use super::stop::Stop;
-use super::threads::Threads;
 use super::uploads::ResultUploads;
 use super::{Action, transfer};
 use crate::cancel::Cancel;
 use crate::cause::Cause;
 use crate::describe::Platform;
 use crate::execute::{Executed, ExecutionRequest};
-use crate::runtime;
+use crate::runtime::{self, Connections};
 
 /// How often blobs that an engine lost are uploaded again for one action.
 const REPAIRS: usize = 5;
@@ -47,7 +46,7 @@ const THREADS: usize = 2;
 /// An engine, or what there is of one: a cache alone.
 #[derive(Debug)]
 pub struct Engine {
-    pub(super) runtime: Threads,
+    pub(super) runtime: Connections,
     pub(super) pace: Pace,
     pub(super) keeping: ResultUploads,
     pub(super) stop: Stop,
@@ -87,7 +86,7 @@ pub enum EngineError {
 impl Engine {
     /// Connects to an engine, for runs that `cancel` ends.
     pub fn connect(setup: Setup, cancel: &Cancel) -> Result<Self, EngineError> {
-        let runtime = Threads::new(runtime::runtime("engine", THREADS)?);
+        let runtime = runtime::runtime("engine", THREADS)?;
         let connecting = async {
             let execution = match setup.execution.clone() {
                 Some(options) => Some(executing(Client::connect(options).await?)?),
