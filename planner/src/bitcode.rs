@@ -27,6 +27,8 @@ pub const MODULE_STRTAB_BLOCK: u64 = 19;
 pub const GLOBALVAL_SUMMARY_BLOCK: u64 = 20;
 /// Block number: the string table that all modules of a file share.
 pub const STRTAB_BLOCK: u64 = 23;
+/// Block number: the symbol table for linkers.
+pub const SYMTAB_BLOCK: u64 = 25;
 /// Block number: summaries of a module for regular (full) LTO.
 pub const FULL_LTO_GLOBALVAL_SUMMARY_BLOCK: u64 = 24;
 

@@ -11,6 +11,7 @@ use distlto_prepare::definitions::Definitions;
 use distlto_prepare::mentions::Visibility;
 
 use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
+use crate::symbol_table;
 
 const MODULE_VERSION: u64 = 1;
 const MODULE_ASSEMBLY: u64 = 4;
@@ -19,7 +20,6 @@ const FUNCTION: u64 = 8;
 const COMDAT: u64 = 12;
 const ALIAS: u64 = 14;
 const INDIRECT_FUNCTION: u64 = 15;
-const STRTAB_BLOB: u64 = 1;
 
 /// Linkages of definitions that no other file sees: appending, internal, private, and two older codes of private.
 const UNSEEN: [u64; 5] = [2, 3, 9, 13, 14];
@@ -85,7 +85,7 @@ pub fn read(bytes: &[u8], asked: &HashSet<Vec<u8>>) -> Result<Symbols, BitcodeEr
     while let Item::Block(block) = top.next(&mut walk)? {
         match block.id {
             bitcode::MODULE_BLOCK => found.others |= module(block, &mut walk, &mut places)?,
-            bitcode::STRTAB_BLOCK => table = string_table(block, &mut walk)?.or(table),
+            bitcode::STRTAB_BLOCK => table = symbol_table::blob(block, &mut walk)?.or(table),
             _ => {}
         }
     }
@@ -168,15 +168,4 @@ fn module(block: SubBlock<'_>, walk: &mut Walk, places: &mut Vec<Place>) -> Resu
 /// An alignment as it is recorded: none, or one more than its logarithm.
 fn alignment(field: u64) -> u64 {
     field.checked_sub(1).and_then(|shift| 1_u64.checked_shl(u32::try_from(shift).ok()?)).unwrap_or(1)
-}
-
-fn string_table<'a>(block: SubBlock<'a>, walk: &mut Walk) -> Result<Option<&'a [u8]>, BitcodeError> {
-    let mut block = block.open(walk);
-    loop {
-        match block.next(walk)? {
-            Item::Record(STRTAB_BLOB) => return block.blob(),
-            Item::End => return Ok(None),
-            _ => {}
-        }
-    }
 }

@@ -4,8 +4,8 @@
 //! Knows nothing of files or of the modules themselves. Record numbers are those of `LLVMBitCodes.h`;
 //! layouts were compared with `llvm-bcanalyzer` for shards of lld 14, 15, 16, 19 and 22.
 
-mod aside;
 mod canonical;
+mod own;
 mod rename;
 mod writer;
 
@@ -18,8 +18,8 @@ use thiserror::Error;
 use crate::bitcode::{self, BitcodeError, Item, ModuleHash, SubBlock, Walk};
 use crate::module::{hash, number};
 
-pub use aside::{guid, stand_aside};
 pub use canonical::{Canonical, Renamed, canonical, decisions, is_equivalent};
+pub use own::{OwnSymbol, OwnSymbols, guid, own_symbols, stand_aside};
 pub use rename::{rename, rename_all};
 
 const REMEDY: &str = "run the thin link again; a shard is written only by a thin link that succeeds";
@@ -38,6 +38,9 @@ const ALIAS: u64 = 8;
 const VALUE_GUID: u64 = 16;
 const SUMMARY_VERSION: u64 = 10;
 const SUMMARY_FLAGS: u64 = 20;
+/// Where the references of a function begin, and where their number is.
+const FUNCTION_REFERENCES: usize = 9;
+const REFERENCE_COUNT: usize = 6;
 /// Functions of a module's own summary, which no shard has.
 const PERMODULE: [u64; 3] = [1, 2, 19];
 

@@ -1,5 +1,6 @@
 //! Index shards of real thin links, read here and by `llvm-bcanalyzer`, their costs, and hash checks.
 
+mod contents;
 pub mod hostile;
 pub mod oracle;
 mod rename;

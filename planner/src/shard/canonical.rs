@@ -11,7 +11,10 @@ use std::collections::HashMap;
 
 use super::rename::{find_table, new_table, replace, splice};
 use super::writer::Writer;
-use super::{ALIAS, MODULE_ENTRY, REMEDY, SUMMARY_FLAGS, SUMMARY_VERSION, VALUE_GUID, VARIABLE};
+use super::{
+    ALIAS, FUNCTION_REFERENCES, MODULE_ENTRY, REFERENCE_COUNT, REMEDY, SUMMARY_FLAGS, SUMMARY_VERSION,
+    VALUE_GUID, VARIABLE,
+};
 use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
 use crate::module::number;
 
@@ -25,9 +28,6 @@ const CFI_FUNCTIONS: std::ops::RangeInclusive<u64> = 17..=18;
 /// What whole-program devirtualisation found out of a type, by its name's place in the string table.
 const TYPE_ID: u64 = 21;
 const BLOCK_COUNT: u64 = 22;
-/// Where the references of a function begin, and where their number is.
-const FUNCTION_REFERENCES: usize = 9;
-const REFERENCE_COUNT: usize = 6;
 
 /// A shard in canonical form. Two shards of one canonical form give equal objects from equal modules.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,11 +14,17 @@ pub fn check<T: std::fmt::Debug>(good: &[u8], read: impl Fn(&[u8]) -> Result<T, 
         assert!(error.bit <= length as u64 * 8, "the place lies in the file: {error}");
         assert!(!error.remedy.is_empty() && !error.expected.is_empty());
     }
+    check_damaged(good, read);
+}
+
+/// The same for a reader that may make something of a part.
+pub fn check_damaged<T: std::fmt::Debug>(good: &[u8], read: impl Fn(&[u8]) -> Result<T, BitcodeError>) {
     let placed = |bytes: &[u8]| {
         if let Err(error) = read(bytes) {
             assert!(error.bit <= bytes.len() as u64 * 8, "the place lies in the file: {error}");
         }
     };
+    (0..good.len()).for_each(|length| placed(&good[..length]));
     let mut bytes = good.to_vec();
     for bit in 0..good.len() * 8 {
         bytes[bit / 8] ^= 1 << (bit % 8);

@@ -18,7 +18,7 @@ use distlto_planner::emit::{compile_commands, dot, shell};
 use distlto_planner::graph::{self, ActionGraph};
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::slices::SliceRequest;
-use distlto_planner::{buck2, driver, dtlto, module, module_names, processor, response, shard};
+use distlto_planner::{buck2, contents, driver, dtlto, module, module_names, processor, response, shard};
 use distlto_prepare::unpack::{Unpack, unpack};
 use distlto_prepare::{definitions, json, kind};
 use distlto_record::inspect::Inspection;
@@ -112,6 +112,7 @@ fn job_file(bytes: &[u8]) {
 
 fn of_module(bytes: &[u8]) {
     let _ = module::read(bytes);
+    let _ = contents::required(bytes, None, "m.o");
     let _ = processor::read(bytes);
     let _ = module_names::read(bytes, &HashSet::new());
 }
@@ -141,7 +142,7 @@ fn record(bytes: &[u8]) {
 
 fn of_shard(bytes: &[u8]) {
     let _ = shard::read(bytes);
-    let _ = shard::stand_aside(bytes, "m.o");
+    let _ = shard::own_symbols(bytes, "m.o");
     let _ = shard::rename(bytes, |path| Some([path, b"2"].concat()));
     if let Ok(canonical) = shard::canonical(bytes) {
         shard::decisions(&canonical.bytes).expect("what is canonical is a shard");
