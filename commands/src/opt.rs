@@ -333,6 +333,7 @@ fn tell(
     directory: Option<&Path>,
     cancel: &Cancel,
 ) -> Result<u8, OptError> {
+    attempt.refused.iter().for_each(warn);
     if let Some(executed) = &attempt.executed {
         // The object is what was asked for, and is there.
         let _ = to_standard_output(executed.stdout.text().as_bytes());

@@ -6,6 +6,7 @@ mod buck2_darwin;
 mod cancelled;
 mod command_line;
 mod common;
+mod contents;
 mod elsewhere;
 mod memory;
 mod misbehaving;

@@ -27,7 +27,7 @@ use crate::precise::{Imported, Pending, Precise, Steps};
 use crate::result::{NewOutput, NewResult};
 use crate::schedule::Site;
 use crate::staging::{Staging, StagingArea};
-use crate::verify::{Modules, Refusal, Refused, check_result};
+use crate::verify::{Expectation, Modules, Refusal, Refused, check_result};
 
 /// What jobs of one run share.
 pub struct Context<'a> {
@@ -68,6 +68,8 @@ pub struct JobAttempt {
     pub key: Option<[u8; 32]>,
     /// When it did what.
     pub phases: Phases,
+    /// Results that did not serve, so that the action was executed anew: a sentence for each.
+    pub refused: Vec<String>,
     /// Success, or why not.
     pub result: Result<(), Cause>,
 }
@@ -81,6 +83,7 @@ pub fn run(job: &Job<'_>, site: Site, estimate: Duration, context: &Context<'_>)
         origin: Origin::Ran,
         key: None,
         phases: Phases::default(),
+        refused: Vec::new(),
         result: Ok(()),
     };
     told.result = attempt(job, site, estimate, context, &mut told);
@@ -100,9 +103,10 @@ fn attempt(
         return Err(interrupted());
     }
     let begun = Instant::now();
-    let native = check_inputs(job, context);
+    let expected = check_inputs(job, context);
     told.phases.verify = Some(Span::since(begun));
-    let expected = context.expected.or(native?);
+    let expected = expected?;
+    let expected = Expectation { native: context.expected.or(expected.native), ..expected };
 
     let staged = job.outputs.iter().map(|&(path, _)| path).filter(|_| job.backend.is_some());
     let staging = Staging::new(context.staging, staged).map_err(io)?;
@@ -133,7 +137,10 @@ fn attempt(
             Ok(begun)
         }
         found => {
-            let anew = matches!(found, Found::Useless);
+            let anew = matches!(found, Found::Useless(_));
+            if let Found::Useless(why) = found {
+                told.refused.push(format!("{why}; the cached result is dropped, and it is compiled anew"));
+            }
             let request = ExecutionRequest { job, described, outputs: &outputs, site, estimate, anew };
             match for_later {
                 true => execute_and_learn(&work, request, told),
@@ -168,6 +175,7 @@ fn execute(
     mut request: ExecutionRequest<'_>,
     told: &mut JobAttempt,
 ) -> Result<Instant, Cause> {
+    let mut is_second = false;
     loop {
         let executed = work.context.execute.execute(&request)?;
         let executed = told.executed.insert(executed);
@@ -178,20 +186,30 @@ fn execute(
         told.stderr = executed.stderr.text();
         told.origin = if executed.kept { Origin::Cache } else { Origin::Ran };
         let begun = Instant::now();
-        match work.accept(executed) {
+        let Err(cause) = work.accept(executed) else { return Ok(begun) };
+        // Other actions write into their places, where an earlier output may be.
+        let is_of_object = work.job.backend.is_some() && cause.refusal().is_some_and(Refusal::is_of_object);
+        if executed.kept && !request.anew {
             // What an engine has kept may be somebody else's mistake.
-            Err(_) if executed.kept && !request.anew => work.clear(),
-            result => return result.map(|()| begun),
+            told.refused
+                .push(format!("{cause}; the engine's cached result is dropped, and it is executed anew"));
+        } else if is_of_object && !is_second {
+            // A full disk or a worker may be at fault, and the next time not.
+            is_second = true;
+            told.refused.push(format!("{cause}; it is tried once more"));
+        } else {
+            return Err(cause);
         }
+        work.clear();
         request.anew = true;
     }
 }
 
-/// Verifies what a backend compilation reads. Returns what its module is compiled to, where that is known.
-fn check_inputs(job: &Job<'_>, context: &Context<'_>) -> Result<Option<Native>, Refused> {
+/// Verifies what a backend compilation reads. Returns what its object has to be and to hold.
+fn check_inputs(job: &Job<'_>, context: &Context<'_>) -> Result<Expectation, Refused> {
     // What cannot be looked at is refused in clearer words.
     let _ = job.inputs().try_for_each(|input| context.digests.watch(input));
-    job.backend.map_or(Ok(None), |backend| context.modules.check(backend))
+    job.backend.map_or(Ok(Expectation::default()), |backend| context.modules.check(backend))
 }
 
 /// What a cache has.
@@ -199,8 +217,8 @@ enum Found {
     Nothing,
     /// A result, and what its command printed.
     Kept(String),
-    /// A result that does not hold what it should.
-    Useless,
+    /// A result that does not hold what it should, and why.
+    Useless(String),
     /// The object that is at its place, which is what the command would make.
     Same,
 }
@@ -210,8 +228,8 @@ struct Work<'a> {
     job: &'a Job<'a>,
     context: &'a Context<'a>,
     outputs: &'a [Output<'a>],
-    /// What objects have to be.
-    expected: Option<Native>,
+    /// What the object has to be and to hold.
+    expected: Expectation,
     /// `None` for a job whose result is not kept.
     described: Option<&'a Described<'a>>,
     /// What its import step gave, and the job as one that is found by that.
@@ -220,7 +238,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn check(&self, status: ExitStatus, stderr: &Captured) -> Result<(), Refused> {
-        check_result(self.job.label, status, stderr, self.outputs, self.expected)
+        check_result(self.job.label, status, stderr, self.outputs, &self.expected)
     }
 
     /// What there is that serves: by what the job is, then, unless that is for later, by what it compiles.
@@ -302,24 +320,30 @@ impl Work<'_> {
 
     fn find_as(&self, described: &Described<'_>) -> Result<Found, IoError> {
         let Some(cache) = self.context.cache else { return Ok(Found::Nothing) };
-        let kept = cache.find(described, self.outputs)?;
-        if let Some(kept) = &kept {
-            let stderr = Captured::from(kept.stderr.as_slice());
-            if self.check(ExitStatus::default(), &stderr).is_ok() {
-                self.fill()?;
-                if kept.is_far {
-                    self.keep(&stderr.text(), Measured::default(), true);
-                }
-                return Ok(Found::Kept(stderr.text()));
-            }
+        let Some(kept) = cache.find(described, self.outputs)? else {
+            self.clear();
+            return Ok(Found::Nothing);
+        };
+        let stderr = Captured::from(kept.stderr.as_slice());
+        if let Err(refused) = self.check(ExitStatus::default(), &stderr) {
+            self.clear();
+            return Ok(Found::Useless(refused.to_string()));
         }
-        self.clear();
-        Ok(if kept.is_some() { Found::Useless } else { Found::Nothing })
+        self.fill()?;
+        if kept.is_far {
+            self.keep(&stderr.text(), Measured::default(), true);
+        }
+        Ok(Found::Kept(stderr.text()))
     }
 
     /// Removes what could pass for what a command wrote that writes nothing.
     fn clear(&self) {
-        self.outputs.iter().for_each(|output| drop(fs::remove_file(&output.file)));
+        for Output { file, .. } in self.outputs {
+            // What cannot be removed is refused again.
+            if fs::remove_file(file).is_err() {
+                let _ = fs::remove_dir_all(file);
+            }
+        }
     }
 
     /// Verifies what the command wrote, and has it kept if there is a cache.

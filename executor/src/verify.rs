@@ -5,12 +5,15 @@
 //! module under another path than its shard says loses its functions; so nothing is taken on trust.
 //! Knows nothing of how a command is run.
 
+mod contents;
+mod expectation;
 mod inputs;
 mod outputs;
 mod refusal;
 mod versions;
 mod zeros;
 
+pub use expectation::Expectation;
 pub(crate) use inputs::NO_SHARD;
 pub use inputs::{Backend, Modules};
 pub use outputs::{check_object, check_result};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use distlto_executor::verify::check_object;
+use distlto_executor::verify::{Expectation, check_object};
 use object::{Object, ObjectSection, SectionKind};
 
 /// Modules that are poor in something, and one that is rich.
@@ -44,7 +44,7 @@ fn compile(directory: &Path, source: &str, options: &[&str]) -> Vec<u8> {
 
 #[track_caller]
 fn refused(bytes: &[u8], what: &str) {
-    let error = check_object(bytes, Path::new("x.o"), None).expect_err(what).to_string();
+    let error = check_object(bytes, Path::new("x.o"), &Expectation::default()).expect_err(what).to_string();
     assert!(error.contains("x.o is"), "{what}: {error}");
 }
 
@@ -60,7 +60,7 @@ fn what_compilers_write_passes() {
     for (name, source) in SOURCES {
         for options in OPTIONS {
             let bytes = compile(place.path(), source, options);
-            check_object(&bytes, Path::new("x.o"), None)
+            check_object(&bytes, Path::new("x.o"), &Expectation::default())
                 .unwrap_or_else(|error| panic!("{name} {options:?}: {error}"));
         }
     }

@@ -83,6 +83,13 @@ impl Progress for Listener {
         }
     }
 
+    fn retried(&self, text: &str) {
+        self.warnings.borrow_mut().push(format!("distlto: {text}"));
+        if let Some(events) = &self.events {
+            events.retried(text);
+        }
+    }
+
     fn summary(&self, counts: Counts, wall: Duration) {
         self.each().for_each(|one| one.summary(counts, wall));
     }

@@ -50,6 +50,8 @@ pub trait Progress {
     fn engines(&self, _engines: &[EngineUse]) {}
     /// An action that started was killed, as `cause` says, and is to start once more, alone.
     fn again(&self, _step: ProgressStep<'_>, _cause: &str) {}
+    /// A result did not serve, as `text` says, and its action was executed anew.
+    fn retried(&self, _text: &str) {}
     /// What became of every wanted action, those too that never started. Comes before [`Progress::summary`].
     fn outcomes(&self, _outcomes: &[(ActionId, Outcome)]) {}
     /// Whole lines for people, which are to be seen at once.
@@ -159,6 +161,11 @@ fn failure_text(failure: &Failure) -> String {
 /// Why an action starts again, as a line for a person.
 fn again_text(cause: &str) -> String {
     format!("note: {}; it is tried again with no other job running\n", text::printable(cause))
+}
+
+/// Why an action was executed anew, as a line for a person.
+fn retried_text(text: &str) -> String {
+    format!("distlto: warning: {}\n", text::printable(text))
 }
 
 /// Writes a whole text at once. A reader that has gone away (a closed pipe) is no reason to end a build.

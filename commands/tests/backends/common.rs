@@ -120,7 +120,11 @@ impl Link {
 }
 
 pub fn add_opt(graph: &mut ActionGraph, compiler: &str, module: &str) -> ActionId {
-    let shard = format!("{module}.thinlto.bc");
+    add_opt_with(graph, compiler, module, &format!("{module}.thinlto.bc"))
+}
+
+/// One with the shard at a path.
+pub fn add_opt_with(graph: &mut ActionGraph, compiler: &str, module: &str, shard: &str) -> ActionId {
     let output = format!("out/{module}");
     let prefix = Some(graph.prefix([compiler, "-c", "-O2", "-fPIC"].map(str::to_owned).to_vec()));
     let args = [module, &format!("-fthinlto-index={shard}"), "-o", &output].map(str::to_owned).to_vec();

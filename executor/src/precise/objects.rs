@@ -13,7 +13,7 @@ use distlto_prepare::json_lines::{JsonLines, line};
 use serde::{Deserialize, Serialize};
 
 /// The record's first line.
-const HEADER: &str = "distlto precise keys 1\n";
+const HEADER: &str = "distlto precise keys 2\n";
 /// So many lines more than twice the objects before the file is written anew.
 const SLACK: usize = 1000;
 /// The most compilations between two tries.

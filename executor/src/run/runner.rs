@@ -300,6 +300,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         if let Some(key) = &attempt.key {
             self.options.progress.asked(self.step(action, ""), key);
         }
+        attempt.refused.iter().for_each(|text| self.options.progress.retried(text));
         let was_elsewhere = attempt.executed.as_ref().is_some_and(|executed| executed.worker.is_some());
         let stderr = attempt.stderr;
         let outcome = match attempt.result {

@@ -156,6 +156,7 @@ impl Work<'_, '_> {
             origin: Origin::default(),
             key: None,
             phases: Phases::default(),
+            refused: Vec::new(),
             result: Err(cause(self.graph.action(action).label.clone())),
         }
     }

@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use distlto_planner::bitcode::ModuleHash;
-use distlto_planner::module;
+use distlto_planner::contents::Contents;
 use distlto_planner::shard::{self, Shard};
+use distlto_planner::{contents, module};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Kind, Native, classify};
 use distlto_prepare::mutex::lock;
 use distlto_prepare::regular;
 
-use super::{Refusal, Refused};
+use super::{Expectation, Refusal, Refused};
 
 /// The name that stands for "no shard": clang compiles the module without importing.
 pub(crate) const NO_SHARD: &str = "/dev/null";
@@ -59,30 +60,44 @@ impl Modules {
         Self { ignores_hashes, ..self }
     }
 
-    /// Checks everything a backend compilation reads. Returns what its module is compiled to, where its triple
-    /// says so.
-    pub fn check(&self, backend: Backend<'_>) -> Result<Option<Native>, Refused> {
+    /// Checks everything a backend compilation reads. Returns what its object has to be and to hold.
+    pub fn check(&self, backend: Backend<'_>) -> Result<Expectation, Refused> {
         self.check_all(backend).map_err(Refused::about(backend.module))
     }
 
-    fn check_all(&self, backend: Backend<'_>) -> Result<Option<Native>, Refusal> {
+    fn check_all(&self, backend: Backend<'_>) -> Result<Expectation, Refusal> {
         let own = self.module("the module", backend.module)?;
-        if let Some(shard) = self.shard(backend.shard)? {
-            if !self.ignores_hashes && lacks_own(&shard, backend.module, own.instructions) {
+        let shard = self.shard(backend.shard)?;
+        if let Some((shard, _)) = &shard {
+            if !self.ignores_hashes && lacks_own(shard, backend.module, own.instructions) {
                 return Err(Refusal::ImportersShard { shard: self.path(backend.shard) });
             }
             // A shard of another module names other imports, which may be missing: say first whose shard it is.
-            if names(&shard, backend.module) {
-                self.check_imports(&shard, backend.module, own.hash)?;
+            if names(shard, backend.module) {
+                self.check_imports(shard, backend.module, own.hash)?;
             } else {
-                shard::check_hashes(&shard, backend.module, |_| Ok(None))?;
+                shard::check_hashes(shard, backend.module, |_| Ok(None))?;
             }
         }
         for other in backend.others {
             let file = self.path(other);
             fs::metadata(&file).map_err(IoError::on("read the input", &file))?;
         }
-        Ok(own.native)
+        let contents = self.contents(backend.module, shard.as_ref())?;
+        Ok(Expectation { native: own.native, contents })
+    }
+
+    /// What the object of a module has to hold, as far as module and shard say. The module is read once more: most of those
+    /// that were read are imports of others, of which nobody asks this.
+    fn contents(&self, module: &str, shard: Option<&(Shard, Vec<u8>)>) -> Result<Option<Contents>, Refusal> {
+        if shard.is_some_and(|(shard, _)| shard.is_stub()) {
+            return Ok(None);
+        }
+        let file = self.path(module);
+        let bytes = regular::read(&file).map_err(IoError::on("read the module", &file))?;
+        let shard = shard.map(|(_, bytes)| bytes.as_slice());
+        // A table that LLVM would make anew is no reason for a refusal: then less is known.
+        Ok(contents::required(&bytes, shard, module).unwrap_or_default())
     }
 
     /// Every module that the shard names is bitcode, and the one that the thin link read.
@@ -104,7 +119,8 @@ impl Modules {
         self.directory.as_deref().map_or_else(|| PathBuf::from(path), |directory| directory.join(path))
     }
 
-    fn shard(&self, path: &str) -> Result<Option<Shard>, Refusal> {
+    /// The shard, and its bytes.
+    fn shard(&self, path: &str) -> Result<Option<(Shard, Vec<u8>)>, Refusal> {
         if path == NO_SHARD {
             return Ok(None);
         }
@@ -113,7 +129,10 @@ impl Modules {
         if bytes.is_empty() {
             return Err(Refusal::EmptyShard { shard: file });
         }
-        shard::read(&bytes).map(Some).map_err(|source| Refusal::BadShard { shard: file, source })
+        match shard::read(&bytes) {
+            Ok(shard) => Ok(Some((shard, bytes))),
+            Err(source) => Err(Refusal::BadShard { shard: file, source }),
+        }
     }
 
     fn module(&self, what: &'static str, path: &str) -> Result<Arc<Known>, Refusal> {

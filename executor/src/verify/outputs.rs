@@ -6,22 +6,21 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 use distlto_prepare::io_error::IoError;
-use distlto_prepare::kind::{Kind, Native, classify};
+use distlto_prepare::kind::{Kind, classify};
 use object::{Object, ObjectSection, ObjectSymbol};
 
-use super::{Refusal, Refused, versions, zeros};
+use super::{Expectation, Refusal, Refused, contents, versions, zeros};
 use crate::execute::capture::Captured;
 use crate::execute::process::signal_name;
 use crate::output::{Output, Role};
 
-/// Accepts or refuses what a command did. `module` is the module id; `expected` what its objects have to be,
-/// any native object when `None`.
+/// Accepts or refuses what a command did. `module` is the module id; `expected` what its object has to be and to hold.
 pub fn check_result(
     module: &str,
     status: ExitStatus,
     stderr: &Captured,
     outputs: &[Output<'_>],
-    expected: Option<Native>,
+    expected: &Expectation,
 ) -> Result<(), Refused> {
     let compiled = outputs.iter().any(|written| written.role == Role::Object);
     check_status(status, stderr, compiled).map_err(Refused::about(module))?;
@@ -51,7 +50,7 @@ fn check_status(status: ExitStatus, stderr: &Captured, compiled: bool) -> Result
     }
 }
 
-fn check_output(written: &Output<'_>, expected: Option<Native>) -> Result<(), Refusal> {
+fn check_output(written: &Output<'_>, expected: &Expectation) -> Result<(), Refusal> {
     let output = || written.place.clone();
     let metadata = match fs::metadata(&written.file) {
         Ok(metadata) => metadata,
@@ -80,22 +79,30 @@ fn check_output(written: &Output<'_>, expected: Option<Native>) -> Result<(), Re
         return Err(Refusal::Malformed { output: output(), detail });
     }
     let bytes = fs::read(&written.file).map_err(IoError::on("read", &written.file))?;
-    check_object(&bytes, &written.place, expected)
+    match written.role {
+        Role::Object => check_object(&bytes, &written.place, expected),
+        // Debug information is of the same machine, and defines nothing.
+        _ => check_object(&bytes, &written.place, &Expectation { contents: None, ..*expected }),
+    }
 }
 
 /// Accepts or refuses the bytes of a native object; `output` is its place, for messages.
-pub fn check_object(bytes: &[u8], output: &Path, expected: Option<Native>) -> Result<(), Refusal> {
+pub fn check_object(bytes: &[u8], output: &Path, expected: &Expectation) -> Result<(), Refusal> {
     if bytes.is_empty() {
         return Err(Refusal::EmptyOutput { output: output.to_owned() });
     }
     let malformed = |detail: String| Refusal::Malformed { output: output.to_owned(), detail };
     match classify(bytes) {
         // An object that carries bitcode beside its code is native code all the same.
-        Kind::Native(found) | Kind::FatLto(found) if expected.is_none_or(|expected| expected == found) => {}
+        Kind::Native(found) | Kind::FatLto(found) if expected.native.is_none_or(|native| native == found) => {
+        }
         found @ Kind::Other if looks_native(bytes) => {
             return Err(malformed(format!("its headers cannot be read ({found})")));
         }
-        found => return Err(Refusal::WrongKind { output: output.to_owned(), found, expected }),
+        found => {
+            let expected = expected.native;
+            return Err(Refusal::WrongKind { output: output.to_owned(), found, expected });
+        }
     }
     let file = object::File::parse(bytes).map_err(|error| malformed(error.to_string()))?;
     let mut sections = 0;
@@ -112,8 +119,11 @@ pub fn check_object(bytes: &[u8], output: &Path, expected: Option<Native>) -> Re
     for symbol in file.symbols() {
         symbol.name_bytes().map_err(|error| malformed(format!("symbol {}: {error}", symbol.index().0)))?;
     }
-    match zeros::damage(&file, bytes) {
-        Some(damage) => Err(malformed(format!("it has {damage}"))),
+    if let Some(damage) = zeros::damage(&file, bytes) {
+        return Err(malformed(format!("it has {damage}")));
+    }
+    match expected.contents.as_ref().and_then(|contents| contents::lacks(&file, contents)) {
+        Some(lacks) => Err(Refusal::Lacks { output: output.to_owned(), lacks }),
         None => Ok(()),
     }
 }

@@ -183,6 +183,15 @@ pub enum Refusal {
         /// What is wrong with it.
         detail: String,
     },
+    /// The object is none of its module: it lacks something that the module has, and that no compiler drops.
+    #[error("the object {} is not that of its module: {lacks}", output.display())]
+    #[diagnostic(code(distlto::failed), help("{COMPILER}"))]
+    Lacks {
+        /// The output.
+        output: PathBuf,
+        /// What it lacks.
+        lacks: String,
+    },
     /// The output is not an object, or one for another machine.
     #[error("the output {} is {found}, expected {}", output.display(), expected_text(*expected))]
     #[diagnostic(
@@ -217,6 +226,15 @@ fn expected_text(expected: Option<Native>) -> String {
 }
 
 impl Refusal {
+    /// Whether the command said that it succeeded, and left no object, or none that serves.
+    pub fn is_of_object(&self) -> bool {
+        use Refusal::{EmptyOutput, Lacks, Malformed, NoOutput, WrongKind};
+        matches!(
+            self,
+            NoOutput { .. } | EmptyOutput { .. } | Malformed { .. } | WrongKind { .. } | Lacks { .. }
+        )
+    }
+
     /// The exit code that a program passes on: the command's own when it failed, 128 + signal when one ended
     /// it, `None` when the command did not fail by itself.
     pub fn exit_code(&self) -> Option<u8> {

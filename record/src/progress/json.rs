@@ -96,6 +96,10 @@ impl<W: Write> Progress for JsonProgress<W> {
         self.put("again", members);
     }
 
+    fn retried(&self, text: &str) {
+        self.warned(text);
+    }
+
     fn fail(&self, step: ProgressStep<'_>, failure: &Failure) {
         let members = json!({
             "id": step.id, "kind": step.kind.name(), "label": step.label,

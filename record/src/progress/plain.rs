@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use super::{
-    Plan, Progress, ProgressStep, again_text, failure_text, put,
+    Plan, Progress, ProgressStep, again_text, failure_text, put, retried_text,
     text::{human, printable},
     verb,
 };
@@ -71,6 +71,10 @@ impl<W: Write> Progress for PlainProgress<W> {
 
     fn print(&self, lines: &str) {
         self.put(lines);
+    }
+
+    fn retried(&self, text: &str) {
+        self.put(&retried_text(text));
     }
 
     fn summary(&self, counts: Counts, wall: Duration) {

@@ -294,6 +294,11 @@ impl Progress for Reporter {
         self.each(|one| one.again(step, cause));
     }
 
+    fn retried(&self, text: &str) {
+        lock(&self.recorded).run.warnings.push(text.to_owned());
+        self.each(|one| one.retried(text));
+    }
+
     fn outcomes(&self, outcomes: &[(ActionId, Outcome)]) {
         lock(&self.recorded).outcomes(outcomes);
     }

@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use super::plain::summary_text;
 use super::recorded::SharedRecord;
 use super::ticker::Ticker;
-use super::{Phase, Plan, Progress, ProgressStep, again_text, failure_text, line, text::human};
+use super::{Phase, Plan, Progress, ProgressStep, again_text, failure_text, line, retried_text, text::human};
 use crate::report::{Counts, Failure, Measured};
 
 /// How often the line is drawn.
@@ -90,6 +90,10 @@ impl Progress for TerminalProgress {
 
     fn print(&self, lines: &str) {
         Self::print(self, lines);
+    }
+
+    fn retried(&self, text: &str) {
+        self.print(&retried_text(text));
     }
 
     fn summary(&self, counts: Counts, wall: Duration) {

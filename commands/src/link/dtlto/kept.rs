@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::parts::Parts;
 
 /// The record's first line.
-const HEADER: &str = "distlto kept objects 2\n";
+const HEADER: &str = "distlto kept objects 3\n";
 
 /// One object that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,0 +1,109 @@
+//! Compares what a native object holds with what its module has.
+//!
+//! A compiler that was given another module, or none, writes a whole object all the same. Which contents are certain the
+//! planner says (`contents.rs`). Only ELF is judged here, for the machines below. Knows nothing of bitcode.
+
+use std::collections::HashSet;
+
+use distlto_planner::contents::{Constructors, Contents, Required};
+use object::{Architecture, BinaryFormat, Object, ObjectSection, ObjectSymbol, SymbolKind};
+
+/// How many symbols a message names.
+const NAMED: usize = 3;
+/// What a link appends to the name of a local symbol that other modules refer to.
+const PROMOTED: &[u8] = b".llvm.";
+/// What control-flow integrity appends to the name of a function, whose own name the jump table gets.
+const CHECKED: &[u8] = b".cfi";
+/// What targets without thread-local storage put before the name of a variable.
+const EMULATED: &[u8] = b"__emutls_v.";
+
+/// Sections that list functions to be called before `main`, and after it.
+const BEFORE_MAIN: [&[u8]; 3] = [b".init_array", b".ctors", b".preinit_array"];
+const AFTER_MAIN: [&[u8]; 2] = [b".fini_array", b".dtors"];
+
+/// Says what an object lacks.
+pub(super) fn lacks(file: &object::File<'_>, contents: &Contents) -> Option<String> {
+    if !is_judged(file) {
+        return None;
+    }
+    let defined = Defined::of(file);
+    let lacking: Vec<_> = contents.symbols.iter().filter(|required| !defined.has(required)).collect();
+    if !lacking.is_empty() {
+        return Some(format!("it does not define {}", names(&lacking)));
+    }
+    let sections: HashSet<&[u8]> = file.sections().filter_map(|section| section.name_bytes().ok()).collect();
+    let has =
+        |lists: &[&[u8]]| sections.iter().any(|section| lists.iter().any(|list| section.starts_with(list)));
+    if let Some(section) = contents.sections.iter().find(|section| !sections.contains(section.as_slice())) {
+        return Some(format!("it has no section {}", text(section)));
+    }
+    if contents.has_destructors && !has(&AFTER_MAIN) {
+        return Some("it has no list of destructors".to_owned());
+    }
+    let constructors = contents.constructors.as_ref().filter(|_| !has(&BEFORE_MAIN))?;
+    without_list(file, constructors)
+}
+
+/// Other machines may treat symbols in their own ways, as those of graphics processors do.
+fn is_judged(file: &object::File<'_>) -> bool {
+    use Architecture::{Aarch64, Arm, I386, Riscv32, Riscv64, X86_64};
+    file.format() == BinaryFormat::Elf
+        && matches!(file.architecture(), X86_64 | I386 | Aarch64 | Arm | Riscv32 | Riscv64)
+}
+
+/// Names that an object defines for other files.
+struct Defined<'d> {
+    names: HashSet<&'d [u8]>,
+    /// Those before a link's suffix.
+    promoted: HashSet<&'d [u8]>,
+}
+
+impl<'d> Defined<'d> {
+    fn of(file: &'d object::File<'_>) -> Self {
+        let defined = file.symbols().filter(|symbol| !symbol.is_undefined() && !symbol.is_local());
+        let names: HashSet<_> = defined.filter_map(|symbol| symbol.name_bytes().ok()).collect();
+        let suffix = |name: &[u8]| name.windows(PROMOTED.len()).rposition(|found| found == PROMOTED);
+        let promoted = names.iter().filter_map(|name| name.get(..suffix(name)?)).collect();
+        Self { names, promoted }
+    }
+
+    fn has(&self, required: &Required) -> bool {
+        let name = required.name.as_slice();
+        let has = |parts: [&[u8]; 2]| self.names.contains(parts.concat().as_slice());
+        self.names.contains(name)
+            || (required.is_promoted && self.promoted.contains(name))
+            || (required.is_thread_local && has([EMULATED, name]))
+            || has([name, CHECKED])
+    }
+}
+
+fn names(lacking: &[&Required]) -> String {
+    let named: Vec<_> = lacking.iter().take(NAMED).map(|required| text(&required.name)).collect();
+    let more = match lacking.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    named.join(", ") + &more
+}
+
+fn text(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}
+
+/// An object without a list of constructors is right if the compiler has evaluated them. Then it names the module's source file,
+/// as every object of a compiler does, and has none of the functions that were called from the list alone.
+fn without_list(file: &object::File<'_>, constructors: &Constructors) -> Option<String> {
+    let base = |path: &[u8]| path.rsplit(|&byte| byte == b'/').next().map(<[u8]>::to_vec);
+    let source = base(&constructors.source);
+    let files = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::File);
+    let is_source =
+        |symbol: object::Symbol<'_, '_>| symbol.name_bytes().is_ok_and(|name| base(name) == source);
+    if !files.into_iter().any(is_source) {
+        let source = text(&constructors.source);
+        return Some(format!("it has no list of constructors, and does not name the source file {source}"));
+    }
+    let functions = file.symbols().filter(|symbol| symbol.is_local() && !symbol.is_undefined());
+    let alone = functions.filter_map(|symbol| symbol.name_bytes().ok().map(<[u8]>::to_vec));
+    let left = alone.into_iter().find(|name| constructors.alone.contains(name))?;
+    Some(format!("it has no list of constructors, but the constructor {}", text(&left)))
+}
