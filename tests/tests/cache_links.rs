@@ -11,6 +11,10 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
+use data_encoding::HEXLOWER;
+use distlto_executor::cache::store::{Cache, CacheLimits};
+use distlto_executor::result::{Key, NewOutput, NewResult, OutputFile};
+use distlto_record::report::Measured;
 use distlto_tests::run::{capture, succeed, told};
 use distlto_tests::toolchain::Toolchain;
 use distlto_tests::{distlto, small_disk};
@@ -243,6 +247,57 @@ fn every_file_damaged() -> Result<()> {
         let said = program.run()?;
         ensure!(complaints(&said).is_empty() && hits(&cache)? == before + BACKENDS, "{said}");
     }
+    Ok(())
+}
+
+/// Puts another whole object into every result of a cache, as a compiler that errs could have.
+fn poison(cache: &Path, object: &Path) -> Result<u64> {
+    let open = Cache::open(cache, CacheLimits::default())?;
+    let mut poisoned = 0;
+    for file in files(cache, "records")? {
+        let digits = file.strip_prefix(cache.join("results-v1/records"))?.to_string_lossy().replace('/', "");
+        let key = HEXLOWER.decode(digits.as_bytes())?;
+        let key = Key(key.try_into().map_err(|key| anyhow!("{key:?}"))?);
+        let record = open.get(&key).context("a record")?;
+        let output = |output: &OutputFile| (output.role, output.name.clone());
+        let names: Vec<_> = record.outputs.iter().map(output).collect();
+        let outputs: Vec<_> =
+            names.iter().map(|(role, name)| NewOutput { role: *role, name, file: object }).collect();
+        let measured = Measured::default();
+        let result =
+            NewResult { module: &record.module, outputs: &outputs, stderr: b"", measured, by_engine: false };
+        open.put(&key, &result).context("kept")?;
+        poisoned += 1;
+    }
+    Ok(poisoned)
+}
+
+/// Two checkouts have one cache, which has wrong objects: neither gets them, and the second finds those that the first made.
+#[test]
+fn wrong_objects_under_right_keys() -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    let cache = cache(scratch.path())?;
+    let program = Program::create(&scratch.path().join("p"), &cache)?;
+    program.run()?;
+    let object = scratch.path().join("unrelated.o");
+    let mut clang = Command::new(&program.clang);
+    fs::write(scratch.path().join("unrelated.c"), "int unrelated;")?;
+    succeed(clang.args(["-c", "unrelated.c", "-o", "unrelated.o"]).current_dir(scratch.path()))?;
+    ensure!(poison(&cache, &object)? == BACKENDS);
+    let other = Program::create(&scratch.path().join("q"), &cache)?;
+    let said = other.run()?;
+    let dropped = |said: &str| {
+        let lines = said.lines().filter(|line| line.starts_with("distlto: warning: "));
+        let ends = "; the cached result is dropped, and it is compiled anew";
+        lines.filter(|line| line.contains("it does not define ") && line.ends_with(ends)).count() as u64
+    };
+    ensure!(dropped(&said) == BACKENDS, "{said}");
+    let before = hits(&cache)?;
+    for program in [&program, &other] {
+        let said = program.run()?;
+        ensure!(dropped(&said) == 0, "{said}");
+    }
+    ensure!(hits(&cache)? == before + 2 * BACKENDS, "what was made anew is not in the cache");
     Ok(())
 }
 

@@ -93,6 +93,38 @@ fn dies_by_a_signal() -> Result<()> {
 }
 
 #[test]
+fn writes_the_object_of_another_module() -> Result<()> {
+    refused("writes-another", "echo 'int unrelated;' | \"$clang\" -c -x c - -o \"$out\"; exit 0")
+}
+
+const LISTS: &str = "#include <stdio.h>\nint entries;\nvoid enlist(void) { ++entries; }\n\
+    int main(void) { printf(\"%d entries\\n\", entries); return 0; }\n";
+const LISTED: &str =
+    "void enlist(void);\n__attribute__((constructor)) static void enlisted(void) { enlist(); }\n";
+
+/// Without its object the link succeeds, and the program lacks an entry.
+#[test]
+fn a_module_that_only_registers_something() -> Result<()> {
+    let nothing = "echo | \"$clang\" -c -x c - -o \"$out\"; exit 0";
+    let project = Project::create("only-registers", &[("main.c", LISTS), ("listed.c", LISTED)])?;
+    project.misbehave("listed.o", Misbehaviour { name: "nothing", script: nothing })?;
+    let (code, said) = fail(&mut project.link()?)?;
+    let lacks = "is not that of its module: it has no list of constructors";
+    ensure!(code == 1 && said.contains("listed.o: ") && said.contains(lacks), "{said}");
+    let once = "if [ ! -e lied ]; then : > lied; echo | \"$clang\" -c -x c - -o \"$out\"; exit 0; fi; exec \"$clang\" \"$@\"";
+    project.misbehave("listed.o", Misbehaviour { name: "once", script: once })?;
+    let said = succeed(&mut project.link()?)?;
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    let lines: Vec<_> = said.lines().filter(|line| line.contains(lacks)).collect();
+    ensure!(lines.len() == 1 && lines[0].ends_with("; it is tried once more"), "{said}");
+    ensure!(lines[0].starts_with("distlto: warning: listed.o: "), "{said}");
+    ensure!(project.say()? == "1 entries\n");
+    project.behave()?;
+    ensure!(project.relink()?.backends.is_empty(), "a good object is not kept");
+    Ok(())
+}
+
+#[test]
 fn the_first_link_leaves_no_program() -> Result<()> {
     let project = Project::create("first-link", &[("main.c", MAIN), ("part.c", PART), ("other.c", OTHER)])?;
     project.misbehave("other.o", Misbehaviour { name: "nothing", script: "exit 0" })?;

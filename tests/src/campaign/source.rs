@@ -9,7 +9,7 @@ use super::model::{Constructor, Definition, Kind, Language, Program, Unit, Use, 
 pub fn text(program: &Program, unit: &Unit) -> String {
     let cpp = unit.language == Language::Cpp;
     let classes = cpp && unit.is_bitcode() && program.options.classes;
-    let mut text = Source { unit, cpp, classes, text: String::new() };
+    let mut text = Source { program, unit, cpp, classes, text: String::new() };
     text.head();
     if classes {
         text.classes();
@@ -44,6 +44,7 @@ const SHAPE: &str = "struct __attribute__((visibility(\"hidden\"))) Shape {
 };";
 
 struct Source<'a> {
+    program: &'a Program,
     unit: &'a Unit,
     cpp: bool,
     classes: bool,
@@ -54,6 +55,11 @@ impl Source<'_> {
     fn line(&mut self, line: impl AsRef<str>) {
         self.text.push_str(line.as_ref());
         self.text.push('\n');
+    }
+
+    /// Whether another unit has a variable that nobody writes, and one that nobody reads: a link may give each module its own.
+    fn has_copied(&self, unit: usize) -> bool {
+        self.program.units.iter().any(|other| other.number == unit && other.language != Language::Assembly)
     }
 
     /// Declarations, and the local function.
@@ -77,6 +83,9 @@ impl Source<'_> {
                 }
                 Use::Data(name) if !own(name) => format!("extern unsigned {name}[];"),
                 Use::Tls(name) if !own(name) => format!("extern __thread unsigned {name};"),
+                Use::Report(unit) if self.has_copied(*unit) => {
+                    format!("void report_u{unit}(void);\nextern unsigned fixed_u{unit}, written_u{unit};")
+                }
                 Use::Report(unit) => format!("void report_u{unit}(void);"),
                 Use::WeakReport(unit) => format!("__attribute__((weak)) void report_u{unit}(void);"),
                 _ => continue,
@@ -92,6 +101,9 @@ impl Source<'_> {
             self.line("}");
         }
         let number = self.unit.number;
+        self.line(if self.cpp { "extern \"C\" {" } else { "" });
+        self.line(format!("unsigned fixed_u{number} = {number}, written_u{number};"));
+        self.line(if self.cpp { "}" } else { "" });
         self.line(format!("static unsigned counter_u{number} = {number};"));
         self.line(format!(
             "__attribute__((noinline, unused)) static unsigned local_u{number}(unsigned x) \
@@ -258,6 +270,9 @@ impl Source<'_> {
                 ),
                 Use::Data(name) => format!("  note(\"u{number} {name}\", {name}[0]); {name}[0] += 3;"),
                 Use::Tls(name) => format!("  note(\"u{number} {name}\", {name}); {name} += 5;"),
+                Use::Report(other) if self.has_copied(*other) => format!(
+                    "  report_u{other}();\n  note(\"u{number} fixed u{other}\", fixed_u{other});\n  written_u{other} = {number};"
+                ),
                 Use::Report(other) => format!("  report_u{other}();"),
                 Use::WeakReport(other) if *other == number => continue,
                 Use::WeakReport(other) => format!(
