@@ -17,6 +17,7 @@ use super::workspace::Workspace;
 use crate::distlto::cargo_build;
 use crate::program::{objects, symbols};
 use crate::run::succeed;
+use crate::toolchain::helper;
 
 /// The simplest one for lld's DTLTO.
 const DISTRIBUTOR: &str = "distlto-test-distributor";
@@ -59,7 +60,11 @@ pub fn as_one_lld(workspace: &Workspace, target: &str, options: &[&str]) -> Resu
         |name: &str| Ok::<_, anyhow::Error>(dir.path().join(name).to_str().context("text")?.to_owned());
     let (theirs, kept) = (path("program")?, path("kept")?);
     words[at].clone_from(&theirs);
-    let distributor = cargo_build(&["--package", "distlto-tests", "--bin", DISTRIBUTOR])?.join(DISTRIBUTOR);
+    let distributor = match helper(DISTRIBUTOR) {
+        Ok(built) => built,
+        // `cargo xtask bazel` builds the program that runs this alone.
+        Err(_) => cargo_build(&["--package", "distlto-tests", "--bin", DISTRIBUTOR])?.join(DISTRIBUTOR),
+    };
     words.push(format!("-fthinlto-distributor={}", distributor.display()));
     words.push(format!("-Xthinlto-distributor={kept}"));
     succeed(Command::new(&words[0]).args(&words[1..]).current_dir(&root))?;
