@@ -138,7 +138,7 @@ fn attempt(
         }
         found => {
             let anew = matches!(found, Found::Useless(_));
-            if let Found::Useless(why) = found {
+            if let Found::Useless(Some(why)) = found {
                 told.refused.push(format!("{why}; the cached result is dropped, and it is compiled anew"));
             }
             let request = ExecutionRequest { job, described, outputs: &outputs, site, estimate, anew };
@@ -217,8 +217,8 @@ enum Found {
     Nothing,
     /// A result, and what its command printed.
     Kept(String),
-    /// A result that does not hold what it should, and why.
-    Useless(String),
+    /// A result that does not hold what it should, and why; without a reason where the cache itself says that it has lost it.
+    Useless(Option<String>),
     /// The object that is at its place, which is what the command would make.
     Same,
 }
@@ -327,7 +327,8 @@ impl Work<'_> {
         let stderr = Captured::from(kept.stderr.as_slice());
         if let Err(refused) = self.check(ExitStatus::default(), &stderr) {
             self.clear();
-            return Ok(Found::Useless(refused.to_string()));
+            let is_lost = matches!(*refused.refusal, Refusal::NoOutput { .. });
+            return Ok(Found::Useless((!is_lost).then(|| refused.to_string())));
         }
         self.fill()?;
         if kept.is_far {

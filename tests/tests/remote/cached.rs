@@ -67,8 +67,11 @@ fn cut_reads(faults: &mut Faults, how: Break) {
     faults.cut_reads = cut(4, 700, how);
 }
 
+/// How many results are wrong.
+const WRONG: u32 = 5;
+
 fn poison(faults: &mut Faults, with: &str) {
-    (faults.poison_results, faults.poison) = (5, with.to_owned());
+    (faults.poison_results, faults.poison) = (WRONG, with.to_owned());
 }
 
 fn reads_were_cut(left: &Faults, _: &Counts) -> bool {
@@ -113,7 +116,9 @@ fn check(fault: &Fault, anew: bool) -> Result<()> {
     let (said, counts) = fault.link(on(&folder))?;
     let ran = counts.all_executed() + counts.of("UpdateActionResult");
     ensure!((ran > 0) == anew, "{said}\n{counts:#?}");
-    ensure!(warnings(&said).len() <= 1, "{said}");
+    // A wrong object is named with its module; what else a cache lacks is said once.
+    let named = warnings(&said).iter().filter(|line| line.contains("the cached result is dropped")).count();
+    ensure!(named <= WRONG as usize && warnings(&said).len() - named <= 1, "{said}");
     // Another server: calls of a race that was lost may still come to the first one.
     let server = Server::start(on(&folder), Faults::default())?;
     let again = Checkout::new()?.linked(&server, &[])?;
