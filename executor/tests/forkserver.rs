@@ -343,7 +343,7 @@ fn servers_and_jobs_end_with_their_client() {
     }
     let (_place, program) = probe(&[]);
     let mut client = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "servers_and_jobs_end_with_their_client", "--nocapture"])
+        .args(["--exact", "forkserver::servers_and_jobs_end_with_their_client", "--nocapture"])
         .env(role, &program)
         .stdout(Stdio::piped())
         .spawn()

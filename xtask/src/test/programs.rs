@@ -72,7 +72,9 @@ impl Program {
 
     /// A command that runs it as cargo would.
     pub fn command(&self, llvm: u32) -> Command {
-        let mut command = Command::new(&self.file);
+        // What starts the tests may ignore signals, as a shell does for a job in the background, and distlto then does too.
+        let mut command = Command::new("env");
+        command.arg("--default-signal=HUP,INT,QUIT,TERM").arg(&self.file);
         command.current_dir(&self.directory).env("CARGO_MANIFEST_DIR", &self.directory);
         command.env("DISTLTO_TEST_LLVM", llvm.to_string()).env("DISTLTO_TEST_BIN", &self.distlto);
         command.env("DISTLTO_TEST_XTASK", &self.xtask);
