@@ -55,9 +55,7 @@ impl Plain {
     /// A client of this engine, which is asked at the first call.
     pub fn new(url: &str) -> Result<Self, Status> {
         let wrong = |error: &dyn std::fmt::Display| Status::invalid_argument(format!("{url}: {error}"));
-        // As HTTP has it.
-        let endpoint =
-            Endpoint::from_shared(url.replacen("grpc", "http", 1)).map_err(|error| wrong(&error))?;
+        let endpoint = endpoint(url).map_err(|error| wrong(&error))?;
         Self::with(|| endpoint.connect_lazy())
     }
 
@@ -220,4 +218,9 @@ fn blobs(wanted: &Wanted) -> (Vec<u8>, Vec<Vec<u8>>) {
     let mut blobs: Vec<Vec<u8>> = wanted.inputs.iter().map(|(_, content)| content.to_vec()).collect();
     blobs.extend([command, root]);
     (action.encode_to_vec(), blobs)
+}
+
+/// What is at a URL of an engine, `grpc://` or `grpcs://`, as HTTP names it.
+pub(crate) fn endpoint(url: &str) -> Result<Endpoint, tonic::transport::Error> {
+    Endpoint::from_shared(url.replacen("grpc", "http", 1))
 }

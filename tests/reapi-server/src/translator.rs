@@ -20,9 +20,10 @@ use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::{Service as _, http};
 use tonic::service::Routes;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 
 use crate::newer::Newer;
+use crate::plain::endpoint;
 
 /// Calls that are not passed as they are, by how their paths begin.
 const OWN: [&str; 2] =
@@ -37,7 +38,7 @@ pub struct Translator {
 impl Translator {
     /// Starts one in front of the engine at this URL.
     pub fn start(engine: &str) -> Result<Self> {
-        let endpoint = Endpoint::from_shared(engine.to_owned())?;
+        let endpoint = endpoint(engine)?;
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let channel = {
             let _inside = runtime.enter();
