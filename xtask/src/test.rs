@@ -47,7 +47,9 @@ pub fn test(llvm: Option<u32>, release: bool, filter: Option<&str>) -> Result<bo
             );
         }
     }
-    let outcome = jobs::run(jobs, slots())?;
+    let (alone, together): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(needs_the_machine);
+    let mut outcome = jobs::run(together, slots())?;
+    outcome.add(jobs::run(alone, 1)?);
     println!("\nthe slowest tests:");
     for (name, took) in outcome.slowest(SLOWEST) {
         println!("{:>7.1} s  {name}", took.as_secs_f64());
@@ -63,6 +65,11 @@ pub fn test(llvm: Option<u32>, release: bool, filter: Option<&str>) -> Result<bo
         start.elapsed().as_secs_f64()
     );
     Ok(outcome.failed.is_empty())
+}
+
+/// Whether a job has to run by itself: links that share a machine's memory go by what is available, which other tests change.
+fn needs_the_machine(job: &Job) -> bool {
+    job.tests.iter().any(|test| test.starts_with("ledger::"))
 }
 
 /// Whether a job is left to `--llvm`: what the older LLVM makes of programs of other people differs in nothing that the small

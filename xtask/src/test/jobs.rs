@@ -41,6 +41,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Takes what other jobs came to.
+    pub fn add(&mut self, other: Self) {
+        self.passed.extend(other.passed);
+        self.failed.extend(other.failed);
+    }
+
     /// The tests that took longest.
     pub fn slowest(&self, count: usize) -> Vec<(&str, Duration)> {
         let mut all: Vec<_> = self.passed.iter().map(|(name, took)| (name.as_str(), *took)).collect();
@@ -61,8 +67,7 @@ pub fn run(jobs: Vec<Job>, slots: usize) -> Result<Outcome> {
             let (text, ended) = job.run()?;
             let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
             println!("{text}");
-            outcome.passed.extend(ended.passed);
-            outcome.failed.extend(ended.failed);
+            outcome.add(ended);
         }
     };
     thread::scope(|scope| {
