@@ -134,8 +134,20 @@ pub fn claim(folder: &Path, reach: Reach) -> Result<(), Exposed> {
             .create(folder)
             .map_err(IoError::on("create directory", folder))?;
     }
-    check(folder, reach)?;
+    match check(folder, reach) {
+        Err(exposed) if exposed.is_about(folder) && shut_if_empty(folder, &exposed) => check(folder, reach)?,
+        checked => checked?,
+    }
     Ok(close(folder).map_err(IoError::on("change the mode of", folder))?)
+}
+
+/// Shuts others out of a folder of one's own that they could write to. If it is empty then, they have prepared nothing: build
+/// systems make such folders for the outputs of an action.
+fn shut_if_empty(folder: &Path, exposed: &Exposed) -> bool {
+    let Exposed::Writable { mode, .. } = exposed else { return false };
+    let is_ours = folder.symlink_metadata().is_ok_and(|found| found.is_dir() && found.uid() == uid());
+    let shut = || fs::set_permissions(folder, fs::Permissions::from_mode(mode & 0o7755));
+    is_ours && shut().is_ok() && fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Shuts others out of a folder of one's own where the umask lets them write to what is made in it.
