@@ -364,6 +364,7 @@ fn a_store_that_others_could_have_prepared_is_not_used() -> Result<()> {
     let ar = Toolchain::from_env()?.tool("llvm-ar")?;
     succeed(Command::new(ar).args(["qc", "b.a", "b.o"]).current_dir(build.path("build")))?;
     build.folder("store", 0o777)?;
+    fs::write(build.path("store/prepared"), "")?;
     let store = build.path("store").display().to_string();
     let mut command = build.command(&["--two-step", "--store", &store])?;
     command.arg("b.a");
@@ -373,7 +374,7 @@ fn a_store_that_others_could_have_prepared_is_not_used() -> Result<()> {
         &said,
         &[&shown, "it can be written by all users (mode 777); chmod go-w ", "or name another one"],
     )?;
-    ensure!(fs::read_dir(&store)?.count() == 0, "something is in the store");
+    ensure!(fs::read_dir(&store)?.count() == 1, "something is put into the store");
     Ok(())
 }
 
