@@ -41,21 +41,14 @@ pub(super) fn transfers(bench: &Bench<'_>) -> Result<()> {
     tell("  all of it over what linker and compiler take for one that runs here", format!("{share:.4}"), "");
 
     // Everything is cached: each action costs a look and a download.
-    let server = Server::start(&worker)?;
-    measure(
-        &mut bench.link(
-            "remote-filling",
-            &["-j", "2", "--remote-upload-time=10m", "--remote-cache", &server.url],
-        )?,
-    )?;
-    let before = server.end()?;
-    let server = Server::start(&worker)?;
-    measure(
-        &mut bench.link(
-            "remote-filling",
-            &["-j", "2", "--remote-upload-time=10m", "--remote-cache", &server.url],
-        )?,
-    )?;
+    let filled = || -> Result<Server> {
+        let server = Server::start(&worker)?;
+        let options = ["-j", "2", "--remote-upload-time=10m", "--remote-cache", &server.url];
+        measure(&mut bench.link("remote-filling", &options)?)?;
+        Ok(server)
+    };
+    let before = filled()?.end()?;
+    let server = filled()?;
     let options = ["-j", &bench.jobs.to_string(), "--remote", &server.url];
     let cached = bench.least(|| bench.link("remote-cached", &options))?;
     let ran = Link::newest(&bench.program.state("remote-cached"))?;
