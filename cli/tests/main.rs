@@ -1,4 +1,4 @@
-//! All tests of the programs' command lines, in one program: linking one is what costs.
+//! All tests of the programs' command lines, in one program, since linking is the cost.
 
 mod cache;
 mod small_tools;

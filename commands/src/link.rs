@@ -246,8 +246,8 @@ impl Session<'_> {
         Ok(*self.takes_distributor.get_or_init(|| takes))
     }
 
-    /// That the configuration of servers can be used: what is wrong with it is not to be found out after a thin link, below what
-    /// a linker says of its distributor.
+    /// Checks the configuration of servers before the linker starts, so that a mistake is not reported after a thin link, below
+    /// the linker's own errors.
     fn check_configuration(&self) -> Result<(), LinkError> {
         Ok(self.options.run.remote.check().map_err(RemoteError::from)?)
     }

@@ -1,5 +1,5 @@
-//! The folder in which this user's programs keep what can be made again (XDG Base Directory Specification), for what is
-//! remembered without `--cache`: digests of compilers, and what was said once.
+//! The user's own cache folder (XDG Base Directory Specification): digests of compilers without `--cache`, and notes that are
+//! printed once.
 //!
 //! There is none where neither XDG_CACHE_HOME nor HOME names one, or where another user could have prepared it.
 

@@ -1,4 +1,4 @@
-//! All tests of the commands with real and misbehaving compilers, in one program: linking one is what costs.
+//! All tests of the commands with real and misbehaving compilers, in one program, since linking is the cost.
 
 mod backends;
 mod jobs;

@@ -1,4 +1,4 @@
-//! All tests of the executor with real processes and compilers, in one program: linking one is what costs.
+//! All tests of the executor with real processes and compilers, in one program, since linking is the cost.
 
 mod action;
 mod cache_store;

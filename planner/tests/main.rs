@@ -1,4 +1,4 @@
-//! All tests of the planner with real toolchains and damaged inputs, in one program: linking one is what costs.
+//! All tests of the planner with real toolchains and damaged inputs, in one program, since linking is the cost.
 
 mod buck2;
 mod clang_options;

@@ -1,4 +1,4 @@
-//! All tests that cross crates but the cases of `programs.rs`, in one program: linking one is what costs.
+//! All tests that cross crates but the cases of `programs.rs`, in one program, since linking is the cost.
 
 mod bazel;
 mod bazel_example;

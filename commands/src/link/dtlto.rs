@@ -207,7 +207,7 @@ struct Linked {
     reads: (Reads, Start),
     ran: Option<Ran>,
     unable: Option<String>,
-    /// What it failed for want of.
+    /// The system's limit that it met.
     lack: Option<Lack>,
     is_previewed: bool,
     nameless: Option<LinkError>,

@@ -110,7 +110,7 @@ pub enum LinkError {
     Interrupted { exit_code: u8 },
 }
 
-/// What is in the directory stays what others wanted, whoever owns it from now on.
+/// Another owner or mode would not help: others may have prepared the files that are there already.
 fn remedy(directory: &Path, exposed: &Exposed) -> String {
     if exposed.is_about(directory) {
         format!("remove it (rm -r {})", directory.display())

@@ -121,8 +121,7 @@ impl LinkState {
         Ok(Self { directory, place, fresh, lock, _scratch: None })
     }
 
-    /// The same for a run that can do without what earlier ones left: where the directory cannot be used, it gets one that
-    /// goes with it, and a warning says so.
+    /// The same for a run that needs no earlier state: where the directory cannot be used, it warns and takes a temporary one.
     pub fn open_or_scratch(directory: &str, folder: Option<&str>) -> Result<Self, LinkError> {
         let error = match Self::open(directory, folder) {
             Err(error) if error.is_of_others(Path::new(directory)) => error,

@@ -1,4 +1,4 @@
-//! All tests of the server by raw stubs, in one program: linking one is what costs.
+//! All tests of the server by raw stubs, in one program, since linking is the cost.
 
 mod actions;
 mod faults;

@@ -17,7 +17,7 @@ use distlto_prepare::private_socket::{self, PrivateSocket};
 
 /// The first argument of the program that lld starts; the state directory follows in the same word.
 const ARGUMENT: &str = "--distlto-hand-over=";
-/// The socket's folder in the state directory; a temporary, so that what a killed run leaves is swept.
+/// The socket's folder in the state directory. Its name is a temporary's, so that it is swept after a killed run.
 const FOLDER: &str = ".distlto-tmp-hand-over";
 /// What a request ends with that is not answered.
 const FAILED: u8 = 1;

@@ -36,13 +36,13 @@ pub fn before(session: &Session<'_>) -> Result<(), LinkError> {
     Ok(remove(&note)?)
 }
 
-/// Removes what a linker has left that has failed: one that crashes or is killed does not do so itself.
+/// Removes the temporaries of a linker that failed: one that crashes or is killed does not do so itself.
 pub fn after_failure(session: &Session<'_>, linkers: &[Pid]) -> Result<(), IoError> {
     let mut processes = linkers.iter().filter_map(|linker| u32::try_from(linker.as_raw_pid()).ok());
     processes.try_for_each(|process| remove_left(Path::new(session.link.line.output()), Some(process)))
 }
 
-/// Removes what lies beside an output of linkers that are gone: of this one, and members that any has unpacked.
+/// Removes temporaries beside an output: all of this linker, and unpacked members of any that has ended.
 fn remove_left(output: &Path, process: Option<u32>) -> Result<(), IoError> {
     let beside = match output.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
