@@ -27,9 +27,9 @@ const VARIABLES: &[(&str, &str)] = &[
         "Options of distlto distribute, for linkers that cannot be given any; quoted as in a response file",
     ),
     (
-        "DISTLTO_FORKSERVER",
+        "DISTLTO_HOOK",
         "off does what --no-warm does, also where no option can be given; a path is the library to preload, in place \
-         of the libdistlto_forkserver.so beside the program",
+         of the libdistlto_hook.so beside the program",
     ),
     (
         REMOTE_HEADERS,

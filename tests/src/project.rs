@@ -160,7 +160,7 @@ impl Project {
     }
 
     /// How often the compiler was to be loaded as a fork server since the last call of `forget`. Only a link whose
-    /// `DISTLTO_FORKSERVER` names no library lets a script tell.
+    /// `DISTLTO_HOOK` names no library lets a script tell.
     pub fn loads(&self) -> usize {
         fs::read_to_string(self.log()).unwrap_or_default().lines().filter(|&line| line == "load").count()
     }
@@ -249,7 +249,7 @@ for word in "$@"; do
   previous=$word
 done
 clang='{clang}'
-[ -z "$DISTLTO_FORKSERVER_FD" ] || echo load >> '{log}'
+[ -z "$DISTLTO_SERVER_FD" ] || echo load >> '{log}'
 if [ -n "$index" ] && [ -n "$asked" ]; then
   echo 'asked' >> '{log}'
 elif [ -n "$index" ]; then

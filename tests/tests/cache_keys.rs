@@ -249,7 +249,7 @@ fn a_compiler_is_loaded_for_the_first_result_that_is_missing() -> Result<()> {
         if let Some(cache) = cache {
             link.env("DISTLTO_CACHE", cache);
         }
-        succeed(link.env("DISTLTO_FORKSERVER", library))?;
+        succeed(link.env("DISTLTO_HOOK", library))?;
         anyhow::Ok((linked.project.loads(), linked.project.ran()?.backends.len()))
     };
     let cache = Some(linked.cache.path());

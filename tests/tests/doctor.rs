@@ -22,7 +22,7 @@ const OURS: [&str; 8] = [
     "DISTLTO_CACHE",
     "DISTLTO_STATE",
     "DISTLTO_REMOTE",
-    "DISTLTO_FORKSERVER",
+    "DISTLTO_HOOK",
 ];
 
 /// A folder, and a PATH that holds these tools alone, without their versions.

@@ -31,7 +31,7 @@ const FILES: [(&str, bool); 21] = [
     ("bin/distlto-clang++", true),
     ("bin/distlto-clang-22", true),
     ("bin/distlto-ld.lld-14", true),
-    ("lib/distlto/libdistlto_forkserver.so", true),
+    ("lib/distlto/libdistlto_hook.so", true),
     ("lib/libDTLTOdistlto.so", true),
     ("share/man/man1/distlto.1", false),
     ("share/man/man1/distlto-link.1", false),
@@ -70,7 +70,7 @@ fn written(directory: &Path) -> Result<BTreeMap<PathBuf, (u64, i64, i64)>> {
 fn link(project: &Project, distlto: &Path, options: &[&str]) -> Result<Command> {
     let built = project.link_with(options)?;
     let mut command = Command::new(distlto);
-    command.args(built.get_args()).current_dir(&project.folder.path).env_remove("DISTLTO_FORKSERVER");
+    command.args(built.get_args()).current_dir(&project.folder.path).env_remove("DISTLTO_HOOK");
     Ok(command)
 }
 
@@ -101,7 +101,7 @@ fn an_installed_set_is_complete_and_links() -> Result<()> {
     let output = succeed(command.env("LD_DEBUG", "files").env("LD_DEBUG_OUTPUT", told.join("by")))?;
     ensure!(!String::from_utf8_lossy(&output.stderr).contains("not installed"), "{output:?}");
     ensure!(project.say()? == "2\n", "the program is wrong");
-    let library = "../lib/distlto/libdistlto_forkserver.so";
+    let library = "../lib/distlto/libdistlto_hook.so";
     let loaders = fs::read_dir(&told)?
         .filter_map(|entry| fs::read(entry.ok()?.path()).ok())
         .filter(|text| {
@@ -126,15 +126,14 @@ fn missing_parts(project: &Project, prefix: &Path) -> Result<()> {
     let output = succeed(&mut command)?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(
-        said.contains("libdistlto_forkserver.so is not installed")
-            && said.contains("cargo xtask install --prefix"),
+        said.contains("libdistlto_hook.so is not installed") && said.contains("cargo xtask install --prefix"),
         "{}",
         told(&command, &output)
     );
     for quiet in [("-q", None), ("--no-warm", None), ("--verbose", Some("off"))] {
         fs::remove_dir_all(project.path("program.distlto"))?;
         let mut command = link(project, &alone, &[quiet.0])?;
-        quiet.1.map(|value| command.env("DISTLTO_FORKSERVER", value));
+        quiet.1.map(|value| command.env("DISTLTO_HOOK", value));
         let output = succeed(&mut command)?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(!said.contains("not installed"), "{}", told(&command, &output));

@@ -342,7 +342,7 @@ fn the_compiler_is_the_one_beside_the_linker() -> Result<()> {
     ensure!(said.contains("no clang was found beside"), "{said}");
     fs::create_dir(project.path("path"))?;
     symlink(NEW.tool("clang")?, project.path("path/clang"))?;
-    host.environment = vec![("PATH", project.path("path").into()), ("DISTLTO_FORKSERVER", "off".into())];
+    host.environment = vec![("PATH", project.path("path").into()), ("DISTLTO_HOOK", "off".into())];
     host.links()?;
     ensure!(program_output(&project.path("out/program"))? == "11\n");
     Ok(())

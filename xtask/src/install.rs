@@ -24,8 +24,7 @@ const PROGRAMS: [&str; 6] =
 const STOOD_FOR: [&str; 3] = ["clang", "clang++", "ld.lld"];
 
 /// Libraries, and where each belongs below the prefix: the plugin where a linker in `bin` looks for it.
-const LIBRARIES: [(&str, &str); 2] =
-    [("libdistlto_forkserver.so", "lib/distlto"), ("libDTLTOdistlto.so", "lib")];
+const LIBRARIES: [(&str, &str); 2] = [("libdistlto_hook.so", "lib/distlto"), ("libDTLTOdistlto.so", "lib")];
 
 /// Shells, and where each looks for the completions of a program below the prefix.
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -49,7 +48,7 @@ const DOCUMENTS: [&str; 7] = [
 pub const DOCUMENTATION: &str = "share/doc/distlto";
 
 /// The packages whose programs and libraries are installed.
-const BUILT: [&str; 3] = ["distlto", "distlto-forkserver", "distlto-plugin"];
+const BUILT: [&str; 3] = ["distlto", "distlto-hook", "distlto-plugin"];
 
 /// Builds and installs.
 pub fn install(prefix: &Path, debug: bool) -> Result<()> {

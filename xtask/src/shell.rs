@@ -82,7 +82,7 @@ pub fn distlto() -> Result<PathBuf> {
 
 /// The same without the other programs, each of which takes as long to link.
 pub fn distlto_alone() -> Result<PathBuf> {
-    build(&["--package", "distlto", "--bin", "distlto", "--package", "distlto-forkserver", "--lib"])
+    build(&["--package", "distlto", "--bin", "distlto", "--package", "distlto-hook", "--lib"])
 }
 
 fn build(parts: &[&str]) -> Result<PathBuf> {

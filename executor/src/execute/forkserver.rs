@@ -1,7 +1,7 @@
 //! Starts children by asking a fork server: the compiler itself, loaded once, that forks a child per job.
 //!
 //! Loading clang's libraries costs more than compiling a small module. The server is the unmodified program with
-//! `libdistlto_forkserver.so` preloaded (its source says how it works). A program that does not become a server
+//! `libdistlto_hook.so` preloaded (its source says how it works). A program that does not become a server
 //! (static, another libc, a script, the library missing) is started the ordinary way, without an error.
 
 use std::collections::HashMap;
@@ -33,9 +33,9 @@ use protocol::{Hello, Reply};
 mod protocol;
 
 /// The variable that names the library, or is `off`.
-pub const VARIABLE: &str = "DISTLTO_FORKSERVER";
+pub const VARIABLE: &str = "DISTLTO_HOOK";
 /// The library's file name.
-pub const LIBRARY: &str = "libdistlto_forkserver.so";
+pub const LIBRARY: &str = "libdistlto_hook.so";
 /// How a complete set is installed, for people who lack a part of it.
 pub const INSTALL: &str = "`cargo xtask install --prefix DIR` installs all of distlto";
 /// From this many jobs on, a server's work for all of them together is worth it.

@@ -21,7 +21,7 @@ pub fn library() -> &'static Path {
             std::env::var_os("DISTLTO_TEST_BIN").map(|distlto| Path::new(&distlto).with_file_name(LIBRARY));
         let library = built.unwrap_or_else(|| {
             let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-            tool(here, &[env!("CARGO"), "build", "--quiet", "--package", "distlto-forkserver"]);
+            tool(here, &[env!("CARGO"), "build", "--quiet", "--package", "distlto-hook"]);
             let program = std::env::current_exe().unwrap();
             let profile =
                 program.ancestors().find(|path| path.ends_with("debug") || path.ends_with("release"));

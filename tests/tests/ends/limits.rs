@@ -36,7 +36,7 @@ impl Limited {
         fs::create_dir(limited.path("programs"))?;
         // The folder that it was built in may be closed to others.
         let built = distlto::binary()?;
-        for name in ["distlto", "libdistlto_forkserver.so"] {
+        for name in ["distlto", "libdistlto_hook.so"] {
             fs::copy(built.with_file_name(name), limited.path("programs").join(name))?;
         }
         let calls: String = (0..PARTS).map(|n| format!("int f{n}(int); ")).collect();

@@ -95,7 +95,7 @@ fn overhead(program: &Program, tools: &Tools, runs: usize) -> Result<()> {
     };
     let ours = |file: &Path, forkserver: &str| {
         let mut command = Command::new(&distribute);
-        command.arg("-j1").arg(file).current_dir(&program.dir).env("DISTLTO_FORKSERVER", forkserver);
+        command.arg("-j1").arg(file).current_dir(&program.dir).env("DISTLTO_HOOK", forkserver);
         command
     };
     let mut ways = [
@@ -106,7 +106,7 @@ fn overhead(program: &Program, tools: &Tools, runs: usize) -> Result<()> {
         ("copying: distlto-distribute -j1", ours(&saved.pretended, "off"), Some(3)),
     ];
     // An empty variable would be one that says something.
-    ways[1].1.env_remove("DISTLTO_FORKSERVER");
+    ways[1].1.env_remove("DISTLTO_HOOK");
     let mut rows = vec![Vec::new(); ways.len()];
     for run in 0..runs {
         eprintln!("jobs of {}: run {} of {runs}", program.name, run + 1);

@@ -23,7 +23,7 @@ const UNAWARE: [(&str, &[&str]); 6] = [
         ],
     ),
     ("reapi", &["distlto_", "clap::"]),
-    ("forkserver", &["distlto_"]),
+    ("hook", &["distlto_"]),
 ];
 
 /// Findings in manifests and sources.

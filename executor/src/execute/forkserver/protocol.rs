@@ -1,1 +1,1 @@
-../../../../forkserver/src/protocol.rs
+../../../../hook/src/protocol.rs

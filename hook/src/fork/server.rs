@@ -7,11 +7,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-use crate::heap;
-use crate::huge::Mover;
-use crate::job::{self, JobRequest, RunningJob, Surroundings};
-use crate::layout::MemoryLayout;
-use crate::llvm;
+use crate::fork::heap;
+use crate::fork::huge::Mover;
+use crate::fork::job::{self, JobRequest, RunningJob, Surroundings};
+use crate::fork::layout::MemoryLayout;
+use crate::fork::llvm;
 use crate::program::Program;
 use crate::protocol::{Hello, JOB, MANY, Reply};
 use crate::socket;

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-use crate::layout::MemoryLayout;
+use crate::fork::layout::MemoryLayout;
 use crate::program::Program;
 use crate::protocol::{self, JobEnd, REQUEST_LIMIT, Reply};
 use crate::socket;

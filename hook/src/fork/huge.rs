@@ -7,8 +7,8 @@
 use std::ffi::{c_int, c_void};
 use std::{fs, io, ptr};
 
+use crate::fork::touched;
 use crate::system::{HUGE, check};
-use crate::touched;
 
 /// Moved in one step: a few milliseconds.
 const STEP: usize = 8 * HUGE;

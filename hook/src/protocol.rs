@@ -7,7 +7,7 @@
 //! Integers are little-endian; strings end with NUL, as exec(2) has them.
 
 /// Names the inherited socket; its presence makes a process a server.
-pub const VARIABLE: &str = "DISTLTO_FORKSERVER_FD";
+pub const VARIABLE: &str = "DISTLTO_SERVER_FD";
 /// The only argument a server is started with: harmless where the library was not loaded and `main` runs.
 pub const ARGUMENT: &str = "--version";
 /// The byte that announces a job.

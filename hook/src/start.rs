@@ -7,9 +7,9 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::process::abort;
 
+use crate::fork::server;
 use crate::program::{Hook, Main, Program, StartMain};
 use crate::protocol::{ARGUMENT, VARIABLE};
-use crate::server;
 
 /// Called by `_start` of the executable in place of glibc's own.
 ///

@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::process::abort;
 
-use crate::touched;
+use crate::fork::touched;
 
 /// The program's own `main`.
 pub type Main = unsafe extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
