@@ -34,10 +34,15 @@ impl<'a> Job<'a> {
 
     /// The command as a line to paste into a shell. Runs in the directory of the job.
     pub fn command_line(&self, directory: Option<&Path>) -> String {
-        let line = shell_line(self.words.iter().copied());
-        match directory.and_then(Path::to_str) {
-            Some(directory) => format!("cd {} && {line}", shell_quote(directory)),
-            None => line,
-        }
+        command_line(&self.words, directory)
+    }
+}
+
+/// See [`Job::command_line`].
+pub(crate) fn command_line(words: &[&str], directory: Option<&Path>) -> String {
+    let line = shell_line(words.iter().copied());
+    match directory.and_then(Path::to_str) {
+        Some(directory) => format!("cd {} && {line}", shell_quote(directory)),
+        None => line,
     }
 }

@@ -1,9 +1,12 @@
 //! Runs the wanted actions of a graph: a scheduler, workers, and one thread that talks to both.
 //!
+//! The actions are known when the run begins, or arrive while it lasts ([`run_arriving`]).
+//!
 //! The calling thread holds the schedule and calls the hooks and the progress, so those need no locks and see
 //! events in order. A worker thread takes one action at a time, and starts a process and waits for it (see
 //! `execute::process` for why both are on one thread). Knows nothing of why an action is wanted.
 
+mod arrivals;
 mod event;
 mod jobs;
 mod killed;
@@ -12,9 +15,9 @@ mod runner;
 mod shared;
 mod workers;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -46,11 +49,15 @@ use crate::schedule::tokens::Tokens;
 use crate::schedule::{Policy, Schedule, State};
 use crate::staging::{Places, StagingArea};
 use crate::verify::Modules;
-use distlto_record::progress::{Plan, Progress};
+pub use arrivals::{Arrival, Arrivals, Incoming, arrivals};
+use distlto_record::progress::Progress;
 use distlto_record::report::{Failure, Measured, Outcome, Report};
 use event::Event;
-use runner::RunLoop;
+use runner::{RunLoop, Work};
 use workers::Workers;
+
+/// How many backends a run is taken to have to which they are added.
+const MANY: usize = u16::MAX as usize;
 
 /// Has the files be there that an action reads.
 pub type Provide<'a> = dyn Fn(ActionId) -> Result<(), IoError> + Sync + 'a;
@@ -153,7 +160,9 @@ pub enum Need {
     Stop,
 }
 
-/// What the caller does as actions start and end. Called on the thread that called [`run`].
+/// What the caller does as actions start and end. Called on the thread that called [`run`] or [`run_arriving`].
+///
+/// Each action that is needed ends with one call of [`Hooks::finished`], [`Hooks::failed`] or [`Hooks::abandoned`].
 pub trait Hooks {
     /// Whether [`Hooks::need`] is to be asked. What has ended is then told before anything starts.
     fn asks(&self) -> bool {
@@ -169,6 +178,9 @@ pub trait Hooks {
     fn finished(&self, _action: ActionId, _measured: Measured) {}
     /// An action failed; its earlier outputs are intact.
     fn failed(&self, _action: ActionId, _failure: &Failure) {}
+    /// An action will have no result and no failure of its own: nothing more starts, or one that it needs failed, or it was
+    /// cancelled while it ran. Comes as soon as that is known.
+    fn abandoned(&self, _action: ActionId) {}
 }
 
 /// Does nothing.
@@ -181,33 +193,64 @@ impl Hooks for NoHooks {}
 ///
 /// Returns when nothing runs any more. The caller prints the report's failures only if its progress does not.
 pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &RunOptions<'_>, hooks: &dyn Hooks) -> Report {
+    let backends = wanted.iter().filter(|&&id| graph.action(id).kind() == ActionKind::Opt).count();
+    run_all(Cow::Borrowed(graph), wanted, Incoming::nothing(), backends, options, hooks).1
+}
+
+/// Runs what arrives, until no more can arrive and all that did has ended, or the run is cancelled. Returns the graph of all
+/// that arrived.
+///
+/// Until the first action arrives nothing is read, started, printed or told; progress hears of a run only if one does.
+pub fn run_arriving(
+    incoming: Incoming,
+    options: &RunOptions<'_>,
+    hooks: &dyn Hooks,
+) -> (ActionGraph, Report) {
+    let start = Instant::now();
+    let mut graph = ActionGraph::new();
+    if !incoming.wait(options.cancel) {
+        let report = Report { outcomes: Vec::new(), wall: start.elapsed(), cancelled: cancelled(options) };
+        return (graph, report);
+    }
+    let wanted = incoming.take(&mut graph, options.progress);
+    let (graph, report) = run_all(Cow::Owned(graph), &wanted, incoming, MANY, options, hooks);
+    (graph.into_owned(), report)
+}
+
+/// Runs `wanted` and what arrives; so many backends in all.
+fn run_all<'g>(
+    graph: Cow<'g, ActionGraph>,
+    wanted: &[ActionId],
+    incoming: Incoming,
+    backends: usize,
+    options: &'g RunOptions<'g>,
+    hooks: &'g dyn Hooks,
+) -> (Cow<'g, ActionGraph>, Report) {
     let &RunOptions { jobs, directory, progress, toolchains, cache, .. } = options;
     let start = Instant::now();
     let history = History::load(options.history);
     let warm = options.spawner.is_warm();
-    let estimates = Estimates::new(graph, wanted, history, directory, warm, options.name);
-    let schedule = Schedule::new(graph, wanted, options.policy, |id| estimates.weight(id));
+    let estimates = Estimates::new(&graph, wanted, history, directory, warm, options.name);
+    let schedule = Schedule::new(&graph, wanted, options.policy, |id| estimates.weight(id));
     if let Some(precise) = options.precise {
         let backends = wanted.iter().filter(|&&id| graph.action(id).kind() == ActionKind::Opt);
         precise.begin(Duration::from_micros(backends.map(|&id| schedule.cost(id)).sum()));
     }
-    in_context(graph, wanted, options, |context| {
-        progress.plan(Plan {
-            actions: schedule.states().count(),
-            cost: schedule.cost_left(),
-            jobs: jobs.max(1),
-        });
-        let (sender, events) = mpsc::channel();
-        let (schedule, ended, estimates) = thread::scope(|scope| {
+    let work = Work { graph, schedule, estimates, incoming };
+    in_context(backends, options, |context| {
+        let plan = work.plan(jobs);
+        progress.plan(plan);
+        let (work, ended) = thread::scope(|scope| {
+            let sender = work.incoming.sender.clone();
             let tokens = Tokens::new(options.jobserver, sender.clone(), Event::Token);
-            let workers = Workers::new(scope, context, graph, options.provide, sender);
-            let runner = RunLoop::new(graph, options, hooks, schedule, workers, tokens, estimates);
-            runner.drive(&events)
+            let workers = Workers::new(scope, context, options.provide, sender);
+            RunLoop::new(work, plan, options, hooks, workers, tokens).drive()
         });
+        let Work { graph, schedule, estimates, .. } = work;
         let report = Report {
             outcomes: outcomes(&schedule, ended),
             wall: start.elapsed(),
-            cancelled: options.cancel.is_cancelled().then(|| options.cancel.exit_code()),
+            cancelled: cancelled(options),
         };
         progress.outcomes(&report.outcomes);
         if let Some(engine) = options.engine {
@@ -222,17 +265,16 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &RunOptions<'_>, h
         let notes = context.precise.iter().flat_map(|(precise, _)| precise.notes());
         let undescribed = toolchains.filter(|_| cache.is_none()).into_iter().flat_map(Toolchains::troubles);
         notes.chain(undescribed).for_each(|note| progress.noted(&note));
-        report
+        (graph, report)
     })
 }
 
-/// Calls `then` with what the run's jobs share.
-fn in_context<T>(
-    graph: &ActionGraph,
-    wanted: &[ActionId],
-    options: &RunOptions<'_>,
-    then: impl FnOnce(&Context<'_>) -> T,
-) -> T {
+fn cancelled(options: &RunOptions<'_>) -> Option<u8> {
+    options.cancel.is_cancelled().then(|| options.cancel.exit_code())
+}
+
+/// Calls `then` with what the run's jobs share, of which so many are backends.
+fn in_context<T>(backends: usize, options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T) -> T {
     // Each is named, so that a new one cannot be forgotten.
     let &RunOptions {
         directory,
@@ -269,7 +311,6 @@ fn in_context<T>(
     let asker = cache.and_then(|_| spawner.plain()).unwrap_or(spawner);
     let drivers = Drivers { answers, spawner: asker, cancel, grace, directory };
     let platform = engine.map_or(Platform::default(), Engine::platform);
-    let backends = wanted.iter().filter(|&&id| graph.action(id).kind() == ActionKind::Opt).count();
     // Of one backend that runs, its own module has changed as a rule.
     let precise = precise.filter(|_| backends > 1 || cache.is_some());
     let describer = toolchains
@@ -299,7 +340,7 @@ fn in_context<T>(
 }
 
 /// What became of every wanted action.
-fn outcomes(schedule: &Schedule<'_>, mut ended: BTreeMap<ActionId, Outcome>) -> Vec<(ActionId, Outcome)> {
+fn outcomes(schedule: &Schedule, mut ended: BTreeMap<ActionId, Outcome>) -> Vec<(ActionId, Outcome)> {
     let outcome = |(id, state)| {
         let outcome = ended.remove(&id).unwrap_or(match state {
             State::Skipped(cause) => Outcome::Skipped(cause),

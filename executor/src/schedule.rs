@@ -38,7 +38,7 @@
 //! With [`Policy::StopAtFirstFailure`] nothing more starts, but what runs is left to finish, as make and ninja
 //! do: those compilations are paid for, and their objects need not be compiled again in the next run.
 //! Cancellation is another thing: it ends what runs (see `process`), and the schedule is told with
-//! [`Schedule::stop`]. An action that the system killed for want of memory is given back with
+//! [`Schedule::stop`]. [`Schedule::abandoned`] says what will not run. An action that the system killed for want of memory is given back with
 //! [`Schedule::again_alone`].
 //!
 //! Pure: knows nothing of processes, workers, files and time.
@@ -115,8 +115,7 @@ pub enum State {
 
 /// The wanted actions of one graph and where each stands.
 #[derive(Debug)]
-pub struct Schedule<'g> {
-    graph: &'g ActionGraph,
+pub struct Schedule {
     policy: Policy,
     entries: BTreeMap<ActionId, Entry>,
     /// By priority.
@@ -135,7 +134,11 @@ pub struct Schedule<'g> {
     /// Whether an action has to find room even if nothing runs here.
     first_waits: bool,
     left: u64,
+    /// Of all actions.
+    total: u64,
     stopped: bool,
+    /// What will not run, and was not asked for yet.
+    abandoned: Vec<ActionId>,
 }
 
 #[derive(Debug)]
@@ -151,6 +154,24 @@ struct Entry {
     /// The time of the longest chain from here to the end.
     priority: u64,
     alone: bool,
+    /// The wanted actions that need it.
+    dependents: Vec<ActionId>,
+}
+
+impl Entry {
+    fn new(graph: &ActionGraph, id: ActionId, weight: Weight) -> Self {
+        let time = weight.time.max(1);
+        Self {
+            state: State::Ready,
+            time,
+            needs: Amounts::local(weight.memory),
+            is_portable: graph.action(id).kind() == ActionKind::Opt,
+            taken: None,
+            priority: time,
+            alone: false,
+            dependents: Vec::new(),
+        }
+    }
 }
 
 /// What an action lacked is kept free for it. Others overtook it and run.
@@ -161,29 +182,26 @@ struct Reserved {
     overtaking: BTreeSet<ActionId>,
 }
 
-impl<'g> Schedule<'g> {
+impl Schedule {
     /// A schedule of these actions; an action named twice runs once.
     pub fn new(
-        graph: &'g ActionGraph,
+        graph: &ActionGraph,
         wanted: &[ActionId],
         policy: Policy,
         weigh: impl Fn(ActionId) -> Weight,
     ) -> Self {
-        let entry = |id| {
-            let Weight { time, memory } = weigh(id);
-            let (time, needs) = (time.max(1), Amounts::local(memory));
-            let (state, is_portable) = (State::Ready, graph.action(id).kind() == ActionKind::Opt);
-            (id, Entry { state, time, needs, is_portable, taken: None, priority: 0, alone: false })
-        };
-        let mut entries: BTreeMap<_, _> = wanted.iter().map(|&id| entry(id)).collect();
+        let entry = |&id: &ActionId| (id, Entry::new(graph, id, weigh(id)));
+        let mut entries: BTreeMap<_, _> = wanted.iter().map(entry).collect();
         let wanted: Vec<_> = entries.keys().copied().collect();
         // Actions are added after what they need, so backwards every dependent comes before its dependency.
         for &id in wanted.iter().rev() {
-            let after =
-                graph.dependents(id).iter().filter_map(|next| Some(entries.get(next)?.priority)).max();
+            let mut dependents = graph.dependents(id);
+            dependents.retain(|next| entries.contains_key(next));
+            let after = dependents.iter().map(|next| entries[next].priority).max();
             let count = graph.dependencies(id).iter().filter(|&needed| entries.contains_key(needed)).count();
             if let Some(entry) = entries.get_mut(&id) {
                 entry.priority = entry.time.saturating_add(after.unwrap_or(0));
+                entry.dependents = dependents;
                 if count > 0 {
                     entry.state = State::Waiting(count);
                 }
@@ -192,7 +210,6 @@ impl<'g> Schedule<'g> {
         let left = entries.values().fold(0_u64, |sum, entry| sum.saturating_add(entry.time));
         let least = least_of(&entries);
         let mut schedule = Self {
-            graph,
             policy,
             entries,
             ready: BTreeSet::new(),
@@ -205,7 +222,9 @@ impl<'g> Schedule<'g> {
             alone: false,
             first_waits: false,
             left,
+            total: left,
             stopped: false,
+            abandoned: Vec::new(),
         };
         for &id in &wanted {
             if schedule.entries[&id].state == State::Ready {
@@ -213,6 +232,22 @@ impl<'g> Schedule<'g> {
             }
         }
         schedule
+    }
+
+    /// One more action that is wanted, which needs none of the others and none of which needs it.
+    pub fn add(&mut self, graph: &ActionGraph, id: ActionId, weight: Weight) {
+        let entry = Entry::new(graph, id, weight);
+        self.left = self.left.saturating_add(entry.time);
+        self.total = self.total.saturating_add(entry.time);
+        self.least = match self.entries.is_empty() {
+            true => entry.needs,
+            false => self.least.zip(entry.needs, u64::min),
+        };
+        self.entries.insert(id, entry);
+        match self.stopped {
+            true => self.abandon(id, State::NotStarted),
+            false => self.enqueue(id),
+        }
     }
 
     /// From here on there is so much of a resource for all that run; without limit until this is said.
@@ -285,7 +320,7 @@ impl<'g> Schedule<'g> {
 
     /// Whether an action is ready that would start if there were room for it.
     pub fn has_ready(&self) -> bool {
-        !self.stopped && !self.ready.is_empty()
+        !self.ready.is_empty()
     }
 
     /// How many actions run on this machine.
@@ -306,6 +341,21 @@ impl<'g> Schedule<'g> {
     /// The sum of the times of all actions that have not ended, for an estimate of the time left.
     pub fn cost_left(&self) -> u64 {
         self.left
+    }
+
+    /// The sum of the times of all actions.
+    pub fn total_cost(&self) -> u64 {
+        self.total
+    }
+
+    /// How many actions are wanted.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     /// The estimated time of an action, which is its part of [`Schedule::cost_left`]; 1 for one not wanted.
@@ -330,7 +380,7 @@ impl<'g> Schedule<'g> {
         if !self.end(id, State::Done) {
             return;
         }
-        for next in self.graph.dependents(id) {
+        for next in self.dependents(id) {
             let Some(entry) = self.entries.get_mut(&next) else { continue };
             match entry.state {
                 State::Waiting(1) => {
@@ -348,17 +398,19 @@ impl<'g> Schedule<'g> {
         if !self.end(id, State::Failed) {
             return Vec::new();
         }
-        self.stopped |= self.policy == Policy::StopAtFirstFailure;
         let mut skipped = Vec::new();
-        let mut reached = self.graph.dependents(id);
+        let mut reached = self.dependents(id);
         while let Some(next) = reached.pop() {
-            let Some(entry) = self.entries.get_mut(&next) else { continue };
+            let Some(entry) = self.entries.get(&next) else { continue };
             if let State::Waiting(_) = entry.state {
-                entry.state = State::Skipped(id);
                 self.left = self.left.saturating_sub(entry.time);
+                self.abandon(next, State::Skipped(id));
                 skipped.push(next);
-                reached.extend(self.graph.dependents(next));
+                reached.extend(self.dependents(next));
             }
+        }
+        if self.policy == Policy::StopAtFirstFailure {
+            self.stop();
         }
         skipped.sort_unstable();
         skipped
@@ -405,17 +457,38 @@ impl<'g> Schedule<'g> {
 
     /// Nothing more starts.
     pub fn stop(&mut self) {
-        self.stopped = true;
+        if std::mem::replace(&mut self.stopped, true) {
+            return;
+        }
+        self.ready.clear();
+        self.sizes.clear();
+        let is_pending = |(&id, entry): (&ActionId, &Entry)| {
+            matches!(entry.state, State::Waiting(_) | State::Ready).then_some(id)
+        };
+        let pending: Vec<_> = self.entries.iter().filter_map(is_pending).collect();
+        pending.into_iter().for_each(|id| self.abandon(id, State::NotStarted));
     }
 
-    /// Every wanted action in the graph's order with where it stands. In a finished schedule, one that never
-    /// became ready or was never taken is [`State::NotStarted`].
+    /// The actions that will not run, each of which is returned once: those that need one that failed, and, when nothing more
+    /// starts, those that had not started.
+    pub fn abandoned(&mut self) -> Vec<ActionId> {
+        std::mem::take(&mut self.abandoned)
+    }
+
+    /// Every wanted action in the graph's order with where it stands.
     pub fn states(&self) -> impl Iterator<Item = (ActionId, State)> + '_ {
-        let finished = self.is_finished();
-        self.entries.iter().map(move |(&id, entry)| match entry.state {
-            State::Waiting(_) | State::Ready if finished => (id, State::NotStarted),
-            state => (id, state),
-        })
+        self.entries.iter().map(|(&id, entry)| (id, entry.state))
+    }
+
+    fn dependents(&self, id: ActionId) -> Vec<ActionId> {
+        self.entries.get(&id).map_or_else(Vec::new, |entry| entry.dependents.clone())
+    }
+
+    fn abandon(&mut self, id: ActionId, state: State) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.state = state;
+            self.abandoned.push(id);
+        }
     }
 
     /// Whether an action may start beside what runs.

@@ -50,12 +50,12 @@ fn graph(modules: &[Module], flags: &[&str]) -> (ActionGraph, Vec<ActionId>) {
     (graph, ids)
 }
 
-fn estimates<'g>(
-    graph: &'g ActionGraph,
+fn estimates(
+    graph: &ActionGraph,
     ids: &[ActionId],
     history: Option<&Path>,
     warm: bool,
-) -> Estimates<'g> {
+) -> Estimates<'static> {
     Estimates::new(graph, ids, History::load(history), None, warm, None)
 }
 

@@ -15,7 +15,7 @@ fn add(graph: &mut ActionGraph, name: &str, cost: u64, needs: &[ActionId]) -> Ac
 }
 
 /// Time is the action's cost; memory plays no part.
-fn plain<'g>(graph: &'g ActionGraph, wanted: &[ActionId], policy: Policy) -> Schedule<'g> {
+fn plain(graph: &ActionGraph, wanted: &[ActionId], policy: Policy) -> Schedule {
     Schedule::new(graph, wanted, policy, |id| Weight { time: graph.action(id).cost, memory: 0 })
 }
 
@@ -27,12 +27,7 @@ fn sized(weights: &[(u64, u64)]) -> (ActionGraph, Vec<ActionId>) {
     (graph, ids)
 }
 
-fn weighed<'g>(
-    graph: &'g ActionGraph,
-    ids: &[ActionId],
-    weights: &[(u64, u64)],
-    budget: u64,
-) -> Schedule<'g> {
+fn weighed(graph: &ActionGraph, ids: &[ActionId], weights: &[(u64, u64)], budget: u64) -> Schedule {
     let weigh = |id: ActionId| {
         let (time, memory) = weights[ids.iter().position(|&known| known == id).unwrap()];
         Weight { time, memory }
@@ -43,14 +38,14 @@ fn weighed<'g>(
 }
 
 /// What starts next, here.
-fn take(schedule: &mut Schedule<'_>) -> Option<ActionId> {
+fn take(schedule: &mut Schedule) -> Option<ActionId> {
     schedule.take().map(|(id, site)| {
         assert_eq!(site, Site::Here);
         id
     })
 }
 
-fn states(schedule: &Schedule<'_>) -> BTreeMap<ActionId, State> {
+fn states(schedule: &Schedule) -> BTreeMap<ActionId, State> {
     schedule.states().collect()
 }
 

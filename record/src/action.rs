@@ -262,6 +262,17 @@ impl ActionRecord {
         record
     }
 
+    /// Takes in what another record says that is known before an action starts.
+    pub(crate) fn learn(&mut self, known: Self) {
+        self.why = known.why;
+        self.key = known.key;
+        self.parts = known.parts;
+        self.module = known.module;
+        self.shard = known.shard;
+        self.instructions = known.instructions;
+        self.outputs = known.outputs;
+    }
+
     /// As it was before it was started.
     pub(crate) fn unstarted(&self) -> Self {
         Self {

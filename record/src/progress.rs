@@ -23,7 +23,7 @@ pub use plain::PlainProgress;
 pub use reporter::{Profile, Reporter};
 pub use terminal::TerminalProgress;
 
-use crate::action::EngineTimes;
+use crate::action::{ActionRecord, EngineTimes};
 use crate::report::summary::Summary;
 use crate::report::{Counts, Failure, Measured, Outcome};
 use crate::run::{EngineUse, MemoryUse};
@@ -32,6 +32,11 @@ use crate::run::{EngineUse, MemoryUse};
 pub trait Progress {
     /// A run begins.
     fn plan(&self, plan: Plan);
+    /// An action has arrived in a run that is planned or about to be. It is not among [`Plan::actions`] until the next call of
+    /// [`Progress::plan`] or [`Progress::grown`].
+    fn arrived(&self, _action: ActionRecord) {}
+    /// The plan of a run has changed while it lasts, as actions arrived or more or fewer are expected.
+    fn grown(&self, _plan: Plan) {}
     /// An action starts.
     fn start(&self, step: ProgressStep<'_>);
     /// An action succeeded. `warnings` is what its command printed on standard error, whole lines or nothing.
@@ -100,7 +105,7 @@ pub struct Phase {
 /// What a run is about to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// Wanted actions.
+    /// Wanted actions, those too that are expected to arrive.
     pub actions: usize,
     /// The sum of their costs, of which [`ProgressStep::cost`] is a part.
     pub cost: u64,

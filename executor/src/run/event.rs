@@ -7,7 +7,7 @@ use jobserver::Acquired;
 
 use crate::attempt::JobAttempt;
 
-/// What workers and the jobserver tell the thread that schedules.
+/// What workers, the jobserver and those who add actions tell the thread that schedules.
 pub(super) enum Event {
     /// `worker` is `None` for an action that this thread ran itself.
     Ended {
@@ -16,4 +16,6 @@ pub(super) enum Event {
         attempt: Box<JobAttempt>,
     },
     Token(io::Result<Acquired>),
+    /// Actions have arrived, or no more will.
+    Arrived,
 }

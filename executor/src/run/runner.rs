@@ -2,28 +2,32 @@
 //!
 //! Knows nothing of how an action runs (see `workers`) and of why it is wanted.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_prepare::limits::Lack;
 use distlto_prepare::warning;
 
+use super::arrivals::{self, Incoming};
 use super::event::Event;
+use super::jobs::OwnedJob;
 use super::shared::Shared;
 use super::workers::{Task, Workers};
-use super::{Hooks, Need, RunOptions, jobs, killed, lack};
+use super::{Hooks, Need, RunOptions, killed, lack};
 use crate::attempt::JobAttempt;
 use crate::cause::Cause;
 use crate::execute::remote::engine::Engine;
+use crate::job;
 use crate::schedule::estimate::Estimates;
 use crate::schedule::memory::{self, Limit, Memory, System};
 use crate::schedule::pools::Resource;
 use crate::schedule::tokens::Tokens;
 use crate::schedule::{Schedule, Site, Wait};
-use distlto_record::progress::ProgressStep;
 use distlto_record::progress::text::whole_lines;
+use distlto_record::progress::{Plan, ProgressStep};
 use distlto_record::report::{Failure, Measured, Origin, Outcome};
 use distlto_record::run::MemoryUse;
 
@@ -32,10 +36,9 @@ const LOOK_THERE: Duration = Duration::from_millis(250);
 
 /// The thread that schedules.
 pub(super) struct RunLoop<'scope, 'env, 'g> {
-    graph: &'g ActionGraph,
+    work: Work<'g>,
     options: &'g RunOptions<'g>,
     hooks: &'g dyn Hooks,
-    schedule: Schedule<'g>,
     workers: Workers<'scope, 'env>,
     tokens: Tokens,
     ended: BTreeMap<ActionId, Outcome>,
@@ -43,15 +46,55 @@ pub(super) struct RunLoop<'scope, 'env, 'g> {
     lanes: BTreeMap<ActionId, usize>,
     memory: Memory,
     shared: Shared,
-    estimates: Estimates<'g>,
     /// Those that were killed once.
     again: BTreeSet<ActionId>,
+    /// What was said last of the plan.
+    plan: Plan,
     /// What was said last of memory.
     told: Option<MemoryUse>,
     /// The most jobs at once: fewer than were asked for where the system could not start so many.
     slots: usize,
     /// Whether everything was given up that takes processes besides the one job.
     has_shrunk: bool,
+}
+
+/// What there is to run.
+pub(super) struct Work<'g> {
+    /// Grows if actions arrive.
+    pub(super) graph: Cow<'g, ActionGraph>,
+    pub(super) schedule: Schedule,
+    pub(super) estimates: Estimates<'g>,
+    /// Where actions arrive.
+    pub(super) incoming: Incoming,
+}
+
+impl Work<'_> {
+    /// What progress shows as the plan. Those that are expected are taken to cost as much as those that have arrived.
+    pub(super) fn plan(&self, jobs: usize) -> Plan {
+        let (actions, cost) = (self.schedule.len(), self.schedule.total_cost());
+        let more = self.incoming.expected().saturating_sub(actions) as u64;
+        let each = cost / (actions as u64).max(1);
+        Plan {
+            actions: actions.max(self.incoming.expected()),
+            cost: cost.saturating_add(each.saturating_mul(more)),
+            jobs: jobs.max(1),
+        }
+    }
+
+    /// Takes in what has arrived.
+    fn admit(&mut self, options: &RunOptions<'_>) {
+        if let Cow::Owned(graph) = &mut self.graph {
+            for id in self.incoming.take(graph, options.progress) {
+                self.estimates.add(graph, id, options.name);
+                self.schedule.add(graph, id, self.estimates.weight(id));
+            }
+        }
+    }
+
+    /// Whether nothing runs and nothing will. `shuts` lets no more arrive.
+    fn is_over(&self, shuts: bool) -> bool {
+        self.schedule.is_finished() && self.incoming.is_over(shuts)
+    }
 }
 
 /// What has just been given to workers.
@@ -64,24 +107,22 @@ struct Started {
 
 impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
     pub(super) fn new(
-        graph: &'g ActionGraph,
+        work: Work<'g>,
+        plan: Plan,
         options: &'g RunOptions<'g>,
         hooks: &'g dyn Hooks,
-        schedule: Schedule<'g>,
         workers: Workers<'scope, 'env>,
         tokens: Tokens,
-        estimates: Estimates<'g>,
     ) -> Self {
         Self {
-            graph,
+            work,
             options,
             hooks,
-            schedule,
             workers,
             tokens,
             memory: Memory::new(options.memory, System::real(), Instant::now()),
             shared: Shared::new(options),
-            estimates,
+            plan,
             ended: BTreeMap::new(),
             lanes: BTreeMap::new(),
             again: BTreeSet::new(),
@@ -92,18 +133,16 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
     }
 
     /// Runs everything, and waits until the workers have ended.
-    pub(super) fn drive(
-        mut self,
-        events: &Receiver<Event>,
-    ) -> (Schedule<'g>, BTreeMap<ActionId, Outcome>, Estimates<'g>) {
-        self.run(events);
+    pub(super) fn drive(mut self) -> (Work<'g>, BTreeMap<ActionId, Outcome>) {
+        self.run();
         self.workers.end();
-        (self.schedule, self.ended, self.estimates)
+        (self.work, self.ended)
     }
 
-    fn run(&mut self, events: &Receiver<Event>) {
+    fn run(&mut self) {
         let mut ended = None;
         loop {
+            self.work.admit(self.options);
             if self.hooks.asks()
                 && let Some((action, attempt)) = ended.take()
             {
@@ -112,10 +151,10 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             // Whoever waits for work gets it before anybody is told what has ended and what starts.
             self.shared.begin();
             let Started { actions, look_again } = self.start_what_may();
-            self.shared.end(&self.schedule);
+            self.shared.end(&self.work.schedule);
             if let Some(engine) = self.options.engine {
-                let left = if self.schedule.has_ready() { 0 } else { self.slots };
-                engine.set_idle(left.saturating_sub(self.schedule.running_here()));
+                let left = if self.work.schedule.has_ready() { 0 } else { self.slots };
+                engine.set_idle(left.saturating_sub(self.work.schedule.running_here()));
             }
             if let Some((action, attempt)) = ended.take() {
                 self.tell_end(action, attempt);
@@ -125,8 +164,11 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
                 self.hooks.started(action);
                 self.options.progress.start(self.step(action, &command));
             }
+            self.work.schedule.abandoned().into_iter().for_each(|action| self.hooks.abandoned(action));
+            let is_over = self.work.is_over(self.options.cancel.is_cancelled());
+            self.tell_plan();
             self.tell_memory();
-            if self.schedule.is_finished() {
+            if is_over {
                 return;
             }
             if let Some(engine) = self.options.engine {
@@ -136,11 +178,11 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
                     self.options.progress.warned(&news);
                 }
             }
-            let look_again = match self.options.engine {
-                // How far things are there shows without one of them ending.
-                Some(_) => Some(look_again.map_or(LOOK_THERE, |after| after.min(LOOK_THERE))),
-                None => look_again,
-            };
+            // How far things are on an engine shows without one of them ending.
+            let by_engine = self.options.engine.map(|_| LOOK_THERE);
+            let by_arrivals = self.work.incoming.is_open().then_some(arrivals::LOOK);
+            let look_again = look_again.into_iter().chain(by_engine).chain(by_arrivals).min();
+            let events = &self.work.incoming.events;
             let event = match look_again {
                 Some(after) => events.recv_timeout(after),
                 None => events.recv().map_err(RecvTimeoutError::from),
@@ -151,7 +193,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
                     ended = self.settle(action, *attempt).map(|attempt| (action, attempt));
                 }
                 Ok(Event::Token(answer)) => self.tokens.take(answer),
-                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Event::Arrived) | Err(RecvTimeoutError::Timeout) => {}
                 // Not reached: this thread holds a sender itself.
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -161,7 +203,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
     /// Starts what slots, tokens, memory and pressure let start.
     fn start_what_may(&mut self) -> Started {
         if self.options.cancel.is_cancelled() {
-            self.schedule.stop();
+            self.work.schedule.stop();
         }
         let mut started = Started::default();
         loop {
@@ -169,14 +211,14 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
                 // A token for an action that has no room would be kept from others.
                 match wait {
                     Wait::For(Resource::Tokens) => self.tokens.ask(),
-                    _ => self.tokens.give_back(self.schedule.running_here()),
+                    _ => self.tokens.give_back(self.work.schedule.running_here()),
                 }
                 return started;
             }
             let (action, site) = match self.take() {
                 Ok(taken) => taken,
                 Err(look_again) => {
-                    self.tokens.give_back(self.schedule.running_here());
+                    self.tokens.give_back(self.work.schedule.running_here());
                     return Started { look_again, ..started };
                 }
             };
@@ -184,9 +226,10 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
                 Need::Run => self.give(action, site, &mut started),
                 Need::UpToDate => self.was_up_to_date(action),
                 Need::Stop => {
-                    self.schedule.stop();
-                    self.schedule.done(action);
+                    self.work.schedule.stop();
+                    self.work.schedule.done(action);
                     self.ended.insert(action, Outcome::NotStarted);
+                    self.hooks.abandoned(action);
                 }
             }
         }
@@ -194,23 +237,23 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
 
     /// Why nothing can start at the moment, apart from memory.
     fn wait(&mut self) -> Option<Wait> {
-        self.schedule.limit(Resource::Slots, self.slots as u64);
-        self.schedule.limit(Resource::Tokens, self.tokens.allowed() as u64);
-        self.schedule.limit(Resource::Memory, u64::MAX);
+        self.work.schedule.limit(Resource::Slots, self.slots as u64);
+        self.work.schedule.limit(Resource::Tokens, self.tokens.allowed() as u64);
+        self.work.schedule.limit(Resource::Memory, u64::MAX);
         let engine = self.options.engine.map_or(0, Engine::slots);
-        self.schedule.limit(Resource::Engine, engine as u64);
-        self.schedule.waits()
+        self.work.schedule.limit(Resource::Engine, engine as u64);
+        self.work.schedule.waits()
     }
 
     /// The next action that memory lets start, or when to look again: what others free shows without one of ours ending.
     fn take(&mut self) -> Result<(ActionId, Site), Option<Duration>> {
         let now = Instant::now();
-        if self.schedule.running_here() > 0 && self.memory.is_pressed(now) {
+        if self.work.schedule.running_here() > 0 && self.memory.is_pressed(now) {
             // What runs elsewhere takes no memory.
-            self.schedule.limit(Resource::Slots, 0);
-            return self.schedule.take().ok_or(Some(memory::LOOK_AGAIN));
+            self.work.schedule.limit(Resource::Slots, 0);
+            return self.work.schedule.take().ok_or(Some(memory::LOOK_AGAIN));
         }
-        self.shared.take(&mut self.schedule, &mut self.memory, now).ok_or_else(|| {
+        self.shared.take(&mut self.work.schedule, &mut self.memory, now).ok_or_else(|| {
             let by_itself = (self.options.memory == Limit::Available).then_some(memory::LOOK);
             self.shared.look_again().into_iter().chain(by_itself).min()
         })
@@ -221,14 +264,15 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         let worker = self.workers.take();
         // An action that this thread runs itself has no worker's number.
         self.lanes.insert(action, worker.unwrap_or(self.workers.all.len()));
-        let estimate = Duration::from_micros(self.schedule.cost(action));
-        self.workers.give(worker, Task { action, site, estimate });
+        let estimate = Duration::from_micros(self.work.schedule.cost(action));
+        let job = OwnedJob::of(&self.work.graph, action);
+        self.workers.give(worker, Task { action, job, site, estimate });
         started.actions.push(action);
     }
 
     fn was_up_to_date(&mut self, action: ActionId) {
         let measured = Measured { origin: Origin::UpToDate, ..Measured::default() };
-        self.schedule.done(action);
+        self.work.schedule.done(action);
         self.options.progress.finish(self.step(action, ""), measured, "");
         self.ended.insert(action, Outcome::Done(measured));
     }
@@ -236,7 +280,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
     /// Takes in how an action ended, as far as others wait for it. `None` when it is to run once more.
     fn settle(&mut self, action: ActionId, mut attempt: JobAttempt) -> Option<JobAttempt> {
         if let Err(cause @ Cause::NotThere { .. }) = &attempt.result
-            && self.schedule.again_here(action)
+            && self.work.schedule.again_here(action)
         {
             self.options.progress.came_back(self.step(action, ""), &cause.to_string());
             return None;
@@ -252,9 +296,9 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             self.options.progress.executed_by(self.step(action, ""), worker, executed.times);
         }
         if killed::for_want_of_memory(&attempt) {
-            let used = self.schedule.memory_used().saturating_add(self.shared.memory_of_others());
+            let used = self.work.schedule.memory_used().saturating_add(self.shared.memory_of_others());
             let killer = self.memory.killed(used);
-            if self.schedule.again_alone(action) {
+            if self.work.schedule.again_alone(action) {
                 self.again.insert(action);
                 if let Err(cause) = &attempt.result {
                     self.options.progress.again(self.step(action, ""), &cause.to_string());
@@ -266,8 +310,8 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             }
         }
         match &attempt.result {
-            Ok(()) => self.schedule.done(action),
-            Err(_) => drop(self.schedule.failed(action)),
+            Ok(()) => self.work.schedule.done(action),
+            Err(_) => drop(self.work.schedule.failed(action)),
         }
         Some(attempt)
     }
@@ -275,8 +319,8 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
     /// Has an action run once more that could not be started, when another one has ended; the only one when nothing is held any
     /// more that it could have. False if that did not help either.
     fn again_with_fewer(&mut self, action: ActionId, lack: Lack) -> bool {
-        let others = self.schedule.running_here().saturating_sub(1);
-        if (others == 0 && self.has_shrunk) || !self.schedule.again(action) {
+        let others = self.work.schedule.running_here().saturating_sub(1);
+        if (others == 0 && self.has_shrunk) || !self.work.schedule.again(action) {
             return false;
         }
         if others == 0 {
@@ -306,9 +350,9 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         let outcome = match attempt.result {
             Ok(()) => {
                 let ran_here = measured.origin == Origin::Ran && !was_elsewhere;
-                if ran_here && self.estimates.measured(action, measured) {
-                    let estimates = &self.estimates;
-                    self.schedule.set_memory(|id| estimates.weight(id).memory);
+                if ran_here && self.work.estimates.measured(action, measured) {
+                    let estimates = &self.work.estimates;
+                    self.work.schedule.set_memory(|id| estimates.weight(id).memory);
                 }
                 self.hooks.finished(action, measured);
                 self.options.progress.finish(self.step(action, ""), measured, &whole_lines(&stderr));
@@ -321,7 +365,9 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
                     Some(keep) if !failure.is_interruption() => keep(action),
                     _ => self.command_line(action),
                 };
-                if !failure.is_interruption() {
+                if failure.is_interruption() {
+                    self.hooks.abandoned(action);
+                } else {
                     self.hooks.failed(action, &failure);
                     self.options.progress.fail(self.step(action, ""), &failure);
                 }
@@ -332,11 +378,20 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         self.ended.insert(action, outcome);
     }
 
+    /// Tells how much there is to do, when that has changed.
+    fn tell_plan(&mut self) {
+        let plan = self.work.plan(self.options.jobs);
+        if self.plan != plan {
+            self.plan = plan;
+            self.options.progress.grown(plan);
+        }
+    }
+
     /// Tells what is in use, when that or the budget has changed.
     fn tell_memory(&mut self) {
         let others = self.shared.memory_of_others();
         let budget = self.memory.last().map(|budget| budget.saturating_sub(others));
-        let memory = MemoryUse { in_use: self.schedule.memory_used(), budget };
+        let memory = MemoryUse { in_use: self.work.schedule.memory_used(), budget };
         if self.told != Some(memory) {
             self.told = Some(memory);
             self.options.progress.memory(memory);
@@ -346,18 +401,18 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
     fn command_line(&self, action: ActionId) -> String {
         match self.options.repeat {
             Some(repeat) => repeat(action),
-            None => jobs::job_of(self.graph, action, &[]).command_line(self.options.directory),
+            None => job::command_line(&self.work.graph.command(action), self.options.directory),
         }
     }
 
     fn step<'s>(&'s self, id: ActionId, command: &'s str) -> ProgressStep<'s> {
-        let action = self.graph.action(id);
+        let action = self.work.graph.action(id);
         let lane = self.lanes.get(&id).copied().unwrap_or_default();
         ProgressStep {
             id: id.index(),
             kind: action.kind(),
             label: &action.label,
-            cost: self.schedule.cost(id),
+            cost: self.work.schedule.cost(id),
             lane,
             command,
         }

@@ -71,7 +71,7 @@ impl Shared {
     /// The next action that memory and others let start.
     pub(super) fn take(
         &mut self,
-        schedule: &mut Schedule<'_>,
+        schedule: &mut Schedule,
         memory: &mut Memory,
         now: Instant,
     ) -> Option<(ActionId, Site)> {
@@ -94,7 +94,7 @@ impl Shared {
 
     fn take_alone(
         &self,
-        schedule: &mut Schedule<'_>,
+        schedule: &mut Schedule,
         memory: &mut Memory,
         now: Instant,
     ) -> Option<(ActionId, Site)> {
@@ -106,7 +106,7 @@ impl Shared {
     fn take_in(
         &mut self,
         turn: &Turn<'_>,
-        schedule: &mut Schedule<'_>,
+        schedule: &mut Schedule,
         memory: &mut Memory,
         now: Instant,
     ) -> Option<(ActionId, Site)> {
@@ -180,7 +180,7 @@ impl Shared {
     }
 
     /// It has ended: others are told what this run holds, unless they know.
-    pub(super) fn end(&mut self, schedule: &Schedule<'_>) {
+    pub(super) fn end(&mut self, schedule: &Schedule) {
         let holds = (schedule.running_here() as u64, schedule.memory_used());
         if holds == (self.own.slots, self.own.memory) && self.is_waiting == self.own.waits.is_some() {
             return;
@@ -212,7 +212,7 @@ impl Shared {
     }
 }
 
-fn limit(schedule: &mut Schedule<'_>, slots: u64, memory: u64, first_waits: bool) {
+fn limit(schedule: &mut Schedule, slots: u64, memory: u64, first_waits: bool) {
     schedule.limit(Resource::Slots, slots);
     schedule.limit(Resource::Memory, memory);
     schedule.let_first_wait(first_waits);

@@ -7,20 +7,21 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use distlto_planner::graph::{ActionGraph, ActionId};
+use distlto_planner::graph::ActionId;
 use distlto_prepare::threads;
 
+use super::Provide;
 use super::event::Event;
-use super::{Provide, jobs};
-use crate::attempt::{self, Context, JobAttempt};
+use super::jobs::OwnedJob;
+use crate::attempt::{Context, JobAttempt};
 use crate::cause::Cause;
 use crate::schedule::Site;
 use distlto_record::report::{Origin, Phases};
 
 /// What a worker is to do.
-#[derive(Debug, Clone, Copy)]
 pub(super) struct Task {
     pub(super) action: ActionId,
+    pub(super) job: OwnedJob,
     /// Where it is to run.
     pub(super) site: Site,
     /// How long it takes here, by estimate.
@@ -31,7 +32,6 @@ pub(super) struct Task {
 pub(super) struct Workers<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     context: &'scope Context<'env>,
-    graph: &'scope ActionGraph,
     provide: Option<&'scope Provide<'env>>,
     sender: Sender<Event>,
     pub(super) idle: Vec<usize>,
@@ -45,7 +45,6 @@ type Worker<'scope> = (Sender<Task>, ScopedJoinHandle<'scope, ()>);
 /// What running an action takes.
 #[derive(Clone, Copy)]
 struct Work<'scope, 'env> {
-    graph: &'scope ActionGraph,
     context: &'scope Context<'env>,
     provide: Option<&'scope Provide<'env>>,
 }
@@ -54,20 +53,10 @@ impl<'scope, 'env> Workers<'scope, 'env> {
     pub(super) fn new(
         scope: &'scope Scope<'scope, 'env>,
         context: &'scope Context<'env>,
-        graph: &'scope ActionGraph,
         provide: Option<&'scope Provide<'env>>,
         sender: Sender<Event>,
     ) -> Self {
-        Self {
-            scope,
-            context,
-            graph,
-            provide,
-            sender,
-            idle: Vec::new(),
-            all: Vec::new(),
-            are_given_up: false,
-        }
+        Self { scope, context, provide, sender, idle: Vec::new(), all: Vec::new(), are_given_up: false }
     }
 
     /// The number of a worker that has nothing to do; `None` at the system's limit of threads.
@@ -89,12 +78,12 @@ impl<'scope, 'env> Workers<'scope, 'env> {
             // A worker ends only when this structure is dropped, so it takes what it is sent.
             Some(worker) => drop(self.all[worker].0.send(task)),
             // At the system's limit of threads, one action at a time is better than none.
-            None => drop(self.sender.send(self.work().ended(None, task))),
+            None => drop(self.sender.send(self.work().ended(None, &task))),
         }
     }
 
     fn work(&self) -> Work<'scope, 'env> {
-        Work { graph: self.graph, context: self.context, provide: self.provide }
+        Work { context: self.context, provide: self.provide }
     }
 
     /// Starts a worker, if the system lets us.
@@ -105,7 +94,7 @@ impl<'scope, 'env> Workers<'scope, 'env> {
         let run = move || {
             for task in take {
                 // The receiver lives until every action has ended.
-                let _ = sender.send(work.ended(Some(worker), task));
+                let _ = sender.send(work.ended(Some(worker), &task));
             }
         };
         let handle = threads::start_in(self.scope, "worker", run).ok()?;
@@ -131,33 +120,31 @@ fn end(workers: Vec<Worker<'_>>) {
 
 impl Work<'_, '_> {
     /// Runs an action to its end.
-    fn ended(self, worker: Option<usize>, task: Task) -> Event {
-        let action = task.action;
+    fn ended(self, worker: Option<usize>, task: &Task) -> Event {
         let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(task)));
         let internal = |label| Cause::Internal { label };
-        let attempt = Box::new(attempt.unwrap_or_else(|_| self.failed(action, internal)));
-        Event::Ended { worker, action, attempt }
+        let attempt = Box::new(attempt.unwrap_or_else(|_| failed(task, internal)));
+        Event::Ended { worker, action: task.action, attempt }
     }
 
-    fn attempt(self, Task { action, site, estimate }: Task) -> JobAttempt {
-        if let Some(Err(source)) = self.provide.map(|provide| provide(action)) {
-            return self.failed(action, |label| Cause::Io { label, source });
+    fn attempt(self, task: &Task) -> JobAttempt {
+        if let Some(Err(source)) = self.provide.map(|provide| provide(task.action)) {
+            return failed(task, |label| Cause::Io { label, source });
         }
-        let others = jobs::others_of(self.graph, action);
-        attempt::run(&jobs::job_of(self.graph, action, &others), site, estimate, self.context)
+        task.job.run(task.site, task.estimate, self.context)
     }
+}
 
-    /// A panic or a full disk ends an action, not the run, whose other objects are good.
-    fn failed(self, action: ActionId, cause: impl FnOnce(String) -> Cause) -> JobAttempt {
-        JobAttempt {
-            executed: None,
-            stderr: String::new(),
-            import_cpu: None,
-            origin: Origin::default(),
-            key: None,
-            phases: Phases::default(),
-            refused: Vec::new(),
-            result: Err(cause(self.graph.action(action).label.clone())),
-        }
+/// A panic or a full disk ends an action, not the run, whose other objects are good.
+fn failed(task: &Task, cause: impl FnOnce(String) -> Cause) -> JobAttempt {
+    JobAttempt {
+        executed: None,
+        stderr: String::new(),
+        import_cpu: None,
+        origin: Origin::default(),
+        key: None,
+        phases: Phases::default(),
+        refused: Vec::new(),
+        result: Err(cause(task.job.label.clone())),
     }
 }

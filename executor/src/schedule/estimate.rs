@@ -21,11 +21,11 @@
 //! towards fewer processes. Knows nothing of budgets and of what runs.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use distlto_planner::digests::Digest;
-use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, FileId};
+use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, PrefixId};
 
 use crate::schedule::Weight;
 use crate::schedule::history::{CompileKind, History, Record};
@@ -136,56 +136,65 @@ struct Known {
     cost: u64,
     /// What history calls it.
     name: String,
+    /// What another step than a compilation reads, by whose size its memory is guessed.
+    reads: Option<Vec<PathBuf>>,
 }
 
 /// The estimates of one run.
 #[derive(Debug)]
-pub struct Estimates<'g> {
-    graph: &'g ActionGraph,
+pub struct Estimates<'a> {
     history: History,
+    kinds: BTreeMap<(ActionKind, Option<PrefixId>), CompileKind>,
     ways: BTreeMap<CompileKind, Way>,
     /// The wanted ones.
     actions: BTreeMap<ActionId, Known>,
-    directory: Option<&'g Path>,
+    directory: Option<&'a Path>,
+    warm: bool,
 }
 
-impl<'g> Estimates<'g> {
+impl<'a> Estimates<'a> {
     /// For these actions. Paths of the graph are relative to `directory`; `warm` says whether compilers are forked
     /// from one that is loaded; `name` gives labels without what differs between equal links, where there is such.
     pub fn new(
-        graph: &'g ActionGraph,
+        graph: &ActionGraph,
         wanted: &[ActionId],
         history: History,
-        directory: Option<&'g Path>,
+        directory: Option<&'a Path>,
         warm: bool,
         name: Option<&dyn Fn(&str) -> String>,
     ) -> Self {
-        let mut kinds = BTreeMap::new();
-        let mut actions = BTreeMap::new();
-        for &id in wanted {
-            let action = graph.action(id);
-            let kind =
-                *kinds.entry((action.kind(), action.prefix)).or_insert_with(|| kind_of(graph, id, warm));
-            let cost = match (action.cost, action.backend()) {
-                (0, Some(files)) => sizes(graph, [files.module], directory) / BYTES_PER_INSTRUCTION,
-                (cost, _) => cost,
-            };
-            let name = name.map_or_else(|| action.label.clone(), |name| name(&action.label));
-            actions.insert(id, Known { kind, cost, name });
-        }
-        let ways = kinds.values().map(|&kind| (kind, Way::new(history.of_kind(kind)))).collect();
-        Self { graph, history, ways, actions, directory }
+        let (kinds, ways, actions) = Default::default();
+        let mut estimates = Self { history, kinds, ways, actions, directory, warm };
+        wanted.iter().for_each(|&id| estimates.add(graph, id, name));
+        estimates
+    }
+
+    /// One more action; `name` as for [`Estimates::new`].
+    pub fn add(&mut self, graph: &ActionGraph, id: ActionId, name: Option<&dyn Fn(&str) -> String>) {
+        let action = graph.action(id);
+        let kind = self.kinds.entry((action.kind(), action.prefix));
+        let kind = *kind.or_insert_with(|| kind_of(graph, id, self.warm));
+        self.ways.entry(kind).or_insert_with(|| Way::new(self.history.of_kind(kind)));
+        let place = |file| self.directory.unwrap_or(Path::new("")).join(graph.path(file));
+        let cost = match (action.cost, action.backend()) {
+            (0, Some(files)) => sizes(&[place(files.module)]) / BYTES_PER_INSTRUCTION,
+            (cost, _) => cost,
+        };
+        let reads = (action.kind() != ActionKind::Opt).then(|| action.inputs().map(place).collect());
+        let name = name.map_or_else(|| action.label.clone(), |name| name(&action.label));
+        self.actions.insert(id, Known { kind, cost, name, reads });
     }
 
     /// What an action will take: microseconds and bytes.
     pub fn weight(&self, id: ActionId) -> Weight {
-        let Some(&Known { kind, cost, ref name }) = self.actions.get(&id) else { return Weight::default() };
-        let action = self.graph.action(id);
+        let Some(&Known { kind, cost, ref name, ref reads }) = self.actions.get(&id) else {
+            return Weight::default();
+        };
         let record = self.history.get(kind, name);
-        if action.kind() != ActionKind::Opt {
+        if let Some(reads) = reads {
             let time = record.map_or(1, |record| microseconds(record.cpu));
             let memory = record.and_then(|record| record.memory);
-            let guess = || OTHER_STEP.saturating_add(sizes(self.graph, action.inputs(), self.directory));
+            let guess = || OTHER_STEP.saturating_add(sizes(reads));
             return Weight { time, memory: memory.unwrap_or_else(guess) };
         }
         let model = self.ways.get(&kind).map_or(DEFAULT, |way| way.model);
@@ -205,10 +214,9 @@ impl<'g> Estimates<'g> {
 
     /// Takes in what an action took; whether estimates of others have changed.
     pub fn measured(&mut self, id: ActionId, measured: Measured) -> bool {
-        let Some(&Known { kind, cost, ref name }) = self.actions.get(&id) else { return false };
-        let action = self.graph.action(id);
+        let Some(&Known { kind, cost, ref name, ref reads }) = self.actions.get(&id) else { return false };
         self.history.add(kind, name, cost, measured);
-        match self.ways.get_mut(&kind).filter(|_| action.kind() == ActionKind::Opt) {
+        match self.ways.get_mut(&kind).filter(|_| reads.is_none()) {
             Some(way) => {
                 way.push(cost, measured.cpu.unwrap_or(measured.wall), measured.peak_memory);
                 way.fit()
@@ -240,11 +248,9 @@ fn kind_of(graph: &ActionGraph, id: ActionId, warm: bool) -> CompileKind {
 }
 
 /// Bytes of those files that are there.
-fn sizes(graph: &ActionGraph, files: impl IntoIterator<Item = FileId>, directory: Option<&Path>) -> u64 {
-    let place =
-        |path: &camino::Utf8Path| directory.map_or_else(|| path.into(), |directory| directory.join(path));
-    let size = |file| std::fs::metadata(place(graph.path(file))).map_or(0, |found| found.len());
-    files.into_iter().map(size).fold(0, u64::saturating_add)
+fn sizes(files: &[PathBuf]) -> u64 {
+    let size = |file| std::fs::metadata(file).map_or(0, |found| found.len());
+    files.iter().map(size).fold(0, u64::saturating_add)
 }
 
 fn microseconds(time: Duration) -> u64 {

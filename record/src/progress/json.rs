@@ -6,7 +6,7 @@
 //! | `event` | other members |
 //! |---|---|
 //! | `phase` | `name`, `wall_ms` (null when it begins): a part of the command beside the run, such as the thin link |
-//! | `plan` | `actions`, `cost`, `jobs` |
+//! | `plan` | `actions`, `cost`, `jobs`; `grown` is true for a run that lasts and has other numbers from here on, as actions arrive |
 //! | `start` | `id`, `kind` (`prepare`, `thin-link`, `opt`, `link`), `label`, `lane`, `command` (for a POSIX shell) |
 //! | `finish` | `id`, `kind`, `label`, `lane`, `origin` (`ran`, `cache`, `up-to-date`, `same-imports`), `wall_ms`, `cpu_ms`, `peak_memory`, `warnings` |
 //! | `fail` | `id`, `kind`, `label`, `lane`, `class`, `cause`, `help`, `command`, `stderr` |
@@ -55,6 +55,10 @@ impl<W: Write> JsonProgress<W> {
         Self { out: RefCell::new(out), run: Some(run) }
     }
 
+    fn put_plan(&self, Plan { actions, cost, jobs }: Plan, grown: bool) {
+        self.put("plan", json!({ "actions": actions, "cost": cost, "jobs": jobs, "grown": grown }));
+    }
+
     fn put(&self, event: &str, members: Value) {
         let mut object = json!({ "version": VERSION, "event": event });
         if let (Value::Object(object), Value::Object(members)) = (&mut object, members) {
@@ -70,7 +74,11 @@ impl<W: Write> JsonProgress<W> {
 
 impl<W: Write> Progress for JsonProgress<W> {
     fn plan(&self, plan: Plan) {
-        self.put("plan", json!({ "actions": plan.actions, "cost": plan.cost, "jobs": plan.jobs }));
+        self.put_plan(plan, false);
+    }
+
+    fn grown(&self, plan: Plan) {
+        self.put_plan(plan, true);
     }
 
     fn start(&self, step: ProgressStep<'_>) {
@@ -195,4 +203,22 @@ fn milliseconds(duration: Duration) -> u64 {
 fn since_1970() -> Value {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(Value::Null, |since| milliseconds(since).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_that_grows_is_told_as_one() {
+        let mut out = Vec::new();
+        let progress = JsonProgress::new(&mut out);
+        let plan = Plan { actions: 1, cost: 5, jobs: 2 };
+        progress.plan(plan);
+        progress.grown(Plan { actions: 7, cost: 9, ..plan });
+        let events = out.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        let events: Vec<Value> = events.map(|line| serde_json::from_slice(line).expect("JSON")).collect();
+        let event = |actions, cost, grown| json!({ "version": 1, "event": "plan", "actions": actions, "cost": cost, "jobs": 2, "grown": grown });
+        assert_eq!(events, [event(1, 5, false), event(7, 9, true)]);
+    }
 }

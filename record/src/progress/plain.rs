@@ -37,6 +37,10 @@ impl<W: Write> Progress for PlainProgress<W> {
         self.ended.set(0);
     }
 
+    fn grown(&self, plan: Plan) {
+        self.total.set(plan.actions);
+    }
+
     fn start(&self, step: ProgressStep<'_>) {
         if self.verbose {
             self.put(&format!("+ {}\n", step.command));
@@ -95,4 +99,27 @@ pub(super) fn summary_text(counts: Counts) -> String {
     ];
     let told = parts.iter().filter(|(count, word)| *count > 0 || *word == "done");
     told.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use distlto_planner::graph::ActionKind;
+
+    use super::*;
+
+    #[test]
+    fn a_line_has_the_total_of_its_moment() {
+        let mut out = Vec::new();
+        let progress = PlainProgress::new(&mut out, true);
+        let plan = Plan { actions: 1, cost: 1, jobs: 1 };
+        let finish = |id| {
+            let step = ProgressStep { id, kind: ActionKind::Opt, label: "m", cost: 1, lane: 0, command: "" };
+            progress.finish(step, Measured::default(), "");
+        };
+        progress.plan(plan);
+        finish(0);
+        progress.grown(Plan { actions: 7, ..plan });
+        finish(1);
+        assert_eq!(String::from_utf8_lossy(&out), "[1/1] opt m (0 ms)\n[2/7] opt m (0 ms)\n");
+    }
 }

@@ -100,6 +100,24 @@ impl Recorded {
         }
     }
 
+    /// What is known of actions of the run that lasts, or is about to begin, that did not have to be known before. Of one that is
+    /// there already, what it did stays.
+    pub fn more_actions(&mut self, actions: impl IntoIterator<Item = ActionRecord>) {
+        for action in actions {
+            match self.places.get(&action.id) {
+                Some(&at) => self.run.actions[at].learn(action),
+                None => drop(self.add(action)),
+            }
+        }
+    }
+
+    /// An action has arrived in a run.
+    pub fn arrived(&mut self, action: ActionRecord) {
+        if !self.places.contains_key(&action.id) {
+            self.add(action);
+        }
+    }
+
     /// Why an action has to run.
     pub fn because(&mut self, id: ActionId, why: Vec<Change>) {
         if let Some(&at) = self.places.get(&id.index()) {
@@ -126,6 +144,13 @@ impl Recorded {
         self.ended = false;
         self.running.clear();
         self.tally = Tally::default();
+    }
+
+    /// The plan of the run that lasts has changed.
+    pub fn grown(&mut self, changed: Plan) {
+        if let Some((plan, _)) = &mut self.plan {
+            *plan = changed;
+        }
     }
 
     /// An action starts.
@@ -335,4 +360,63 @@ fn failed(failure: &Failure) -> FailedAction {
 
 fn microseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use distlto_planner::graph::ActionKind;
+
+    use super::*;
+    use crate::progress::line;
+
+    fn step(id: usize) -> ProgressStep<'static> {
+        ProgressStep { id, kind: ActionKind::Opt, label: "m", cost: 1, lane: 0, command: "" }
+    }
+
+    fn action(id: usize) -> ActionRecord {
+        ActionRecord::new(id, ActionKind::Opt, "m", 1)
+    }
+
+    #[test]
+    fn a_run_grows_and_goes_on_counting() {
+        let begun = Instant::now();
+        let mut recorded = Recorded::new(begun);
+        recorded.arrived(action(0));
+        recorded.plan(Plan { actions: 1, cost: 1, jobs: 1 }, begun);
+        recorded.start(step(0), begun);
+        recorded.finish(step(0), Measured::default(), "", begun);
+        recorded.arrived(action(1));
+        recorded.grown(Plan { actions: 60, cost: 60, jobs: 1 });
+        let later = begun + Duration::from_secs(10);
+        recorded.start(step(1), later);
+        assert!(line::of_terminal(&recorded, later, 80).starts_with("1/60 "));
+        let text = line::of_log(&recorded, later).expect("runs");
+        assert!(text.starts_with("1/60 done after 10 s, about 1 s left; 1 running"), "{text}");
+    }
+
+    #[test]
+    fn what_is_known_of_an_arrival_is_kept_whoever_speaks_first() {
+        let known = |id| ActionRecord { key: Some(format!("key {id}")), ..action(id) };
+        let begun = Instant::now();
+        let mut recorded = Recorded::new(begun);
+        // A run of which all was known, before.
+        recorded.actions([known(0)]);
+        recorded.actions([]);
+        recorded.more_actions([known(0)]);
+        recorded.arrived(action(0));
+        recorded.arrived(action(1));
+        recorded.start(step(1), begun);
+        recorded.more_actions([known(1)]);
+        recorded.arrived(action(2));
+        recorded.outcomes(&[(ActionId::new(2), Outcome::NotStarted)]);
+        let told = recorded.run.actions.iter();
+        let told: Vec<_> = told.map(|one| (one.round, one.id, one.key.as_deref(), one.result)).collect();
+        let expected = [
+            (0, 0, Some("key 0"), Fate::NotStarted),
+            (1, 0, Some("key 0"), Fate::NotStarted),
+            (1, 1, Some("key 1"), Fate::Running),
+            (1, 2, None, Fate::NotStarted),
+        ];
+        assert_eq!(told, expected);
+    }
 }

@@ -155,6 +155,12 @@ impl Reporter {
         lock(&self.recorded).actions(actions);
     }
 
+    /// What is known of actions that arrive while a run lasts; in any order with the run's own news of them. Of a command that has
+    /// had another run, [`Reporter::knows`] comes first, be it with nothing, since the numbers of actions begin anew.
+    pub fn knows_more(&self, actions: Vec<ActionRecord>) {
+        lock(&self.recorded).more_actions(actions);
+    }
+
     /// Why an action has to run, found out when what it needs had run.
     pub fn because(&self, action: ActionId, why: Vec<Change>) {
         lock(&self.recorded).because(action, why);
@@ -252,6 +258,15 @@ impl Progress for Reporter {
     fn plan(&self, plan: Plan) {
         lock(&self.recorded).plan(plan, Instant::now());
         self.each(|one| one.plan(plan));
+    }
+
+    fn arrived(&self, action: ActionRecord) {
+        lock(&self.recorded).arrived(action);
+    }
+
+    fn grown(&self, plan: Plan) {
+        lock(&self.recorded).grown(plan);
+        self.each(|one| one.grown(plan));
     }
 
     fn start(&self, step: ProgressStep<'_>) {

@@ -1,0 +1,207 @@
+//! Where actions arrive while a run lasts: a queue from any thread to the one that schedules.
+//!
+//! Knows nothing of who asks for an action and of what becomes of it.
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use distlto_planner::graph::{Action, ActionGraph, ActionId, BackendWork, Work};
+use distlto_prepare::mutex::lock;
+use distlto_record::action::ActionRecord;
+use distlto_record::progress::Progress;
+
+use super::event::Event;
+use crate::cancel::Cancel;
+
+/// While actions may arrive, this often a run looks whether it was cancelled and how many are expected.
+pub(super) const LOOK: Duration = Duration::from_millis(100);
+
+/// One backend compilation that is asked for while a run lasts. It needs no other of the run. Paths are relative to the run's
+/// directory or absolute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// The module id.
+    pub label: String,
+    /// The words of its command that it shares with others.
+    pub prefix: Arc<[String]>,
+    /// The rest of its command.
+    pub args: Vec<String>,
+    /// The module.
+    pub module: Utf8PathBuf,
+    /// Its index shard.
+    pub shard: Utf8PathBuf,
+    /// The modules it imports from.
+    pub imports: Vec<Utf8PathBuf>,
+    /// What else it reads.
+    pub extra: Vec<Utf8PathBuf>,
+    /// What it writes; no other action of the run writes the same file.
+    pub object: Utf8PathBuf,
+    /// The file for split debug information that it writes, too.
+    pub dwo: Option<Utf8PathBuf>,
+    /// Its cost in instructions, own and imported; 0 where nothing is known.
+    pub cost: u64,
+}
+
+impl Arrival {
+    fn add_to(self, graph: &mut ActionGraph) -> ActionId {
+        let Self { label, prefix, args, module, shard, imports, extra, object, dwo, cost } = self;
+        let work = Work::Backend(BackendWork {
+            module: graph.file(module),
+            shard: graph.file(shard),
+            imports: imports.iter().map(|path| graph.file(path)).collect(),
+            extra: extra.iter().map(|path| graph.file(path)).collect(),
+            object: graph.file(object),
+            dwo: dwo.map(|path| graph.file(path)),
+            also: Vec::new(),
+        });
+        let prefix = Some(graph.prefix(prefix.to_vec()));
+        graph.add(Action { work, label, prefix, args, cost })
+    }
+}
+
+/// A way for actions to arrive, and the run that takes them.
+pub fn arrivals() -> (Arrivals, Incoming) {
+    let (sender, events) = mpsc::channel();
+    let door = Arc::new(Mutex::new(Door::default()));
+    let source = Source { door: door.clone(), wake: sender.clone() };
+    (Arrivals(Arc::new(source)), Incoming { door, events, sender })
+}
+
+/// Where actions arrive. When the last clone is dropped no more come, and the run ends when all that arrived have ended.
+#[derive(Debug, Clone)]
+pub struct Arrivals(Arc<Source>);
+
+impl Arrivals {
+    /// Adds an action, and returns at once. Its id is its number in the order of these calls; with it the run's hooks say what
+    /// becomes of it, which may be before this call has returned. `None` when the run has ended, which cancelling brings about:
+    /// nothing will become of it.
+    pub fn add(&self, arrival: Arrival) -> Option<ActionId> {
+        let mut door = lock(&self.0.door);
+        if door.is_shut {
+            return None;
+        }
+        let id = ActionId::new(door.arrived);
+        door.arrived += 1;
+        let wakes = door.queue.is_empty();
+        door.queue.push(arrival);
+        if wakes {
+            self.0.wake();
+        }
+        Some(id)
+    }
+
+    /// How many are expected to arrive altogether: the total that is shown until more have. What is said last counts.
+    pub fn expect(&self, total: usize) {
+        lock(&self.0.door).expected = total;
+    }
+}
+
+/// The end of all clones.
+#[derive(Debug)]
+struct Source {
+    door: Arc<Mutex<Door>>,
+    wake: Sender<Event>,
+}
+
+impl Source {
+    fn wake(&self) {
+        // A run that has ended waits for nothing.
+        let _ = self.wake.send(Event::Arrived);
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        lock(&self.door).is_complete = true;
+        self.wake();
+    }
+}
+
+#[derive(Debug, Default)]
+struct Door {
+    /// What the run has not taken so far.
+    queue: Vec<Arrival>,
+    /// How many have arrived.
+    arrived: usize,
+    expected: usize,
+    /// Whether no more come.
+    is_complete: bool,
+    /// Whether no more are let in.
+    is_shut: bool,
+}
+
+/// What a run takes actions from, and waits at. Without a run nothing arrives.
+#[derive(Debug)]
+pub struct Incoming {
+    door: Arc<Mutex<Door>>,
+    pub(super) events: Receiver<Event>,
+    /// For those who tell the run of what it has started.
+    pub(super) sender: Sender<Event>,
+}
+
+impl Incoming {
+    /// For a run to which nothing is added.
+    pub(super) fn nothing() -> Self {
+        arrivals().1
+    }
+
+    /// Adds to the graph what has arrived since the last call.
+    pub(super) fn take(&self, graph: &mut ActionGraph, progress: &dyn Progress) -> Vec<ActionId> {
+        let arrived = std::mem::take(&mut lock(&self.door).queue);
+        let add = |arrival: Arrival| {
+            let id = arrival.add_to(graph);
+            progress.arrived(ActionRecord::of(graph, id));
+            id
+        };
+        arrived.into_iter().map(add).collect()
+    }
+
+    /// Waits until something has arrived; false when nothing will.
+    pub(super) fn wait(&self, cancel: &Cancel) -> bool {
+        loop {
+            if self.has_arrived() {
+                return true;
+            }
+            if self.is_over(cancel.is_cancelled()) {
+                // Something may have arrived in between.
+                return self.has_arrived();
+            }
+            match self.events.recv_timeout(LOOK) {
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                // Not reached: this structure holds a sender itself.
+                Err(RecvTimeoutError::Disconnected) => return false,
+            }
+        }
+    }
+
+    fn has_arrived(&self) -> bool {
+        !lock(&self.door).queue.is_empty()
+    }
+
+    /// Whether no more comes and all that came was taken. `shuts` lets no more in.
+    pub(super) fn is_over(&self, shuts: bool) -> bool {
+        let mut door = lock(&self.door);
+        door.is_shut |= shuts;
+        (door.is_shut || door.is_complete) && door.queue.is_empty()
+    }
+
+    /// Whether more may come.
+    pub(super) fn is_open(&self) -> bool {
+        let door = lock(&self.door);
+        !door.is_shut && !door.is_complete
+    }
+
+    /// How many are expected altogether, while more may come.
+    pub(super) fn expected(&self) -> usize {
+        let door = lock(&self.door);
+        if door.is_complete || door.is_shut { 0 } else { door.expected }
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        lock(&self.door).is_shut = true;
+    }
+}
