@@ -356,3 +356,39 @@ fn the_only_action_waits_too_where_others_hold_what_it_lacks() {
     schedule.let_first_wait(false);
     assert_eq!(take(&mut schedule), Some(ids[1]));
 }
+
+#[test]
+fn what_is_added_takes_its_place_in_the_order() {
+    let mut graph = ActionGraph::new();
+    let first = add(&mut graph, "first", 10, &[]);
+    let mut schedule = plain(&graph, &[first], Policy::StopAtFirstFailure);
+    assert_eq!(take(&mut schedule), Some(first));
+    let [small, large, last] = [20, 90, 80].map(|cost| {
+        let id = add(&mut graph, &cost.to_string(), cost, &[]);
+        schedule.add(&graph, id, Weight { time: cost, memory: 0 });
+        id
+    });
+    assert_eq!((schedule.len(), schedule.total_cost(), schedule.cost_left()), (4, 200, 200));
+    assert_eq!(take(&mut schedule), Some(large));
+    schedule.done(first);
+    assert!(schedule.abandoned().is_empty());
+    schedule.failed(large);
+    assert_eq!((schedule.abandoned(), schedule.abandoned()), (vec![small, last], vec![]));
+    assert!(schedule.is_finished());
+    let late = add(&mut graph, "late", 1, &[]);
+    schedule.add(&graph, late, Weight::default());
+    assert_eq!((take(&mut schedule), schedule.abandoned()), (None, vec![late]));
+    assert_eq!(states(&schedule)[&late], State::NotStarted);
+}
+
+#[test]
+fn what_needs_a_failure_is_abandoned_with_it() {
+    let mut graph = ActionGraph::new();
+    let head = add(&mut graph, "head", 9, &[]);
+    let tail = add(&mut graph, "tail", 1, &[head]);
+    let other = add(&mut graph, "other", 1, &[]);
+    let mut schedule = plain(&graph, &[head, tail, other], Policy::KeepGoing);
+    assert_eq!(take(&mut schedule), Some(head));
+    schedule.failed(head);
+    assert_eq!((schedule.abandoned(), take(&mut schedule)), (vec![tail], Some(other)));
+}

@@ -73,6 +73,38 @@ fn jobs_and_the_jobserver_bound_what_runs_at_once() {
     assert_eq!(servers[1].available().unwrap(), 1, "the token was given back");
 }
 
+/// Notes what has no result.
+#[derive(Default)]
+struct Lost {
+    failed: RefCell<Vec<ActionId>>,
+    abandoned: RefCell<Vec<ActionId>>,
+}
+
+impl Hooks for Lost {
+    fn failed(&self, action: ActionId, _: &Failure) {
+        self.failed.borrow_mut().push(action);
+    }
+
+    fn abandoned(&self, action: ActionId) {
+        self.abandoned.borrow_mut().push(action);
+    }
+}
+
+#[test]
+fn what_a_failure_keeps_from_starting_is_abandoned() {
+    let link = Link::new(22);
+    let compiler = link.compiler("case \"$*\" in *' a.o '*) exit 3;; *) exec clang-22 \"$@\";; esac");
+    let (graph, wanted) = link.graph(&compiler, &["a.o", "b.o"]);
+    let cancel = Cancel::new().unwrap();
+    for (policy, abandoned) in [(Policy::StopAtFirstFailure, &wanted[1..]), (Policy::KeepGoing, &[])] {
+        let lost = Lost::default();
+        let report = run(&graph, &wanted, &RunOptions { jobs: 1, policy, ..link.options(&cancel) }, &lost);
+        assert_eq!(*lost.failed.borrow(), wanted[..1]);
+        assert_eq!(*lost.abandoned.borrow(), abandoned);
+        assert_eq!(report.counts().not_started, abandoned.len());
+    }
+}
+
 #[derive(Default, Clone)]
 struct Shared(Rc<RefCell<Vec<u8>>>);
 
