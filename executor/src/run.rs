@@ -200,7 +200,8 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &RunOptions<'_>, h
 /// Runs what arrives, until no more can arrive and all that did has ended, or the run is cancelled. Returns the graph of all
 /// that arrived.
 ///
-/// Until the first action arrives nothing is read, started, printed or told; progress hears of a run only if one does.
+/// Until the first action arrives nothing is read, started, printed or told; progress hears of a run only if one does. As in any
+/// run, a module is taken not to change while it lasts.
 pub fn run_arriving(
     incoming: Incoming,
     options: &RunOptions<'_>,

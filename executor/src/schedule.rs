@@ -43,6 +43,7 @@
 //!
 //! Pure: knows nothing of processes, workers, files and time.
 
+mod entry;
 pub mod estimate;
 pub mod history;
 pub mod memory;
@@ -52,8 +53,10 @@ pub mod tokens;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
+use distlto_planner::graph::{ActionGraph, ActionId};
 
+use entry::{Entry, least_of};
+pub use entry::{Site, State, Weight};
 use pools::{Amounts, Pools, Resource};
 
 /// What a failure means for the actions that do not need the failed one.
@@ -66,25 +69,6 @@ pub enum Policy {
     KeepGoing,
 }
 
-/// What an action takes, by estimate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Weight {
-    /// Time, in a unit that is the same for all actions. 0 counts as 1, so that a chain of actions of unknown
-    /// weight still counts by its length.
-    pub time: u64,
-    /// The most memory that it holds at once, in bytes.
-    pub memory: u64,
-}
-
-/// Where an action runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Site {
-    /// On this machine.
-    Here,
-    /// On an engine.
-    Engine,
-}
-
 /// Why no action starts at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
@@ -92,25 +76,6 @@ pub enum Wait {
     Nothing,
     /// Not even the smallest would find enough of this.
     For(Resource),
-}
-
-/// Where a wanted action stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// Waits for this many wanted actions.
-    Waiting(usize),
-    /// May start.
-    Ready,
-    /// Was taken and has not been reported on.
-    Running,
-    /// Succeeded.
-    Done,
-    /// Failed.
-    Failed,
-    /// Will not run because this action, which it needs, failed.
-    Skipped(ActionId),
-    /// Will not run because the run stopped first.
-    NotStarted,
 }
 
 /// The wanted actions of one graph and where each stands.
@@ -139,39 +104,6 @@ pub struct Schedule {
     stopped: bool,
     /// What will not run, and was not asked for yet.
     abandoned: Vec<ActionId>,
-}
-
-#[derive(Debug)]
-struct Entry {
-    state: State,
-    time: u64,
-    /// On this machine.
-    needs: Amounts,
-    /// Whether an engine may execute it.
-    is_portable: bool,
-    /// What it has taken, while it runs.
-    taken: Option<(Site, Amounts)>,
-    /// The time of the longest chain from here to the end.
-    priority: u64,
-    alone: bool,
-    /// The wanted actions that need it.
-    dependents: Vec<ActionId>,
-}
-
-impl Entry {
-    fn new(graph: &ActionGraph, id: ActionId, weight: Weight) -> Self {
-        let time = weight.time.max(1);
-        Self {
-            state: State::Ready,
-            time,
-            needs: Amounts::local(weight.memory),
-            is_portable: graph.action(id).kind() == ActionKind::Opt,
-            taken: None,
-            priority: time,
-            alone: false,
-            dependents: Vec::new(),
-        }
-    }
 }
 
 /// What an action lacked is kept free for it. Others overtook it and run.
@@ -560,10 +492,4 @@ impl Schedule {
         }
         true
     }
-}
-
-/// The least of each resource that any of them needs.
-fn least_of(entries: &BTreeMap<ActionId, Entry>) -> Amounts {
-    let needs = entries.values().map(|entry| entry.needs);
-    needs.reduce(|one, other| one.zip(other, u64::min)).unwrap_or(Amounts::local(0))
 }

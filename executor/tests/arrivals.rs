@@ -1,183 +1,28 @@
 //! Runs to which actions are added while they last. Commands are real processes: a script in place of the compiler, which says
 //! that it runs and waits or fails where a file says so, and clang itself.
 
+mod support;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::process::{Child, Command, Spawner};
-use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::ledger::Ledger;
-use distlto_executor::run::{Arrival, Arrivals, Hooks, RunOptions, arrivals, run_arriving};
+use distlto_executor::run::{Arrival, RunOptions};
 use distlto_executor::schedule::Policy;
-use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_record::action::ActionRecord;
-use distlto_record::progress::{Plan, Progress, ProgressStep, Silent};
-use distlto_record::report::{Counts, Failure, Measured, Outcome, Report};
+use distlto_record::progress::{Plan, Progress, ProgressStep};
+use distlto_record::report::{Counts, Failure, Measured, Outcome};
 use proptest::prelude::*;
 
 use crate::forkserver::support::{eventually, tool, which};
-
-/// A test fails after this time rather than wait for ever.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Writes the module's name into `log`; waits for `go` if the module's name begins with `waits`; fails for `fails`.
-const SCRIPT: &str = r#"
-case " $* " in *' -### '*) exit 1;; esac
-for word; do [ "$last" = -o ] && out=$word; last=$word; done
-echo "$1" >>log
-case $1 in
-waits*) n=0; until [ -e go ] || [ $n -gt 10000 ]; do n=$((n + 1)); sleep 0.01; done ;;
-stays*) sleep 600 ;;
-esac
-case $1 in
-*fails*) echo 'error: on purpose' >&2; exit 1;;
-*) exec cp native.o "$out" ;;
-esac
-"#;
-
-/// A directory to compile in.
-struct Place(tempfile::TempDir);
-
-impl Place {
-    fn new() -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
-        fs::write(place.path("m.c"), "int f(void) { return 1; }\n").unwrap();
-        fs::write(place.path("script"), SCRIPT).unwrap();
-        tool(place.0.path(), &["clang-22", "-O1", "-flto=thin", "-c", "m.c", "-o", "module.o"]);
-        tool(place.0.path(), &["clang-22", "-O1", "-c", "m.c", "-o", "native.o"]);
-        place
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// A module of this name, to be compiled by the script.
-    fn arrival(&self, name: &str, cost: u64) -> Arrival {
-        fs::copy(self.path("module.o"), self.path(name)).unwrap();
-        Arrival {
-            label: name.to_owned(),
-            prefix: ["/bin/sh", "script"].map(str::to_owned).into(),
-            args: [name, "-o", &format!("out/{name}")].map(str::to_owned).to_vec(),
-            module: name.into(),
-            shard: "/dev/null".into(),
-            imports: vec![],
-            extra: vec![],
-            object: format!("out/{name}").into(),
-            dwo: None,
-            cost,
-        }
-    }
-
-    /// What ran, in order.
-    fn log(&self) -> Vec<String> {
-        let text = fs::read_to_string(self.path("log")).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
-    }
-
-    fn options<'a>(&'a self, cancel: &'a Cancel) -> RunOptions<'a> {
-        RunOptions {
-            directory: Some(self.0.path()),
-            jobs: 2,
-            ..RunOptions::new(&LocalSpawner, cancel, &Silent)
-        }
-    }
-}
-
-/// How an action ended, by the hook that said so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Finished,
-    Failed,
-    Abandoned,
-}
-
-/// Tells another thread what the hooks are told.
-struct Told {
-    ends: Mutex<Sender<(ActionId, End)>>,
-    running: AtomicUsize,
-    most: AtomicUsize,
-}
-
-impl Told {
-    fn new() -> (Self, Receiver<(ActionId, End)>) {
-        let (sender, ends) = mpsc::channel();
-        (Self { ends: Mutex::new(sender), running: 0.into(), most: 0.into() }, ends)
-    }
-
-    fn end(&self, id: ActionId, end: End) {
-        // A test may have heard enough.
-        let _ = self.ends.lock().unwrap().send((id, end));
-    }
-}
-
-impl Hooks for Told {
-    fn started(&self, _: ActionId) {
-        let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most.fetch_max(running, Ordering::SeqCst);
-    }
-
-    fn finished(&self, id: ActionId, _: Measured) {
-        self.running.fetch_sub(1, Ordering::SeqCst);
-        self.end(id, End::Finished);
-    }
-
-    fn failed(&self, id: ActionId, _: &Failure) {
-        self.running.fetch_sub(1, Ordering::SeqCst);
-        self.end(id, End::Failed);
-    }
-
-    fn abandoned(&self, id: ActionId) {
-        self.end(id, End::Abandoned);
-    }
-}
-
-/// Runs what `body` adds, beside it.
-fn beside<T>(
-    options: &RunOptions<'_>,
-    body: impl FnOnce(Arrivals, Receiver<(ActionId, End)>) -> T + Send,
-) -> (ActionGraph, Report, T, usize)
-where
-    T: Send,
-{
-    let (arrivals, incoming) = arrivals();
-    let (told, ends) = Told::new();
-    thread::scope(|scope| {
-        let adding = scope.spawn(move || body(arrivals, ends));
-        let (graph, report) = run_arriving(incoming, options, &told);
-        let most = told.most.load(Ordering::SeqCst);
-        drop(told);
-        (graph, report, adding.join().unwrap(), most)
-    })
-}
-
-/// The outcome of each action as its hook would have said.
-fn ends_of(report: &Report) -> BTreeMap<ActionId, End> {
-    let end = |outcome: &Outcome| match outcome {
-        Outcome::Done(_) => End::Finished,
-        Outcome::Failed(failure) if !failure.is_interruption() => End::Failed,
-        _ => End::Abandoned,
-    };
-    report.outcomes.iter().map(|(id, outcome)| (*id, end(outcome))).collect()
-}
-
-/// Every end that is told, once each, until nobody tells any more.
-fn all(ends: &Receiver<(ActionId, End)>) -> BTreeMap<ActionId, End> {
-    let mut all = BTreeMap::new();
-    for (id, end) in ends {
-        assert_eq!(all.insert(id, end), None, "{id:?} ended twice");
-    }
-    all
-}
+use support::{End, PATIENCE, Place, all, beside, ends_of};
 
 #[test]
 fn what_several_threads_add_runs_once_and_within_the_job_limit() {
