@@ -114,9 +114,11 @@ pub struct LinkArgs {
     pub backend_args: Vec<String>,
     /// Call locals that other modules import after their source file, not after their module's hash
     ///
-    /// An edit then changes the objects of those alone that import what was edited, and the others are kept (see --precise). Names
-    /// of source files are in the objects' symbols, so these differ from lld's own. Two modules of one source name turn it off for
-    /// the link, with a warning that names them. clang 16 and later.
+    /// An edit then changes the objects of those modules alone that import the edited function. The others are kept: `opt` of the
+    /// compiler's LLVM performs the import step of each module before its backend, and an object counts that was made of the
+    /// same IR; a cache has results by it too. Names of source files are in the objects' symbols, so these differ from lld's own.
+    /// Two modules of one source name turn it off for the link, with a warning that names them. clang 16 and later. See
+    /// docs/precise.md.
     #[arg(long, env = "DISTLTO_STABLE_NAMES", hide_short_help = true)]
     pub stable_names: bool,
     /// Compile each module with the flags that a build has recorded

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
+use distlto_planner::backend_flags::stable_names;
 use distlto_planner::dtlto::temporaries;
 use distlto_planner::dtlto::{self, JobFile, JobFileError, cost};
 use distlto_planner::graph::{ActionGraph, ActionId};
@@ -199,7 +200,8 @@ impl Session<'_> {
         };
         let directory = placed.as_ref().map_or_else(|| self.base.to_owned(), PlacedModules::directory);
         let places = self.own.places(placed.is_some().then_some(self.base));
-        let assembly = Assembly::new(&self.args.run, self.spawner, self.cancel, None)?;
+        let is_stable = stable_names::are_in(graph);
+        let assembly = Assembly::new(&self.args.run, self.spawner, self.cancel, None, is_stable)?;
         let kept = self.args.run.cache.directory().filter(|_| assembly.has_cache());
         let history = kept.map(link::state::history);
         let mut options = assembly.options(&reporter, history.as_deref(), None);

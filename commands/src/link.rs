@@ -261,7 +261,7 @@ impl Session<'_> {
         let named =
             |options| work(&Session { options, takes_distributor: self.takes_distributor.clone(), ..*self });
         named(&with).or_else(|error| {
-            stable_names::do_without(error)?;
+            stable_names::do_without(error, self.reporter)?;
             named(&without)
         })
     }

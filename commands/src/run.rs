@@ -19,6 +19,7 @@ use std::time::Duration;
 use crate::plan::GraphSource;
 use camino::Utf8PathBuf;
 use clap::Args;
+use distlto_planner::backend_flags::stable_names;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, Work};
 use distlto_planner::state::VARIABLE;
 use distlto_prepare::exit;
@@ -151,7 +152,8 @@ impl Round<'_> {
         self.reporter.knows(records.known(graph, found));
         make_directories(graph, &wanted)?;
         self.prewarm(&wanted);
-        let assembly = Assembly::new(&self.args.run, self.spawner, self.cancel, Some(self.directory))?;
+        let (state, is_stable) = (Some(self.directory), stable_names::are_in(graph));
+        let assembly = Assembly::new(&self.args.run, self.spawner, self.cancel, state, is_stable)?;
         let history = state::history(self.directory);
         let mut options = assembly.options(self.reporter, Some(&history), None);
         options.jobserver = self.jobserver;

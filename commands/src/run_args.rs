@@ -6,8 +6,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::note;
 use distlto_prepare::private::{self, Reach};
@@ -29,6 +29,7 @@ use distlto_executor::run;
 use distlto_executor::schedule::Policy;
 use distlto_executor::schedule::memory::Limit;
 use distlto_executor::schedule::tokens;
+use distlto_planner::backend_flags::stable_names;
 use distlto_planner::state::Place;
 use distlto_record::progress::{Profile, Progress, Reporter, Style};
 use jobserver::Client;
@@ -61,18 +62,6 @@ pub struct CacheArgs {
     pub cache_age: Option<Duration>,
 }
 
-/// When it is found out what a backend would compile, before it runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum PreciseMode {
-    /// Never: a backend runs when its shard or a module that it imports from has changed
-    Off,
-    /// Where an earlier object of the same module is there, and it is quicker than the backend
-    #[default]
-    Auto,
-    /// Before every backend, so that the first edit after a cold link is precise already
-    Eager,
-}
-
 /// How actions are run and what is told of them.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RunArgs {
@@ -99,21 +88,6 @@ pub struct RunArgs {
     /// Where results are kept on disk.
     #[command(flatten)]
     pub cache: CacheArgs,
-    /// Keep an object whose module imports the same functions as before, although other things changed: off, auto, eager
-    ///
-    /// An edit changes the shard, or an import, of every module that imports from the edited one, and for most of them the
-    /// functions that they import are what they were. `opt` of the compiler's LLVM then performs the import step alone, and
-    /// the object counts that was made of the same IR; a cache has results by it too. See docs/precise.md.
-    #[arg(
-        long,
-        value_name = "WHEN",
-        value_enum,
-        default_value_t,
-        env = "DISTLTO_PRECISE",
-        hide_short_help = true,
-        hide_possible_values = true
-    )]
-    pub precise: PreciseMode,
     /// Load the compiler anew for every job instead of once
     ///
     /// A compiler is loaded once, as a fork server: the unmodified program with a library preloaded, which forks a child
@@ -161,12 +135,14 @@ pub struct Assembly<'a> {
 }
 
 impl<'a> Assembly<'a> {
-    /// Opens what the options ask for, and connects to it. `state` is what stays for the next run of the same actions.
+    /// Opens what the options ask for, and connects to it. `state` is what stays for the next run of the same actions, which are
+    /// kept by what they import if the backends have `stable_names`.
     pub fn new(
         args: &'a RunArgs,
         spawner: &'a ForkServer<LocalSpawner>,
         cancel: &'a Cancel,
         state: Option<&Path>,
+        stable_names: bool,
     ) -> Result<Self, RemoteError> {
         let ledger = ledger();
         let far = args.remote.connect(cancel, ledger.as_ref())?;
@@ -174,11 +150,8 @@ impl<'a> Assembly<'a> {
         let is_cached = cache.near.is_some() || cache.far.is_some();
         let record = state.map(|state| Place::PreciseKeys.path(state));
         // With nothing kept there is nothing that could serve.
-        let precise = if is_cached || record.is_some() {
-            Precise::new(args.precise.into(), record.as_deref())
-        } else {
-            None
-        };
+        let is_kept = is_cached || record.is_some();
+        let precise = (stable_names && is_kept).then(|| Precise::new(record.as_deref()));
         let toolchains = (is_cached || precise.is_some()).then(|| {
             Toolchains::new(match &cache.near {
                 Some(near) => Some(near.directory()),
@@ -220,16 +193,6 @@ fn ledger() -> Option<Ledger> {
         warn(format_args!("links that run at once know nothing of this one: {error}"));
         None
     })
-}
-
-impl From<PreciseMode> for precise::Mode {
-    fn from(mode: PreciseMode) -> Self {
-        match mode {
-            PreciseMode::Off => Self::Off,
-            PreciseMode::Auto => Self::Auto,
-            PreciseMode::Eager => Self::Eager,
-        }
-    }
 }
 
 impl CacheArgs {
@@ -277,8 +240,6 @@ impl RunArgs {
             no_verify_hashes,
             // Said by `CacheArgs::open`.
             cache: _,
-            // Said by `Assembly::new`.
-            precise: _,
             // Said by `spawner`.
             no_warm: _,
             // Said by `reporter`.
@@ -316,10 +277,11 @@ impl RunArgs {
         }
     }
 
-    /// The same for what performs import steps, where they have spared backends of the links that this state is of.
-    pub fn prewarm_steps(&self, spawner: &ForkServer<LocalSpawner>, compiler: &OsStr, state: &Path) {
-        let mode = precise::Mode::from(self.precise);
-        if let Some(program) = mode.program(Path::new(compiler), &Place::PreciseKeys.path(state)) {
+    /// The same for what performs the import steps of backends with these arguments.
+    pub fn prewarm_steps(&self, spawner: &ForkServer<LocalSpawner>, compiler: &OsStr, arguments: &[String]) {
+        if stable_names::are_asked_for(arguments.iter().map(String::as_str))
+            && let Some(program) = precise::program(Path::new(compiler))
+        {
             spawner.prewarm(program.as_os_str(), 1);
         }
     }

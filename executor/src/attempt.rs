@@ -23,7 +23,7 @@ use crate::execute::capture::Captured;
 use crate::execute::{Execute, Executed, ExecutionRequest};
 use crate::job::Job;
 use crate::output::{Output, Role};
-use crate::precise::{Imported, Pending, Precise, Steps};
+use crate::precise::{Pending, Precise, Step, Steps};
 use crate::result::{NewOutput, NewResult};
 use crate::schedule::Site;
 use crate::staging::{Staging, StagingArea};
@@ -112,14 +112,12 @@ fn attempt(
     let staging = Staging::new(context.staging, staged).map_err(io)?;
     let outputs = staging.outputs(&job.outputs);
     let begun = Instant::now();
-    let is_asked =
-        context.cache.is_some() || context.precise.is_none_or(|(precise, _)| precise.wants(estimate));
-    let described = context.describer.filter(|_| is_asked).and_then(|describer| describer.describe(job));
+    let described = context.describer.and_then(|describer| describer.describe(job));
     let described = described.as_ref();
     told.key = described.filter(|_| context.cache.is_some()).map(|described| described.key().0);
     let work = Work { job, context, outputs: &outputs, expected, described, imported: OnceLock::new() };
-    let for_later = work.learns_for_later();
-    let found = work.look_up(site, estimate, for_later).map_err(io)?;
+    let beside = work.steps_beside();
+    let found = work.look_up(site, beside).map_err(io)?;
     told.import_cpu = work.import_cpu();
     let looked = context.cache.is_some() || work.imported.get().is_some();
     told.phases.lookup = looked.then(|| Span::since(begun));
@@ -128,7 +126,6 @@ fn attempt(
     let result = match found {
         Found::Same => {
             told.origin = Origin::SameImports;
-            work.record();
             return Ok(());
         }
         Found::Kept(stderr) => {
@@ -142,8 +139,8 @@ fn attempt(
                 told.refused.push(format!("{why}; the cached result is dropped, and it is compiled anew"));
             }
             let request = ExecutionRequest { job, described, outputs: &outputs, site, estimate, anew };
-            match for_later {
-                true => execute_and_learn(&work, request, told),
+            match beside {
+                true => execute_beside_step(&work, request, told),
                 false => execute(&work, request, told),
             }
         }
@@ -156,16 +153,15 @@ fn attempt(
 }
 
 /// Executes a job, and performs its import step meanwhile, for later runs to compare with.
-fn execute_and_learn(
+fn execute_beside_step(
     work: &Work<'_>,
     request: ExecutionRequest<'_>,
     told: &mut JobAttempt,
 ) -> Result<Instant, Cause> {
-    let (site, estimate) = (request.site, request.estimate);
-    let (executed, learned) =
-        threads::both(|| execute(work, request, told), || work.find_precise(site, estimate));
+    let site = request.site;
+    let (executed, stepped) = threads::both(|| execute(work, request, told), || work.find_precise(site));
     told.import_cpu = work.import_cpu();
-    learned.map_err(|source| Cause::Io { label: work.job.label.to_owned(), source })?;
+    stepped.map_err(|source| Cause::Io { label: work.job.label.to_owned(), source })?;
     executed
 }
 
@@ -233,7 +229,7 @@ struct Work<'a> {
     /// `None` for a job whose result is not kept.
     described: Option<&'a Described<'a>>,
     /// What its import step gave, and the job as one that is found by that.
-    imported: OnceLock<(Imported, Described<'a>)>,
+    imported: OnceLock<(Step, Described<'a>)>,
 }
 
 impl Work<'_> {
@@ -241,17 +237,12 @@ impl Work<'_> {
         check_result(self.job.label, status, stderr, self.outputs, &self.expected)
     }
 
-    /// What there is that serves: by what the job is, then, unless that is for later, by what it compiles.
-    fn look_up(&self, site: Site, estimate: Duration, for_later: bool) -> Result<Found, IoError> {
+    /// What there is that serves: by what the job is, then, unless its step runs beside it, by what it compiles.
+    fn look_up(&self, site: Site, beside: bool) -> Result<Found, IoError> {
         match self.find()? {
-            kept @ Found::Kept(_) => {
-                if let Some((precise, _)) = self.context.precise {
-                    precise.is_kept(estimate);
-                }
-                Ok(kept)
-            }
-            found if for_later => Ok(found),
-            found => Ok(self.find_precise(site, estimate)?.unwrap_or(found)),
+            kept @ Found::Kept(_) => Ok(kept),
+            found if beside => Ok(found),
+            found => Ok(self.find_precise(site)?.unwrap_or(found)),
         }
     }
 
@@ -265,37 +256,35 @@ impl Work<'_> {
 
     /// Processor time of the import step, if it was performed.
     fn import_cpu(&self) -> Option<Duration> {
-        self.imported.get().map(|(imported, _)| imported.took)
+        self.imported.get().map(|(step, _)| step.took)
     }
 
-    /// Whether an import step could save nothing now, and may be performed while the command runs.
-    fn learns_for_later(&self) -> bool {
+    /// Whether an import step can spare nothing in this run, and may be performed while the command runs.
+    fn steps_beside(&self) -> bool {
         let (Some((precise, steps)), None) = (self.context.precise, self.context.cache) else { return false };
-        let object = self.outputs.first().map(|output| output.name.as_str());
-        steps.slots.beside && object.is_some_and(|object| !precise.has_key(object, self.context.digests))
+        let basis = self.described.and_then(|described| described.basis.as_ref());
+        let (Some(basis), [object, ..]) = (basis, self.outputs) else { return false };
+        steps.beside && !precise.has_earlier(basis, object.name.as_str(), self.context.digests)
     }
 
     /// A result that was made of the same IR, if the import step tells that of this job. `None` where it does not.
-    fn find_precise(&self, site: Site, estimate: Duration) -> Result<Option<Found>, IoError> {
+    fn find_precise(&self, site: Site) -> Result<Option<Found>, IoError> {
         let Some((precise, steps)) = self.context.precise else { return Ok(None) };
         let (Some(described), Some(backend)) = (self.described, self.job.backend) else { return Ok(None) };
         let (Some(basis), [output, ..]) = (&described.basis, self.outputs) else { return Ok(None) };
         let scratch = format!("{}.import.ll", output.written);
-        let object = output.name.as_str();
-        let pending = Pending { basis, backend, object, scratch: &scratch, site, estimate };
-        let Some(imported) = precise.import(&pending, &steps, self.context.digests) else { return Ok(None) };
+        let pending = Pending { basis, backend, scratch: &scratch, site };
+        let Some(step) = precise.import(&pending, &steps) else { return Ok(None) };
         // Of what changes meanwhile the command itself has to tell.
         if self.changed_input()?.is_some() {
             return Ok(None);
         }
-        let Some(found_by) = described.precise(basis, &imported.merged) else { return Ok(None) };
-        let (imported, found_by) = self.imported.get_or_init(|| (imported, found_by));
-        let found = match precise.is_there(imported, &found_by.key()) {
-            true => Found::Same,
-            false => self.find_as(found_by)?,
-        };
-        precise.spared(imported, matches!(found, Found::Same | Found::Kept(_)));
-        Ok(Some(found))
+        let Some(found_by) = described.precise(basis, &step.merged) else { return Ok(None) };
+        let (_, found_by) = self.imported.get_or_init(|| (step, found_by));
+        match precise.is_there(output.name.as_str(), &found_by.key(), self.context.digests) {
+            true => Ok(Some(Found::Same)),
+            false => self.find_as(found_by).map(Some),
+        }
     }
 
     /// An input that is not what it was when it was looked at first.
@@ -310,12 +299,12 @@ impl Work<'_> {
 
     /// Records the outputs, which are in their places, for the next run.
     fn record(&self) {
-        let Some((precise, _)) = self.context.precise else { return };
+        let (Some((precise, _)), Some((_, found_by))) = (self.context.precise, self.imported.get()) else {
+            return;
+        };
         let Some(basis) = self.described.and_then(|described| described.basis.as_ref()) else { return };
         let outputs: Vec<_> = self.outputs.iter().map(|output| output.name.as_str()).collect();
-        let key = self.imported.get().map(|(imported, found_by)| (imported, found_by.key()));
-        let imported = key.as_ref().map(|(imported, key)| (*imported, key));
-        precise.made(basis, imported, &outputs, self.context.digests);
+        precise.made(basis, &found_by.key(), &outputs, self.context.digests);
     }
 
     fn find_as(&self, described: &Described<'_>) -> Result<Found, IoError> {

@@ -41,7 +41,7 @@ use crate::execute::process::{GRACE, Spawner};
 use crate::execute::remote::Remote;
 use crate::execute::remote::engine::Engine;
 use crate::ledger::Ledger;
-use crate::precise::{Precise, Slots, Steps};
+use crate::precise::{Precise, Steps};
 use crate::schedule::estimate::Estimates;
 use crate::schedule::history::History;
 use crate::schedule::memory::Limit;
@@ -108,7 +108,7 @@ pub struct RunOptions<'a> {
     pub cc1_commands: Option<&'a Cc1Commands>,
     /// What is known of compilers, which says by what results are found; `None` with neither a cache nor precise keys.
     pub toolchains: Option<&'a Toolchains>,
-    /// Has objects serve that were made of the same IR; `None` to run every wanted backend.
+    /// Has objects serve that were made of the same IR, where names are stable; `None` to run every wanted backend.
     pub precise: Option<&'a Precise>,
     /// Where results are looked for before commands run, and kept.
     pub cache: Option<&'a dyn ResultCache>,
@@ -233,10 +233,6 @@ fn run_all<'g>(
     let warm = options.spawner.is_warm();
     let estimates = Estimates::new(&graph, wanted, history, directory, warm, options.name);
     let schedule = Schedule::new(&graph, wanted, options.policy, |id| estimates.weight(id));
-    if let Some(precise) = options.precise {
-        let backends = wanted.iter().filter(|&&id| graph.action(id).kind() == ActionKind::Opt);
-        precise.begin(Duration::from_micros(backends.map(|&id| schedule.cost(id)).sum()));
-    }
     let work = Work { graph, schedule, estimates, incoming };
     in_context(backends, options, |context| {
         let plan = work.plan(jobs);
@@ -312,8 +308,6 @@ fn in_context<T>(backends: usize, options: &RunOptions<'_>, then: impl FnOnce(&C
     let asker = cache.and_then(|_| spawner.plain()).unwrap_or(spawner);
     let drivers = Drivers { answers, spawner: asker, cancel, grace, directory };
     let platform = engine.map_or(Platform::default(), Engine::platform);
-    // Of one backend that runs, its own module has changed as a rule.
-    let precise = precise.filter(|_| backends > 1 || cache.is_some());
     let describer = toolchains
         .filter(|_| cache.is_some() || precise.is_some())
         .and_then(|known| Describer::new(known, &drivers, digests, directory, platform));
@@ -322,8 +316,9 @@ fn in_context<T>(backends: usize, options: &RunOptions<'_>, then: impl FnOnce(&C
     let remote = engine.map(|engine| Remote { engine, local });
     let execute: &dyn Execute = remote.as_ref().map_or(&local, |remote| remote);
     let describer = describer.as_ref();
-    let slots = Slots::new(backends, jobs, jobserver.is_some());
-    let precise = precise.map(|precise| (precise, Steps { spawner, cancel, grace, directory, slots }));
+    // Who asks for more slots may not get them.
+    let beside = 2 * backends <= jobs && jobserver.is_none();
+    let precise = precise.map(|precise| (precise, Steps { spawner, cancel, grace, directory, beside }));
     let staging = &StagingArea::new(directory, places);
     let context = Context {
         execute,

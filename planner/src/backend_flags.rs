@@ -9,6 +9,7 @@ pub mod codegen;
 pub mod driver_words;
 pub mod link_flags;
 pub mod raw;
+pub mod stable_names;
 
 use camino::Utf8PathBuf;
 use distlto_prepare::names::escape_path;

@@ -13,6 +13,7 @@ use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::process_stat::resident;
 use distlto_executor::run::{self, NoHooks};
+use distlto_planner::backend_flags::stable_names;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::words::{shell_line, shell_quote};
 use distlto_prepare::io_error::IoError;
@@ -160,7 +161,7 @@ impl Session<'_> {
         if wanted.len() > 1 {
             args.prewarm(&spawner, OsStr::new(compiler), wanted.len());
         }
-        let assembly = Assembly::new(&args, &spawner, &cancel, None)?;
+        let assembly = Assembly::new(&args, &spawner, &cancel, None, stable_names::are_in(graph))?;
         let directory = self.directory();
         let places = self.own.places(|path| self.as_seen(path));
         let repeat = |id| self.repeat(graph, id);

@@ -1,5 +1,6 @@
 //! What a run did: the outcome of every wanted action, and failures in a form that a person can act on.
 
+pub mod engines;
 pub mod imports;
 pub mod summary;
 

@@ -70,6 +70,11 @@ impl Change {
     }
 }
 
+/// Whether nothing but imports, or what the thin link decided of them, is a reason.
+pub fn is_imports_only(why: &[Change]) -> bool {
+    !why.is_empty() && why.iter().all(|change| matches!(change.what, What::Import | What::Shard))
+}
+
 impl fmt::Display for Change {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (before, after) = match self.what {

@@ -34,7 +34,7 @@ const SOURCES: [(&str, &str); 4] = [
     ),
 ];
 
-const EAGER: &str = "--precise=eager";
+const STABLE: &str = "--stable-names";
 
 /// Links, which must succeed, and gives the backends that ran.
 fn relink(project: &Project, options: &[&str]) -> Result<Vec<String>> {
@@ -59,9 +59,7 @@ fn may_be_kept(project: &Project, options: &[&str]) -> Result<Vec<String>> {
 fn is_fresh(project: &Project, options: &[&str]) -> Result<()> {
     let (objects, program) = (project.native_objects()?, fs::read(project.path("program"))?);
     fs::remove_dir_all(project.path("program.distlto"))?;
-    let off: Vec<&str> =
-        options.iter().copied().filter(|option| *option != EAGER).chain(["--precise=off"]).collect();
-    relink(project, &off)?;
+    relink(project, options)?;
     ensure!(project.native_objects()? == objects, "objects are others than those of a link from nothing");
     ensure!(
         fs::read(project.path("program"))? == program,
@@ -80,7 +78,7 @@ fn stepped(project: &Project) -> Result<Vec<String>> {
 
 #[test]
 fn an_object_is_kept_that_imports_the_same() -> Result<()> {
-    for (name, ways) in [("precise", &[EAGER][..]), ("precise-two", &[EAGER, "--two-step"])] {
+    for (name, ways) in [("precise", &[STABLE][..]), ("precise-two", &[STABLE, "--two-step"])] {
         let project = Project::create(name, &SOURCES)?;
         ensure!(relink(&project, ways)?.len() == 4, "everything runs at first");
         project.edit("shared.c", "x * 7", "x * 9")?;
@@ -129,25 +127,32 @@ fn an_object_of_a_split_unit_is_kept_too() -> Result<()> {
         compile(&project, source)?;
         project.objects.push(source.replace(".cc", ".o"));
     }
-    ensure!(relink(&project, &[EAGER])?.len() == 4, "everything runs at first");
+    ensure!(relink(&project, &[STABLE])?.len() == 4, "everything runs at first");
     ensure!(project.say()? == "330\n", "{}", project.say()?);
     project.folder.write("shared.cc", sources[3].1.replace("x * 7", "x * 9"))?;
     compile(&project, "shared.cc")?;
-    let may = may_be_kept(&project, &[EAGER])?;
+    let may = may_be_kept(&project, &[STABLE])?;
     ensure!(may.contains(&"a.o".to_owned()) && may.contains(&"b.o".to_owned()), "{may:?}");
-    let ran = relink(&project, &[EAGER])?;
+    let ran = relink(&project, &[STABLE])?;
     ensure!(ran == ["shared.o"], "nobody imports what was edited: {ran:?}");
     ensure!(project.say()? == "338\n", "{}", project.say()?);
-    is_fresh(&project, &[EAGER])
+    is_fresh(&project, &[STABLE])
 }
 
 #[test]
-fn off_runs_whatever_imports_from_what_changed() -> Result<()> {
+fn without_stable_names_whatever_imports_from_what_changed_runs() -> Result<()> {
     let project = Project::create("precise-off", &SOURCES)?;
-    relink(&project, &[EAGER])?;
+    relink(&project, &[])?;
     project.edit("shared.c", "x * 7", "x * 9")?;
-    let ran = relink(&project, &["--precise=off"])?;
+    ensure!(may_be_kept(&project, &[])?.is_empty(), "no import step is performed");
+    project.forget()?;
+    let output =
+        succeed(project.link_with(&["-v"])?.env_remove("DISTLTO_CACHE").env_remove("DISTLTO_STATE"))?;
+    let ran = project.ran()?.backends;
     ensure!(ran == ["a.o", "b.o", "shared.o"], "{ran:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(said.contains(": 3 backends (2 changed in imports only: see --stable-names) in "), "{said}");
+    ensure!(!project.path("program.distlto/precise-keys").exists(), "keys are recorded that nobody asks for");
     Ok(())
 }
 
@@ -155,16 +160,16 @@ fn off_runs_whatever_imports_from_what_changed() -> Result<()> {
 #[test]
 fn an_object_that_something_else_changed_is_made_again() -> Result<()> {
     let project = Project::create("precise-damaged", &SOURCES)?;
-    relink(&project, &[EAGER])?;
+    relink(&project, &[STABLE])?;
     project.edit("shared.c", "x * 7", "x * 9")?;
     let object = project.path("program.distlto/objects/a.o.o");
     let other = fs::read(project.path("program.distlto/objects/b.o.o"))?;
     // A hard link may be elsewhere.
     fs::remove_file(&object)?;
     fs::write(&object, other)?;
-    let ran = relink(&project, &[EAGER])?;
+    let ran = relink(&project, &[STABLE])?;
     ensure!(ran == ["a.o", "shared.o"], "{ran:?}");
-    is_fresh(&project, &[EAGER])
+    is_fresh(&project, &[STABLE])
 }
 
 #[test]
@@ -172,7 +177,7 @@ fn a_cache_finds_results_by_what_they_were_made_of() -> Result<()> {
     let cache = tempfile::tempdir()?;
     let link = |project: &Project| -> Result<Vec<String>> {
         project.forget()?;
-        succeed(project.link_with(&[EAGER])?.env("DISTLTO_CACHE", cache.path()))?;
+        succeed(project.link_with(&[STABLE])?.env("DISTLTO_CACHE", cache.path()))?;
         Ok(project.ran()?.backends)
     };
     let project = Project::create("precise-cache", &SOURCES)?;
@@ -182,7 +187,7 @@ fn a_cache_finds_results_by_what_they_were_made_of() -> Result<()> {
     project.edit("shared.c", "x * 7", "x * 9")?;
     let ran = link(&project)?;
     ensure!(ran == ["shared.o"], "{ran:?}");
-    is_fresh(&project, &[EAGER])
+    is_fresh(&project, &[STABLE])
 }
 
 #[test]
@@ -191,13 +196,10 @@ fn locals_that_are_imported_have_stable_names_on_request() -> Result<()> {
     sources[3].1 = "static int calls;\n__attribute__((noinline)) int apart(int x) { return x * 7; }\n\
                     int shared(int x) { return x * 100 + ++calls; }\n";
     let project = Project::create("precise-names", &sources)?;
-    let stable = [EAGER, "--stable-names"];
-    relink(&project, &[EAGER])?;
-    project.edit("shared.c", "x * 7", "x * 9")?;
-    let ran = relink(&project, &[EAGER])?;
-    ensure!(ran.len() == 3, "the name of a local changes with its module: {ran:?}");
+    let stable = [STABLE];
+    relink(&project, &[])?;
     ensure!(relink(&project, &stable)?.len() == 4, "other names are other objects");
-    project.edit("shared.c", "x * 9", "x * 11")?;
+    project.edit("shared.c", "x * 7", "x * 11")?;
     let ran = relink(&project, &stable)?;
     ensure!(ran == ["shared.o"], "{ran:?}");
     let symbols =
@@ -219,7 +221,7 @@ fn sources_of_one_name_have_no_stable_names() -> Result<()> {
         succeed(&mut command)?;
         project.objects.push(format!("{folder}/same.o"));
     }
-    for ways in [&["--stable-names"][..], &["--stable-names", "--two-step"]] {
+    for ways in [&[STABLE][..], &[STABLE, "--two-step"]] {
         let output = succeed(&mut project.link_with(ways)?)?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(said.contains("--stable-names is off for this link: "), "{said}");
@@ -246,7 +248,7 @@ fn a_compiler_that_knows_no_stable_names_does_without() -> Result<()> {
     // A script that is being written cannot be run.
     fs::rename(script, project.path("old-clang"))?;
     let compiler = format!("--compiler={}", project.path("old-clang").display());
-    for ways in [&["--stable-names"][..], &["--stable-names", "--two-step"]] {
+    for ways in [&[STABLE][..], &[STABLE, "--two-step"]] {
         let options: Vec<&str> = ways.iter().copied().chain([compiler.as_str()]).collect();
         let output = succeed(&mut project.link_with(&options)?)?;
         let said = String::from_utf8_lossy(&output.stderr);
@@ -267,7 +269,7 @@ fn without_the_compilers_own_opt_every_backend_runs() -> Result<()> {
     fs::copy(&clang, &copy)?;
     let compiler = format!("--compiler={}", copy.display());
     let link = |more: &[&str]| -> Result<String> {
-        let options: Vec<&str> = [EAGER, "-v", compiler.as_str()].iter().chain(more).copied().collect();
+        let options: Vec<&str> = [STABLE, "-v", compiler.as_str()].iter().chain(more).copied().collect();
         let output = succeed(project.link_with(&options)?.env_remove("DISTLTO_CACHE"))?;
         Ok(String::from_utf8_lossy(&output.stderr).into_owned())
     };
@@ -283,7 +285,7 @@ fn without_the_compilers_own_opt_every_backend_runs() -> Result<()> {
 #[test]
 fn objects_of_a_real_program_that_are_kept_are_those_of_backends() -> Result<()> {
     let mut campaign = distlto::xtask();
-    let words = "campaign precise --program rust-and-cpp --stable-names --count 4 --seed 1 --distlto";
+    let words = "campaign precise --program rust-and-cpp --count 4 --seed 1 --distlto";
     campaign.args(words.split(' '));
     let output = succeed(campaign.arg(distlto::binary()?))?;
     let told = String::from_utf8_lossy(&output.stdout);

@@ -192,7 +192,7 @@ fn nothing_is_remembered_where_another_user_could_have_prepared_it() -> Result<(
     build.mode("tmp", 0o1777)?;
     let prepared = tree(&build.path("tmp/distlto"))?;
     let said = build
-        .link_by(build.command(&["--precise=eager"])?.env_remove("HOME").env("TMPDIR", build.path("tmp")))?;
+        .link_by(build.command(&["--stable-names"])?.env_remove("HOME").env("TMPDIR", build.path("tmp")))?;
     ensure!(said.is_empty(), "{said}");
     ensure!(tree(&build.path("tmp/distlto"))? == prepared, "it was written to");
     // The home of another user, as sudo leaves it.
@@ -200,7 +200,7 @@ fn nothing_is_remembered_where_another_user_could_have_prepared_it() -> Result<(
         let build = Build::new()?;
         build.folder("home/.cache/distlto", 0o755)?;
         lchown(build.path(prepare), Some(OTHER), None)?;
-        let said = build.link(&["--precise=eager"])?;
+        let said = build.link(&["--stable-names"])?;
         let place = build.path("home/.cache/distlto").display().to_string();
         let rest = " belongs to the user nobody (65534); chown 0 ";
         expect(
@@ -216,7 +216,7 @@ fn nothing_is_remembered_where_another_user_could_have_prepared_it() -> Result<(
     }
     // Nor does a home that is not there matter.
     build.forget()?;
-    let said = build.link_by(build.command(&["--precise=eager"])?.env("HOME", "/proc/nobody"))?;
+    let said = build.link_by(build.command(&["--stable-names"])?.env("HOME", "/proc/nobody"))?;
     ensure!(said.is_empty(), "{said}");
     Ok(())
 }

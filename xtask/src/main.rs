@@ -217,9 +217,6 @@ enum Bench {
         /// Jobs at a time, for every way of linking; the number of processors where absent.
         #[arg(long, short)]
         jobs: Option<usize>,
-        /// What distlto's `--precise` is told, `auto` or `eager`.
-        #[arg(long, default_value = "auto")]
-        precise: String,
     },
     /// lld's DTLTO by a serial script, a simple parallel one, and distlto-distribute; and what a job costs besides clang.
     Dtlto {
@@ -314,8 +311,8 @@ fn main() -> ExitCode {
         Command::Bench { what: Bench::Link { programs, runs, jobs, json } } => {
             bench::link::link(&bench::link::Request { programs, runs, jobs, json }).map(|()| true)
         }
-        Command::Bench { what: Bench::Edits { programs, edits, runs, jobs, precise } } => {
-            let request = bench::edits::Request { programs, edits, runs, jobs, precise };
+        Command::Bench { what: Bench::Edits { programs, edits, runs, jobs } } => {
+            let request = bench::edits::Request { programs, edits, runs, jobs };
             bench::edits::edits(&request).map(|()| true)
         }
         Command::Bench { what: Bench::Buck2 { baseline, runs, objects, imports, directory } } => {

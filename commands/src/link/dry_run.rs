@@ -11,6 +11,7 @@ use std::time::Duration;
 use distlto_executor::execute::process::Spawner;
 use distlto_executor::schedule::estimate::Estimates;
 use distlto_executor::schedule::history::History;
+use distlto_planner::backend_flags::stable_names;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::to_standard_output;
@@ -19,12 +20,11 @@ use distlto_record::inspect;
 use distlto_record::progress::text::human;
 use distlto_record::progress::{Profile, Reporter, Style};
 use distlto_record::run;
-use distlto_record::why::{Change, What};
+use distlto_record::why::{self, Change};
 use serde::Serialize;
 
 use super::{LinkError, LinkOptions, Session, state};
 use crate::dry_run::{Row, lines};
-use crate::run_args::PreciseMode;
 
 /// The version of the JSON.
 const VERSION: u32 = 1;
@@ -75,14 +75,19 @@ pub(super) fn tell(
     let times: Vec<u64> = wanted.iter().map(|&id| estimates.weight(id).time).collect();
     let own = args.jobs.map(usize::from).or(implied);
     let jobs = own.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
-    let precise = args.precise != PreciseMode::Off;
+    let precise = stable_names::are_asked_for(session.options.backend_args.iter().map(String::as_str));
     let mut backends: Vec<WouldRun<'_>> = running
         .iter()
         .zip(&times)
         .map(|(action, &cpu_us)| {
             // A first link in two steps is planned in a scratch directory.
             let label = action.label.replacen(session.directory, session.earlier, 1);
-            WouldRun { label, why: &action.why, cpu_us, may_be_kept: precise && by_imports(&action.why) }
+            WouldRun {
+                label,
+                why: &action.why,
+                cpu_us,
+                may_be_kept: precise && why::is_imports_only(&action.why),
+            }
         })
         .collect();
     backends.sort_by_key(|backend| std::cmp::Reverse(backend.cpu_us));
@@ -97,11 +102,6 @@ pub(super) fn tell(
         linker_us: linker_time(session.earlier),
     };
     answer.print(args.json)
-}
-
-/// Whether nothing but imports, or what the thin link decided of them, is a reason.
-fn by_imports(why: &[Change]) -> bool {
-    !why.is_empty() && why.iter().all(|change| matches!(change.what, What::Import | What::Shard))
 }
 
 /// Tells how a link goes; of a dry run only what it ends with is told, and notes to those who asked.

@@ -103,7 +103,7 @@ pub(super) fn run(session: &Session<'_>) -> Result<End, LinkError> {
     }
     let compiler = OsStr::new(&compilation.compiler);
     session.options.run.prewarm(session.spawner, compiler, 1);
-    session.options.run.prewarm_steps(session.spawner, compiler, session.directory.as_ref());
+    session.options.run.prewarm_steps(session.spawner, compiler, &session.options.backend_args);
     sweep::before(session)?;
     let link = Link { session, arguments, words, compilation: &compilation };
     link.run(bitcode.as_ref())

@@ -102,7 +102,7 @@ pub enum LinkError {
         help("leave --stable-names out, or give the sources names of their own")
     )]
     AlikeNames { one: String, other: String, source_name: String },
-    #[error("{compiler} knows no {}", super::stable_names::ARGUMENTS[1])]
+    #[error("{compiler} knows no {}", distlto_planner::backend_flags::stable_names::ARGUMENTS[1])]
     #[diagnostic(code(distlto::usage), help("leave --stable-names out, or use clang 16 or later"))]
     UnknownNames { compiler: String },
     #[error("the link was interrupted")]

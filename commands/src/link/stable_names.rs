@@ -7,18 +7,17 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::Path;
 
+use distlto_planner::backend_flags::stable_names::ARGUMENTS;
 use distlto_planner::module;
 use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::words::Word;
 use distlto_prepare::error::PrepareError;
 use distlto_prepare::input::Input;
 use distlto_prepare::warning::warn;
+use distlto_record::progress::Progress;
 use rayon::prelude::*;
 
 use super::{LinkError, LinkOptions};
-
-/// What a backend is told; LLVM 16 and later know it.
-pub const ARGUMENTS: [&str; 2] = ["-mllvm", "-use-source-filename-for-promoted-locals"];
 
 /// The options of a link with them, and of the same without.
 pub fn with_and_without(options: &LinkOptions) -> [LinkOptions; 2] {
@@ -73,10 +72,12 @@ fn are_distinct<'a>(modules: impl Iterator<Item = (&'a str, &'a Path)>) -> Resul
 }
 
 /// Says why a link does without; an error that has another reason is returned.
-pub fn do_without(error: LinkError) -> Result<(), LinkError> {
+pub fn do_without(error: LinkError, progress: &dyn Progress) -> Result<(), LinkError> {
     if !matches!(error, LinkError::AlikeNames { .. } | LinkError::UnknownNames { .. }) {
         return Err(error);
     }
-    warn(format_args!("--stable-names is off for this link: {error}"));
+    let warning = format!("--stable-names is off for this link: {error}");
+    warn(&warning);
+    progress.warned(&warning);
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
+use distlto_planner::backend_flags::stable_names::are_in;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 use distlto_planner::index::{self, IndexError, Planned, PlannedLink};
 use distlto_planner::link_line::Argument;
@@ -39,7 +40,7 @@ impl Session<'_> {
         if let Some(compiler) = &self.link.compiler {
             let compiler = lossy(compiler);
             self.options.run.prewarm(self.spawner, OsStr::new(&compiler), 1);
-            self.options.run.prewarm_steps(self.spawner, OsStr::new(&compiler), self.directory.as_ref());
+            self.options.run.prewarm_steps(self.spawner, OsStr::new(&compiler), &self.options.backend_args);
         }
         let arguments = self.link.line.arguments();
         let reads = two_step_reads::before(self.directory, self.link, arguments);
@@ -204,8 +205,9 @@ impl Session<'_> {
             self.options.run.prewarm(self.spawner, OsStr::new(compiler), wanted.len());
         }
         let jobserver = self.options.run.jobserver(wanted.len(), planned.jobs);
-        let assembly =
-            Assembly::new(&self.options.run, self.spawner, self.cancel, Some(self.directory.as_ref()))?;
+        let state = Some(self.directory.as_ref());
+        let is_stable = are_in(keeping.graph);
+        let assembly = Assembly::new(&self.options.run, self.spawner, self.cancel, state, is_stable)?;
         let history = state::history(self.directory);
         let mut run_options = assembly.options(self.reporter, Some(&history), planned.jobs);
         run_options.jobserver = jobserver.as_ref();

@@ -17,7 +17,7 @@ use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 
-use super::{Pending, Slots, split_units};
+use super::{Pending, split_units};
 use crate::cancel::Cancel;
 use crate::execute::process::{self, Command, Spawner};
 use crate::loaded::{beside, libraries};
@@ -40,8 +40,8 @@ pub struct Steps<'a> {
     pub grace: Duration,
     /// Where it runs; the current directory when `None`.
     pub directory: Option<&'a Path>,
-    /// What there is room for.
-    pub slots: Slots,
+    /// Whether as many slots are idle as there are backends, so that a step may run beside a backend that it cannot spare.
+    pub beside: bool,
 }
 
 /// What performs a compiler's import steps, if that is installed.

@@ -4,21 +4,21 @@
 //! possible time of the backends on so many workers is the larger of the longest backend and of all of them shared evenly;
 //! no order is faster.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
+use distlto_planner::backend_flags::stable_names;
 use distlto_planner::graph::ActionKind;
 
 use super::Origin;
-use crate::action::{ActionRecord, EngineTimes, Fate, Interval};
+use super::engines::EngineSummary;
+use crate::action::{ActionRecord, Fate, Interval};
 use crate::inspect::same_imports;
 use crate::progress::text::{human, printable, size};
 use crate::run::RunRecord;
+use crate::why;
 
 /// How many of the most expensive backends are told.
 pub const EXPENSIVE: usize = 5;
-/// How many workers are told.
-const WORKERS: usize = 10;
 
 /// The numbers.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +31,8 @@ pub struct Summary {
     pub cached: usize,
     /// Backends whose objects were kept, since the functions that they import are the same.
     pub same_imports: usize,
+    /// Backends that ran although nothing but their imports had changed, where stable names could have spared them.
+    pub imports_only: usize,
     /// Actions that turned out to be up to date.
     pub up_to_date: usize,
     /// Actions that failed.
@@ -60,76 +62,6 @@ pub struct Summary {
     pub memory_budget: Option<u64>,
     /// The backends that took longest, longest first.
     pub expensive: Vec<Expensive>,
-}
-
-/// What engines did.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct EngineSummary {
-    /// Who executed, and how many backends.
-    pub workers: BTreeMap<String, usize>,
-    /// How long backends were at what there, all together.
-    pub times: EngineTimes,
-    /// Bytes that were sent.
-    pub sent: u64,
-    /// Bytes that were received.
-    pub received: u64,
-    /// Calls, each attempt counted.
-    pub round_trips: u64,
-    /// Calls that were made again.
-    pub retries: u64,
-}
-
-impl EngineSummary {
-    fn of(record: &RunRecord) -> Option<Self> {
-        let mut all = Self::default();
-        for action in record.backends().filter(|action| action.result == Fate::Done) {
-            let (Some(worker), Some(times)) = (&action.worker, action.engine) else { continue };
-            *all.workers.entry(worker.clone()).or_default() += 1;
-            all.times.uploading_us += times.uploading_us;
-            all.times.queued_us += times.queued_us;
-            all.times.running_us += times.running_us;
-            all.times.downloading_us += times.downloading_us;
-        }
-        for engine in &record.engines {
-            all.sent += engine.wire_up;
-            all.received += engine.wire_down;
-            all.round_trips += engine.round_trips();
-            all.retries += engine.retries;
-        }
-        (!record.engines.is_empty()).then_some(all)
-    }
-
-    fn lines(&self) -> Vec<String> {
-        let micros = |us| human(Duration::from_micros(us));
-        let retries =
-            if self.retries > 0 { format!(", {} of them again", self.retries) } else { String::new() };
-        let mut lines = vec![format!(
-            "  engine: {} sent, {} received, {} round trips{retries}",
-            amount(self.sent),
-            amount(self.received),
-            self.round_trips
-        )];
-        if !self.workers.is_empty() {
-            let EngineTimes { uploading_us, queued_us, running_us, downloading_us } = self.times;
-            lines.push(format!(
-                "    all backends there: {} of uploads, {} queued, {} on workers, {} of downloads",
-                micros(uploading_us),
-                micros(queued_us),
-                micros(running_us),
-                micros(downloading_us)
-            ));
-        }
-        let shown = self.workers.iter().take(WORKERS);
-        lines.extend(shown.map(|(worker, count)| format!("    {count:>8}  {}", printable(worker))));
-        let more = self.workers.len().saturating_sub(WORKERS);
-        lines.extend((more > 0).then(|| format!("    {more} workers more")));
-        lines
-    }
-}
-
-/// As [`size`], and smaller ones: `340 KiB`.
-fn amount(bytes: u64) -> String {
-    if bytes < 10 << 20 { format!("{} KiB", bytes.div_ceil(1 << 10)) } else { size(bytes) }
 }
 
 /// A backend that took long.
@@ -184,6 +116,7 @@ impl Summary {
             ran: done(Origin::Ran),
             cached: done(Origin::Cache),
             same_imports: record.same_imports(),
+            imports_only: imports_only(record),
             up_to_date: record.up_to_date(),
             failed: record.actions.iter().filter(|action| action.result == Fate::Failed).count(),
             jobs,
@@ -207,7 +140,11 @@ impl Summary {
         let what = if what.is_empty() { String::new() } else { format!("{}: ", printable(what)) };
         let backends = self.ran + self.cached;
         let same = same_imports(self.same_imports);
-        let hits = if self.cached > 0 { format!(" ({} from the cache)", self.cached) } else { String::new() };
+        let cached = (self.cached > 0).then(|| format!("{} from the cache", self.cached));
+        let imports_only = (self.imports_only > 0)
+            .then(|| format!("{} changed in imports only: see --stable-names", self.imports_only));
+        let notes: Vec<String> = cached.into_iter().chain(imports_only).collect();
+        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
         let plural = if backends == 1 { "" } else { "s" };
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
         if backends == 0 {
@@ -219,7 +156,7 @@ impl Summary {
                 there => format!(", {there} of them on the engine"),
             };
             return format!(
-                "{what}{backends} backend{plural}{hits}{same}{failed} in {}{there}, {} of processor time here",
+                "{what}{backends} backend{plural}{notes}{same}{failed} in {}{there}, {} of processor time here",
                 human(self.makespan),
                 human(self.cpu),
             );
@@ -227,7 +164,7 @@ impl Summary {
         let busy = self.work.as_secs_f64() / self.makespan.as_secs_f64().max(1e-3);
         let jobs = self.jobs.min(backends).max(1);
         format!(
-            "{what}{backends} backend{plural}{hits}{same}{failed} in {}, {} of processor time, {:.1} of {jobs} jobs busy",
+            "{what}{backends} backend{plural}{notes}{same}{failed} in {}, {} of processor time, {:.1} of {jobs} jobs busy",
             human(self.makespan),
             human(self.cpu),
             busy.min(jobs as f64),
@@ -301,6 +238,19 @@ fn time(action: &ActionRecord, now: u64) -> Duration {
     Duration::from_micros(action.worked_us(now))
 }
 
+/// How many backends ran for a reason that stable names may take away. None where they are in force, or could not be had.
+fn imports_only(record: &RunRecord) -> usize {
+    let refused = |warning: &String| warning.starts_with("--stable-names ");
+    let mut backends = record.backends();
+    if record.warnings.iter().any(refused)
+        || backends.any(|action| stable_names::are_asked_for_in(&action.command))
+    {
+        return 0;
+    }
+    let ran = |action: &&ActionRecord| action.result == Fate::Done && action.took.origin == Origin::Ran;
+    record.backends().filter(ran).filter(|action| why::is_imports_only(&action.why)).count()
+}
+
 fn peak_memory<'a>(backends: impl Iterator<Item = &'a ActionRecord>) -> Option<u64> {
     let ran = backends.filter(|action| action.took.origin == Origin::Ran);
     let peaks: Vec<_> = ran.map(|action| action.took.peak_memory).collect();
@@ -361,6 +311,7 @@ mod tests {
     use crate::progress::{Phase, Plan, ProgressStep};
     use crate::report::{Measured, Phases, Span};
     use crate::run::MemoryUse;
+    use crate::why::{Change, What};
 
     struct Clock {
         begun: Instant,
@@ -449,6 +400,32 @@ mod tests {
                 "  6.0 s of work on 2 jobs in 4.0 s: 75 % of the best possible",
             ]
         );
+    }
+
+    #[test]
+    fn the_sentence_names_what_stable_names_could_spare() {
+        let (mut recorded, now) = link();
+        let reasons = [
+            vec![Change::of(What::Shard), Change::named(What::Import, "d.o")],
+            vec![Change::of(What::Module), Change::of(What::Shard)],
+            vec![Change::named(What::Import, "d.o")],
+            vec![Change::of(What::Shard)],
+        ];
+        for (action, why) in recorded.run.actions.iter_mut().zip(reasons) {
+            action.why = why;
+        }
+        let sentence = summary(&recorded, now).sentence("app");
+        assert!(
+            sentence.starts_with(
+                "app: 4 backends (1 from the cache, 2 changed in imports only: see --stable-names) in "
+            ),
+            "the cached one cost nothing: {sentence}"
+        );
+        let mut refused = recorded.run.clone();
+        refused.warnings.push("--stable-names is off for this link: why".to_owned());
+        assert_eq!(Summary::of(&refused, recorded.since(now)).imports_only, 0);
+        recorded.run.actions[0].command = format!("clang -c {}", stable_names::ARGUMENTS.join(" "));
+        assert_eq!(summary(&recorded, now).imports_only, 0, "they are in force");
     }
 
     #[test]

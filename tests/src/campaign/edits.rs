@@ -1,6 +1,6 @@
 //! `campaign edits`: random programs that are edited and linked again, against a fresh link of the same command in a copy
-//! of the directory; and the backends that came to their turn, against those whose shard differs. Programs take turns in how
-//! precise their relinks are.
+//! of the directory; and the backends that came to their turn, against those whose shard differs. Every second program is
+//! linked with stable names.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -21,9 +21,6 @@ use super::random::Random;
 use super::ways::{self, Way};
 use super::workspace::Workspace;
 use crate::toolchain::Toolchain;
-
-/// How precise the relinks of one program are.
-const PRECISE: [&str; 3] = ["--precise=eager", "--precise=auto", "--precise=off"];
 
 /// How many edits each program gets.
 const EDITS: usize = 5;
@@ -221,17 +218,18 @@ impl Edited {
         self.workspace.build(&self.program)?;
         let mut backends: Option<Option<Backends>> = None;
         for &way in ways::own(self.workspace.toolchain) {
-            let precise = PRECISE[self.seed as usize % PRECISE.len()];
-            let more: &[&str] = if way.keeps { &["--json", precise] } else { &[] };
+            let names: &[&str] = if way.keeps && self.seed % 2 == 1 { &["--stable-names"] } else { &[] };
+            let more = if way.keeps { [&["--json"], names].concat() } else { Vec::new() };
             let foretold = if way.keeps {
-                Foretold::ask(&self.program, &mut self.workspace, way).map_err(|error| error.to_string())
+                Foretold::ask(&self.program, &mut self.workspace, way, names)
+                    .map_err(|error| error.to_string())
             } else {
                 Ok(None)
             };
-            let again = outcome(&self.program, &mut self.workspace, way, more)?;
+            let again = outcome(&self.program, &mut self.workspace, way, &more)?;
             let path = self.workspace.path.with_extension("fresh");
             let mut fresh = self.workspace.copy(path)?;
-            let oracle = outcome(&self.program, &mut fresh, way, &[])?;
+            let oracle = outcome(&self.program, &mut fresh, way, names)?;
             let kind = difference(way, &again, &oracle);
             let counts = self.found.ways.entry(way.name).or_default();
             counts.links += 1;

@@ -44,9 +44,14 @@ type Files = BTreeMap<String, (u64, u64, i64, i64)>;
 pub type Objects = BTreeMap<String, Vec<u8>>;
 
 impl Foretold {
-    /// Asks. `None` where the link is refused.
-    pub fn ask(program: &Program, workspace: &mut Workspace, way: Way) -> Result<Option<Self>> {
-        let mut command = way.command(program, workspace, &["--dry-run", "--json"])?;
+    /// Asks, with more options. `None` where the link is refused.
+    pub fn ask(
+        program: &Program,
+        workspace: &mut Workspace,
+        way: Way,
+        more: &[&str],
+    ) -> Result<Option<Self>> {
+        let mut command = way.command(program, workspace, &[&["--dry-run", "--json"], more].concat())?;
         workspace.commands.push(shown(&command));
         let before = files(&workspace.path)?;
         let output = capture(&mut command)?;

@@ -1,8 +1,7 @@
 //! `cargo xtask bench edits`: what one edit costs in a link, with precise keys and without, against lld with its own cache, and
 //! what goes over the network where checkouts share a cache.
 //!
-//! Compiling is not measured. The ways take turns within each run. Before an edit of a kind is measured, one like it was linked
-//! every way, so that each way knows what it learns from edits.
+//! Compiling is not measured. The ways take turns within each run.
 
 mod ways;
 
@@ -23,14 +22,12 @@ use ways::{Once, Way, Ways};
 pub struct Request {
     /// Which programs.
     pub programs: Vec<Name>,
-    /// Which kinds of edits, in this order: what is learned from one counts for the next.
+    /// Which kinds of edits, in this order.
     pub edits: Vec<Edit>,
     /// How often; medians are shown.
     pub runs: usize,
     /// Jobs at a time, for every way; the number of processors where absent.
     pub jobs: Option<usize>,
-    /// What `--precise` is told.
-    pub precise: String,
 }
 
 /// What is edited, for the table.
@@ -44,27 +41,17 @@ fn what(edit: Edit) -> &'static str {
     }
 }
 
-/// Edits of a kind before it is measured: `auto` learns from the first what the backends of a few modules compile, and from the
-/// second, having seen that it spares them, that of all.
-const LESSONS: usize = 2;
-
 /// Measures each program and prints a table for it.
 pub fn edits(request: &Request) -> Result<()> {
     setup::programs()?;
     let distlto = shell::distlto()?;
     let jobs = request.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
-    println!(
-        "edits, {jobs} jobs, --precise={}, medians of {} runs, {}",
-        request.precise,
-        request.runs,
-        machine()
-    );
+    println!("edits, {jobs} jobs, medians of {} runs, {}", request.runs, machine());
     for name in &request.programs {
         let project = name.open(&bench_directory())?;
         let program = program::of_project(&project)?;
         let server = Server::start(&[])?;
-        let ways =
-            Ways { project: &project, program, distlto: &distlto, jobs, precise: &request.precise, server };
+        let ways = Ways { project: &project, program, distlto: &distlto, jobs, server };
         ways.forget()?;
         for way in Way::ALL {
             eprintln!("{}: {}: cold", project.name, way.name());
@@ -84,8 +71,8 @@ pub fn edits(request: &Request) -> Result<()> {
 fn measured(project: &Project, ways: &Ways<'_>, edit: Edit, runs: usize) -> Result<Vec<Vec<Once>>> {
     let mut all = Vec::new();
     project.restore()?;
-    for run in 0..LESSONS + runs {
-        eprintln!("{}: {edit:?}: run {} of {}", project.name, run + 1, LESSONS + runs);
+    for run in 0..runs {
+        eprintln!("{}: {edit:?}: run {} of {runs}", project.name, run + 1);
         project.edit(edit, run as u32 + 1)?;
         project.compile()?;
         let mut links = vec![Once::default(); Way::ALL.len()];
@@ -94,9 +81,7 @@ fn measured(project: &Project, ways: &Ways<'_>, edit: Edit, runs: usize) -> Resu
         for place in (0..turns).map(|place| (place + run) % turns).chain([turns]) {
             links[place] = ways.link(Way::ALL[place])?;
         }
-        if run >= LESSONS {
-            all.push(links);
-        }
+        all.push(links);
     }
     Ok(all)
 }
@@ -108,12 +93,12 @@ fn print(head: &str, runs: &[Vec<Once>]) {
     };
     let figures = |way: Way, figure: &dyn Fn(&Once, &Once) -> f64| against(Way::Lld, way, figure);
     let wall = |link: &Once, base: &Once| link.linked.cost.wall / base.linked.cost.wall;
-    let changed = figures(Way::Off, &|link, _| link.linked.ran as f64);
-    let others = figures(Way::Off, &|link, _| link.others as f64);
+    let changed = figures(Way::Distlto, &|link, _| link.linked.ran as f64);
+    let others = figures(Way::Distlto, &|link, _| link.others as f64);
     println!("\n{head}: {changed} backends whose shard or imports changed, {others} objects are others");
     println!(
         "  {:32}{:>6}{:>6}{:>8}{:>9}{:>9}{:>9}{:>9}{:>9}{:>10}{:>10}",
-        "", "ran", "kept", "cached", "wall s", "cpu s", "wall x", "cpu x", "x off", "KiB up", "KiB down"
+        "", "ran", "kept", "cached", "wall s", "cpu s", "wall x", "cpu x", "x plain", "KiB up", "KiB down"
     );
     for way in Way::ALL {
         println!(
@@ -126,7 +111,7 @@ fn print(head: &str, runs: &[Vec<Once>]) {
             figures(way, &|link, _| link.linked.cost.cpu),
             figures(way, &wall),
             figures(way, &|link, lld| link.linked.cost.cpu / lld.linked.cost.cpu),
-            against(Way::Off, way, &wall),
+            against(Way::Distlto, way, &wall),
             figures(way, &|link, _| link.up as f64 / 1024.0),
             figures(way, &|link, _| link.down as f64 / 1024.0),
         );

@@ -1,9 +1,9 @@
 //! `cargo xtask campaign precise`: third-party programs that are edited at random and linked again, once with precise keys and
 //! once without, and every object of the two compared byte for byte.
 //!
-//! Both link the same command into the same output and keep their objects apart. The link without precise keys runs each
-//! backend whose shard or imports changed, so it is the oracle: an object that was kept has to be what it made. With a cache
-//! there is a second checkout, which has what the first compiled from the cache, and keeps what the first kept.
+//! Both link the same command with stable names into the same output and keep their objects apart. The link without precise
+//! keys runs each backend whose shard or imports changed, so it is the oracle: an object that was kept has to be what it made.
+//! With a cache there is a second checkout, which has what the first compiled from the cache, and keeps what the first kept.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,12 +40,6 @@ pub struct Arguments {
     /// Jobs at a time; the number of processors where absent.
     #[arg(long, short)]
     jobs: Option<usize>,
-    /// What `--precise` is told, `auto` or `eager`.
-    #[arg(long, default_value = "eager")]
-    precise: String,
-    /// Links with `--stable-names`, both ways.
-    #[arg(long)]
-    stable_names: bool,
     /// Further flags of the compiler, such as -g.
     #[arg(long = "flag", allow_hyphen_values = true)]
     flags: Vec<String>,
@@ -66,6 +60,9 @@ pub struct Arguments {
 /// The link with precise keys, and the one without.
 const WITH: &str = "with";
 const WITHOUT: &str = "without";
+/// Stable names in a spelling of LLVM that distlto does not read, so that it performs no import steps.
+const NAMES_ALONE: [&str; 2] =
+    ["--backend-arg=-mllvm", "--backend-arg=-use-source-filename-for-promoted-locals=true"];
 /// The state in the second checkout.
 const STATE: &str = "state";
 
@@ -265,11 +262,14 @@ impl Subject<'_> {
     }
 
     fn link_in(&self, directory: &Path, state: &Path, precise: bool, cache: bool) -> Result<Linked> {
-        let precise = if precise { self.arguments.precise.as_str() } else { "off" };
         let jobs = self.arguments.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
         let mut command = Command::new(self.distlto);
-        command.args(["link", "--json", "-j", &jobs.to_string(), &format!("--precise={precise}"), "--state"]);
-        command.arg(state).args(self.arguments.stable_names.then_some("--stable-names"));
+        command.args(["link", "--json", "-j", &jobs.to_string(), "--state"]).arg(state);
+        if precise {
+            command.arg("--stable-names");
+        } else {
+            command.args(NAMES_ALONE);
+        }
         if cache {
             command.arg("--cache").arg(self.cache());
         }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::alias::needs_alias;
-use distlto_planner::backend_flags::BackendFiles;
+use distlto_planner::backend_flags::{BackendFiles, stable_names};
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::dtlto::{self, JobFile};
 use distlto_planner::graph::{self, Action, ActionGraph, ActionId, Work};
@@ -256,8 +256,9 @@ impl Backends<'_> {
             args.prewarm(session.spawner, OsStr::new(&self.compilation.compiler), numbers.len());
         }
         let jobserver = args.jobserver(numbers.len(), self.compilation.jobs);
-        let assembly =
-            Assembly::new(args, session.spawner, session.cancel, Some(session.directory.as_ref()))?;
+        let state = Some(session.directory.as_ref());
+        let is_stable = stable_names::are_in(graph);
+        let assembly = Assembly::new(args, session.spawner, session.cancel, state, is_stable)?;
         let history = state::history(session.directory);
         let mut options = assembly.options(session.reporter, Some(&history), self.compilation.jobs);
         // lld stays for the whole link.

@@ -18,11 +18,9 @@ use crate::shell;
 pub enum Way {
     /// The linker with its own cache.
     Lld,
-    /// `distlto link` that runs each backend whose shard or imports changed.
-    Off,
-    /// With precise keys.
-    Precise,
-    /// With precise keys and stable names.
+    /// `distlto link`, which runs each backend whose shard or imports changed.
+    Distlto,
+    /// With stable names, and so with precise keys.
     Stable,
     /// The same with a remote cache.
     Shared,
@@ -33,15 +31,13 @@ pub enum Way {
 impl Way {
     /// In the order in which they are declared: the one that others are compared with first, the one that depends on
     /// another last.
-    pub const ALL: [Self; 6] =
-        [Self::Lld, Self::Off, Self::Precise, Self::Stable, Self::Shared, Self::Second];
+    pub const ALL: [Self; 5] = [Self::Lld, Self::Distlto, Self::Stable, Self::Shared, Self::Second];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lld => "lld with its cache",
-            Self::Off => "distlto --precise=off",
-            Self::Precise => "distlto",
+            Self::Distlto => "distlto",
             Self::Stable => "distlto --stable-names",
             Self::Shared => "the same with a remote cache",
             Self::Second => "the same in a second checkout",
@@ -67,8 +63,6 @@ pub struct Ways<'a> {
     pub program: Program,
     pub distlto: &'a Path,
     pub jobs: usize,
-    /// What `--precise` is told.
-    pub precise: &'a str,
     /// The remote cache.
     pub server: Server,
 }
@@ -102,9 +96,7 @@ impl Ways<'_> {
     fn link_by_distlto(&self, way: Way) -> Result<Once> {
         let mut command = Command::new(self.distlto);
         command.args(["link", "--json", "-j", &self.jobs.to_string(), "--state"]).arg(self.kept(way));
-        let precise = if way == Way::Off { "off" } else { self.precise };
-        command.arg(format!("--precise={precise}"));
-        if !matches!(way, Way::Off | Way::Precise) {
+        if way != Way::Distlto {
             command.arg("--stable-names");
         }
         if matches!(way, Way::Shared | Way::Second) {

@@ -1,0 +1,27 @@
+//! Stable names: LLVM calls a local that an importer needs after the source file, not after the hash of its module.
+//!
+//! An edit changes that hash, and with it the code of all who import such a local. Knows nothing of which modules may share a
+//! source file. The option is that of `llvm/lib/Transforms/Utils/FunctionImportUtils.cpp`.
+
+use crate::graph::ActionGraph;
+
+/// LLVM's option, without its hyphen.
+const OPTION: &str = "use-source-filename-for-promoted-locals";
+
+/// The words of a backend that has stable names; LLVM 16 and later know them.
+pub const ARGUMENTS: [&str; 2] = ["-mllvm", "-use-source-filename-for-promoted-locals"];
+
+/// Whether the words of a command ask for stable names.
+pub fn are_asked_for<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
+    words.into_iter().any(|word| word.trim_start_matches('-') == OPTION)
+}
+
+/// Whether an action of a graph has them.
+pub fn are_in(graph: &ActionGraph) -> bool {
+    graph.actions().any(|(id, _)| are_asked_for(graph.command(id)))
+}
+
+/// Whether a command as a line for a shell does.
+pub fn are_asked_for_in(line: &str) -> bool {
+    are_asked_for(line.split_whitespace())
+}
