@@ -75,6 +75,11 @@ pub struct Closure {
     pub release: &'static str,
 }
 
+/// The loader of a closure's release, below its tree.
+pub const LOADER: &str = "usr/lib64/ld-linux-x86-64.so.2";
+/// Where that release has its libraries.
+pub const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
+
 /// Unpacks a closure to `to`. A release that is not stable keeps no version for long, so what it has at this moment is
 /// taken, by the digests of its signed lists, and kept in `dir`.
 pub fn unpack_closure(closure: &Closure, dir: &Path, to: &Path) -> Result<()> {
@@ -135,8 +140,8 @@ pub fn wrap(unpacked: &Path, runs_at: &Path, program: &str, script: &str) -> Res
     let word = |path: &str| quoted(&runs_at.join(path));
     let text = format!(
         "#!/bin/sh\nexec {} --library-path {} {} \"$@\"\n",
-        word("usr/lib64/ld-linux-x86-64.so.2")?,
-        word("usr/lib/x86_64-linux-gnu")?,
+        word(LOADER)?,
+        word(LIBRARIES)?,
         word(program)?
     );
     write_script(&unpacked.join(script), &text)

@@ -27,6 +27,7 @@ mod setup;
 mod shell;
 mod test;
 mod tidy;
+mod unstable_llvm;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 
 use crate::bazel::parts;
 use crate::shell::{cargo, find, quietly};
-use crate::{apt, engine, package, page};
+use crate::{apt, engine, package, page, unstable_llvm};
 
 /// The LLVM that everything is tested with.
 pub const NEWEST: u32 = 22;
@@ -35,10 +35,16 @@ pub fn programs() -> Result<()> {
 
 /// Makes usable what the tests need, with the newest LLVM and the given ones.
 pub fn setup(versions: &[u32]) -> Result<()> {
-    for version in versions {
-        ensure!(SUPPORTED.contains(version), "LLVM {version} is none of {SUPPORTED:?}");
+    let (unstable, versions): (Vec<u32>, Vec<u32>) =
+        versions.iter().partition(|&&version| version == unstable_llvm::VERSION);
+    for version in &versions {
+        ensure!(
+            SUPPORTED.contains(version),
+            "LLVM {version} is none of {SUPPORTED:?}, nor {}",
+            unstable_llvm::VERSION
+        );
     }
-    let versions = [versions, &[NEWEST]].concat();
+    let versions = [versions.as_slice(), &[NEWEST]].concat();
     let tools = BUILD.into_iter().chain(TESTS).chain(engine::casd::NEEDS).chain(parts::NEEDS);
     let mut missing = missing(&versions, tools.chain(package::NEEDS).chain(page::NEEDS));
     missing.extend(versions.into_iter().filter(|&version| lacks_runtime(version)).map(runtime));
@@ -46,6 +52,14 @@ pub fn setup(versions: &[u32]) -> Result<()> {
     engine::casd::install()?;
     parts::install()?;
     page::install()?;
+    if !unstable.is_empty() {
+        unstable_llvm::install()?;
+        eprintln!(
+            "setup: the programs of LLVM {} are in {}",
+            unstable_llvm::VERSION,
+            unstable_llvm::programs().display()
+        );
+    }
     fetch(SOURCES)?;
     fetch("examples/rust/Cargo.toml")?;
     eprintln!("setup: everything is there");

@@ -25,7 +25,7 @@ const SLOWEST: usize = 10;
 pub fn test(llvm: Option<u32>, release: bool, filter: Option<&str>) -> Result<bool> {
     let start = Instant::now();
     // The crates' own tests read what five versions write.
-    setup::setup(&setup::SUPPORTED)?;
+    setup::setup(&[setup::SUPPORTED.as_slice(), llvm.as_slice()].concat())?;
     if llvm.is_none() && filter.is_none() {
         run(cargo().args(["fmt", "--all", "--check"]))?;
         tidy::tidy()?;

@@ -83,7 +83,7 @@ impl Job {
     /// Runs its tests; gives one line for the terminal (wall time, processor time, name), followed by all that was printed where something failed.
     fn run(&self) -> Result<(String, Outcome)> {
         let (reader, writer) = std::io::pipe()?;
-        let mut command = self.program.command(self.llvm);
+        let mut command = self.program.command(self.llvm)?;
         command.args(["--test-threads=1", "--exact"]).args(&self.tests);
         // Both streams in one pipe have their lines in the order in which they were written.
         command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);

@@ -15,6 +15,7 @@ use cargo_metadata::{Message, TargetKind};
 
 use super::jobs::Job;
 use crate::shell::{cargo, output, shown, target};
+use crate::unstable_llvm;
 
 /// The program of `tests/cases`, which has options of its own.
 const CASES: &str = "programs";
@@ -71,19 +72,24 @@ impl Program {
     }
 
     /// A command that runs it as cargo would.
-    pub fn command(&self, llvm: u32) -> Command {
+    pub fn command(&self, llvm: u32) -> Result<Command> {
         // What starts the tests may ignore signals, as a shell does for a job in the background, and distlto then does too.
         let mut command = Command::new("env");
         command.arg("--default-signal=HUP,INT,QUIT,TERM").arg(&self.file);
         command.current_dir(&self.directory).env("CARGO_MANIFEST_DIR", &self.directory);
         command.env("DISTLTO_TEST_LLVM", llvm.to_string()).env("DISTLTO_TEST_BIN", &self.distlto);
         command.env("DISTLTO_TEST_XTASK", &self.xtask);
-        command
+        if llvm == unstable_llvm::VERSION {
+            let path = env::var_os("PATH").unwrap_or_default();
+            let folders = [unstable_llvm::programs()].into_iter().chain(env::split_paths(&path));
+            command.env("PATH", env::join_paths(folders)?);
+        }
+        Ok(command)
     }
 
     /// Its tests, as jobs; those alone that hold the filter.
     pub fn jobs(self: &Arc<Self>, llvm: u32, filter: Option<&str>) -> Result<Vec<Job>> {
-        let said = output(self.command(llvm).args(["--list", "--format", "terse"]))?;
+        let said = output(self.command(llvm)?.args(["--list", "--format", "terse"]))?;
         let names = said.lines().filter_map(|line| line.strip_suffix(": test"));
         let names = names.filter(|name| filter.is_none_or(|filter| name.contains(filter)));
         let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
