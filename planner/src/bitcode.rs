@@ -8,6 +8,7 @@
 mod abbreviation;
 mod block;
 mod cursor;
+pub(crate) mod writer;
 
 use std::borrow::Cow;
 

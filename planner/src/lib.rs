@@ -13,6 +13,7 @@ pub mod digests;
 pub mod driver;
 pub mod dtlto;
 pub mod emit;
+pub mod empty_module;
 pub mod fates;
 pub mod final_line;
 pub mod first_words;

@@ -7,7 +7,6 @@
 mod canonical;
 mod own;
 mod rename;
-mod writer;
 
 use std::borrow::Cow;
 use std::collections::HashMap;

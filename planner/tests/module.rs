@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use distlto_planner::bitcode::ModuleHash;
+use distlto_planner::empty_module::empty_module;
 use distlto_planner::module::{self, Module, SummaryKind};
 
 use crate::shard::{hostile, oracle, toolchain};
@@ -41,6 +42,19 @@ fn linker_takes_for_thin_lto(dir: &Path, version: u32, name: &str) -> bool {
     let _ = std::fs::remove_file(&shard);
     toolchain::run(dir, "ld.lld", version, &["--thinlto-index-only", "-r", name, "-o", "unused"]);
     std::fs::metadata(shard).is_ok_and(|shard| shard.len() > 0)
+}
+
+#[test]
+fn every_linker_takes_the_empty_module_for_thin_lto() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    std::fs::write(dir.join("empty.o"), empty_module()).expect("written");
+    check(&dir.join("empty.o"));
+    for version in oracle::versions() {
+        assert!(linker_takes_for_thin_lto(dir, version, "empty.o"), "LLVM {version}");
+        toolchain::run(dir, "ld.lld", version, &["-shared", "empty.o", "-o", "library"]);
+        assert!(std::fs::remove_file(dir.join("library")).is_ok(), "LLVM {version} links it");
+    }
 }
 
 #[test]

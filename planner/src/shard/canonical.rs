@@ -10,11 +10,11 @@
 use std::collections::HashMap;
 
 use super::rename::{find_table, new_table, replace, splice};
-use super::writer::Writer;
 use super::{
     ALIAS, FUNCTION_REFERENCES, MODULE_ENTRY, REFERENCE_COUNT, REMEDY, SUMMARY_FLAGS, SUMMARY_VERSION,
     VALUE_GUID, VARIABLE,
 };
+use crate::bitcode::writer::Writer;
 use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
 use crate::module::number;
 
