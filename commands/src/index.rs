@@ -26,6 +26,7 @@ use distlto_prepare::write::write_if_changed;
 
 use crate::buck2_index::{self, Buck2Args};
 use crate::link::{LinkError, identity, state, tool_failure};
+use crate::linker_flags;
 use crate::tool::ToolRunner;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;
@@ -106,6 +107,7 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         store: store.as_ref(),
         runner: &runner,
         preview: None,
+        linker_flags: Some(&|arguments| linker_flags::ask(&link.linker, arguments, &runner)),
         identity: Some(&|compiler| identity::of(compiler, &link.driver)),
     });
     let planned = match planned {

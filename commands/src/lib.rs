@@ -16,6 +16,7 @@ pub mod inspect;
 pub mod jobs;
 pub mod kbuild_archive;
 pub mod link;
+pub mod linker_flags;
 pub mod module_links;
 pub mod opt;
 mod own_cache;

@@ -8,6 +8,7 @@
 pub mod codegen;
 pub mod driver_words;
 pub mod link_flags;
+pub mod linker_flags;
 pub mod raw;
 pub mod stable_names;
 
@@ -20,7 +21,11 @@ use crate::clang::driver::changes;
 use crate::link_line::{Argument, last_value};
 use crate::options::Code;
 use codegen::{Codegen, to_compiler};
+use linker_flags::LinkerFlags;
 use raw::{RawLto, RawOption};
+
+/// Flags of a whole compilation are not all for one of bitcode.
+pub const UNUSED: &str = "-Wno-unused-command-line-argument";
 
 /// Why a link line has no backend flags.
 #[derive(Debug, Error, Diagnostic, PartialEq, Eq)]
@@ -70,19 +75,25 @@ pub struct BackendFlags {
     pub not_done: Vec<String>,
 }
 
-/// Translates the LTO options of a link line. `extra` are arguments that the user adds, last so that they win.
+/// Translates the LTO options of a link line. `said` is what the linker says itself of a line with these options; what lld 22
+/// says where it cannot be asked. `extra` are arguments that the user adds, last so that they win.
 pub fn of_link_line(
     arguments: &[Argument],
     architecture: &str,
+    said: Option<&LinkerFlags>,
     extra: &[String],
 ) -> Result<BackendFlags, FlagError> {
-    translate(&raw::gather(arguments), architecture, extra, Relocatable::HasToSay)
+    translate(&raw::gather(arguments), architecture, said, extra, Relocatable::HasToSay)
 }
 
 /// The same for a link that the linker itself performs. With `-r` it leaves the relocation model to the compiler, so that
 /// is no error.
-pub fn of_distributed_line(arguments: &[Argument], extra: &[String]) -> Result<BackendFlags, FlagError> {
-    translate(&raw::gather(arguments), architecture(arguments), extra, Relocatable::UpToCompiler)
+pub fn of_distributed_line(
+    arguments: &[Argument],
+    said: Option<&LinkerFlags>,
+    extra: &[String],
+) -> Result<BackendFlags, FlagError> {
+    translate(&raw::gather(arguments), architecture(arguments), said, extra, Relocatable::UpToCompiler)
 }
 
 /// The first part of the target triple, as far as it decides how a processor is spelled.
@@ -105,14 +116,16 @@ pub enum Relocatable {
 }
 
 /// Validates raw options and translates them. `architecture` is the first part of the target triple, which
-/// decides how a processor is spelled.
+/// decides how a processor is spelled. What the linker has `said` comes first and is not repeated.
 pub fn translate(
     raw: &RawLto,
     architecture: &str,
+    said: Option<&LinkerFlags>,
     extra: &[String],
     relocatable: Relocatable,
 ) -> Result<BackendFlags, FlagError> {
     let mut gathered = gather_arguments(raw)?;
+    let said = said.cloned().unwrap_or_else(|| said_by_llvm_22(gathered.level));
     let linked = match raw {
         RawLto { relocatable: true, .. } if relocatable == Relocatable::UpToCompiler => Linked::Unsaid,
         RawLto { relocatable: true, .. } => Linked::Relocatable,
@@ -120,23 +133,35 @@ pub fn translate(
         _ => Linked::FixedPlace,
     };
     let position = position(linked, gathered.relocation_model.as_deref(), extra)?;
-    let mut args = vec![format!("-O{}", gathered.level)];
-    args.extend(["-faddrsig", "-ffunction-sections", "-fdata-sections"].map(str::to_owned));
-    args.append(&mut gathered.flags.args);
-    args.extend(position.map(|independent| if independent { "-fpic" } else { "-fno-pic" }.to_owned()));
+    let mut words = gathered.words;
+    words.extend(position.map(|independent| vec![if independent { "-fpic" } else { "-fno-pic" }.to_owned()]));
+    words.retain(|words| !said.say(words));
+    let mut args = said.args;
+    args.extend(words.into_iter().flatten());
     args.extend(gathered.cpu.iter().flat_map(|cpu| cpu_arguments(architecture, cpu)));
     args.append(&mut gathered.last);
-    args.push("-Wno-unused-command-line-argument".to_owned());
+    args.push(UNUSED.to_owned());
     args.extend_from_slice(extra);
     let mut flags = BackendFlags { args, ..gathered.flags };
+    flags.inputs.extend(said.inputs);
     flags.inputs.sort();
     flags.inputs.dedup();
     Ok(flags)
 }
 
+/// What lld 22 tells its backends on every line.
+fn said_by_llvm_22(level: u8) -> LinkerFlags {
+    let sections = ["-faddrsig", "-ffunction-sections", "-fdata-sections"].map(str::to_owned);
+    let args = [format!("-O{level}")].into_iter().chain(sections).collect();
+    LinkerFlags { args, inputs: Vec::new() }
+}
+
 /// Options translated one by one, before what only all of them together decide.
 struct Gathered {
     level: u8,
+    /// The arguments of each option.
+    words: Vec<Vec<String>>,
+    /// The rest.
     flags: BackendFlags,
     relocation_model: Option<String>,
     cpu: Option<String>,
@@ -151,11 +176,13 @@ fn gather_arguments(raw: &RawLto) -> Result<Gathered, FlagError> {
     let mut relocation_model = None;
     let mut cpu = None;
     let mut context_sensitive = ContextSensitive::default();
+    let mut words = Vec::new();
     for option in &raw.options {
         flags.add(option, &mut relocation_model, &mut cpu, &mut context_sensitive)?;
+        words.push(std::mem::take(&mut flags.args));
     }
     let last = context_sensitive.arguments(&mut flags.inputs);
-    Ok(Gathered { level, flags, relocation_model, cpu, last })
+    Ok(Gathered { level, words, flags, relocation_model, cpu, last })
 }
 
 /// What is linked, as far as it decides how code finds its data.
@@ -351,7 +378,7 @@ mod tests {
 
     fn flags(line: &str) -> Result<BackendFlags, FlagError> {
         let words = line.split_whitespace().map(|word| word.as_bytes().to_vec());
-        of_link_line(&parse(words).expect("a link line"), "x86_64", &[])
+        of_link_line(&parse(words).expect("a link line"), "x86_64", None, &[])
     }
 
     fn args(line: &str) -> String {

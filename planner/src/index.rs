@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use distlto_prepare::kind::{Kind, classify_file};
 
-use crate::backend_flags::{self, BackendFlags};
+use crate::backend_flags::{self, BackendFlags, UNUSED};
 use crate::compile_jobs;
 use crate::inputs::{self, InputError, InputPlaces, LinkInputs};
 use crate::link_command::{LinkCommand, clang_beside};
@@ -32,10 +32,7 @@ use crate::thin_link::{ThinLink, ThinLinkError, traced_file};
 use crate::words::{Word, lossy, path_of, word_of};
 
 pub use error::IndexError;
-pub use request::{Identify, PlanRequest, Planned, PlannedLink, Prepared, Preview};
-
-/// Flags of a whole compilation are not all for one of bitcode.
-const UNUSED: &str = "-Wno-unused-command-line-argument";
+pub use request::{AskLinker, Identify, PlanRequest, Planned, PlannedLink, Prepared, Preview};
 
 /// Prepares a link: everything up to the thin link. `None` when the command is to be run as it is.
 pub fn prepare(request: &PlanRequest<'_>) -> Result<Option<Prepared>, IndexError> {
@@ -62,7 +59,10 @@ pub fn plan(request: PlanRequest<'_>) -> Result<Planned, IndexError> {
     let records = request.flags_from.map(FlagRecords::open).transpose()?;
     let flags = match records {
         Some(_) => BackendFlags { args: vec![UNUSED.to_owned()], ..BackendFlags::default() },
-        None => backend_flags::of_link_line(&arguments, &architecture, request.backend_args)?,
+        None => {
+            let said = request.linker_flags.and_then(|ask| ask(&arguments));
+            backend_flags::of_link_line(&arguments, &architecture, said.as_ref(), request.backend_args)?
+        }
     };
     let noted = HashSet::new();
     let mut planning = Planning { request, arguments, inputs, noted, flags, records, compiler, jobs };

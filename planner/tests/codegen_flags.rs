@@ -40,7 +40,7 @@ fn what_only_the_linker_registers_is_said_otherwise_or_refused() {
         for option in options {
             let words = [b"-mllvm".to_vec(), format!("-{option}").into_bytes()];
             let line = parse(words).expect("a link line");
-            if let Ok(flags) = of_link_line(&line, "x86_64", &[]) {
+            if let Ok(flags) = of_link_line(&line, "x86_64", None, &[]) {
                 assert!(!flags.args.iter().any(|word| word == "-mllvm"), "{version}: {option}: {flags:?}");
             }
         }
@@ -63,7 +63,8 @@ fn libraries_of_vector_functions_have_names_that_clang_knows() {
         assert!(values.len() > 4, "{version}: {values:?}");
         for value in values {
             let words = [b"-mllvm".to_vec(), format!("-vector-library={value}").into_bytes()];
-            let flags = of_link_line(&parse(words).expect("a link line"), "x86_64", &[]).expect("flags");
+            let flags =
+                of_link_line(&parse(words).expect("a link line"), "x86_64", None, &[]).expect("flags");
             let [name] =
                 flags.args.iter().filter(|word| word.starts_with("-fveclib=")).collect::<Vec<_>>()[..]
             else {

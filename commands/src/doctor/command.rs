@@ -90,7 +90,7 @@ impl Doctor<'_> {
         if last(arguments, "thinlto-cache-dir").is_some() {
             self.report.note("--thinlto-cache-dir has no effect: objects are kept with the state, and --cache DIR shares them");
         }
-        match backend_flags::of_distributed_line(arguments, &[]).map_err(IndexError::from) {
+        match backend_flags::of_distributed_line(arguments, None, &[]).map_err(IndexError::from) {
             Ok(_) => self.report.good("all its options that change code can be told to clang"),
             Err(error) => self.fails("its options", &error),
         }

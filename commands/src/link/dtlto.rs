@@ -46,6 +46,7 @@ use rustix::pipe::PipeFlags;
 use super::file_state::Start;
 use super::reads::Reads;
 use super::{LinkError, NO_BITCODE, Session, WRITES_ITSELF, ahead, identity, stable_names};
+use crate::linker_flags;
 use crate::tool::exit_code;
 use crate::up_to_date::Records;
 use distlto_executor::execute::cc1::Cc1Commands;
@@ -96,7 +97,7 @@ pub(super) fn run(session: &Session<'_>) -> Result<End, LinkError> {
         return Ok(End::Done(super::End::AsItIs));
     }
     let extra = &session.options.backend_args;
-    let told = backend_flags::of_link_line(arguments, backend_flags::architecture(arguments), extra);
+    let told = backend_flags::of_link_line(arguments, backend_flags::architecture(arguments), None, extra);
     if let Err(FlagError::RelocationModelUnknown) = told {
         session.say_why_whole(EACH_ITS_OWN);
         return Ok(End::Done(super::End::AsItIs));
@@ -165,7 +166,9 @@ fn compilation(session: &Session<'_>, arguments: &[Argument]) -> Result<CompileS
     let compiler = index::compiler_of(session.link, asked)?;
     let mut extra: Vec<String> = line::compiler_arguments(arguments);
     extra.extend_from_slice(&session.options.backend_args);
-    let flags = backend_flags::of_distributed_line(arguments, &extra).map_err(index::IndexError::from)?;
+    let said = linker_flags::ask(&session.link.linker, arguments, session.runner);
+    let flags = backend_flags::of_distributed_line(arguments, said.as_ref(), &extra);
+    let flags = flags.map_err(index::IndexError::from)?;
     Ok(CompileSettings { compiler, flags, jobs: index::jobs_of(arguments) })
 }
 

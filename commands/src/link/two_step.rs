@@ -25,6 +25,7 @@ use super::{
     LinkError, NO_BITCODE, Session, WRITES_ITSELF, ahead, dry_run, final_link, identity, line_cache,
     nothing_to_do, stable_names, state, two_step_reads, unchanged,
 };
+use crate::linker_flags;
 use crate::run_args::Assembly;
 use crate::up_to_date::{Recording, Records};
 use distlto_executor::execute::cc1::Cc1Commands;
@@ -122,6 +123,7 @@ impl Session<'_> {
                 store,
                 runner,
                 preview: Some(&preview),
+                linker_flags: Some(&|arguments| linker_flags::ask(&self.link.linker, arguments, self.runner)),
                 identity: Some(&identity),
             })
         })

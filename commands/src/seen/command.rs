@@ -32,6 +32,7 @@ impl Seen {
             store: None,
             runner: &runner,
             preview: None,
+            linker_flags: None,
             identity: None,
         });
         let plan = match planned {

@@ -28,6 +28,7 @@ use super::distributor::{GIVE, KEEP};
 use super::{VerifyArgs, VerifyError};
 use crate::link::LinkError;
 use crate::link::dtlto::{own_program, without_further_outputs};
+use crate::linker_flags;
 use crate::tool::{ToolRunner, exit_code};
 
 /// The directory of each way.
@@ -121,7 +122,9 @@ impl<'a> Ways<'a> {
         let mut words = self.distributor()?;
         let extra: Vec<String> = self.args.backend_args.clone();
         // Without a translation distlto does not link either, which is told.
-        let flags = backend_flags::of_distributed_line(&self.arguments, &extra).unwrap_or_default();
+        let said = linker_flags::ask(&self.link.linker, &self.arguments, self.runner);
+        let flags = backend_flags::of_distributed_line(&self.arguments, said.as_ref(), &extra);
+        let flags = flags.unwrap_or_default();
         let flags =
             flags.args.iter().map(|flag| format!("--thinlto-remote-compiler-arg={flag}").into_bytes());
         words.extend(flags);

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::driver_words::{self, DriverOutput, ValueMissing};
 use super::raw::{self, RawLto, RawOption};
-use super::{BackendFlags, FlagError, Linked};
+use super::{BackendFlags, FlagError, Linked, UNUSED};
 use crate::invocation::{ProgramKind, program};
 use crate::link_line::{self, LinkLineError};
 use crate::options::Code;
@@ -90,10 +90,9 @@ pub fn of_command(words: Vec<Word>, architecture: &str) -> Result<LinkFlags, Lin
         None => args.extend(said),
     }
     args.extend(strings(&sorted.kept)?);
-    args.append(&mut gathered.flags.args);
+    args.extend(gathered.words.into_iter().flatten());
     args.append(&mut gathered.last);
-    // Flags of a link concern more than the compilation of bitcode.
-    args.push("-Wno-unused-command-line-argument".to_owned());
+    args.push(UNUSED.to_owned());
     let processor = match gathered.cpu {
         Some(cpu) => super::cpu_arguments(architecture, &cpu),
         None => strings(&sorted.processor)?,

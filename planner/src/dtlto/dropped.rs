@@ -278,8 +278,8 @@ fn code_option(option: &RawOption, architecture: &str) -> Option<Dropped> {
 /// What a compiler is given for these options alone; `None` where it has no spelling for them.
 fn arguments_of(options: Vec<RawOption>, architecture: &str) -> Option<Vec<String>> {
     let line = |options| RawLto { options, pie: true, ..RawLto::default() };
-    let base = translate(&line(Vec::new()), architecture, &[], Relocatable::HasToSay).ok()?.args;
-    let with = translate(&line(options), architecture, &[], Relocatable::HasToSay).ok()?.args;
+    let base = translate(&line(Vec::new()), architecture, None, &[], Relocatable::HasToSay).ok()?.args;
+    let with = translate(&line(options), architecture, None, &[], Relocatable::HasToSay).ok()?.args;
     // The arguments of every line stand around those of the options, each once.
     Some(with.into_iter().filter(|argument| !base.contains(argument)).collect())
 }

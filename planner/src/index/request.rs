@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use distlto_prepare::store::Store;
 
+use crate::backend_flags::linker_flags::LinkerFlags;
 use crate::inputs::LinkInputs;
 use crate::link_command::LinkCommand;
 use crate::link_line::Argument;
@@ -31,12 +32,17 @@ pub struct PlanRequest<'a> {
     pub runner: &'a dyn Runner,
     /// Is told of one backend before the thin link runs.
     pub preview: Option<&'a dyn Fn(Preview)>,
+    /// Says what the linker tells its backends on such a line; `None` in either case for what lld 22 tells them.
+    pub linker_flags: Option<&'a AskLinker<'a>>,
     /// Says of a compiler what besides its own file decides what it does, a line each.
     pub identity: Option<&'a Identify<'a>>,
 }
 
 /// What decides what a compiler does besides its own file, a line each.
 pub type Identify<'a> = dyn Fn(&str) -> Vec<String> + 'a;
+
+/// What a linker tells its backends on a line with these arguments, if it says so.
+pub type AskLinker<'a> = dyn Fn(&[Argument]) -> Option<LinkerFlags> + 'a;
 
 /// A backend as the plan will have it, but for what the thin link says.
 #[derive(Debug)]

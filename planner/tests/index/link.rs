@@ -115,6 +115,7 @@ pub fn plan_of(command: &[Word], state: &str, compiler: Option<&str>) -> Result<
         store: None,
         runner: &Processes,
         preview: None,
+        linker_flags: None,
         identity: None,
     })?;
     match planned {

@@ -1,0 +1,264 @@
+//! Asks a linker with DTLTO what it tells its backends, by a link of a module without code.
+//!
+//! An answer is remembered for the linker's files and the options of the line, in this process and in the user's cache folder, so
+//! that a linker is asked once; also that it has no DTLTO. What the answer is for is in [`distlto_planner::backend_flags::linker_flags`].
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
+use std::{fs, io};
+
+use distlto_executor::loaded;
+use distlto_executor::variables::{self, Reader};
+use distlto_planner::backend_flags::linker_flags::{LinkerFlags, question};
+use distlto_planner::digests::Digest;
+use distlto_planner::dtlto;
+use distlto_planner::empty_module::empty_module;
+use distlto_planner::keep::told_by;
+use distlto_planner::link_line::Argument;
+use distlto_planner::runner::Runner;
+use distlto_planner::search_path::program_file;
+use distlto_planner::words::{Word, lossy, word_of};
+use distlto_prepare::frame;
+use distlto_prepare::json_lines::{JsonLines, line};
+use distlto_prepare::mutex::lock;
+use serde::{Deserialize, Serialize};
+
+use crate::own_cache::own_cache;
+
+/// The file in the cache folder, and its first line.
+const REMEMBERED: &str = "linker-flags-v1";
+const HEADER: &str = "distlto linker flags 1\n";
+/// So many lines of it, and those of linkers that are gone are left out.
+const MANY: usize = 500;
+/// What a linker without DTLTO does not know.
+const DISTRIBUTOR: &str = "--thinlto-distributor";
+/// A distributor for a shell: keeps the job file.
+const KEEP: [&str; 2] = ["-c", r#"cat "$1" >"$0""#];
+
+/// What this linker tells its backends on a line with these arguments; `None` where it does not say. `linker` are the words
+/// before the line's own, `runner` runs it where the line's relative paths are from.
+pub fn ask(linker: &[Word], arguments: &[Argument], runner: &dyn Runner) -> Option<LinkerFlags> {
+    static ANSWERS: OnceLock<Mutex<Answers>> = OnceLock::new();
+    let place = || own_cache().map(|cache| cache.join(REMEMBERED));
+    let answers = ANSWERS.get_or_init(|| Mutex::new(Answers::load(place())));
+    remembered(answers, linker, arguments, runner)
+}
+
+fn remembered(
+    answers: &Mutex<Answers>,
+    linker: &[Word],
+    arguments: &[Argument],
+    runner: &dyn Runner,
+) -> Option<LinkerFlags> {
+    let program = program_file(Path::new(&lossy(linker.first()?)))?.canonicalize().ok()?;
+    let question = question(arguments);
+    let key = key(linker, &program, &question);
+    if let Some(known) = lock(answers).find(&key) {
+        return known;
+    }
+    // Links that ask at once ask twice.
+    let flags = asked(linker, &question, runner).ok()?;
+    let files = [program.clone()].into_iter().chain(loaded::libraries(&program).unwrap_or_default());
+    let files = files.map(|file| (file.clone(), told_by(&file))).collect();
+    lock(answers).add(Answer { key, files, flags: flags.clone() });
+    flags
+}
+
+/// Stands for a linker's words, its program and what it is asked.
+fn key(linker: &[Word], program: &Path, question: &[Word]) -> String {
+    let mut bytes = Vec::new();
+    frame::push(&mut bytes, program.as_os_str().as_encoded_bytes());
+    linker.iter().skip(1).for_each(|word| frame::push(&mut bytes, word));
+    frame::push(&mut bytes, "");
+    question.iter().for_each(|word| frame::push(&mut bytes, word));
+    for (name, value) in variables::read_by(&[Reader::Loader, Reader::Linker]) {
+        frame::push(&mut bytes, format!("{name} {value:?}"));
+    }
+    Digest::of(&bytes).hex()
+}
+
+/// Has the linker link a module without code, and reads its job file. `None` from a linker without DTLTO.
+fn asked(linker: &[Word], question: &[Word], runner: &dyn Runner) -> io::Result<Option<LinkerFlags>> {
+    let folder = tempfile::tempdir()?;
+    let place = |name: &str| folder.path().join(name);
+    let (module, job_file) = (place("empty.o"), place("job.json"));
+    fs::write(&module, empty_module())?;
+    let with = |option: &str, value: &[u8]| [option.as_bytes(), b"=", value].concat();
+    let path = |path: &Path| word_of(path.as_os_str().to_owned());
+    let mut command = [linker, question].concat();
+    command.push(path(&module));
+    command.extend([b"-o".to_vec(), path(&place("out"))]);
+    command.push(with(DISTRIBUTOR, b"/bin/sh"));
+    let distributor = KEEP.map(|word| word.as_bytes().to_vec()).into_iter().chain([path(&job_file)]);
+    command.extend(distributor.map(|word| with("--thinlto-distributor-arg", &word)));
+    command.push(with("--thinlto-remote-compiler", b"cc"));
+    // There is no object of the module, so that it fails in any case.
+    let said = runner.run(&command)?.stderr;
+    if String::from_utf8_lossy(&said).contains(&format!("unknown argument '{DISTRIBUTOR}=")) {
+        return Ok(None);
+    }
+    let bytes = fs::read(&job_file)?;
+    let job_file = dtlto::read(&bytes, &job_file.to_string_lossy()).map_err(io::Error::other)?;
+    Ok(Some(LinkerFlags::of(&job_file)))
+}
+
+/// An answer, and what it holds for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Answer {
+    key: String,
+    /// The linker's program and libraries, each with what tells its content.
+    files: Vec<(PathBuf, String)>,
+    /// `None` where it has no DTLTO.
+    flags: Option<LinkerFlags>,
+}
+
+impl Answer {
+    fn holds(&self) -> bool {
+        self.files.iter().all(|(file, told)| told_by(file) == *told)
+    }
+}
+
+/// All that is known.
+#[derive(Debug)]
+struct Answers {
+    file: Option<JsonLines>,
+    known: HashMap<String, Answer>,
+}
+
+impl Answers {
+    fn load(place: Option<PathBuf>) -> Self {
+        let mut file = place.map(|place| JsonLines::new(&place, HEADER));
+        let records = file.as_ref().map(JsonLines::read::<Answer>).unwrap_or_default();
+        let many = records.len() > MANY;
+        let mut known: HashMap<String, Answer> =
+            records.into_iter().map(|answer| (answer.key.clone(), answer)).collect();
+        if let Some(file) = file.as_mut().filter(|_| many) {
+            known.retain(|_, answer| answer.holds());
+            // What cannot be written is only long.
+            let _ = file.replace(&known.values().map(line).collect::<Vec<_>>());
+        }
+        Self { file, known }
+    }
+
+    fn find(&self, key: &str) -> Option<Option<LinkerFlags>> {
+        self.known.get(key).filter(|answer| answer.holds()).map(|answer| answer.flags.clone())
+    }
+
+    fn add(&mut self, answer: Answer) {
+        if let Some(file) = &mut self.file {
+            // What cannot be remembered is asked again.
+            let _ = file.append(&answer);
+        }
+        self.known.insert(answer.key.clone(), answer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, ExitStatus};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use distlto_planner::link_line::parse;
+    use distlto_planner::runner::ToolOutput;
+    use distlto_planner::words::path_of;
+
+    use super::*;
+
+    /// Runs programs, and counts how many.
+    #[derive(Default)]
+    struct Counted(AtomicUsize);
+
+    impl Runner for Counted {
+        fn run(&self, command: &[Word]) -> io::Result<ToolOutput> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            let mut program = Command::new(path_of(&command[0]));
+            let output = program.args(command[1..].iter().map(|word| path_of(word))).output()?;
+            Ok(ToolOutput { status: output.status, stdout: output.stdout, stderr: output.stderr })
+        }
+    }
+
+    /// A linker that fails.
+    struct Broken;
+
+    impl Runner for Broken {
+        fn run(&self, _: &[Word]) -> io::Result<ToolOutput> {
+            Ok(ToolOutput { status: ExitStatus::from_raw(256), stdout: Vec::new(), stderr: Vec::new() })
+        }
+    }
+
+    fn arguments(line: &str) -> Vec<Argument> {
+        parse(line.split_whitespace().map(|word| word.as_bytes().to_vec())).expect("a link line")
+    }
+
+    fn say(flags: Option<LinkerFlags>) -> String {
+        flags.expect("an answer").args.join(" ")
+    }
+
+    /// What lld says is what distlto takes for granted of one that cannot be asked.
+    #[test]
+    fn lld_says_what_it_tells_its_backends() {
+        let linker = [b"ld.lld-22".to_vec()];
+        let base = "-faddrsig -ffunction-sections -fdata-sections";
+        let ask = |line: &str| {
+            let answers = Mutex::new(Answers::load(None));
+            say(remembered(&answers, &linker, &arguments(line), &Counted::default()))
+        };
+        assert_eq!(ask("-pie -m elf_x86_64 a.o"), format!("-O2 {base} -fpic"));
+        assert_eq!(ask("-m aarch64linux --lto-O3 a.o"), format!("-O3 {base}"));
+        assert_eq!(ask("-r a.o"), format!("-O2 {base}"));
+        assert_eq!(
+            ask("-shared --lto-sample-profile=not-there --no-lto-pgo-warn-mismatch -soname x"),
+            format!("-O2 {base} -fpic -mllvm -no-pgo-warn-mismatch -fprofile-sample-use=not-there")
+        );
+    }
+
+    #[test]
+    fn a_linker_without_dtlto_is_asked_once_too() {
+        let (answers, runner) = (Mutex::new(Answers::load(None)), Counted::default());
+        for _ in 0..2 {
+            assert_eq!(remembered(&answers, &[b"ld.lld-16".to_vec()], &arguments("-pie"), &runner), None);
+        }
+        assert_eq!(runner.0.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_linker_is_asked_once_for_each_set_of_options() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = Some(folder.path().join("linkers"));
+        let linker = folder.path().join("linker");
+        // The last word but one of its distributor names the file, `job`.
+        let script = |flag: &str| {
+            let text = format!(
+                "#!/bin/sh\nfor word; do case \"$word\" in --thinlto-distributor-arg=/*) job=${{word#*=}};; esac; done\n\
+                 cat >\"$job\" <<'END'\n{{\"common\": {{\"linker_output\": \"p\", \"args\": [\"cc\", \"-c\", \"--target=t\", \"{flag}\"], \
+                 \"inputs\": []}}, \"jobs\": []}}\nEND\nexit 1\n"
+            );
+            let partial = linker.with_extension("partial");
+            fs::write(&partial, text).expect("written");
+            fs::set_permissions(&partial, fs::Permissions::from_mode(0o755)).expect("executable");
+            fs::rename(partial, &linker).expect("in place");
+        };
+        script("-fone");
+        let runner = Counted::default();
+        let words = [word_of(linker.clone().into_os_string())];
+        let ask = |answers: &Mutex<Answers>, line: &str| {
+            say(remembered(answers, &words, &arguments(line), &runner))
+        };
+        let count = || runner.0.load(Ordering::Relaxed);
+        let answers = Mutex::new(Answers::load(place.clone()));
+        assert_eq!((ask(&answers, "-pie a.o -o p"), count()), ("-fone".to_owned(), 1));
+        assert_eq!((ask(&answers, "-pie b.o -o q"), count()), ("-fone".to_owned(), 1), "other files");
+        assert_eq!((ask(&answers, "a.o -o p"), count()), ("-fone".to_owned(), 2), "another option");
+        let answers = Mutex::new(Answers::load(place.clone()));
+        assert_eq!((ask(&answers, "a.o"), count()), ("-fone".to_owned(), 2), "another process");
+        script("-ftwo");
+        assert_eq!((ask(&answers, "a.o"), count()), ("-ftwo".to_owned(), 3), "another linker of the name");
+        let answers = Mutex::new(Answers::load(place));
+        assert_eq!((ask(&answers, "a.o"), count()), ("-ftwo".to_owned(), 3), "the last answer counts");
+        assert_eq!(remembered(&answers, &words, &arguments("-r a.o"), &Broken), None);
+        assert_eq!((ask(&answers, "-r a.o"), count()), ("-ftwo".to_owned(), 4), "a failure is no answer");
+    }
+}
