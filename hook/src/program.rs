@@ -8,13 +8,13 @@ use std::process::abort;
 use crate::fork::touched;
 
 /// The program's own `main`.
-pub type Main = unsafe extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
+pub type Main = unsafe extern "C-unwind" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 /// A function that glibc calls before or after `main`.
 pub type Hook = Option<unsafe extern "C" fn()>;
 type Handler = unsafe extern "C" fn(*mut c_void, c_int);
 /// glibc's `__libc_start_main`.
 pub type StartMain =
-    unsafe extern "C" fn(Main, c_int, *mut *mut c_char, Hook, Hook, Hook, *mut c_void) -> c_int;
+    unsafe extern "C-unwind" fn(Main, c_int, *mut *mut c_char, Hook, Hook, Hook, *mut c_void) -> c_int;
 
 /// Everything `_start` passes on besides the arguments.
 #[derive(Clone, Copy)]

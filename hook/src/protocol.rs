@@ -1,9 +1,17 @@
-//! What client and fork server say to each other. Both sides compile this one file.
+//! What the hook and distlto say to each other. Both sides compile this one file.
+//!
+//! # The fork server
 //!
 //! Over the server's own socket (a stream, its standard input): the server's [`Hello`], then for every job one
 //! byte [`JOB`] that carries three descriptors: the job's control socket, its stdout, its stderr; and at most one
 //! byte [`MANY`]. Over the control socket: the request, then [`Reply`] messages one way and signal numbers (one
 //! byte each) the other; a client that closes it gives the job up.
+//!
+//! # The service
+//!
+//! A process connects, greets and is answered its [`Role`]. A linker then sends a [`Question`] for each module, any number
+//! of them at once, and gets an [`Answer`] to each, in any order. A side that is gone is known by its closed socket.
+//!
 //! Integers are little-endian; strings end with NUL, as exec(2) has them.
 
 /// Names the inherited socket; its presence makes a process a server.
@@ -143,4 +151,163 @@ pub fn parse_request(bytes: &[u8]) -> Option<(usize, usize, &[u8])> {
     let expected = argc.checked_add(envc)?.checked_add(1)?;
     let found = strings.iter().filter(|&&byte| byte == 0).count();
     (argc > 0 && found == expected && strings.last() == Some(&0)).then_some((argc, envc, strings))
+}
+
+/// Names the folder of a service's socket. A process that has it asks there what it is to do.
+pub const SERVICE: &str = "DISTLTO_SERVICE";
+/// The socket in that folder, a `SOCK_SEQPACKET` one (unix(7)): each message is one packet.
+pub const SERVICE_SOCKET: &str = "socket";
+/// The longest packet: a module's name is a path, or two.
+pub const PACKET: usize = 16 << 10;
+/// How an index shard's name ends, and how a file of a ThinLTO cache begins (LLVM's `LTO.cpp` and `Caching.cpp`).
+pub const SHARD_SUFFIX: &[u8] = b".thinlto.bc";
+/// See [`SHARD_SUFFIX`].
+pub const CACHE_PREFIX: &[u8] = b"llvmcache-";
+
+/// A process's first packet to a service: magic and version. The service knows the process by its credentials.
+pub fn greeting() -> [u8; 12] {
+    let mut bytes = [0; 12];
+    bytes[..8].copy_from_slice(b"dltolink");
+    bytes[8..].copy_from_slice(&VERSION.to_le_bytes());
+    bytes
+}
+
+/// What a service answers to a greeting: one byte. The packet may carry memory for the process's notes ([`Note`]), as the
+/// last of its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The process is nothing that asks. Nothing more is said.
+    None,
+    /// It is a linker whose objects are to be had here. Carries a file with NUL-terminated strings: the folder of the cache
+    /// that the linker is given, then its command line.
+    Linker,
+    /// It is a linker that is to perform its thin link. Carries the same, and each shard becomes a file in that folder, named by
+    /// a number, of which a [`Question`] without a key tells. Nothing is answered.
+    Collector,
+}
+
+impl Role {
+    /// As sent.
+    pub fn to_byte(self) -> u8 {
+        match self {
+            Self::None => b'-',
+            Self::Linker => b'L',
+            Self::Collector => b'C',
+        }
+    }
+
+    /// As received; `None` for an unknown one.
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        [Self::None, Self::Linker, Self::Collector].into_iter().find(|role| role.to_byte() == byte)
+    }
+}
+
+/// A linker's question for the object of a module. The packet carries the module's index shard, a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Question<'a> {
+    /// Tells it from the linker's other questions.
+    pub ticket: u32,
+    /// The linker's own key: what follows [`CACHE_PREFIX`].
+    pub key: &'a [u8],
+    /// The module, as the linker calls it.
+    pub module: &'a [u8],
+}
+
+impl<'a> Question<'a> {
+    /// As sent; `None` if it is too long for a packet.
+    pub fn to_bytes(self) -> Option<Vec<u8>> {
+        let length = u8::try_from(self.key.len()).ok()?;
+        let bytes = [&self.ticket.to_le_bytes()[..], &[length], self.key, self.module].concat();
+        (bytes.len() <= PACKET).then_some(bytes)
+    }
+
+    /// As received; `None` where it is none.
+    pub fn from_bytes(bytes: &'a [u8]) -> Option<Self> {
+        let (ticket, rest) = bytes.split_first_chunk::<4>()?;
+        let (length, rest) = rest.split_first()?;
+        let (key, module) = rest.split_at_checked(usize::from(*length))?;
+        Some(Self { ticket: u32::from_le_bytes(*ticket), key, module })
+    }
+}
+
+/// The answer to a [`Question`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// The packet carries the object, a file.
+    Object,
+    /// The linker is to compile the module itself.
+    Compile,
+    /// The linker is to end with this exit code.
+    End(u8),
+    /// The linker is to begin anew, as it was started, and to ask what it is.
+    Again,
+}
+
+impl Answer {
+    /// Size in bytes, with the ticket of the question.
+    pub const SIZE: usize = 6;
+
+    /// As sent.
+    pub fn to_bytes(self, ticket: u32) -> [u8; Self::SIZE] {
+        let (kind, code) = match self {
+            Self::Object => (b'O', 0),
+            Self::Compile => (b'C', 0),
+            Self::End(code) => (b'E', code),
+            Self::Again => (b'A', 0),
+        };
+        let [a, b, c, d] = ticket.to_le_bytes();
+        [kind, code, a, b, c, d]
+    }
+
+    /// As received, with the ticket; `None` for an unknown one.
+    pub fn from_bytes(bytes: [u8; Self::SIZE]) -> Option<(u32, Self)> {
+        let [kind, code, ticket @ ..] = bytes;
+        let answer = match kind {
+            b'O' => Self::Object,
+            b'C' => Self::Compile,
+            b'E' => Self::End(code),
+            b'A' => Self::Again,
+            _ => return None,
+        };
+        Some((u32::from_le_bytes(ticket), answer))
+    }
+}
+
+/// Size in bytes of the memory in which a process notes what it does. What is not written takes no memory.
+pub const TRACE_SIZE: usize = 64 << 20;
+/// Where the first note is: behind a `u64`, the size of all notes.
+pub const FIRST_NOTE: usize = 8;
+/// What stands before a note's path: its kind, and the path's length (`u16`).
+pub const NOTE_HEAD: usize = 3;
+
+/// What a process did with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Note {
+    /// Opened it for reading, be it a directory.
+    Read,
+    /// Looked for it, and it was not there.
+    Absent,
+    /// Opened it for writing, or renamed a file to it.
+    Written,
+    /// Made it its working directory.
+    Directory,
+}
+
+impl Note {
+    /// As noted.
+    pub fn to_byte(self) -> u8 {
+        match self {
+            Self::Read => b'r',
+            Self::Absent => b'a',
+            Self::Written => b'w',
+            Self::Directory => b'd',
+        }
+    }
+
+    /// As found; `None` for one that is not whole.
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        [Self::Read, Self::Absent, Self::Written, Self::Directory]
+            .into_iter()
+            .find(|note| note.to_byte() == byte)
+    }
 }

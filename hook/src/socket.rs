@@ -1,10 +1,13 @@
-//! The server's sockets: whole messages, and descriptors that travel with a byte (unix(7), `SCM_RIGHTS`).
+//! Sockets: whole messages, packets, and descriptors that travel with them (unix(7), `SCM_RIGHTS`).
 //!
-//! Knows nothing of jobs. Never raises SIGPIPE: the client may be gone.
+//! Knows nothing of what is said. Never raises SIGPIPE: the peer may be gone.
 
+use std::ffi::CStr;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use crate::system::check;
 
 /// Descriptors that one byte may carry.
 const LIMIT: usize = 3;
@@ -43,22 +46,26 @@ pub fn receive(socket: BorrowedFd<'_>, mut bytes: &mut [u8]) -> io::Result<()> {
 
 /// One byte and the descriptors that came with it; `None` when the peer has closed.
 pub fn receive_descriptors(socket: BorrowedFd<'_>) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
-    let mut byte = 0u8;
+    let mut byte = [0];
+    let (got, descriptors) = receive_packet(socket, &mut byte)?;
+    Ok((got == 1).then_some((byte[0], descriptors)))
+}
+
+/// What there is, up to the length of `bytes`, or one packet; with the descriptors that came along. Nothing when the peer
+/// has closed.
+pub fn receive_packet(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut control = Control([0; 64]);
-    let mut part = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-    // SAFETY: msghdr is plain data for which all zeroes is valid (on some targets it has private padding).
-    let mut message: libc::msghdr = unsafe { mem::zeroed() };
-    message.msg_iov = &raw mut part;
-    message.msg_iovlen = 1;
+    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let mut message = message(&mut part);
     message.msg_control = (&raw mut control).cast();
     message.msg_controllen = size_of::<Control>() as _;
     let got = loop {
         // SAFETY: every pointer in `message` is to a live local with the length given beside it.
         let got = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
-        if got >= 0 {
-            break got;
+        match usize::try_from(got) {
+            Ok(got) => break got,
+            Err(_) => retry()?,
         }
-        retry()?;
     };
     let mut descriptors = Vec::with_capacity(LIMIT);
     // SAFETY: `message` was filled by recvmsg, so CMSG_FIRSTHDR and CMSG_NXTHDR walk headers within `control`,
@@ -76,7 +83,66 @@ pub fn receive_descriptors(socket: BorrowedFd<'_>) -> io::Result<Option<(u8, Vec
             header = libc::CMSG_NXTHDR(&raw const message, header);
         }
     }
-    Ok((got == 1).then_some((byte, descriptors)))
+    Ok((got, descriptors))
+}
+
+/// Sends one packet with one descriptor.
+pub fn send_packet(socket: BorrowedFd<'_>, bytes: &[u8], descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    let mut control = Control([0; 64]);
+    // sendmsg only reads the bytes.
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let mut message = message(&mut part);
+    message.msg_control = (&raw mut control).cast();
+    // SAFETY: CMSG_SPACE and CMSG_LEN are arithmetic; there is room for one header with one descriptor in `control`, to
+    // which `message` points.
+    unsafe {
+        message.msg_controllen = libc::CMSG_SPACE(size_of::<RawFd>() as u32) as _;
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(size_of::<RawFd>() as u32) as _;
+        libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(descriptor.as_raw_fd());
+    }
+    loop {
+        // SAFETY: every pointer in `message` is to a live value with the length given beside it.
+        if unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) } >= 0 {
+            return Ok(());
+        }
+        retry()?;
+    }
+}
+
+/// Connects to the socket of packets that has this name in a folder, whose path may be longer than an address (unix(7)).
+pub fn connect(folder: &CStr, name: &str) -> io::Result<OwnedFd> {
+    // SAFETY: a C string; the descriptor is ours.
+    let folder = unsafe {
+        let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
+        OwnedFd::from_raw_fd(check(libc::open(folder.as_ptr(), flags))?)
+    };
+    // SAFETY: sockaddr_un is plain data for which all zeroes is valid.
+    let mut address: libc::sockaddr_un = unsafe { mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as _;
+    let path = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());
+    for (place, byte) in address.sun_path.iter_mut().zip(path.bytes()) {
+        *place = byte as _;
+    }
+    // SAFETY: the address is a live local of the length given, and ends with NUL, as the path is short.
+    unsafe {
+        let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+        let socket = OwnedFd::from_raw_fd(check(libc::socket(libc::AF_UNIX, kind, 0))?);
+        let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+        check(libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length))?;
+        Ok(socket)
+    }
+}
+
+/// A message of one part.
+fn message(part: &mut libc::iovec) -> libc::msghdr {
+    // SAFETY: msghdr is plain data for which all zeroes is valid (on some targets it has private padding).
+    let mut message: libc::msghdr = unsafe { mem::zeroed() };
+    message.msg_iov = part;
+    message.msg_iovlen = 1;
+    message
 }
 
 /// The last system call's error, unless a signal merely interrupted it.

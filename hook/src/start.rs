@@ -1,4 +1,4 @@
-//! The interposed `__libc_start_main`: decides between running the program and serving jobs.
+//! The interposed `__libc_start_main`: decides between running the program, serving jobs, and asking a service.
 //!
 //! glibc has this function under two versions (2.2.5 and 2.34) with one signature and one implementation; an
 //! unversioned definition in a preloaded library satisfies both (elf/dl-lookup.c, `check_match`).
@@ -10,14 +10,15 @@ use std::process::abort;
 use crate::fork::server;
 use crate::program::{Hook, Main, Program, StartMain};
 use crate::protocol::{ARGUMENT, VARIABLE};
+use crate::service;
 
-/// Called by `_start` of the executable in place of glibc's own.
+/// Called by `_start` of the executable in place of glibc's own. What the program throws and does not catch passes through.
 ///
 /// # Safety
 ///
 /// Only for `_start`, with its arguments.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __libc_start_main(
+pub unsafe extern "C-unwind" fn __libc_start_main(
     main: Main,
     argc: c_int,
     argv: *mut *mut c_char,
@@ -44,8 +45,9 @@ pub unsafe extern "C" fn __libc_start_main(
         // SAFETY: ends the process; nothing of the program has run that would want to be told.
         unsafe { libc::_exit(0) }
     }
-    // SAFETY: exactly what `_start` passed.
-    unsafe { program.run(argc, argv) }
+    let main = service::main_of(main).unwrap_or(main);
+    // SAFETY: what `_start` passed, but for a `main` that stands for the program's.
+    unsafe { Program { main, ..program }.run(argc, argv) }
 }
 
 fn inherited_socket() -> Option<OwnedFd> {

@@ -1,0 +1,179 @@
+//! The interposed functions by which a program opens, looks for and renames files: the linker's shards and objects are
+//! [`linker`]'s, all else is the system's and is noted ([`trace`]).
+//!
+//! glibc's `open` is variadic: the mode is there where the flags ask for a file to be made. Both ABIs that this is built for
+//! pass it as they would pass a further parameter, and what is passed on is what came. Calls within glibc do not come here.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::io;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use libc::mode_t;
+
+use crate::linker;
+use crate::protocol::Note;
+use crate::trace;
+
+/// A function that this library interposes: the next definition after this one, another preloaded library's or glibc's.
+struct Real {
+    name: &'static CStr,
+    found: AtomicPtr<c_void>,
+}
+
+impl Real {
+    const fn new(name: &'static CStr) -> Self {
+        Self { name, found: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    fn find(&self) -> *mut c_void {
+        let known = self.found.load(Ordering::Relaxed);
+        if !known.is_null() {
+            return known;
+        }
+        // SAFETY: a C string.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        if found.is_null() {
+            // No program calls what its libc has not.
+            std::process::abort();
+        }
+        self.found.store(found, Ordering::Relaxed);
+        found
+    }
+}
+
+/// Defines functions that call the real one and then have something noted of `path` and the result.
+macro_rules! interpose {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty { $path:ident, $after:expr })*) => { $(
+        /// # Safety
+        ///
+        /// As for the function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+            static REAL: Real = Real::new(unsafe {
+                // SAFETY: ends with NUL and has no other.
+                CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes())
+            });
+            // SAFETY: a function of this name has this type, but for being variadic, and the caller its contract.
+            let result = unsafe {
+                let real = std::mem::transmute::<
+                    *mut c_void,
+                    unsafe extern "C" fn($($type),*) -> $result,
+                >(REAL.find());
+                real($($argument),*)
+            };
+            if trace::is_on() && !$path.is_null() {
+                note_of(bytes($path), result, $after);
+            }
+            result
+        }
+    )* };
+}
+
+interpose! {
+    fopen(path: *const c_char, mode: *const c_char) -> *mut libc::FILE { path, |path, file| opened(path, flags_of(mode), !file.is_null()) }
+    fopen64(path: *const c_char, mode: *const c_char) -> *mut libc::FILE { path, |path, file| opened(path, flags_of(mode), !file.is_null()) }
+    opendir(path: *const c_char) -> *mut libc::DIR { path, |path, directory| found(path, !directory.is_null()) }
+    access(path: *const c_char, mode: c_int) -> c_int { path, |path, result| absent(path, result == 0) }
+    stat(path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
+    stat64(path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
+    lstat(path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
+    lstat64(path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
+    chdir(path: *const c_char) -> c_int { path, |path, result| if result == 0 { trace::note(Note::Directory, path) } }
+    rename(old: *const c_char, path: *const c_char) -> c_int { path, |path, result| if result == 0 { trace::note(Note::Written, path) } }
+}
+
+/// Defines `open` and its like.
+macro_rules! interpose_open {
+    ($($name:ident($($directory:ident: $type:ty)?))*) => { $(
+        /// # Safety
+        ///
+        /// As for open(2).
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($directory: $type,)? path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
+            static REAL: Real = Real::new(unsafe {
+                // SAFETY: ends with NUL and has no other.
+                CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes())
+            });
+            if let Some(file) = own(path, flags) {
+                return file;
+            }
+            // SAFETY: a function of this name has this type, but for being variadic, and the caller its contract.
+            let file = unsafe {
+                let real = std::mem::transmute::<
+                    *mut c_void,
+                    unsafe extern "C" fn($($type,)? *const c_char, c_int, mode_t) -> c_int,
+                >(REAL.find());
+                real($($directory,)? path, flags, mode)
+            };
+            if trace::is_on() && !path.is_null() {
+                kept_errno(|| opened(bytes(path), flags, file >= 0));
+            }
+            file
+        }
+    )* };
+}
+
+interpose_open! { open() open64() openat(directory: c_int) openat64(directory: c_int) }
+
+/// What the linker's files are in place of the system's; a negative one with the errno of its failure.
+fn own(path: *const c_char, flags: c_int) -> Option<c_int> {
+    if path.is_null() {
+        return None;
+    }
+    linker::open(bytes(path), flags)?.map_err(set_errno).map_or(Some(-1), Some)
+}
+
+fn opened(path: &[u8], flags: c_int, is_open: bool) {
+    if flags & libc::O_ACCMODE == libc::O_RDONLY {
+        found(path, is_open);
+    } else if is_open {
+        trace::note(Note::Written, path);
+    }
+}
+
+fn found(path: &[u8], is_open: bool) {
+    if is_open {
+        trace::note(Note::Read, path);
+    } else {
+        absent(path, false);
+    }
+}
+
+fn absent(path: &[u8], is_there: bool) {
+    let error = io::Error::last_os_error().raw_os_error();
+    if !is_there && matches!(error, Some(libc::ENOENT | libc::ENOTDIR)) {
+        trace::note(Note::Absent, path);
+    }
+}
+
+/// The caller's path, which is not null.
+fn bytes<'a>(path: *const c_char) -> &'a [u8] {
+    // SAFETY: the caller of the interposed function passes a C string, which lives through the call.
+    unsafe { CStr::from_ptr(path) }.to_bytes()
+}
+
+/// As fopen(3) has a file opened.
+fn flags_of(mode: *const c_char) -> c_int {
+    match bytes(mode) {
+        [b'r', rest @ ..] if !rest.contains(&b'+') => libc::O_RDONLY,
+        _ => libc::O_RDWR,
+    }
+}
+
+/// Has something noted of a call's path and result.
+fn note_of<T>(path: &[u8], result: T, note: impl FnOnce(&[u8], T)) {
+    kept_errno(|| note(path, result));
+}
+
+/// Does something after which errno is what it was.
+fn kept_errno(body: impl FnOnce()) {
+    // SAFETY: the address of this thread's errno.
+    let errno = unsafe { *libc::__errno_location() };
+    body();
+    set_errno(io::Error::from_raw_os_error(errno));
+}
+
+fn set_errno(error: io::Error) {
+    // SAFETY: the address of this thread's errno.
+    unsafe { *libc::__errno_location() = error.raw_os_error().unwrap_or(libc::EIO) };
+}

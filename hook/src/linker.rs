@@ -1,0 +1,228 @@
+//! A linker that asks for its objects: the options that make it ask, its shards in memory, and its questions.
+//!
+//! For each module lld writes an index shard and, on the same thread, directly after, opens the file of its own cache for
+//! it (`InProcessThinBackend::runThinLTOBackendThread` in `llvm/lib/LTO/LTO.cpp`). The shard is given memory in place of a
+//! file, and the other file is asked of the service. Without an answer the linker compiles the module itself. Knows nothing
+//! of who serves.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, Thread};
+
+use crate::program::Main;
+use crate::protocol::{Answer, CACHE_PREFIX, Question, SHARD_SUFFIX};
+use crate::service;
+use crate::socket;
+use crate::system::check;
+
+static LINKER: OnceLock<Linker> = OnceLock::new();
+
+/// Whom a linker asks.
+pub struct Service {
+    /// The connection.
+    pub socket: OwnedFd,
+    /// The folder of the service's socket.
+    pub folder: CString,
+    /// Whether shards are collected, and nothing is answered.
+    pub collects: bool,
+}
+
+struct Linker {
+    /// The program's own.
+    main: Main,
+    /// The command line that it is given, for good.
+    words: Vec<CString>,
+    service: Service,
+    /// The folder of its cache.
+    cache: Vec<u8>,
+    /// The command line that the process was started with.
+    argv: AtomicPtr<*mut c_char>,
+    next: AtomicU32,
+    asked: Mutex<Asked>,
+}
+
+/// Questions without an answer that was taken.
+#[derive(Default)]
+struct Asked {
+    waiting: BTreeMap<u32, Waiting>,
+    /// Whether a thread reads answers, its own and those of others.
+    is_read: bool,
+    /// Whether the service is gone.
+    is_gone: bool,
+}
+
+struct Waiting {
+    thread: Thread,
+    answer: Option<(Answer, Option<OwnedFd>)>,
+}
+
+/// A shard that a thread has written, or is about to.
+struct Shard {
+    module: Vec<u8>,
+    file: OwnedFd,
+}
+
+thread_local! {
+    static SHARD: RefCell<Option<Shard>> = const { RefCell::new(None) };
+}
+
+/// Has this process ask a service; returns what is to run in the place of its `main`. `strings` are the folder of its cache,
+/// then its command line. `None` where that is not what a service says.
+pub fn begin(main: Main, service: Service, strings: &[u8]) -> Option<Main> {
+    let mut strings = strings.split_inclusive(|&byte| byte == 0);
+    let folder = strings.next()?.strip_suffix(&[0])?;
+    let words: Result<Vec<CString>, _> =
+        strings.map(|word| CStr::from_bytes_with_nul(word).map(CStr::to_owned)).collect();
+    let words = words.ok().filter(|words| !words.is_empty())?;
+    let (cache, argv, next) = (folder.to_owned(), AtomicPtr::default(), AtomicU32::new(0));
+    let linker = Linker { main, words, service, cache, argv, next, asked: Mutex::default() };
+    LINKER.set(linker).ok()?;
+    Some(run)
+}
+
+/// The linker's `main` with the service's command line, which an exception may leave.
+unsafe extern "C-unwind" fn run(argc: c_int, argv: *mut *mut c_char, environment: *mut *mut c_char) -> c_int {
+    let Some(linker) = LINKER.get() else {
+        // Not reached: `begin` sets it.
+        return 1;
+    };
+    linker.argv.store(argv, Ordering::Relaxed);
+    let words = linker.words.iter().map(|word| word.as_ptr().cast_mut());
+    let mut vector: Vec<*mut c_char> = words.chain([std::ptr::null_mut()]).collect();
+    let count = c_int::try_from(linker.words.len());
+    // SAFETY: what glibc passes to `main`, or strings and a vector that live as long.
+    unsafe {
+        match count {
+            Ok(count) => (linker.main)(count, vector.as_mut_ptr(), environment),
+            Err(_) => (linker.main)(argc, argv, environment),
+        }
+    }
+}
+
+/// Opens a file for the linker. `None` for one that is the system's to open.
+pub fn open(path: &[u8], flags: c_int) -> Option<io::Result<RawFd>> {
+    let linker = LINKER.get()?;
+    if let Some(module) = path.strip_suffix(SHARD_SUFFIX).filter(|_| flags & libc::O_CREAT != 0) {
+        return Some(if linker.service.collects { linker.collect(module) } else { hold_shard(module) });
+    }
+    let key = path.strip_prefix(linker.cache.as_slice())?.strip_prefix(b"/")?.strip_prefix(CACHE_PREFIX)?;
+    if flags & libc::O_ACCMODE != libc::O_RDONLY {
+        return None;
+    }
+    let shard = SHARD.take()?;
+    match linker.ask(key, &shard).unwrap_or((Answer::Compile, None)) {
+        (Answer::Object, Some(object)) => Some(Ok(object.into_raw_fd())),
+        // Its cache has no such file.
+        (Answer::Object | Answer::Compile, _) => None,
+        // SAFETY: ends the process. What it has made so far is in memory.
+        (Answer::End(code), _) => unsafe { libc::_exit(c_int::from(code)) },
+        (Answer::Again, _) => linker.begin_anew(),
+    }
+}
+
+/// Memory in the place of a shard's file.
+fn hold_shard(module: &[u8]) -> io::Result<RawFd> {
+    // SAFETY: a C string; the descriptors are ours, the second is the linker's.
+    let (file, theirs) = unsafe {
+        let file = check(libc::memfd_create(c"index shard".as_ptr(), libc::MFD_CLOEXEC))?;
+        let file = OwnedFd::from_raw_fd(file);
+        let theirs = check(libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 0))?;
+        (file, theirs)
+    };
+    SHARD.set(Some(Shard { module: module.to_owned(), file }));
+    Ok(theirs)
+}
+
+impl Linker {
+    fn lock(&self) -> MutexGuard<'_, Asked> {
+        // A thread that panics ends the process.
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A file of the service's in the place of a shard's.
+    fn collect(&self, module: &[u8]) -> io::Result<RawFd> {
+        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        let path = [&self.cache, format!("/{ticket}").as_bytes()].concat();
+        let path = CString::new(path)?;
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
+        // SAFETY: a C string.
+        let file = check(unsafe { libc::open(path.as_ptr(), flags, 0o600) })?;
+        let told = Question { ticket, key: b"", module }.to_bytes().ok_or(io::ErrorKind::InvalidFilename)?;
+        // A service that is gone is no reason for the linker to fail.
+        let _ = socket::send(self.service.socket.as_fd(), &told);
+        Ok(file)
+    }
+
+    /// Becomes the program that the process was started as.
+    fn begin_anew(&self) -> ! {
+        service::remember(&self.service.folder);
+        // SAFETY: glibc's own vectors, which nobody changes; ends the process where that fails.
+        unsafe {
+            libc::execv(c"/proc/self/exe".as_ptr(), self.argv.load(Ordering::Relaxed).cast());
+            libc::_exit(1)
+        }
+    }
+
+    /// Asks for an object and waits for it; `None` without an answer.
+    fn ask(&self, key: &[u8], shard: &Shard) -> Option<(Answer, Option<OwnedFd>)> {
+        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        let question = Question { ticket, key, module: &shard.module }.to_bytes()?;
+        let waiting = Waiting { thread: thread::current(), answer: None };
+        self.lock().waiting.insert(ticket, waiting);
+        let sent = socket::send_packet(self.service.socket.as_fd(), &question, shard.file.as_fd());
+        let mut asked = self.lock();
+        asked.is_gone |= sent.is_err();
+        loop {
+            let own = asked.waiting.get_mut(&ticket).and_then(|own| own.answer.take());
+            if own.is_some() || asked.is_gone {
+                asked.waiting.remove(&ticket);
+                if !asked.is_read || asked.is_gone {
+                    asked.wake_one();
+                }
+                return own;
+            }
+            if asked.is_read {
+                drop(asked);
+                thread::park();
+                asked = self.lock();
+                continue;
+            }
+            asked.is_read = true;
+            drop(asked);
+            let answer = self.receive();
+            asked = self.lock();
+            asked.is_read = false;
+            match answer {
+                Some((ticket, answer, object)) => {
+                    if let Some(waiting) = asked.waiting.get_mut(&ticket) {
+                        waiting.answer = Some((answer, object));
+                        waiting.thread.unpark();
+                    }
+                }
+                None => asked.is_gone = true,
+            }
+        }
+    }
+
+    /// The next answer to any question; `None` when there will be none.
+    fn receive(&self) -> Option<(u32, Answer, Option<OwnedFd>)> {
+        let mut bytes = [0; Answer::SIZE];
+        let (got, objects) = socket::receive_packet(self.service.socket.as_fd(), &mut bytes).ok()?;
+        let (ticket, answer) = Answer::from_bytes(bytes).filter(|_| got == bytes.len())?;
+        Some((ticket, answer, objects.into_iter().next()))
+    }
+}
+
+impl Asked {
+    /// Has a thread that waits look for itself: somebody has to read, or nobody will be answered any more.
+    fn wake_one(&self) {
+        if let Some(waiting) = self.waiting.values().find(|waiting| waiting.answer.is_none()) {
+            waiting.thread.unpark();
+        }
+    }
+}
