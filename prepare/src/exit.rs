@@ -84,18 +84,21 @@ pub fn print(error: &dyn Diagnostic) {
 
 /// The arguments of a program. Wrong ones end it, and so does a question that they answer themselves, such as `--help`.
 pub fn parse<P: Parser>(words: impl IntoIterator<Item = OsString>) -> P {
-    P::try_parse_from(words).unwrap_or_else(|answer| {
-        let code = match answer.print() {
-            // Nobody asked for a message about arguments, and who closes a pipe has seen enough.
-            Err(error) if !answer.use_stderr() && error.kind() != io::ErrorKind::BrokenPipe => {
-                let error = IoError::on("write", "standard output")(error);
-                print(&error);
-                code_of(&error)
-            }
-            _ => u8::try_from(answer.exit_code()).unwrap_or(2),
-        };
-        std::process::exit(code.into())
-    })
+    P::try_parse_from(words).unwrap_or_else(|answer| refuse(answer))
+}
+
+/// Ends the process with what is to be said of its command line.
+pub fn refuse(answer: clap::Error) -> ! {
+    let code = match answer.print() {
+        // Nobody asked for a message about arguments, and who closes a pipe has seen enough.
+        Err(error) if !answer.use_stderr() && error.kind() != io::ErrorKind::BrokenPipe => {
+            let error = IoError::on("write", "standard output")(error);
+            print(&error);
+            code_of(&error)
+        }
+        _ => u8::try_from(answer.exit_code()).unwrap_or(2),
+    };
+    std::process::exit(code.into())
 }
 
 /// Runs a program's body: prints what it returns as an error and gives the exit code of its class.

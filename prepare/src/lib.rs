@@ -27,6 +27,7 @@ pub mod limits;
 pub mod lock;
 pub mod manifest;
 pub mod member;
+pub mod member_at;
 pub mod mentions;
 pub mod message;
 pub mod mutex;

@@ -53,7 +53,8 @@ impl Lack {
         marked.or_else(|| match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::MFILE) => Some(Self::Files),
             Some(Errno::NFILE) => Some(Self::AllFiles),
-            _ => None,
+            // A library may have wrapped the system's error.
+            _ => error.get_ref()?.source()?.downcast_ref().and_then(Self::of_io),
         })
     }
 
