@@ -33,6 +33,9 @@ use crate::completions::CompletionsArgs;
 use crate::manual::ManualArgs;
 
 /// Distributed ThinLTO for any build system, on stock LLVM
+///
+/// Before any other command, as in `distlto ninja` or `distlto clang++ ...`, it runs that command and has the backends of its
+/// ThinLTO links run here. Options come from DISTLTO_LINK_OPTIONS then.
 #[derive(Debug, Parser)]
 #[command(name = "distlto", version, after_help = exit::PASSED_ON, after_long_help = exit::help())]
 pub struct Cli {
@@ -73,6 +76,9 @@ pub enum CliCommand {
     Man(ManualArgs),
     #[command(hide = true)]
     Completions(CompletionsArgs),
+    /// Any other word is a command, whose links are served.
+    #[command(external_subcommand)]
+    Command(Vec<OsString>),
 }
 
 /// Ask servers of remote execution, or say what workers would give
@@ -91,12 +97,13 @@ pub enum RemoteCommand {
     Simulate(SimulateArgs),
 }
 
-/// Perform a whole ThinLTO link: thin link, backends in parallel, final link
+/// Run a link command, and make the backend compilations of its ThinLTO links
 ///
-/// A linker with DTLTO runs once, on its own line, and has its backends run here; any other runs twice. The command is
-/// run as it is if it links no ThinLTO bitcode. State is kept in OUTPUT.distlto: a second run with nothing changed runs no
-/// backend and no linker, and an edit re-runs the backends whose shard, inputs or flags changed. Backends share the job
-/// slots of a make that calls this program.
+/// The command runs as it is. Its ld.lld (15 or later, on Linux with glibc) asks for each module's object, which is a kept one or is
+/// compiled, many at once. A linker that cannot ask links by itself. State is kept in OUTPUT.distlto: a second run with
+/// nothing changed runs no backend and no linker, and an edit re-runs the backends whose module, imports or flags changed.
+/// Backends share the job slots of a make that calls this program. The exit code is the command's own, but where a backend
+/// failed.
 #[derive(Debug, Args)]
 #[command(after_help = exit::help())]
 pub struct LinkArgs {
@@ -124,7 +131,7 @@ pub struct LinkArgs {
     /// Compile each module with the flags that a build has recorded
     ///
     /// Those of the link line do not count then. `kbuild` takes them from .X.o.cmd beside each object; any other word is the
-    /// path of a compile_commands.json. The linker is run twice: in one run it gives all modules the same flags.
+    /// path of a compile_commands.json. The linker is run twice.
     #[arg(long, value_name = "kbuild|FILE")]
     pub flags_from: Option<FlagsSource>,
     /// Keep state in a folder of this directory
@@ -136,17 +143,14 @@ pub struct LinkArgs {
     pub state: Option<String>,
     /// Keep unpacked archive members in this store, and take them from there
     ///
-    /// A linker that runs once opens archives itself.
+    /// Only where the linker is run twice: else it opens archives itself.
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub store: Option<PathBuf>,
-    /// Run the linker twice, for a thin link and for the final link, also where it can do both in one run (DTLTO)
+    /// Run the linker twice, for a thin link and for the final link
     ///
-    /// A linker without DTLTO (ld.lld before 21) is run twice anyway. See docs/link.md.
+    /// For links whose steps are to run elsewhere. See docs/link.md.
     #[arg(long, hide_short_help = true)]
     pub two_step: bool,
-    /// Without effect: a linker with DTLTO does the whole link
-    #[arg(long, hide = true, conflicts_with = "two_step")]
-    pub dtlto: bool,
     /// Say which backends would run, why, and for how long
     ///
     /// The thin link is performed, and nothing else. Nothing is written.

@@ -9,9 +9,11 @@ mod manual;
 mod stand_in;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
+use clap::error::ErrorKind;
 use distlto_commands::jobs;
 use distlto_commands::link::LinkError;
 use distlto_commands::remote::{check, simulate};
@@ -22,6 +24,8 @@ use distlto_commands::{
 };
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_planner::search_path::program_file;
+use distlto_planner::words::{Word, lossy, word_of};
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::threads;
@@ -30,8 +34,7 @@ use arguments::{Cli, CliCommand, RemoteCommand};
 
 fn main() -> ExitCode {
     // The linker starts this program for its backends.
-    if let Some(code) = link::dtlto::serve(std::env::args_os()).or_else(|| verify::serve(std::env::args_os()))
-    {
+    if let Some(code) = verify::serve(std::env::args_os()) {
         return ExitCode::from(code);
     }
     threads::begin();
@@ -40,6 +43,11 @@ fn main() -> ExitCode {
     }
     match exit::parse::<Cli>(arguments()).command {
         CliCommand::Link(args) => run_link(&args.words(), &args.options()),
+        CliCommand::Command(words) => {
+            let words: Vec<Word> = words.into_iter().map(word_of).collect();
+            check_program(&words);
+            run_link(&words, &stand_in::options())
+        }
         CliCommand::Run(args) => watching(|cancel| exit::run(|| run::run(&args, cancel))),
         CliCommand::Prepare(args) => exit::run(|| distlto_prepare::command::run(args)),
         CliCommand::Index(args) => with_cancel(|cancel| index::run(&args, cancel)),
@@ -71,6 +79,15 @@ fn main() -> ExitCode {
         CliCommand::CompilerStatsMerger(args) => exit::run(|| distlto_prepare::stats::run(&args)),
         CliCommand::Completions(args) => exit::run(|| completions::run(&args, Cli::command())),
         CliCommand::Man(args) => exit::run(|| manual::run(&args, Cli::command())),
+    }
+}
+
+/// Ends the process as any wrong command line does, where a command's program is nowhere: it may be a mistyped subcommand.
+fn check_program(words: &[Word]) {
+    let name = words.first().map(|word| lossy(word)).unwrap_or_default();
+    if program_file(Path::new(&name)).is_none() {
+        let text = format!("'{name}' is no subcommand, and no program in PATH");
+        exit::refuse(Cli::command().error(ErrorKind::InvalidSubcommand, text));
     }
 }
 

@@ -28,6 +28,7 @@ pub mod run;
 pub mod run_args;
 mod scratch;
 pub mod seen;
+mod serve;
 pub mod tool;
 pub mod up_to_date;
 pub mod verify;

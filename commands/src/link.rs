@@ -5,39 +5,40 @@
 //! `<output>.distlto/`, and an advisory lock on it makes a second run of the same link an error.
 
 mod ahead;
-mod dry_run;
-pub mod dtlto;
+pub(crate) mod dry_run;
 pub mod error;
-mod file_state;
+pub(crate) mod file_state;
 mod final_link;
 pub(crate) mod identity;
 mod keeping;
+pub(crate) mod line;
 mod line_cache;
 mod lock;
 pub mod options;
 mod phases;
-mod reads;
-mod stable_names;
+mod printed;
+pub(crate) mod reads;
+pub(crate) mod stable_names;
 pub(crate) mod state;
 mod told;
 mod two_step;
 mod two_step_reads;
-mod unchanged;
+pub(crate) mod unchanged;
 
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use distlto_planner::index;
 use distlto_planner::index_only::IndexOnly;
+use distlto_planner::invocation::{ProgramKind, program};
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
 use distlto_planner::link_line::Argument;
 use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::linker::options::last;
-use distlto_planner::runner::ToolError;
+use distlto_planner::runner::{Runner, ToolError, ToolOutput};
 use distlto_planner::words::{Word, lossy, path_of};
-use distlto_prepare::limits::Lack;
 use distlto_prepare::message::say;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::to_standard_output;
@@ -46,10 +47,12 @@ use crate::index_only;
 use crate::remote::connect::RemoteError;
 use crate::run_args::RunArgs;
 use crate::scratch::scratch;
+use crate::serve::{Ended, Service};
 use crate::tool::ToolRunner;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::forkserver::ForkServer;
+use distlto_executor::execute::forkserver::{self, ForkServer};
 use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_record::cause::{FailureCause, FailureKind};
 use distlto_record::progress::{Plan, Progress, Reporter};
 use distlto_record::report::Counts;
 
@@ -58,8 +61,128 @@ pub(crate) use error::tool_failure;
 pub use lock::Busy;
 pub use options::LinkOptions;
 
-/// Links; returns the exit code to end with. A command that is no ThinLTO link replaces this process.
+/// Links; returns the exit code to end with.
 pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<u8, LinkError> {
+    if options.two_step {
+        return in_two_steps(command, options, cancel);
+    }
+    served(command, options, cancel)
+}
+
+/// Runs a command whose linkers are answered.
+fn served(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<u8, LinkError> {
+    let spawner = options.run.spawner();
+    let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
+    let reporter = dry_run::reporter(options)?;
+    let given = GivenCommand::new(command);
+    // What is wrong with a response file the command itself will say.
+    let expanded = given.expanded().unwrap_or(command);
+    if let Some((asked, link)) = thin_link_alone(&given)? {
+        let done = index_only::perform(&asked, &link, &runner, options.run.verbose);
+        return done.or_else(|error| tool_failure(error, cancel));
+    }
+    let key = state::key(expanded, options);
+    let kind = program(&lossy(&command[0]), command.get(1).map(Vec::as_slice));
+    let is_linker = matches!(kind, ProgramKind::Clang | ProgramKind::Lld);
+    let output = state::guess_output(expanded).or_else(|| is_linker.then(|| "a.out".to_owned()));
+    let folder = options.state.as_deref();
+    let guess = output.as_deref().map(|output| state::directory(output, folder));
+    let there = guess.as_deref().filter(|guess| Path::new(guess).is_dir());
+    let held = there.map(|directory| state::LinkState::open_or_scratch(directory, folder)).transpose()?;
+    if let Some(state) = &held
+        && (options.dry_run || !printed::is_asked_for(expanded))
+        && let Some(unchanged) = unchanged::find(state.directory(), &key)
+    {
+        return leave_unchanged(unchanged, state, output.as_deref().unwrap_or_default(), options, &reporter);
+    }
+    options.run.remote.check().map_err(RemoteError::from)?;
+    let Some(hook) = forkserver::find_library() else {
+        let lack = forkserver::lack_of_library().unwrap_or_else(|| "the hook is off".to_owned());
+        if !options.run.quiet {
+            warn(format_args!("{lack}: the linker links by itself"));
+        }
+        return Err(replace_process(command));
+    };
+    let service = Service {
+        command,
+        options,
+        spawner: &spawner,
+        cancel,
+        reporter: &reporter,
+        key: &key,
+        single: guess,
+    };
+    let (ended, links) = service.run(&hook, held)?;
+    let mut code = ended.code;
+    if options.dry_run {
+        return dry_run_end(ended);
+    }
+    if let (Some(state), [], true) = (&ended.held, &links[..], code != 0) {
+        let text = format!("{} ended with exit code {code}", lossy(&command[0]));
+        let (kind, class) = (FailureKind::Failed, "distlto::failed".to_owned());
+        reporter.keep(
+            Path::new(state.directory()),
+            code,
+            Some(FailureCause { kind, class, text, help: None }),
+        );
+    }
+    for link in links {
+        code = service.conclude(link, Some(&ended))?;
+    }
+    if !ended.has_linker {
+        reporter.noted("the command has run no linker that can be asked, such as ld.lld 15 or later");
+    }
+    if let Some(error) = ended.error {
+        // How it ended is the command's own business.
+        warn(format_args!("{error}: the linker went on by itself"));
+    }
+    if cancel.is_cancelled() {
+        return Err(LinkError::Interrupted { exit_code: cancel.exit_code() });
+    }
+    Ok(code)
+}
+
+/// How a dry run ends: the command's own failure counts where it did not get to its backends.
+fn dry_run_end(ended: Ended) -> Result<u8, LinkError> {
+    if ended.is_previewed {
+        return Ok(0);
+    }
+    match (&ended.error, ended.code, ended.has_linker) {
+        (Some(_), ..) => {}
+        (None, 0, true) => {
+            to_standard_output(b"the linker would link by itself: there is no backend to run\n")?;
+        }
+        (None, 0, false) => to_standard_output(IS_NO_LINK)?,
+        _ => {}
+    }
+    ended.error.map_or(Ok(ended.code), Err)
+}
+
+/// A thin link that a build asks for by a linker's own command line.
+fn thin_link_alone(given: &GivenCommand<'_>) -> Result<Option<(IndexOnly, LinkCommand)>, LinkError> {
+    let kind = program(&lossy(&given.words[0]), given.words.get(1).map(Vec::as_slice));
+    if kind != ProgramKind::Lld {
+        return Ok(None);
+    }
+    // No driver is asked about a linker.
+    let resolved = link_command::resolve(given, &NoRunner)?;
+    Ok(match resolved {
+        Resolved::Link(link) => IndexOnly::of(link.line.arguments()).map(|asked| (asked, link)),
+        Resolved::Other { .. } => None,
+    })
+}
+
+/// Runs nothing.
+struct NoRunner;
+
+impl Runner for NoRunner {
+    fn run(&self, _: &[Word]) -> io::Result<ToolOutput> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Runs the linker twice, with the backends between.
+fn in_two_steps(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<u8, LinkError> {
     let spawner = options.run.spawner();
     let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
     let reporter = dry_run::reporter(options)?;
@@ -77,14 +200,9 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         return leave_unchanged(unchanged, state, output.as_deref().unwrap_or_default(), options, &reporter);
     }
     let known = held.as_ref().and_then(|held| line_cache::load(held.directory(), &key));
-    let is_known = known.is_some();
     let resolved = known
         .map_or_else(|| resolve(&given, &spawner, cancel, &options.run, &reporter), |link| Ok(Some(link)));
     let Some(link) = resolved? else { return as_it_is(command, options) };
-    if let Some(asked) = IndexOnly::of(link.line.arguments()).filter(|_| link.compilations.is_empty()) {
-        let done = index_only::perform(&asked, &link, &runner, options.run.verbose);
-        return done.or_else(|error| tool_failure(error, cancel));
-    }
     let output = link.line.output();
     if state::is_special(Path::new(output)) {
         return as_it_is(command, options);
@@ -105,9 +223,6 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         runner: &runner,
         reporter: &reporter,
         key: &key,
-        is_known: is_known && link.takes_distributor == Some(true),
-        after_crash: held.as_ref().is_some_and(state::LinkState::is_after_crash),
-        takes_distributor: link.takes_distributor.map_or_else(OnceLock::new, OnceLock::from),
     };
     if options.dry_run {
         let told = session.with_names(|session| session.dry_run(held.is_some()));
@@ -143,10 +258,13 @@ fn resolve(
     }
 }
 
+/// What a dry run says of other commands.
+const IS_NO_LINK: &[u8] = b"the command would run as it is: it is no distributed ThinLTO link\n";
+
 /// A command that is none of ours takes this process's place.
 fn as_it_is(command: &[Word], options: &LinkOptions) -> Result<u8, LinkError> {
     if options.dry_run {
-        to_standard_output(b"the command would run as it is: it is no distributed ThinLTO link\n")?;
+        to_standard_output(IS_NO_LINK)?;
         return Ok(0);
     }
     Err(replace_process(command))
@@ -162,10 +280,6 @@ fn end(
     let discard = || held.map_or(Ok(()), state::LinkState::discard);
     match ended {
         Ok(End::Code(code)) => Ok(code),
-        Ok(End::Needless(code)) => {
-            discard()?;
-            Ok(code)
-        }
         Ok(End::AsItIs) => {
             discard()?;
             Err(replace_process(command))
@@ -204,48 +318,32 @@ fn replace_process(command: &[Word]) -> LinkError {
 }
 
 /// One link whose state directory is held.
-struct Session<'a> {
-    link: &'a LinkCommand,
-    directory: &'a str,
+pub(crate) struct Session<'a> {
+    pub(crate) link: &'a LinkCommand,
+    pub(crate) directory: &'a str,
     /// The state that the last link left: the same directory, but in a dry run.
-    earlier: &'a str,
-    options: &'a LinkOptions,
-    cancel: &'a Cancel,
-    spawner: &'a ForkServer<LocalSpawner>,
-    runner: &'a ToolRunner<'a>,
-    reporter: &'a Reporter,
-    key: &'a state::LinkKey,
-    /// Whether the last link of the same command was one by the linker, with backends.
-    is_known: bool,
-    /// Whether the last run in this directory was killed.
-    after_crash: bool,
-    /// Whether the linker can hand its backends to a distributor, once it was asked.
-    takes_distributor: OnceLock<bool>,
+    pub(crate) earlier: &'a str,
+    pub(crate) options: &'a LinkOptions,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) spawner: &'a ForkServer<LocalSpawner>,
+    pub(crate) runner: &'a ToolRunner<'a>,
+    pub(crate) reporter: &'a Reporter,
+    pub(crate) key: &'a state::LinkKey,
 }
 
 /// Why a link is the linker's alone.
-const NO_BITCODE: &str = "ThinLTO is off, no input is LTO bitcode";
-const WRITES_ITSELF: &str = "the line asks for what only the linker writes";
+pub(crate) const NO_BITCODE: &str = "ThinLTO is off, no input is LTO bitcode";
+pub(crate) const WRITES_ITSELF: &str = "the line asks for what only the linker writes";
 
 /// How a link ended.
-enum End {
+pub(crate) enum End {
     /// With this exit code.
     Code(u8),
-    /// With this exit code, and its state is of no use.
-    Needless(u8),
     /// It is no link of ours: the command is to be run as it is.
     AsItIs,
 }
 
 impl Session<'_> {
-    fn takes_distributor(&self) -> Result<bool, ToolError> {
-        if let Some(&known) = self.takes_distributor.get() {
-            return Ok(known);
-        }
-        let takes = self.link.asks_distributors(self.runner)?;
-        Ok(*self.takes_distributor.get_or_init(|| takes))
-    }
-
     /// Checks the configuration of servers before the linker starts, so that a mistake is not reported after a thin link, below
     /// the linker's own errors.
     fn check_configuration(&self) -> Result<(), LinkError> {
@@ -258,59 +356,27 @@ impl Session<'_> {
             return work(self);
         }
         let [with, without] = stable_names::with_and_without(self.options);
-        let named =
-            |options| work(&Session { options, takes_distributor: self.takes_distributor.clone(), ..*self });
+        let named = |options| work(&Session { options, ..*self });
         named(&with).or_else(|error| {
             stable_names::do_without(error, self.reporter)?;
             named(&without)
         })
     }
 
-    /// Has the linker do it all where it can, and runs it twice where it cannot.
     fn link(&self) -> Result<End, LinkError> {
-        match self.by_linker()? {
-            Some(end) => Ok(end),
-            None => Ok(self.two_step()?.map_or(End::AsItIs, End::Code)),
-        }
-    }
-
-    /// Has the linker do it all. `None` where it cannot, or is not to.
-    fn by_linker(&self) -> Result<Option<End>, LinkError> {
-        if self.options.two_step {
-            return Ok(None);
-        }
-        let lack = match dtlto::run(self) {
-            Ok(dtlto::End::Done(end)) => return Ok(Some(end)),
-            Ok(dtlto::End::TwoStep(reason)) => {
-                self.reporter.noted(&format!("{reason}: the linker is run twice"));
-                return Ok(None);
-            }
-            Ok(dtlto::End::Lacks(lack)) => lack,
-            Err(error) => Lack::of(&error).ok_or(error)?.to_string(),
-        };
-        // For everybody, since it takes longer.
-        let warning = format!("{lack}: the linker is run twice, so that fewer processes run at once");
-        warn(&warning);
-        self.reporter.warned(&warning);
-        Ok(None)
+        Ok(self.two_step()?.map_or(End::AsItIs, End::Code))
     }
 
     /// Says what would run.
     fn dry_run(&self, has_state: bool) -> Result<u8, LinkError> {
-        dtlto::sweep_before(self)?;
         // For what must not be in the state.
         let scratch = scratch("dry-run")?;
         let place = scratch.path().to_string_lossy();
-        let takes_distributor = || self.takes_distributor.clone();
-        let session = Session { directory: &place, takes_distributor: takes_distributor(), ..*self };
-        let end = match session.by_linker()? {
-            Some(end) => end,
-            None if has_state => self.two_step()?.map_or(End::AsItIs, End::Code),
-            None => session.two_step()?.map_or(End::AsItIs, End::Code),
-        };
-        match end {
-            End::Code(code) | End::Needless(code) => Ok(code),
-            End::AsItIs => {
+        let session = Session { directory: &place, ..*self };
+        let planned = if has_state { self.two_step()? } else { session.two_step()? };
+        match planned {
+            Some(code) => Ok(code),
+            None => {
                 to_standard_output(b"the linker would link by itself: there is no backend to run\n")?;
                 Ok(0)
             }
@@ -318,7 +384,7 @@ impl Session<'_> {
     }
 
     /// For those who asked: why there is nothing for this program to do.
-    fn say_why_whole(&self, why: &str) {
+    pub(crate) fn say_why_whole(&self, why: &str) {
         self.reporter.noted(&format!("{why}: the linker links by itself"));
     }
 
@@ -333,7 +399,7 @@ impl Session<'_> {
     }
 
     /// For people who asked: what the link consisted of, and what had to run.
-    fn summarise(&self, plan: &LinkPlan, stale: usize) {
+    pub(crate) fn summarise(&self, plan: &LinkPlan, stale: usize) {
         if !self.options.run.verbose || self.options.run.json {
             return;
         }

@@ -34,11 +34,16 @@ pub struct Records {
 impl Records {
     /// Reads them. What cannot be used is told, and costs only time.
     pub fn open(directory: &Path) -> Result<Self, IoError> {
+        Self::open_in(directory, Path::new(""))
+    }
+
+    /// The same for files whose names begin in the directory `root`.
+    pub fn open_in(directory: &Path, root: &Path) -> Result<Self, IoError> {
         let (log, notes) = ActionLog::load(&Place::ActionLog.path(directory))?;
         notes.iter().for_each(note);
         let digests_path = Place::Digests.path(directory);
         // A damaged cache costs time only.
-        let (digests, _) = FileDigests::load(&digests_path, Path::new(""));
+        let (digests, _) = FileDigests::load(&digests_path, root);
         Ok(Self { log, digests, digests_path })
     }
 

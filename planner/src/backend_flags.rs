@@ -295,6 +295,7 @@ impl BackendFlags {
                 Codegen::RelocationModel(model) => *relocation_model = Some(model),
                 Codegen::Overridden => {}
                 Codegen::Untranslatable => return refuse(),
+                Codegen::Report => self.not_done.push(option.written.clone()),
                 Codegen::Llvm => self.add_words(&["-mllvm", value]),
             },
             Code::Processor => *cpu = Some(value.to_owned()),
@@ -443,6 +444,12 @@ mod tests {
         }
         assert_eq!(flags("-r a.o"), Err(FlagError::RelocationModelUnknown));
         assert!(matches!(flags("--lto-Os"), Err(FlagError::BadValue { .. })));
-        assert_eq!(flags("-save-temps a.o").expect("translates").not_done, ["-save-temps"]);
+        for (line, option) in [
+            ("-save-temps a.o", "-save-temps"),
+            ("-plugin-opt=-time-passes a.o", "-plugin-opt=-time-passes"),
+            ("-mllvm -print-after-all a.o", "-mllvm -print-after-all"),
+        ] {
+            assert_eq!(flags(line).expect("translates").not_done, [option]);
+        }
     }
 }

@@ -45,8 +45,6 @@ pub struct LinkCommand {
     pub compilations: Vec<Vec<Word>>,
     /// The clang to compile with, where the command names or implies one.
     pub compiler: Option<Word>,
-    /// Whether the linker can hand its backends to a distributor (DTLTO), where it has been asked.
-    pub takes_distributor: Option<bool>,
     /// What the driver has read to make the line.
     pub driver: DriverReads,
 }
@@ -129,7 +127,6 @@ pub fn resolve(command: &GivenCommand<'_>, runner: &dyn Runner) -> Result<Resolv
                 line: LinkLine::read(words.to_vec())?,
                 compilations: Vec::new(),
                 compiler: None,
-                takes_distributor: None,
                 driver: DriverReads::default(),
             }))
         }
@@ -185,7 +182,6 @@ fn ask_driver(
                 line: LinkLine::read(expanded.words)?,
                 compilations: jobs.before_link().to_vec(),
                 compiler: compiler_of(command, kind, &jobs),
-                takes_distributor: None,
                 driver: DriverReads {
                     program: Some(command[0].clone()),
                     files: with_configuration(expanded.files, &jobs),

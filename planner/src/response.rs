@@ -108,12 +108,23 @@ pub struct Expanded {
 /// [`expand`], with the files that were opened.
 pub fn expand_noting(words: impl IntoIterator<Item = Word>) -> Result<Expanded, ResponseError> {
     let mut expanded = Expanded::default();
-    expand_into(words, 0, &mut expanded)?;
+    expand_into(words, Path::new(""), 0, &mut expanded)?;
     Ok(expanded)
+}
+
+/// [`expand`], for words of a process that runs in this directory.
+pub fn expand_in(
+    directory: &Path,
+    words: impl IntoIterator<Item = Word>,
+) -> Result<Vec<Word>, ResponseError> {
+    let mut expanded = Expanded::default();
+    expand_into(words, directory, 0, &mut expanded)?;
+    Ok(expanded.words)
 }
 
 fn expand_into(
     words: impl IntoIterator<Item = Word>,
+    directory: &Path,
     depth: usize,
     expanded: &mut Expanded,
 ) -> Result<(), ResponseError> {
@@ -122,12 +133,12 @@ fn expand_into(
             expanded.words.push(word);
             continue;
         };
-        let path = path_of(name);
+        let path = directory.join(path_of(name));
         match read(&path)? {
             Some(_) if depth == MAX_DEPTH => return Err(ResponseError::TooDeep { path }),
             Some(text) => {
                 expanded.files.push(path);
-                expand_into(tokenize(&text), depth + 1, expanded)?;
+                expand_into(tokenize(&text), directory, depth + 1, expanded)?;
             }
             None => expanded.words.push(word),
         }
@@ -135,13 +146,21 @@ fn expand_into(
     Ok(())
 }
 
-/// A response file's content; `None` where there is no such file.
+/// A response file's content; `None` where there is no such file, and of a pipe, whose content is for the tool alone.
 pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, IoError> {
+    if is_pipe(path) {
+        return Ok(None);
+    }
     match fs::read(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(IoError::on("read", path)(error)),
     }
+}
+
+/// Whether a file can be read once only, as what a shell has for `<(COMMAND)`.
+pub fn is_pipe(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 #[cfg(test)]

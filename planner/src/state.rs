@@ -39,8 +39,6 @@ pub enum Place {
     LastLink,
     /// The outputs of the last link.
     LastOutputs,
-    /// The job file of a linker that runs.
-    Linker,
     /// The driver's answer.
     LinkLine,
     /// The link plan.
@@ -79,7 +77,6 @@ impl Place {
             Self::KeptObjects => "kept-objects",
             Self::LastLink => "last-link.json",
             Self::LastOutputs => "last-outputs.json",
-            Self::Linker => "linker",
             Self::LinkLine => "link-line.json",
             Self::LinkPlan => "link-plan.json",
             Self::Loaded => "loaded",

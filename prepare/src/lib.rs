@@ -36,7 +36,6 @@ mod native;
 mod not_regular;
 pub mod peek;
 pub mod private;
-pub mod private_socket;
 pub mod prune;
 mod record;
 pub mod regular;

@@ -45,7 +45,9 @@ pub struct Case {
     pub modules: Option<usize>,
     /// Every way of linking fails, and distlto says this.
     pub fails: Option<String>,
-    /// distlto refuses the link, saying this, although the linker alone would not.
+    /// How many of them a linker that is served compiles itself.
+    pub own: usize,
+    /// Two steps refuse the link, saying this, although the linker alone would not.
     pub refused: Option<String>,
 }
 
@@ -154,6 +156,7 @@ impl Case {
             "run" => self.run.get_or_insert_default().push(text),
             "exit" => self.exit = value.parse().context("expected an exit code")?,
             "modules" => self.modules = Some(value.parse().context("expected a count")?),
+            "own" => self.own = value.parse().context("expected a count")?,
             "fails" => self.fails = Some(text),
             "refused" => self.refused = Some(text),
             _ => match key.split_once(' ') {

@@ -4,8 +4,10 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 /// Runs a command to its end with no input.
 pub fn capture(command: &mut Command) -> Result<Output> {
@@ -28,6 +30,16 @@ pub fn fail(command: &mut Command) -> Result<(i32, String)> {
         Some(code) if code != 0 => Ok((code, String::from_utf8_lossy(&output.stderr).into_owned())),
         _ => bail!("this should have failed with an exit code of its own: {}", told(command, &output)),
     }
+}
+
+/// Waits until something is so, for as long as the slowest machine takes.
+pub fn wait(what: &str, done: impl Fn() -> bool) -> Result<()> {
+    let start = Instant::now();
+    while !done() {
+        ensure!(start.elapsed() < Duration::from_secs(300), "{what} never came");
+        sleep(Duration::from_millis(10));
+    }
+    Ok(())
 }
 
 /// A command, its end and its output, for people.

@@ -130,8 +130,7 @@ fn missing_parts(project: &Project, prefix: &Path) -> Result<()> {
         "{}",
         told(&command, &output)
     );
-    for quiet in [("-q", None), ("--no-warm", None), ("--verbose", Some("off"))] {
-        fs::remove_dir_all(project.path("program.distlto"))?;
+    for quiet in [("-q", None), ("--verbose", Some("off"))] {
         let mut command = link(project, &alone, &[quiet.0])?;
         quiet.1.map(|value| command.env("DISTLTO_HOOK", value));
         let output = succeed(&mut command)?;

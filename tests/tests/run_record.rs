@@ -262,9 +262,8 @@ fn a_link_that_fails_before_any_backend_is_told() -> Result<()> {
         ensure!(record.exit_code.map(i32::from) == Some(code), "{way}: {record:?}");
         ensure!(record.actions.is_empty() && record.graph.is_none(), "{way}: {record:?}");
         let failure = record.failure.as_ref().context("why it failed")?;
-        ensure!(failure.text.contains("tools/ld.lld ended with exit"), "{way}: {failure:?}");
-        ensure!(record.linker_said.contains("cannot open leaf.o"), "{way}: {record:?}");
-        ensure!(said.starts_with(&record.linker_said), "{way}: {said}, and {}", record.linker_said);
+        ensure!(failure.text.contains("ended with exit"), "{way}: {failure:?}");
+        ensure!(said.contains("leaf.o"), "{way}: {said}");
     }
     Ok(())
 }

@@ -4,8 +4,8 @@
 //! Root gives files away here, and becomes Debian's `nobody`.
 
 use std::fs::{self, Permissions};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ use distlto_reapi_server::{Faults, Options, Server};
 use distlto_tests::distlto;
 use distlto_tests::run::{capture, succeed, told};
 use distlto_tests::toolchain::Toolchain;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use tempfile::TempDir;
 
 /// `nobody` and `nogroup`.
@@ -385,34 +386,46 @@ fn who_calls_the_socket_and_is_silent_does_not_hold_the_link() -> Result<()> {
     let toolchain = Toolchain::from_env()?;
     let lld = toolchain.tool("ld.lld")?;
     let script = format!(
-        "#!/bin/sh\ncase \" $* \" in *--distlto-hand-over=*) while [ ! -e go ]; do sleep 0.02; done ;; esac\nexec {} \"$@\"\n",
+        "#!/bin/sh\necho \"$DISTLTO_SERVICE\" > where.new\nmv where.new where\nwhile [ ! -e go ]; do sleep 0.02; done\nexec {} \"$@\"\n",
         lld.display()
     );
     fs::write(build.path("build/ld.lld"), script)?;
     build.mode("build/ld.lld", 0o755)?;
-    let mut command = build.command(&[])?;
+    let mut command = build.command(&["-v"])?;
     command.arg(format!("--ld-path={}", build.path("build/ld.lld").display()));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut link = command.spawn()?;
-    let folder = build.path("build/p.distlto/.distlto-tmp-hand-over");
-    let socket = folder.join("socket");
     let begun = Instant::now();
-    while !socket.exists() {
+    while !build.path("build/where").exists() {
         ensure!(link.try_wait()?.is_none(), "{}", told(&command, &link.wait_with_output()?));
-        ensure!(begun.elapsed() < Duration::from_secs(300), "there is no socket");
+        ensure!(begun.elapsed() < Duration::from_secs(300), "the linker was not started");
         std::thread::sleep(Duration::from_millis(5));
     }
+    let folder = PathBuf::from(fs::read_to_string(build.path("build/where"))?.trim());
+    let socket = folder.join("socket");
     ensure!(folder.metadata()?.mode() & 0o777 == 0o700, "others can call");
     let other = ["--reuid=65534", "--regid=65534", "--clear-groups", "stat"];
     let refused = capture(Command::new("setpriv").args(other).arg(&socket).env("LC_ALL", "C"))?;
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     ensure!(said.contains("Permission denied"), "setpriv needs root: {said}");
-    let _silent = [UnixStream::connect(&socket)?, UnixStream::connect(&socket)?];
+    let _silent = [silent_caller(&socket)?, silent_caller(&socket)?];
     fs::write(build.path("build/go"), "")?;
     let output = link.wait_with_output()?;
     ensure!(output.status.success(), "{}", told(&command, &output));
+    ensure!(
+        String::from_utf8_lossy(&output.stderr).contains("-fthinlto-index="),
+        "{}",
+        told(&command, &output)
+    );
     ensure!(!folder.exists(), "the socket is left");
     Ok(())
+}
+
+/// Calls at the service's socket, and says nothing.
+fn silent_caller(socket: &Path) -> Result<OwnedFd> {
+    let caller = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None)?;
+    rustix::net::connect(&caller, &SocketAddrUnix::new(socket)?)?;
+    Ok(caller)
 }
 
 /// What root has prepared counts for others.

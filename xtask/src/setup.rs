@@ -22,7 +22,15 @@ const BUILD: [(&str, &str); 4] =
     [("build-essential", "gcc"), ("build-essential", "g++"), ("cmake", "cmake"), ("ninja-build", "ninja")];
 
 /// What the tests use besides.
-const TESTS: [(&str, &str); 3] = [("make", "make"), ("meson", "meson"), ("generate-ninja", "gn")];
+const TESTS: [(&str, &str); 7] = [
+    ("make", "make"),
+    ("meson", "meson"),
+    ("generate-ninja", "gn"),
+    ("autoconf", "autoreconf"),
+    ("automake", "automake"),
+    ("libtool", "libtoolize"),
+    ("fakeroot", "fakeroot"),
+];
 
 /// The sources of third-party programs.
 const SOURCES: &str = "tests/third-party/Cargo.toml";

@@ -14,7 +14,10 @@ use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::search_path::program_file;
 use distlto_planner::words::{Word, lossy, path_of, word_of};
 
+use distlto_prepare::io_error::IoError;
+
 use super::{Doctor, TOOL, trial};
+use crate::serve::linkers;
 use crate::tool::ToolRunner;
 
 impl Doctor<'_> {
@@ -59,15 +62,17 @@ impl Doctor<'_> {
             self.fatal(TOOL, &format!("{name} does not call itself LLD: {said}"));
             return false;
         }
-        match link.asks_distributors(runner) {
-            Ok(true) => {
-                self.report.good("it takes a distributor (DTLTO): it runs once, and its backends run here");
+        let file = program_file(&path_of(&link.linker[0])).unwrap_or_default();
+        match linkers::can_ask(&file) {
+            Ok(true) => self.report.good("it asks distlto for its objects"),
+            Ok(false) if loaded::is_script(&file) => {
+                self.report.note("it is a script: a linker that it runs asks")
             }
-            Ok(false) => self.report.note(
-                "it has no DTLTO: it runs twice, for a thin link and for the final link (docs/link.md)",
-            ),
+            Ok(false) => {
+                self.report.note("it is older than version 15: links by it are left to it (docs/link.md)");
+            }
             Err(error) => {
-                self.fails("its help cannot be read", &error);
+                self.fails("it cannot be read", &IoError::on("read", &file)(error));
                 return false;
             }
         }

@@ -59,7 +59,7 @@ struct WouldRun<'a> {
 }
 
 /// Tells of a link with backends. `graph` has an action for each record that is not of a kept object, at its number.
-pub(super) fn tell(
+pub(crate) fn tell(
     session: &Session<'_>,
     graph: &ActionGraph,
     actions: &[ActionRecord],
@@ -75,7 +75,7 @@ pub(super) fn tell(
     let times: Vec<u64> = wanted.iter().map(|&id| estimates.weight(id).time).collect();
     let own = args.jobs.map(usize::from).or(implied);
     let jobs = own.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
-    let precise = stable_names::are_asked_for(session.options.backend_args.iter().map(String::as_str));
+    let precise = stable_names::are_in(graph);
     let mut backends: Vec<WouldRun<'_>> = running
         .iter()
         .zip(&times)

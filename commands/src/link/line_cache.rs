@@ -20,7 +20,7 @@ use super::identity;
 use super::state::LinkKey;
 use distlto_executor::variables;
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 #[derive(Serialize, Deserialize)]
 struct Record {
@@ -29,7 +29,6 @@ struct Record {
     linker: Vec<Word>,
     words: Vec<Word>,
     compiler: Option<Word>,
-    takes_distributor: Option<bool>,
     driver: DriverReads,
     /// Of the whole environment, where a wrapper answered.
     environment: Option<String>,
@@ -56,18 +55,12 @@ pub fn load(directory: &str, key: &LinkKey) -> Option<LinkCommand> {
         line,
         compilations: Vec::new(),
         compiler: record.compiler,
-        takes_distributor: record.takes_distributor,
         driver: record.driver,
     })
 }
 
-/// Keeps an answer, and whether the linker takes a distributor. A command that also compiles is asked about each time: its sources are its inputs.
-pub fn save(
-    directory: &str,
-    key: &LinkKey,
-    link: &LinkCommand,
-    takes_distributor: Option<bool>,
-) -> Result<(), IoError> {
+/// Keeps an answer. A command that also compiles is asked about each time: its sources are its inputs.
+pub fn save(directory: &str, key: &LinkKey, link: &LinkCommand) -> Result<(), IoError> {
     if !link.compilations.is_empty() {
         return Ok(());
     }
@@ -78,7 +71,6 @@ pub fn save(
         linker: link.linker.clone(),
         words: link.line.words().to_vec(),
         compiler: link.compiler.clone(),
-        takes_distributor,
         driver: link.driver.clone(),
         environment: wrapper(link).then(|| variables::environment().to_string()),
         depends_on,

@@ -231,6 +231,16 @@ impl Reads {
         self.inputs.iter().filter(|path| self.files.contains_key(*path)).map(PathBuf::as_path)
     }
 
+    /// Files and directories that processes of the link were seen to read.
+    pub fn observed(&mut self, paths: impl Iterator<Item = PathBuf>) {
+        self.inputs(paths.collect());
+    }
+
+    /// A program ran of which it is not known what it depends on.
+    pub fn any_environment(&mut self) {
+        self.environment = true;
+    }
+
     /// Something that the link may have read and that cannot be compared: nothing is recorded.
     pub fn doubt(&mut self, why: impl Into<String>) {
         self.doubt.get_or_insert_with(|| why.into());
@@ -241,14 +251,20 @@ impl Reads {
         Start::with(self.files.values().map(|file| (file.path(), file.size(), file.youngest())))
     }
 
-    /// The states that a later run compares with, and the places that have to stay empty. `None` when a file may have changed
+    /// The states that a later run compares with, and the places that have to stay empty. An error says what may have changed
     /// since the link's start, or since it was told of.
-    pub(super) fn settled(&self, start: &Start) -> Option<(Vec<FileState>, Vec<PathBuf>)> {
+    pub(super) fn settled(&self, start: &Start) -> Result<(Vec<FileState>, Vec<PathBuf>), String> {
+        if let Some(doubt) = &self.doubt {
+            return Err(doubt.clone());
+        }
         let files: Vec<&FileState> = self.files.values().collect();
-        let still = files.par_iter().with_min_len(64).all(|file| start.holds(file));
-        let empty = self.absent.iter().all(|path| !path.exists());
-        let settled = self.doubt.is_none() && still && empty;
-        settled.then(|| (files.into_iter().cloned().collect(), self.absent.iter().cloned().collect()))
+        if let Some(file) = files.par_iter().with_min_len(64).find_any(|file| !start.holds(file)) {
+            return Err(format!("{} has just changed", file.path().display()));
+        }
+        if let Some(path) = self.absent.iter().find(|path| path.exists()) {
+            return Err(format!("{} was not there", path.display()));
+        }
+        Ok((files.into_iter().cloned().collect(), self.absent.iter().cloned().collect()))
     }
 
     /// Whether the command also compiles, so that no record of it says that there is nothing to do.

@@ -41,7 +41,8 @@ pub fn check<'a>(
     distinct
 }
 
-fn are_known(compiler: &str, runner: &dyn Runner) -> Result<bool, ToolError> {
+/// Whether a compiler can do it.
+pub fn are_known(compiler: &str, runner: &dyn Runner) -> Result<bool, ToolError> {
     let words = [compiler].into_iter().chain(ARGUMENTS).chain(["-fsyntax-only", "-x", "c", "/dev/null"]);
     let question: Vec<Word> = words.map(|word| word.as_bytes().to_vec()).collect();
     let answer =

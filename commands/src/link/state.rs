@@ -5,13 +5,14 @@
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use distlto_planner::clang::driver::find;
 use distlto_planner::digests::Digest;
 use distlto_planner::response;
 use distlto_planner::state::Place;
 pub use distlto_planner::state::directory;
-use distlto_planner::words::Word;
+use distlto_planner::words::{Word, path_of};
 use distlto_prepare::frame;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::private::{self, Exposed, Reach};
@@ -45,6 +46,11 @@ pub fn key(expanded: &[Word], options: &LinkOptions) -> LinkKey {
     }
     for word in expanded {
         add(word);
+        if word.strip_prefix(b"@").is_some_and(|file| response::is_pipe(&path_of(file))) {
+            // Nobody knows what it holds but who reads it.
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            add(&now.as_nanos().to_le_bytes());
+        }
         // `-Wl,@FILE` reaches the linker as a response file of its own.
         for file in word.split(|&byte| byte == b',').filter(|part| part.starts_with(b"@")) {
             // One that cannot be read is what the linker will tell of.
@@ -97,7 +103,7 @@ pub struct LinkState {
     /// The directory that was asked for.
     place: String,
     fresh: bool,
-    lock: StateLock,
+    _lock: StateLock,
     /// Where it lies if it goes with the run.
     _scratch: Option<TempDir>,
 }
@@ -118,7 +124,7 @@ impl LinkState {
         }
         check_places(Path::new(directory))?;
         let (directory, place) = (directory.to_owned(), directory.to_owned());
-        Ok(Self { directory, place, fresh, lock, _scratch: None })
+        Ok(Self { directory, place, fresh, _lock: lock, _scratch: None })
     }
 
     /// The same for a run that needs no earlier state: where the directory cannot be used, it warns and takes a temporary one.
@@ -136,17 +142,13 @@ impl LinkState {
 
     /// Whether it is that of the link with this directory.
     pub fn is_for(&self, directory: &str) -> bool {
-        self.place == directory
+        let real = |place: &str| fs::canonicalize(place).ok();
+        self.place == directory || real(&self.place).is_some_and(|place| real(directory) == Some(place))
     }
 
     /// Its path.
     pub fn directory(&self) -> &str {
         &self.directory
-    }
-
-    /// Whether the run that had the directory last was killed.
-    pub fn is_after_crash(&self) -> bool {
-        self.lock.after_crash
     }
 
     /// Releases the directory of a link that needs none, and removes it if it was made for this run.

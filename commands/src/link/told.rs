@@ -16,7 +16,7 @@ use super::{End, LinkError, Session, identity};
 
 impl Session<'_> {
     /// What is linked, and by which linker.
-    pub(super) fn tell_link(&self, output: &str) {
+    pub(crate) fn tell_link(&self, output: &str) {
         let name = lossy(&self.link.linker[0]);
         let file = identity::located(&name).map(|file| identity::file_line(&file));
         let linker = Tool { role: "linker".to_owned(), name, identity: file.into_iter().collect() };
@@ -27,7 +27,7 @@ impl Session<'_> {
     }
 
     /// What compiles, from the note of it that has just been written.
-    pub(super) fn tell_compiler(&self) {
+    pub(crate) fn tell_compiler(&self) {
         let note = regular::read(Path::new(&keep::toolchain_place(self.directory))).unwrap_or_default();
         let note = String::from_utf8_lossy(&note);
         let mut lines = note.lines().map(str::to_owned);
@@ -44,7 +44,7 @@ impl Session<'_> {
     }
 
     /// What the linker printed.
-    pub(super) fn tell_linker(&self, said: &[u8]) {
+    pub(crate) fn tell_linker(&self, said: &[u8]) {
         self.reporter.describe(|run| run.linker_said.push_str(&String::from_utf8_lossy(said)));
     }
 
@@ -62,17 +62,15 @@ impl Session<'_> {
     }
 
     /// The plan that has just been kept.
-    pub(super) fn tell_plan(&self) {
+    pub(crate) fn tell_plan(&self) {
         self.reporter.graph(Path::new(&keep::plan_place(self.directory)));
     }
 
     /// The link has ended.
-    pub(super) fn keep(&self, ended: &Result<End, LinkError>) {
+    pub(crate) fn keep(&self, ended: &Result<End, LinkError>) {
         let state = Path::new(self.directory);
         match ended {
-            Ok(End::Code(code) | End::Needless(code)) => {
-                self.reporter.keep(state, *code, self.linker_failed(*code))
-            }
+            Ok(End::Code(code)) => self.reporter.keep(state, *code, self.linker_failed(*code)),
             // What is linked is not ours.
             Ok(End::AsItIs) => {}
             Err(error) => {

@@ -91,8 +91,7 @@ impl Session<'_> {
         self.reporter.conclude(planned.plan.output.as_str(), Some(&graph), None);
         let (code, linked) = result?;
         if code == 0 {
-            let takes_distributor = self.takes_distributor.get().copied();
-            line_cache::save(self.directory, self.key, self.link, takes_distributor)?;
+            line_cache::save(self.directory, self.key, self.link)?;
             let (reads, outputs) =
                 two_step_reads::after(reads, self.directory, &planned.plan, self.link, arguments);
             if !linked {

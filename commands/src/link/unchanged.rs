@@ -191,8 +191,8 @@ fn write_states<'a>(directory: &str, files: impl Iterator<Item = &'a Path>) -> R
     }
 }
 
-/// Records a successful link with that start. Nothing is recorded if something
-/// that it read may have changed since.
+/// Records a successful link with that start. Nothing is recorded if something that it read may have changed since; then it
+/// says what.
 pub fn record(
     directory: &str,
     key: &LinkKey,
@@ -200,10 +200,12 @@ pub fn record(
     outputs: &Outputs,
     start: &Start,
     digests: &FileDigests,
-) -> Result<(), IoError> {
+) -> Result<Option<String>, IoError> {
     let environment = reads.environment_matters().then(|| variables::environment().to_string());
-    match reads.settled(start) {
-        Some((files, absent)) => {
+    let settled = reads.settled(start);
+    let doubt = settled.as_ref().err().cloned();
+    match settled {
+        Ok((files, absent)) => {
             let record = Record {
                 version: VERSION,
                 key: key.to_string(),
@@ -215,9 +217,10 @@ pub fn record(
             };
             record.write(directory)?;
         }
-        None => remove(&record_place(directory))?,
+        Err(_) => remove(&record_place(directory))?,
     }
-    write_states(directory, outputs.files().iter().map(PathBuf::as_path))
+    write_states(directory, outputs.files().iter().map(PathBuf::as_path))?;
+    Ok(doubt)
 }
 
 /// What files hold. One that cannot be read is compared by its state alone.

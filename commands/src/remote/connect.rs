@@ -43,6 +43,12 @@ impl RemoteArgs {
         self.settings()?.check()
     }
 
+    /// How many jobs may be on their way to a server at once; none without a server.
+    pub fn slots(&self) -> Result<usize, ConfigError> {
+        let settings = self.settings()?;
+        Ok(if settings.is_remote() { settings.jobs.unwrap_or(SLOTS) } else { 0 })
+    }
+
     /// Connects to the engine that there is to use, if there is one, for runs that `cancel` ends. What did not answer is noted in
     /// the ledger.
     pub fn connect(&self, cancel: &Cancel, ledger: Option<&Ledger>) -> Result<Option<Engine>, RemoteError> {

@@ -27,7 +27,7 @@ use distlto_prepare::write::write_atomically;
 use super::distributor::{GIVE, KEEP};
 use super::{VerifyArgs, VerifyError};
 use crate::link::LinkError;
-use crate::link::dtlto::{own_program, without_further_outputs};
+use crate::link::line::{own_program, without_further_outputs};
 use crate::linker_flags;
 use crate::tool::{ToolRunner, exit_code};
 

@@ -200,7 +200,7 @@ fn refusal(word: &str, llvm: bool) -> Option<&'static str> {
 }
 
 /// What of a word may be a file's name: all of it, and what stands after each equals sign.
-fn names_in(word: &str) -> impl Iterator<Item = &str> {
+pub fn names_in(word: &str) -> impl Iterator<Item = &str> {
     let after = word.match_indices('=').map(|(at, _)| &word[at + 1..]);
     [word].into_iter().chain(after).filter(|name| !name.is_empty())
 }

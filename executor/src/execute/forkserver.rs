@@ -230,7 +230,7 @@ impl Server {
         let mut command = std::process::Command::new(program);
         command
             .arg(protocol::ARGUMENT)
-            .env("LD_PRELOAD", joined(library.as_os_str(), std::env::var_os("LD_PRELOAD")))
+            .env("LD_PRELOAD", preload(library))
             // What is bound before the fork is bound for every child.
             .env("LD_BIND_NOW", "1")
             .env(protocol::VARIABLE, "0")
@@ -432,14 +432,17 @@ pub fn find_library() -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
+/// The value of `LD_PRELOAD` with the library first, and after it what the user preloads.
+pub fn preload(library: &Path) -> OsString {
+    joined(library.as_os_str(), std::env::var_os("LD_PRELOAD"))
+}
+
 /// What to do about a library that is neither beside this program nor in `../lib/distlto`; `None` where there is one, or
 /// none is wanted.
 pub fn lack_of_library() -> Option<String> {
     let wanted = cfg!(all(target_os = "linux", target_env = "gnu"))
         && std::env::var_os(VARIABLE).is_none_or(|value| value.is_empty());
-    (wanted && find_library().is_none()).then(|| {
-        format!("{LIBRARY} is not installed, so that compilers are loaded anew for each job; {INSTALL}")
-    })
+    (wanted && find_library().is_none()).then(|| format!("{LIBRARY} is not installed ({INSTALL})"))
 }
 
 /// What names a program's server: like exec(2), a path with a slash starts from the job's directory.

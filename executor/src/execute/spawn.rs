@@ -55,7 +55,7 @@ pub(super) fn start(command: &mut std::process::Command) -> io::Result<std::proc
 
 /// Has the kernel kill the child when the calling thread ends.
 #[cfg(target_os = "linux")]
-fn die_with_parent(command: &mut std::process::Command) {
+pub fn die_with_parent(command: &mut std::process::Command) {
     let parent = rustix::process::getpid();
     let tell = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -72,7 +72,7 @@ fn die_with_parent(command: &mut std::process::Command) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn die_with_parent(_: &mut std::process::Command) {}
+pub fn die_with_parent(_: &mut std::process::Command) {}
 
 #[cfg(target_os = "linux")]
 fn descriptor_of(pid: Pid) -> Option<OwnedFd> {

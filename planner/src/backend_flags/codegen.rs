@@ -17,6 +17,8 @@ pub enum Codegen {
     Overridden,
     /// A code generation flag that a compiler cannot be given.
     Untranslatable,
+    /// Asks for a report of what backends do and take, which is one of the process that runs them all.
+    Report,
     /// Not a code generation flag: passed on as it is.
     Llvm,
 }
@@ -83,6 +85,20 @@ fn vector_library(name: &str) -> &str {
         other => other,
     }
 }
+
+/// Options after which LLVM prints or writes what its passes do, besides those that begin with `print-`.
+const REPORTS: &[&str] = &[
+    "debug",
+    "debug-only",
+    "debug-pass",
+    "debug-pass-manager",
+    "info-output-file",
+    "stats",
+    "stats-json",
+    "time-passes",
+    "time-passes-per-run",
+    "track-memory",
+];
 
 /// Words for the compiler proper, which its driver hands on.
 pub fn to_compiler(words: &[&str]) -> Vec<String> {
@@ -153,6 +169,7 @@ pub fn translate(option: &str) -> Codegen {
         // The bitcode's own function attributes say this; the flag only fills in for functions without one.
         "frame-pointer" => Codegen::Arguments(to_compiler(&[&format!("-mframe-pointer={value}")])),
         _ if UNTRANSLATABLE.contains(&name) => Codegen::Untranslatable,
+        _ if name.starts_with("print-") || REPORTS.contains(&name) => Codegen::Report,
         _ => Codegen::Llvm,
     }
 }

@@ -1,4 +1,4 @@
-//! A link by one lld: members of archives are known by content, what lld leaves out reaches backends, and a link ends as
+//! A served link: members of archives are known by content, what only the linker can do is left to it, and a link ends as
 //! every other. That programs and objects are those of lld's own DTLTO is checked for every case of `cases/` by
 //! `programs.rs`, and for random programs by `campaign.rs`.
 
@@ -6,8 +6,6 @@ use std::ffi::OsString;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use anyhow::{Context, Result, ensure};
@@ -15,7 +13,7 @@ use distlto_tests::distlto;
 use distlto_tests::folder::Folder;
 use distlto_tests::program::objects;
 use distlto_tests::project::{Misbehaviour, Project};
-use distlto_tests::run::{capture, fail, succeed, told};
+use distlto_tests::run::{capture, fail, succeed, told, wait};
 use distlto_tests::toolchain::{NEWEST, Toolchain, repository};
 
 /// C++ with an archive of each kind, and one that is linked whole.
@@ -197,17 +195,17 @@ fn the_plan_of_a_link_by_lld_is_shown_and_not_run() -> Result<()> {
     Ok(())
 }
 
-/// lld cannot spell such names for a distributor.
+/// LLVM cannot spell such names in a shard.
 #[test]
-fn a_member_with_an_odd_name_is_linked_in_two_steps() -> Result<()> {
+fn a_member_with_an_odd_name_is_compiled_by_the_linker() -> Result<()> {
     let folder = mixed("odd-member")?;
     fs::rename(folder.path.join("helper.o"), folder.path.join("h\u{e9}lper.o"))?;
     fs::remove_file(folder.path.join("libregular.a"))?;
     succeed(&mut folder.command("%ar rcs libregular.a regular.o h\u{e9}lper.o", "")?)?;
     let output = succeed(&mut link_mixed(&folder, &["-v"], &["-o", "program"])?)?;
     let said = String::from_utf8(output.stderr)?;
-    ensure!(said.contains("cannot spell the name") && said.contains("run twice"), "{said}");
-    ensure!(!said.contains("distributor execution failed"), "{said}");
+    let expected = "itself: LLVM cannot write its name into a shard";
+    ensure!(said.contains(expected) && said.contains("3 of 3 backends were out of date"), "{said}");
     ensure!(says(&folder, "program")? == "12 102 1\n");
     Ok(())
 }
@@ -224,25 +222,39 @@ fn project(name: &str) -> Result<Project> {
     Project::create(&format!("one-lld-{name}"), &SOURCES)
 }
 
+/// As lld before version 15, or one that is a static program.
 #[test]
-fn a_linker_without_distributors_is_run_twice() -> Result<()> {
-    let project = project("old-linker")?;
-    let linker = project.path("tools/ld.lld");
-    let real = fs::read_to_string(&linker)?;
-    // What lld before 21 says.
-    let old = real.replacen(
-        "exec ",
-        "case \" $* \" in *--help*) echo '  --thinlto-jobs=<value>'; exit ;; esac\nexec ",
-        1,
-    );
-    ensure!(old != real);
-    fs::write(&linker, old)?;
+fn a_linker_that_cannot_ask_links_by_itself() -> Result<()> {
+    let project = project("cannot-ask")?;
+    let option = b"--thinlto-emit-index-files";
+    let mut linker = fs::read(project.folder.toolchain.tool("ld.lld")?)?;
+    let places: Vec<usize> = linker
+        .windows(option.len())
+        .enumerate()
+        .filter(|(_, bytes)| bytes == option)
+        .map(|(at, _)| at)
+        .collect();
+    ensure!(!places.is_empty(), "this lld has no {}", String::from_utf8_lossy(option));
+    places.iter().for_each(|at| linker[at + option.len() - 1] = b'z');
+    let place = project.path("tools/ld.lld");
+    fs::write(&place, linker)?;
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o755))?;
     for (added, says) in [("x + 1", "2\n"), ("x + 2", "3\n")] {
         project.edit("part.c", "x + 1", added)?;
         let said = String::from_utf8(succeed(&mut project.link_with(&["-v"])?)?.stderr)?;
-        ensure!(said.contains("has no DTLTO: the linker is run twice"), "{said}");
-        ensure!(project.say()? == says);
+        ensure!(said.contains("has run no linker that can be asked"), "{said}");
+        ensure!(project.say()? == says && !project.path("program.distlto").exists());
     }
+    Ok(())
+}
+
+#[test]
+fn without_the_library_a_linker_links_by_itself() -> Result<()> {
+    let project = project("no-library")?;
+    let output = succeed(project.link()?.env("DISTLTO_HOOK", "off"))?;
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(said == "distlto: warning: the hook is off: the linker links by itself\n", "{said}");
+    ensure!(project.say()? == "2\n" && !project.path("program.distlto").exists());
     Ok(())
 }
 
@@ -310,14 +322,16 @@ fn a_failed_backend_can_be_repeated() -> Result<()> {
     fs::remove_file(folder.path.join("broken"))?;
     succeed(&mut repeat())?;
     let state = folder.path.join("program.distlto");
-    let made = objects(&state.join("failed/objects"))?;
-    let [(place, object)] = &made[..] else { anyhow::bail!("made {}", made.len()) };
+    let made = objects(&state.join("objects"))?;
+    let made = made.iter().find(|(place, _)| place.to_string_lossy().contains("regular.o"));
+    let (place, object) = made.context("the command has made no object")?;
     succeed(&mut link()?)?;
-    let linked = objects(&distlto::objects_dir(&folder.path.join("program")))?;
-    let same = linked.iter().find(|(other, _)| other.file_name() == place.file_name());
-    let is_same = same.is_some_and(|(_, linked)| linked == object);
-    ensure!(is_same, "{} is another object when repeated", place.display());
-    ensure!(!state.join("failed").exists(), "what failed once is kept for ever");
+    let linked = objects(&state.join("objects"))?;
+    let same = linked.iter().find(|(other, _)| other == place);
+    ensure!(
+        same.is_some_and(|(_, linked)| linked == object),
+        "the object is another one when it is repeated"
+    );
     Ok(())
 }
 
@@ -346,21 +360,14 @@ fn a_terminated_link_leaves_nothing_behind() -> Result<()> {
     Ok(())
 }
 
-fn wait(what: &str, done: impl Fn() -> bool) -> Result<()> {
-    let start = Instant::now();
-    while !done() {
-        ensure!(start.elapsed() < Duration::from_secs(300), "{what} never came");
-        sleep(Duration::from_millis(10));
-    }
-    Ok(())
-}
-
 #[test]
-fn what_lld_leaves_out_reaches_backends_or_is_refused() -> Result<()> {
+fn what_dtlto_leaves_out_reaches_backends_or_is_left_to_the_linker() -> Result<()> {
     let mut project = project("left-out")?;
     project.flags = vec!["-no-pie".to_owned(), "-Wl,--lto-newpm-passes=default<O1>".to_owned()];
-    let (code, said) = fail(&mut project.link()?)?;
-    ensure!(code == 6 && said.contains("--lto-newpm-passes"), "exit code {code}:\n{said}");
+    let said = String::from_utf8(succeed(&mut project.link_with(&["-v"])?)?.stderr)?;
+    let is_said = said.contains("--lto-newpm-passes") && said.contains("the linker links by itself");
+    ensure!(is_said && !project.path("program.distlto").exists(), "{said}");
+    ensure!(project.say()? == "2\n");
     project.flags = vec!["-no-pie".to_owned(), "-Wl,-mllvm,-inline-threshold=7".to_owned()];
     let output = succeed(&mut project.link_with(&["-v"])?)?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -394,7 +401,7 @@ fn a_stand_in_is_started_by_the_linker_too() -> Result<()> {
     link.args(plain.get_args()).current_dir(&project.folder.path).env("DISTLTO_LINK_OPTIONS", "-v");
     let output = capture(&mut link)?;
     let said = told(&link, &output);
-    ensure!(output.status.success() && said.contains("--thinlto-distributor="), "{said}");
+    ensure!(output.status.success() && said.contains("--thinlto-emit-index-files"), "{said}");
     ensure!(project.say()? == "2\n");
     Ok(())
 }

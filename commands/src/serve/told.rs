@@ -1,8 +1,6 @@
-//! What the record is told of the backends of a link by lld: why each has to run, or that its object is kept.
+//! What the record of a link says of its backends: why each has to run, or that its object is kept.
 //!
-//! Decides nothing. Names modules and shards as they are in every link, since lld's own names are gone when it ends.
-
-use std::collections::HashMap;
+//! Decides nothing.
 
 use distlto_planner::graph::ActionKind;
 use distlto_planner::keep::ModulePlaces;
@@ -10,8 +8,9 @@ use distlto_record::action::{ActionRecord, Fate, Instructions, OutputRecord};
 use distlto_record::why::{Change, What};
 
 use super::kept::{Kept, KeptObject};
-use super::modules::{CompileSettings, LinkModule};
+use super::module::LinkModule;
 use super::parts::Parts;
+use super::settings::CompileSettings;
 
 /// What is known of a link before its backends run.
 pub struct Told<'a> {
@@ -22,32 +21,24 @@ pub struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// The actions of a link: those of the modules that are compiled, in the order of `wanted`, then those whose objects are
-    /// kept.
-    pub fn actions(&self, modules: &[LinkModule], wanted: &[usize]) -> Vec<ActionRecord> {
-        let by_path: HashMap<&str, &LinkModule> =
-            modules.iter().map(|module| (module.path.as_str(), module)).collect();
-        let kept = (0..modules.len()).filter(|&number| modules[number].object.is_some());
-        let numbers = wanted.iter().copied().chain(kept);
-        let action = |(id, number): (usize, usize)| {
-            let module = &modules[number];
-            let mut action = self.known(id, module);
-            match &module.object {
-                None => action.why = self.why(module, &by_path),
-                Some(_) => action.result = Fate::Kept,
-            }
-            action
-        };
-        numbers.enumerate().map(action).collect()
+    /// The action of a module that has to be compiled for these reasons.
+    pub fn action(&self, id: usize, module: &LinkModule, why: Vec<Change>) -> ActionRecord {
+        ActionRecord { why, ..self.known(id, module) }
+    }
+
+    /// The action of a module whose object is kept.
+    pub fn kept(&self, id: usize, module: &LinkModule) -> ActionRecord {
+        ActionRecord { result: Fate::Kept, ..self.known(id, module) }
     }
 
     fn known(&self, id: usize, module: &LinkModule) -> ActionRecord {
-        let label = &module.name.label;
+        let label = &module.label;
         let places = ModulePlaces::of(self.directory, label);
         let mut action = ActionRecord::new(id, ActionKind::Opt, label, module.cost.total());
-        action.key = module.key.as_ref().map(|key| key.hex());
+        action.key = Some(module.key.clone());
         action.parts = module.parts.as_ref().map(Parts::named).unwrap_or_default();
-        action.module = Some(if module.name.is_temporary { label.clone() } else { module.path.clone() });
+        action.module =
+            Some(module.file.as_ref().filter(|_| module.archive.is_none()).unwrap_or(label).clone());
         action.shard = Some(places.shard);
         action.instructions = Some(Instructions {
             own: module.cost.own_instructions,
@@ -66,35 +57,32 @@ impl Told<'_> {
         action
     }
 
-    /// Why a module has to be compiled.
-    fn why(&self, module: &LinkModule, by_path: &HashMap<&str, &LinkModule>) -> Vec<Change> {
-        let (Some(key), Some(parts)) = (&module.key, &module.parts) else {
-            return vec![Change::of(What::NotKnown)];
-        };
-        if let Some(object) = self.kept.known(&key.hex()) {
+    /// Why a module has to be compiled. `contents` are those of the modules that it imports from, in their order.
+    pub fn why(&self, module: &LinkModule, contents: &[String]) -> Vec<Change> {
+        let Some(parts) = &module.parts else { return vec![Change::of(What::NotKnown)] };
+        let known = self.kept.known(&module.key).or_else(|| self.kept.of_content(&module.content));
+        if let Some(object) = known {
             return lost(object);
         }
-        let Some(last) = self.kept.last(&module.name.label) else {
+        let Some(last) = self.kept.last(&module.label) else {
             return vec![Change::of(What::FirstTime)];
         };
         let Some(before) = &last.parts else { return vec![Change::of(What::NotKnown)] };
         parts.changes(before, || {
-            let imports = module.imports.iter().filter_map(|path| by_path.get(path.as_str()));
-            imports.filter_map(|import| self.why_import(import)).collect()
+            let imports = module.imports.iter().zip(contents);
+            imports.filter_map(|(import, content)| self.why_import(import, content)).collect()
         })
     }
 
     /// What is otherwise about a module that another one imports from.
-    fn why_import(&self, import: &LinkModule) -> Option<Change> {
-        let now = import.parts.as_ref().map(Parts::module);
-        let before = self.kept.last(&import.name.label).and_then(|object| object.parts.as_ref());
-        let what = match (now, before.map(Parts::module)) {
-            (Some(now), Some(before)) => (now != before).then_some(What::Import),
+    fn why_import(&self, import: &str, content: &str) -> Option<Change> {
+        let before = self.kept.last(import).and_then(|object| object.parts.as_ref()).map(Parts::module);
+        let what = match before {
+            Some(before) => (content != before).then_some(What::Import),
             // It may have been there under another name, as a member of an archive; else no link has loaded it before.
-            (Some(now), None) => (!self.kept.has_module(now)).then_some(What::InputAdded),
-            (None, _) => Some(What::Import),
+            None => (!self.kept.has_module(content)).then_some(What::InputAdded),
         };
-        what.map(|what| Change::named(what, &import.name.label))
+        what.map(|what| Change::named(what, import))
     }
 }
 

@@ -36,6 +36,17 @@ pub struct Identity {
     flags: String,
 }
 
+/// What a backend reads.
+#[derive(Default)]
+pub struct Content {
+    /// Of all of it.
+    pub digest: String,
+    /// Part by part, for those who ask why it ran.
+    pub parts: Parts,
+    /// The modules that it imports from, each by a short digest.
+    pub imports: Vec<String>,
+}
+
 impl Identity {
     /// Of a compiler, `note` being what tells it from another one of its name, and of what it is told.
     pub fn of<'w>(note: &[u8], words: impl IntoIterator<Item = &'w String> + Clone) -> Self {
@@ -133,6 +144,7 @@ impl Parts {
     }
 }
 
-fn short(digest: &Digest) -> String {
+/// A digest as parts have it.
+pub fn short(digest: &Digest) -> String {
     digest.hex()[..DIGITS].to_owned()
 }

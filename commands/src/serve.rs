@@ -1,0 +1,269 @@
+//! The service: a command is run with the hook in its processes, and its linkers are answered.
+//!
+//! The command is the user's, as it is: what it prints, reads, writes and returns without us, it does with us. Each linker that
+//! asks is a link of its own ([`link`]), whose state is held while it runs. Knows nothing of how backends are run.
+
+mod backends;
+mod callers;
+mod command;
+mod kept;
+mod link;
+pub(crate) mod linkers;
+mod module;
+mod modules;
+mod observed;
+mod parts;
+mod preview;
+mod process;
+#[expect(dead_code, reason = "the other half is compiled into the hook")]
+mod protocol;
+mod result;
+mod settings;
+mod socket;
+mod told;
+
+use std::fs::{self};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self};
+use std::time::Instant;
+
+use distlto_executor::cancel::Cancel;
+use distlto_executor::execute::forkserver::ForkServer;
+use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_planner::keep;
+use distlto_planner::link_command::LinkCommand;
+use distlto_planner::words::Word;
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::threads;
+use distlto_record::progress::{Phase, Profile, Progress, Reporter, Style};
+
+use crate::link::file_state::Start;
+use crate::link::state::{self, LinkState};
+use crate::link::{LinkError, LinkOptions, Session, identity};
+use crate::tool::ToolRunner;
+use crate::up_to_date::Records;
+use callers::Shared;
+use kept::Kept;
+use link::Served;
+use linkers::Linkers;
+use observed::{Observed, Previous};
+use parts::Identity;
+use settings::CompileSettings;
+use socket::Listener;
+
+/// What a command and its links are run with.
+pub struct Service<'a> {
+    /// The user's command.
+    pub command: &'a [Word],
+    pub options: &'a LinkOptions,
+    pub spawner: &'a ForkServer<LocalSpawner>,
+    pub cancel: &'a Cancel,
+    pub reporter: &'a Reporter,
+    pub key: &'a state::LinkKey,
+    /// The state directory of the link that the command is, where it is one; a build has many links.
+    pub single: Option<String>,
+}
+
+/// How a command ended.
+pub struct Ended {
+    /// Its own exit code.
+    pub code: u8,
+    /// Whether one of its processes was a linker.
+    pub has_linker: bool,
+    /// Whether it was said what a link would do.
+    pub is_previewed: bool,
+    /// What went wrong with the service itself; a linker that got no answer has gone on without.
+    pub error: Option<LinkError>,
+    /// What its processes did with files.
+    observed: Vec<Observed>,
+    /// The state that was held and is of no link that was served.
+    pub held: Option<LinkState>,
+    /// When it ended.
+    at: Instant,
+    /// The folder of the service, which is gone.
+    folder: PathBuf,
+}
+
+/// A link that was served, and all that is kept of it.
+pub struct ServedLink {
+    link: LinkCommand,
+    state: LinkState,
+    /// Of a link of a build; that of a command of one link is the command's.
+    reporter: Option<Reporter>,
+    compilation: CompileSettings,
+    records: Records,
+    kept: Kept,
+    served: Served,
+    start: Start,
+    /// The program that was there before, unless that is the command's to see to.
+    previous: Option<Previous>,
+    directory: Option<PathBuf>,
+}
+
+impl Service<'_> {
+    /// Runs the command to its end, and answers its linkers. `held` is the state of a link of it.
+    pub fn run(&self, hook: &Path, held: Option<LinkState>) -> Result<(Ended, Vec<ServedLink>), LinkError> {
+        let listener = Listener::new()?;
+        let (end, ended) = std::io::pipe().map_err(IoError::on("make", "a pipe"))?;
+        let shared = Shared {
+            service: self,
+            linkers: Linkers::default(),
+            listener: &listener,
+            held: Mutex::new(held),
+            links: Mutex::default(),
+            previous: Mutex::default(),
+            observed: Mutex::default(),
+            error: Mutex::default(),
+            nameless: Mutex::default(),
+            is_previewed: AtomicBool::new(false),
+            has_linker: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+            folders: AtomicUsize::new(0),
+        };
+        let (code, at) = thread::scope(|scope| {
+            let listening = threads::start_in(scope, "service", || shared.listen(scope, end.as_fd()));
+            listening.map_err(IoError::on("start", "a thread for the service"))?;
+            let code = command::run(self, hook, listener.folder())?;
+            drop(ended);
+            shared.is_over.store(true, Ordering::Relaxed);
+            Ok::<_, LinkError>((code, Instant::now()))
+        })?;
+        let ended = Ended {
+            code,
+            has_linker: shared.has_linker.into_inner(),
+            is_previewed: shared.is_previewed.into_inner(),
+            observed: shared.observed.into_inner().unwrap_or_else(PoisonError::into_inner),
+            error: shared.error.into_inner().unwrap_or_else(PoisonError::into_inner),
+            held: shared.held.into_inner().unwrap_or_else(PoisonError::into_inner),
+            at,
+            folder: listener.folder().to_owned(),
+        };
+        let previous = shared.previous.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for previous in previous {
+            // The linker may have gone on by itself, and a driver whose linker failed removes the program.
+            let replaced = previous.is_replaced();
+            previous.settle(replaced, &ended.observed)?;
+        }
+        Ok((ended, shared.links.into_inner().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// What tells of one link of a build, in the midst of what that prints.
+    fn build_reporter(&self) -> Result<Reporter, LinkError> {
+        let style = self.options.run.style();
+        let style = Style { quiet: style.quiet || !(style.verbose || style.json), ..style };
+        Ok(Reporter::new(Profile::COMMAND, style, None, None)?)
+    }
+
+    fn session<'s>(
+        &'s self,
+        link: &'s LinkCommand,
+        directory: &'s str,
+        runner: &'s ToolRunner<'s>,
+        reporter: &'s Reporter,
+    ) -> Session<'s> {
+        Session {
+            link,
+            directory,
+            earlier: directory,
+            options: self.options,
+            cancel: self.cancel,
+            spawner: self.spawner,
+            runner,
+            reporter,
+            key: self.key,
+        }
+    }
+
+    /// Keeps what a link has left whose program is there, or puts the earlier program back. `ended` says how the command ended
+    /// that is this link, and what its processes did; of a link of a build nobody knows but by its output. Returns the exit code.
+    pub fn conclude(&self, link: ServedLink, ended: Option<&Ended>) -> Result<u8, LinkError> {
+        let runner = ToolRunner { spawner: self.spawner, cancel: self.cancel, directory: None };
+        let ServedLink {
+            link,
+            state,
+            reporter,
+            compilation,
+            records,
+            kept,
+            mut served,
+            start,
+            previous,
+            directory,
+        } = link;
+        let reporter = reporter.as_ref().unwrap_or(self.reporter);
+        let session = self.session(&link, state.directory(), &runner, reporter);
+        let output = directory.clone().unwrap_or_default().join(link.line.output());
+        let code = match (served.code, ended) {
+            (0, Some(ended)) => ended.code,
+            (0, None) => u8::from(previous.is_none()),
+            // What failed has been told, and its exit code says more than the linker's.
+            (code, _) => code,
+        };
+        let observed = ended.map_or(&[][..], |ended| &ended.observed);
+        previous.map_or(Ok(()), |previous| previous.settle(code == 0, observed))?;
+        if code == 0 && served.error.is_none() && served.modules.is_empty() {
+            if ended.is_some() {
+                session.say_why_whole("no input is ThinLTO bitcode");
+            }
+            state.discard()?;
+            return Ok(0);
+        }
+        let mut graph = None;
+        if code == 0 && served.error.is_none() {
+            let found = served.modules.iter().filter(|module| !module.ran);
+            let told = told::Told { directory: session.directory, kept: &kept, compilation: &compilation };
+            let first = served.modules.iter().filter(|module| module.file.is_some()).count();
+            let found = found.enumerate().map(|(at, module)| told.kept(first + at, module)).collect();
+            reporter.knows_more(found);
+            let read = ended.map(|ended| {
+                observed::read(&session, &compilation, self.command, &ended.observed, &ended.folder)
+            });
+            // As the linker has read them, which is their order on the line.
+            let place = |path: &str| read.as_ref().map_or(0, |read| read.place(Path::new(path)));
+            served.modules.sort_by_cached_key(|module| match &module.archive {
+                Some((archive, offset)) => (place(archive), *offset, module.id.clone()),
+                None => (place(&module.id), 0, module.id.clone()),
+            });
+            let root = directory.as_deref().unwrap_or(Path::new("."));
+            let finished = result::Finished {
+                session: &session,
+                compilation: &compilation,
+                records: &records,
+                modules: &served.modules,
+                inputs: read.as_ref().map(|read| read.inputs(root)).unwrap_or_default(),
+            };
+            graph = Some(finished.keep(read.map(|read| (read.reads, read.outputs, start)))?);
+            session.tell_plan();
+        } else {
+            records.save()?;
+        }
+        if let Some(answered) = served.answered {
+            let end = ended.map_or_else(Instant::now, |ended| ended.at);
+            reporter.phase(Phase { name: "final link", start: answered, end: Some(end) });
+        }
+        reporter.conclude(&output.to_string_lossy(), graph.as_ref(), None);
+        let ended = served.error.map_or(Ok(crate::link::End::Code(code)), Err);
+        session.keep(&ended);
+        ended.map(|_| code)
+    }
+}
+
+impl Service<'_> {
+    /// Stands for what compiles and how, of which a note is kept in the state.
+    fn identity(
+        &self,
+        session: &Session<'_>,
+        compilation: &CompileSettings,
+        root: &Path,
+        records: &Records,
+    ) -> Result<Identity, LinkError> {
+        let lines = identity::of(&compilation.compiler, &session.link.driver);
+        keep::toolchain(session.directory, &compilation.compiler, &lines)?;
+        let note = keep::toolchain_place(session.directory);
+        let note = fs::read(&note).map_err(IoError::on("read", &note))?;
+        Ok(compilation.identity(&note, root, records.digests())?)
+    }
+}

@@ -1,0 +1,173 @@
+//! The backends of one link, run while its linker asks for them: each object is given to the linker as it is made.
+//!
+//! Knows nothing of where objects are kept otherwise.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use camino::Utf8PathBuf;
+use distlto_executor::process_stat::resident;
+use distlto_executor::run::{self, Hooks};
+use distlto_planner::graph::ActionId;
+use distlto_planner::keep::ModulePlaces;
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::json_lines::JsonLines;
+use distlto_prepare::mutex::lock;
+use distlto_record::report::{Failure, Measured};
+
+use super::kept::KeptObject;
+use super::link::Answering;
+use super::module::LinkModule;
+use super::protocol::Answer;
+use super::socket::Caller;
+use crate::link::{LinkError, state};
+use crate::run_args::Assembly;
+
+/// What the thread that hears the linker and the one that runs backends both know.
+#[derive(Default)]
+pub struct Shared {
+    pub modules: Vec<LinkModule>,
+    /// The module of each action.
+    pub actions: Vec<usize>,
+    /// Actions that have been added and have not ended.
+    pub open: usize,
+    /// Those of them that run.
+    pub running: HashSet<ActionId>,
+    pub has_failed: bool,
+    /// Whether the run has ended: nothing that is asked for will be made.
+    pub is_over: bool,
+    /// Whether the linker begins anew, without stable names.
+    pub is_anew: bool,
+    pub kept: Option<JsonLines>,
+    pub error: Option<LinkError>,
+    pub asked: Option<Instant>,
+    pub answered: Option<Instant>,
+}
+
+/// Answers a question.
+pub fn send(caller: &Caller, ticket: u32, answer: Answer) -> Result<(), IoError> {
+    caller.send(&answer.to_bytes(ticket), &[]).map_err(IoError::on("answer", "the linker"))
+}
+
+/// Answers a question with an object.
+pub fn give(caller: &Caller, ticket: u32, object: &Path) -> Result<(), IoError> {
+    let file = File::open(object).map_err(IoError::on("read", object))?;
+    caller
+        .send(&Answer::Object.to_bytes(ticket), &[file.as_fd()])
+        .map_err(IoError::on("answer", "the linker"))
+}
+
+/// Nothing more is made: a linker that waits for something ends.
+pub fn over(shared: &Mutex<Shared>, caller: &Caller) {
+    let mut shared = lock(shared);
+    shared.is_over = true;
+    for ticket in shared.modules.iter_mut().filter_map(|module| module.ticket.take()) {
+        // One that is gone has ended.
+        let _ = send(caller, ticket, Answer::End(1));
+    }
+}
+
+/// Runs the backends that a linker asks for.
+pub fn run_backends(
+    answering: &Answering<'_>,
+    shared: &Mutex<Shared>,
+    caller: &Caller,
+    incoming: run::Incoming,
+) -> Result<u8, LinkError> {
+    let session = answering.session;
+    let args = &session.options.run;
+    let jobserver = args.jobserver(usize::MAX, answering.compilation.jobs);
+    let state = answering.here(session.directory);
+    let assembly =
+        Assembly::new(args, session.spawner, session.cancel, Some(&state), answering.stable_names)?;
+    let history = state::history(&state);
+    let mut options = assembly.options(session.reporter, Some(&history), answering.compilation.jobs);
+    // The linker stays for the whole link.
+    options.beside = resident(caller.process).unwrap_or(0);
+    options.directory = answering.directory;
+    options.jobserver = jobserver.as_ref();
+    options.cc1_commands = Some(answering.cc1_commands);
+    options.digests = Some(answering.records.digests());
+    let keep_failed = |id: ActionId| {
+        let shared = lock(shared);
+        answering.command_line(&shared.modules[shared.actions[id.index()]])
+    };
+    options.keep_failed = Some(&keep_failed);
+    let hooks = Giving { answering, shared, caller };
+    let (_, report) = run::run_arriving(incoming, &options, &hooks);
+    Ok(report.exit_code())
+}
+
+/// Gives the linker each object as it is made, and records it.
+struct Giving<'a> {
+    answering: &'a Answering<'a>,
+    shared: &'a Mutex<Shared>,
+    caller: &'a Caller,
+}
+
+impl Giving<'_> {
+    fn keep(&self, action: ActionId) -> Result<(), IoError> {
+        let answering = self.answering;
+        let mut shared = lock(self.shared);
+        let number = shared.actions[action.index()];
+        let module = &mut shared.modules[number];
+        let places = ModulePlaces::of(answering.session.directory, &module.label);
+        let dwo = answering.compilation.flags.dwo(&module.label);
+        let files = [Utf8PathBuf::from(places.object)].into_iter().chain(dwo);
+        // An input that changed meanwhile fails the job, so the key is that of what was compiled.
+        let object = KeptObject::of(module, files, answering.records.digests())?;
+        let written = object.files.clone();
+        let path = answering.here(&object.path().to_string_lossy());
+        module.object = Some(object.clone());
+        module.ran = true;
+        let ticket = module.ticket.take();
+        if let Some(kept) = &mut shared.kept {
+            kept.append(&object)?;
+        }
+        shared.answered = Some(Instant::now());
+        drop(shared);
+        answering.session.reporter.wrote(action, written);
+        ticket.map_or(Ok(()), |ticket| give(self.caller, ticket, &path))
+    }
+
+    /// An action has ended. Where nothing more is to run after a failure the linker ends.
+    fn ended(&self, action: ActionId) {
+        let mut shared = lock(self.shared);
+        shared.open -= 1;
+        shared.running.remove(&action);
+        let keeps_going = self.answering.session.options.run.keep_going;
+        let is_over = shared.has_failed && shared.running.is_empty() && !keeps_going;
+        drop(shared);
+        if is_over {
+            over(self.shared, self.caller);
+        }
+    }
+}
+
+impl Hooks for Giving<'_> {
+    fn started(&self, action: ActionId) {
+        lock(self.shared).running.insert(action);
+    }
+
+    fn finished(&self, action: ActionId, _: Measured) {
+        if let Err(error) = self.keep(action) {
+            let mut shared = lock(self.shared);
+            shared.has_failed = true;
+            shared.error.get_or_insert(error.into());
+        }
+        self.ended(action);
+    }
+
+    fn failed(&self, action: ActionId, _: &Failure) {
+        lock(self.shared).has_failed = true;
+        self.ended(action);
+    }
+
+    fn abandoned(&self, action: ActionId) {
+        self.ended(action);
+    }
+}

@@ -1,0 +1,491 @@
+//! The processes of a command that call: which of them are linkers, and what each is answered.
+//!
+//! Knows nothing of how a linker's questions are answered (see `link`).
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+use distlto_executor::execute::cc1::Cc1Commands;
+use distlto_planner::backend_flags::{self, stable_names::ARGUMENTS};
+use distlto_planner::index;
+use distlto_planner::link_command::LinkCommand;
+use distlto_planner::link_line::last_value;
+use distlto_planner::linker::options::last;
+use distlto_planner::words::{Word, lossy, shell_line};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::message::say;
+use distlto_prepare::mutex::lock;
+use distlto_prepare::threads;
+use distlto_record::progress::{Phase, Progress};
+
+use super::kept::Kept;
+use super::link::{Answering, Served};
+use super::linkers::{Linker, Linkers};
+use super::modules::ModuleFiles;
+use super::observed::{self, Observed, Previous};
+use super::process::{self, Process};
+use super::protocol::{self, PACKET, Role};
+use super::settings::CompileSettings;
+use super::socket::{Caller, Listener, Received};
+use super::{ServedLink, Service, command, preview};
+use crate::link::file_state::Start;
+use crate::link::state::{self, LinkState};
+use crate::link::{LinkError, Session, stable_names};
+use crate::linker_flags;
+use crate::scratch::scratch;
+use crate::tool::ToolRunner;
+use crate::up_to_date::Records;
+
+/// Threads of a linker for each backend that may run at once: what waits is seen by the schedule.
+const ASKING: usize = 4;
+/// How often it is looked whether a silent caller is still of use.
+const LOOK: Duration = Duration::from_millis(100);
+/// So many threads at most: each waits on a stack of its own.
+const THREADS: usize = 1024;
+/// What else a link runs, where the system lets a user have few threads.
+const OTHER_THREADS: usize = 12;
+
+/// Options of which a linker that asks would make something else: its command line in a file, objects of its own, and files
+/// that it writes anyway or not at all when it asks.
+const ALONE: [&str; 4] =
+    ["reproduce", "lto-obj-path", "thinlto-emit-imports-files", "thinlto-emit-index-files"];
+/// Has lld do what its option `--reproduce` does.
+const REPRODUCE: &str = "LLD_REPRODUCE";
+/// What the threads of a service share.
+pub struct Shared<'a> {
+    pub service: &'a Service<'a>,
+    pub linkers: Linkers,
+    pub listener: &'a Listener,
+    /// The state that is held already, for the link that it is of.
+    pub held: Mutex<Option<LinkState>>,
+    pub links: Mutex<Vec<ServedLink>>,
+    /// The programs that were there before links that the service has given up.
+    pub previous: Mutex<Vec<Previous>>,
+    pub observed: Mutex<Vec<Observed>>,
+    pub error: Mutex<Option<LinkError>>,
+    /// The outputs of links whose locals cannot have stable names.
+    pub nameless: Mutex<HashSet<PathBuf>>,
+    /// Whether it was said what a link would do.
+    pub is_previewed: AtomicBool,
+    /// Whether a process was a linker.
+    pub has_linker: AtomicBool,
+    /// Whether the command has ended.
+    pub is_over: AtomicBool,
+    /// How many folders linkers have got.
+    pub folders: AtomicUsize,
+}
+
+/// What a process is.
+enum Called {
+    /// Nothing that asks.
+    Other,
+    /// A linker that is left alone, for this reason.
+    Alone(String),
+    Link(Box<Asking>),
+}
+
+/// A linker that is to ask.
+struct Asking {
+    link: LinkCommand,
+    compilation: CompileSettings,
+    /// Whether locals are called after their sources.
+    stable_names: bool,
+}
+
+impl<'a> Shared<'a> {
+    /// Hears callers until the command has ended, each on a thread of its own.
+    pub fn listen<'scope, 'env>(&'scope self, scope: &'scope Scope<'scope, 'env>, end: BorrowedFd<'_>) {
+        loop {
+            match self.listener.next(end) {
+                Ok(Some(caller)) => {
+                    // Without a thread the caller is told nothing, and does without.
+                    let _ = threads::start_in(scope, "caller", move || self.hear(&caller));
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    self.fail(IoError::on("hear", "the processes of the command")(error).into());
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The state of a link. Another linker of the command may have it for the same program, and the same one, when it begins anew.
+    fn hold(&self, directory: &str) -> Result<LinkState, LinkError> {
+        loop {
+            if let Some(held) = lock(&self.held).take_if(|held| held.is_for(directory)) {
+                return Ok(held);
+            }
+            if let Some(earlier) = self.superseded(directory) {
+                earlier.records.save()?;
+                return Ok(earlier.state);
+            }
+            match LinkState::open_or_scratch(directory, self.service.options.state.as_deref()) {
+                Err(LinkError::Busy(busy)) if busy.holder == std::process::id().to_string() => {
+                    if self.service.cancel.is_cancelled() {
+                        return Err(LinkError::Busy(busy));
+                    }
+                    thread::sleep(Duration::from_millis(5));
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    /// A link of the command whose linker has ended, and whose program is linked again: what it has left is the next one's.
+    fn superseded(&self, directory: &str) -> Option<ServedLink> {
+        let mut links = lock(&self.links);
+        let at = links.iter().position(|link| link.state.is_for(directory))?;
+        Some(links.remove(at))
+    }
+
+    /// A folder for one linker.
+    fn folder(&self, what: &str) -> Result<PathBuf, LinkError> {
+        let number = self.folders.fetch_add(1, Ordering::Relaxed);
+        let folder = self.listener.folder().join(format!("{what}-{number}"));
+        fs::create_dir(&folder).map_err(IoError::on("create directory", &folder))?;
+        Ok(folder)
+    }
+
+    /// Says what a link would do.
+    fn preview(
+        &self,
+        caller: &Caller,
+        process: &Process,
+        notes: Option<&File>,
+        asking: &Asking,
+        directory: &str,
+        elsewhere: Option<&Path>,
+    ) -> Result<(), LinkError> {
+        let service = self.service;
+        let failed = |error| IoError::on("answer", "the linker")(error);
+        let Asking { link, compilation, stable_names } = asking;
+        let held = match Path::new(directory).is_dir() {
+            true => Some(self.hold(directory)?),
+            false => None,
+        };
+        let earlier = held.as_ref().map_or(directory, LinkState::directory);
+        let scratch = scratch("dry-run")?;
+        let place = scratch.path().to_string_lossy();
+        let folder = self.folder("shards")?;
+        let list = format!("--thinlto-index-only={}", folder.join("list").display());
+        let options = [list.into_bytes(), b"--thinlto-emit-index-files".to_vec()];
+        let strings = process.strings(&folder, &options).map_err(failed)?;
+        let files: Vec<_> = [&strings].into_iter().chain(notes).map(AsFd::as_fd).collect();
+        caller.send(&[Role::Collector.to_byte()], &files).map_err(failed)?;
+        let runner = ToolRunner { spawner: service.spawner, cancel: service.cancel, directory: None };
+        let session = Session { earlier, ..service.session(link, &place, &runner, service.reporter) };
+        let root = elsewhere.unwrap_or(Path::new(""));
+        let records = Records::open_in(Path::new(earlier), root)?;
+        let identity = service.identity(&session, compilation, root, &records)?;
+        let answering = Answering {
+            session: &session,
+            directory: elsewhere,
+            compilation,
+            identity: &identity,
+            records: &records,
+            kept: &Kept::load(earlier),
+            cc1_commands: &Cc1Commands::default(),
+            stable_names: *stable_names,
+        };
+        if preview::tell(&answering, caller, &folder)? {
+            self.is_previewed.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn fail(&self, error: LinkError) {
+        lock(&self.error).get_or_insert(error);
+    }
+
+    fn hear(&self, caller: &Caller) {
+        if let Err(error) = self.meet(caller) {
+            self.fail(error);
+        }
+    }
+
+    /// Answers a process, to its end if it is a linker.
+    fn meet(&self, caller: &Caller) -> Result<(), LinkError> {
+        let failed = |error| IoError::on("answer", "a process of the command")(error);
+        let mut bytes = vec![0; PACKET];
+        let greets = loop {
+            match caller.receive(&mut bytes, Some(LOOK)).map_err(failed)? {
+                Received::Packet(bytes, _) => break bytes == protocol::greeting(),
+                Received::Nothing if !self.is_over.load(Ordering::Relaxed) => {}
+                Received::Nothing | Received::Gone => break false,
+            }
+        };
+        if !greets {
+            return Ok(());
+        }
+        // One that is gone needs no answer.
+        let Ok(process) = Process::of(caller.process) else { return Ok(()) };
+        // Where there is no room for notes, nothing is known of what the process reads.
+        let notes = process::notes().ok();
+        let called = self.called(&process)?;
+        if !matches!(called, Called::Other) {
+            self.has_linker.store(true, Ordering::Relaxed);
+        }
+        let asking = match called {
+            Called::Link(asking) => asking,
+            other => {
+                if let Called::Alone(why) = other {
+                    self.service.reporter.noted(&format!("{why}: the linker links by itself"));
+                }
+                let files: Vec<_> = notes.iter().map(AsFd::as_fd).collect();
+                caller.send(&[Role::None.to_byte()], &files).map_err(failed)?;
+                lock(&self.observed).push(Observed { process, notes });
+                return Ok(());
+            }
+        };
+        self.serve(caller, process, notes, *asking)
+    }
+
+    fn called(&self, process: &Process) -> Result<Called, LinkError> {
+        let linker = self.linkers.linker_of(process);
+        match linker.map_err(IoError::on("look at", &process.program))? {
+            Linker::None => Ok(Called::Other),
+            Linker::Other(version) => Ok(Called::Alone(format!("{version} is not the linker for ELF"))),
+            Linker::Elf(_) => self.asking(process),
+        }
+    }
+
+    /// Whether a linker is to ask, and how its backends are compiled.
+    fn asking(&self, process: &Process) -> Result<Called, LinkError> {
+        let link = match command::link_of(process, self.service.command) {
+            Ok(link) => link,
+            // The linker will say what is wrong.
+            Err(error) => return Ok(Called::Alone(error.to_string())),
+        };
+        let arguments = link.line.arguments();
+        let alone = |why: &str| Ok(Called::Alone(why.to_owned()));
+        if index::writes_itself(arguments) {
+            return alone(crate::link::WRITES_ITSELF);
+        }
+        if let Some(option) = ALONE.iter().find_map(|name| last(arguments, name)) {
+            return alone(&format!("--{} asks for what a linker writes only when it is alone", option.name));
+        }
+        // One that is gone needs no answer.
+        if process.has_variable(REPRODUCE).unwrap_or_default() {
+            return alone(&format!("{REPRODUCE} asks for what a linker writes only when it is alone"));
+        }
+        if state::is_special(&process.directory.join(link.line.output())) {
+            return alone("its output is no file");
+        }
+        let named = last_value(arguments, "thinlto-remote-compiler");
+        let asked = self.service.options.compiler.as_deref().or(named);
+        let compiler = index::compiler_of(&link, asked)?;
+        let mut extra = command::compiler_arguments(arguments);
+        extra.extend_from_slice(&self.service.options.backend_args);
+        let output = process.directory.join(link.line.output());
+        let stable_names = self.service.options.stable_names
+            && !lock(&self.nameless).contains(&output)
+            && !self.has_alike_names(process, &link)?;
+        if stable_names {
+            extra.extend(ARGUMENTS.map(str::to_owned));
+        }
+        let architecture = backend_flags::architecture(arguments);
+        let runner =
+            ToolRunner { spawner: self.service.spawner, cancel: self.service.cancel, directory: None };
+        let said = linker_flags::ask(&link.linker, arguments, &runner);
+        let flags = match backend_flags::of_link_line(arguments, architecture, said.as_ref(), &extra) {
+            Ok(flags) => flags,
+            Err(error) => return Ok(Called::Alone(error.to_string())),
+        };
+        if let Some(option) = flags.not_done.first() {
+            return alone(&format!("{option} asks for what only the linker's own backends write"));
+        }
+        let jobs = index::jobs_of(arguments);
+        let compilation = CompileSettings { compiler, flags, jobs };
+        Ok(Called::Link(Box::new(Asking { link, compilation, stable_names })))
+    }
+
+    /// Whether two modules of the last link are of one source still. Of a link without a last one that shows as it asks.
+    fn has_alike_names(&self, process: &Process, link: &LinkCommand) -> Result<bool, LinkError> {
+        let output = process.directory.join(link.line.output());
+        let directory = state::directory(&output.to_string_lossy(), self.service.options.state.as_deref());
+        let kept = Kept::load(&directory);
+        let Some([one, other]) = kept.alike() else { return Ok(false) };
+        let mut files = ModuleFiles::new(&process.directory, &directory);
+        let sources = [one, other].map(|label| files.source_of(label));
+        let [Some(source_name), Some(same)] = sources else { return Ok(false) };
+        if source_name != same {
+            return Ok(false);
+        }
+        let (one, other) = (one.clone(), other.clone());
+        let error = LinkError::AlikeNames { one, other, source_name };
+        stable_names::do_without(error, self.service.reporter)?;
+        Ok(true)
+    }
+
+    fn serve(
+        &self,
+        caller: &Caller,
+        process: Process,
+        notes: Option<File>,
+        asking: Asking,
+    ) -> Result<(), LinkError> {
+        let service = self.service;
+        let begun = Instant::now();
+        let failed = |error| IoError::on("answer", "the linker")(error);
+        let Asking { link, compilation, stable_names } = asking;
+        let here = std::env::current_dir().unwrap_or_default();
+        let elsewhere = Some(process.directory.clone()).filter(|directory| *directory != here);
+        let place =
+            |path: &str| elsewhere.as_ref().map_or_else(|| PathBuf::from(path), |from| from.join(path));
+        let output = place(link.line.output());
+        let directory = state::directory(&output.to_string_lossy(), service.options.state.as_deref());
+        if service.options.dry_run {
+            let asking = Asking { link, compilation, stable_names };
+            return self.preview(caller, &process, notes.as_ref(), &asking, &directory, elsewhere.as_deref());
+        }
+        let state = self.hold(&directory)?;
+        let is_single = service.single.as_ref() == Some(&directory);
+        let own = (!is_single).then(|| service.build_reporter()).transpose()?;
+        let reporter = own.as_ref().unwrap_or(service.reporter);
+        let previous = Previous::of(&output, Path::new(state.directory()));
+        let cache = self.folder("cache")?;
+        let options = service.options_for(&link, &compilation, &cache);
+        let strings = process.strings(&cache, &options).map_err(failed)?;
+        let files: Vec<_> = [&strings].into_iter().chain(&notes).map(AsFd::as_fd).collect();
+        let said = caller.send(&[Role::Linker.to_byte()], &files).map_err(failed);
+        drop(strings);
+        let elsewhere = elsewhere.as_deref();
+        let answered = said.map_err(LinkError::from).and_then(|()| {
+            let runner = ToolRunner { spawner: service.spawner, cancel: service.cancel, directory: None };
+            let session = service.session(&link, state.directory(), &runner, reporter);
+            answer(service, &session, caller, &compilation, elsewhere, stable_names)
+        });
+        let Answered { served, records, kept, start } = match answered {
+            Ok(answered) => answered,
+            Err(error) => {
+                // The linker goes on by itself.
+                lock(&self.previous).push(previous);
+                return Err(error);
+            }
+        };
+        // What the linker compiled itself.
+        let _ = fs::remove_dir_all(&cache);
+        if served.is_anew {
+            records.save()?;
+            lock(&self.nameless).insert(process.directory.join(link.line.output()));
+            return Ok(());
+        }
+        if let Some(asked) = served.asked {
+            reporter.phase(Phase { name: "thin link", start: begun, end: Some(asked) });
+        }
+        let directory = elsewhere.map(Path::to_owned);
+        let reporter = own;
+        let failed = served.code != 0 || served.error.is_some() || !previous.is_replaced();
+        let previous = if failed && !is_single {
+            // A driver whose linker failed removes the program, so that it is put back after that.
+            lock(&self.previous).push(previous);
+            None
+        } else {
+            Some(previous)
+        };
+        let link = ServedLink {
+            link,
+            state,
+            reporter,
+            compilation,
+            records,
+            kept,
+            served,
+            start,
+            previous,
+            directory,
+        };
+        if is_single {
+            lock(&self.observed).push(Observed { process, notes });
+            lock(&self.links).push(link);
+            return Ok(());
+        }
+        // What failed has been told, and the linker has ended for it.
+        service.conclude(link, None).map(drop)
+    }
+}
+
+/// A linker that was answered to its end.
+struct Answered {
+    served: Served,
+    records: Records,
+    kept: Kept,
+    start: Start,
+}
+
+/// Answers a linker, which has begun to read its inputs.
+fn answer(
+    service: &Service<'_>,
+    session: &Session<'_>,
+    caller: &Caller,
+    compilation: &CompileSettings,
+    elsewhere: Option<&Path>,
+    stable_names: bool,
+) -> Result<Answered, LinkError> {
+    let root = elsewhere.unwrap_or(Path::new(""));
+    let inputs = observed::line_inputs(root, session.link.line.arguments());
+    observed::warn_of_empty(&inputs);
+    let start = observed::start(&inputs);
+    session.tell_link(session.link.line.output());
+    let records = Records::open_in(Path::new(session.directory), root)?;
+    let identity = service.identity(session, compilation, root, &records)?;
+    session.tell_compiler();
+    let kept = Kept::load(session.directory);
+    let answering = Answering {
+        session,
+        directory: elsewhere,
+        compilation,
+        identity: &identity,
+        records: &records,
+        kept: &kept,
+        cc1_commands: &Cc1Commands::default(),
+        stable_names,
+    };
+    let served = answering.serve(caller);
+    Ok(Answered { served, records, kept, start })
+}
+
+impl Service<'_> {
+    /// The options that make a linker ask, the folder of its cache being that.
+    fn options_for(&self, link: &LinkCommand, compilation: &CompileSettings, cache: &Path) -> Vec<Word> {
+        let jobs = self.options.run.jobs.map(usize::from).or(compilation.jobs);
+        let jobs = jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nproc).current;
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+        let most = limit.saturating_sub(OTHER_THREADS).clamp(1, THREADS);
+        // What is wrong with it the run says.
+        let elsewhere = self.options.run.remote.slots().unwrap_or(0);
+        let threads = match (jobs, elsewhere) {
+            // What failed is waited with to the end.
+            _ if self.options.run.keep_going => most,
+            // Of one at a time none overtakes another.
+            (1, 0) => 1,
+            _ => jobs.saturating_add(elsewhere).saturating_mul(ASKING).min(most),
+        };
+        let mut words = vec![
+            format!("--thinlto-cache-dir={}", cache.display()).into_bytes(),
+            b"--thinlto-emit-index-files".to_vec(),
+            format!("--thinlto-jobs={threads}").into_bytes(),
+        ];
+        if last(link.line.arguments(), "thinlto-distributor").is_some() {
+            // It would be asked in our place.
+            words.push(b"--thinlto-distributor=".to_vec());
+        }
+        if last(link.line.arguments(), "thinlto-cache-dir").is_some() {
+            self.reporter.noted("--thinlto-cache-dir has no effect: objects are kept in the link's state");
+        }
+        if self.options.run.verbose && !self.options.run.json {
+            let all = link.linker.iter().chain(link.line.words()).chain(&words);
+            let line: Vec<String> = all.map(|word| lossy(word)).collect();
+            say(format_args!("distlto: {}", shell_line(line.iter().map(String::as_str))));
+        }
+        words
+    }
+}

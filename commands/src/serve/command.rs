@@ -1,0 +1,124 @@
+//! The user's command: how it is run, and what of it is a linker's command line.
+//!
+//! Knows nothing of what its linkers are answered.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+
+use distlto_executor::cancel::Urgency;
+use distlto_executor::execute::forkserver::preload;
+use distlto_executor::execute::spawn::die_with_parent;
+use distlto_executor::variables;
+use distlto_planner::invocation::{ProgramKind, program};
+use distlto_planner::link_command::{DriverReads, LinkCommand, LinkCommandError};
+use distlto_planner::link_line::{Argument, LinkLine, options};
+use distlto_planner::response;
+use distlto_planner::runner::ToolError;
+use distlto_planner::words::{Word, lossy, path_of, word_of};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+
+use super::linkers::linker_words;
+use super::process::Process;
+use super::{Service, protocol};
+use crate::link::LinkError;
+
+/// Runs a service's command to its end, with the hook in its processes; returns its exit code.
+pub fn run(service: &Service<'_>, hook: &Path, folder: &Path) -> Result<u8, LinkError> {
+    let words: Vec<_> = service.command.iter().map(|word| path_of(word)).collect();
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).env_remove(variables::REMOTE_HEADERS);
+    command
+        .env(protocol::SERVICE, folder)
+        .env("LD_PRELOAD", preload(hook))
+        .env(SANITIZER, sanitizer_options());
+    die_with_parent(&mut command);
+    let start = |source| ToolError::Start { program: lossy(&service.command[0]), source };
+    let mut child = command.spawn().map_err(start)?;
+    Ok(code_of(wait(service, &mut child).map_err(start)?))
+}
+
+/// Options of the address sanitizer, separated by colons; the last of a name counts.
+const SANITIZER: &str = "ASAN_OPTIONS";
+
+/// A program with that sanitizer refuses to run where another library is loaded before the sanitizer's, as the hook is.
+fn sanitizer_options() -> OsString {
+    let mut options = OsString::from("verify_asan_link_order=0");
+    if let Some(users) = std::env::var_os(SANITIZER) {
+        options.push(":");
+        options.push(users);
+    }
+    options
+}
+
+/// Waits for a child, and passes on what ends this process.
+fn wait(service: &Service<'_>, child: &mut Child) -> io::Result<ExitStatus> {
+    let process = Pid::from_child(child);
+    let ended = pidfd_open(process, PidfdFlags::empty())?;
+    let mut told = Urgency::None;
+    loop {
+        let urgency = service.cancel.urgency();
+        if urgency > told {
+            told = urgency;
+            let signal = match (urgency, service.cancel.signal().and_then(Signal::from_named_raw)) {
+                (Urgency::Kill, _) => Signal::KILL,
+                (_, signal) => signal.unwrap_or(Signal::TERM),
+            };
+            // It may have ended by itself.
+            let _ = rustix::process::kill_process(process, signal);
+        }
+        let mut watched = vec![PollFd::new(&ended, PollFlags::IN)];
+        let cancelled = service.cancel.ready();
+        // Once set it stays ready.
+        watched.extend((told == Urgency::None).then(|| PollFd::from_borrowed_fd(cancelled, PollFlags::IN)));
+        match poll(&mut watched, (told == Urgency::Ask).then_some(&SECOND)) {
+            Err(rustix::io::Errno::INTR) => {}
+            polled => drop(polled?),
+        }
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+    }
+}
+
+/// While it waits for a child that was asked to end, it looks so often whether that is to be killed.
+const SECOND: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// As a shell has it.
+fn code_of(status: ExitStatus) -> u8 {
+    let signal = || status.signal().map(|signal| 128 + signal);
+    status.code().or_else(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// The link of a process that is a linker, which `command` has started.
+pub fn link_of(process: &Process, command: &[Word]) -> Result<LinkCommand, LinkCommandError> {
+    let (linker, words) = process.words.split_at(linker_words(&process.words));
+    let mut linker = linker.to_vec();
+    if !linker[0].contains(&b'/') {
+        linker[0] = word_of(process.program.clone().into_os_string());
+    }
+    let line = LinkLine::read(response::expand_in(&process.directory, words.to_vec())?)?;
+    let name = lossy(&command[0]);
+    let is_clang = program(&name, command.get(1).map(Vec::as_slice)) == ProgramKind::Clang;
+    let compiler = is_clang.then(|| command[0].clone());
+    let installed = process.program.parent().map(Path::to_owned);
+    Ok(LinkCommand {
+        linker,
+        line,
+        compilations: Vec::new(),
+        driver: DriverReads { program: compiler.clone(), installed, ..DriverReads::default() },
+        compiler,
+    })
+}
+
+/// What the line has every compiler told.
+pub fn compiler_arguments(arguments: &[Argument]) -> Vec<String> {
+    let values = |name: &'static str| {
+        let named = options(arguments).filter(move |option| option.name == name);
+        named.filter_map(|option| option.value.clone())
+    };
+    values("thinlto-remote-compiler-prepend-arg").chain(values("thinlto-remote-compiler-arg")).collect()
+}

@@ -1,0 +1,487 @@
+//! One link whose linker asks: for each module a kept object, or one that a backend makes.
+//!
+//! An object is kept under the digest of the compiler, its flags and the files that these name, and the linker's own key: so it
+//! is found without a look at module or shard. What is not kept becomes an action of a run that grows while the linker asks.
+//! Knows nothing of the command that the linker is a part of.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread::{Scope, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use camino::Utf8PathBuf;
+use distlto_executor::describe::framed::Framed;
+use distlto_executor::describe::inputs::Inputs;
+use distlto_executor::execute::cc1::Cc1Commands;
+use distlto_executor::run::{self, Arrival, Arrivals};
+use distlto_executor::verify::Backend;
+use distlto_planner::backend_flags::BackendFiles;
+use distlto_planner::keep::{self, ModulePlaces};
+use distlto_planner::module::source_name;
+use distlto_planner::shard::{self, Shard};
+use distlto_planner::words::{shell_line, shell_quote};
+use distlto_prepare::input::Input;
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::mutex::lock;
+use distlto_prepare::threads;
+use distlto_prepare::write::link_or_copy;
+use distlto_record::progress::Progress;
+use distlto_record::why::Change;
+
+use super::backends::{Shared, give, over, run_backends, send};
+use super::kept::{self, Kept, KeptObject};
+use super::module::{LinkModule, triple};
+use super::modules::ModuleFiles;
+use super::parts::{Content, Identity, Parts, short};
+use super::protocol::{Answer, PACKET, Question};
+use super::settings::CompileSettings;
+use super::socket::{Caller, Received};
+use super::told;
+use crate::link::{LinkError, Session, stable_names};
+use crate::up_to_date::Records;
+
+/// So long nothing has to run, and nobody to ask, before a link is ended of which a backend has failed and the rest was to run
+/// all the same.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// What a linker's questions came to.
+pub struct Served {
+    /// The modules that it asked for.
+    pub modules: Vec<LinkModule>,
+    /// Zero, or the exit code of the run in which a backend failed.
+    pub code: u8,
+    /// Whether the linker begins anew without stable names, so that nothing of this counts.
+    pub is_anew: bool,
+    /// Why all of it failed, if it did.
+    pub error: Option<LinkError>,
+    /// When the linker asked first, if it did.
+    pub asked: Option<Instant>,
+    /// When the last answer was given, if any was.
+    pub answered: Option<Instant>,
+}
+
+/// All that answering takes.
+pub struct Answering<'a> {
+    pub session: &'a Session<'a>,
+    /// Where the linker runs, where that is another directory than this process's.
+    pub directory: Option<&'a Path>,
+    pub compilation: &'a CompileSettings,
+    pub identity: &'a Identity,
+    pub records: &'a Records,
+    pub kept: &'a Kept,
+    pub cc1_commands: &'a Cc1Commands,
+    /// Whether locals are called after their sources.
+    pub stable_names: bool,
+}
+
+impl Answering<'_> {
+    /// Answers a linker until it is gone.
+    pub fn serve(&self, caller: &Caller) -> Served {
+        let shared = Mutex::new(Shared::default());
+        let run = std::thread::scope(|scope| {
+            let mut hearing = Hearing {
+                answering: self,
+                caller,
+                shared: &shared,
+                scope,
+                files: ModuleFiles::new(self.directory.unwrap_or(Path::new("")), self.session.directory),
+                sources: HashMap::new(),
+                run: None,
+            };
+            if let Err(error) = hearing.hear() {
+                lock(&shared).error.get_or_insert(error);
+            }
+            hearing.end()
+        });
+        let shared = shared.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Served {
+            modules: shared.modules,
+            code: run.unwrap_or(0),
+            is_anew: shared.is_anew,
+            error: shared.error,
+            asked: shared.asked,
+            answered: shared.answered,
+        }
+    }
+
+    /// What a backend reads.
+    pub fn content(
+        &self,
+        module: &str,
+        shard: &str,
+        imports: &[String],
+        dwo: Option<&Utf8PathBuf>,
+    ) -> Option<Content> {
+        let extra: Vec<&str> = self.compilation.flags.inputs.iter().map(|path| path.as_str()).collect();
+        let others: Vec<&str> = imports.iter().map(String::as_str).chain(extra.iter().copied()).collect();
+        let backend = Backend { module, shard, others: &others };
+        let inputs =
+            Inputs::of(backend, self.directory.unwrap_or(Path::new("")), self.records.digests()).ok()?;
+        let dwo = dwo.map_or("", |dwo| dwo.as_str());
+        let mut framed = Framed::new("distlto content 1");
+        framed.content("compilation", &self.identity.digest);
+        inputs.add_to(&mut framed);
+        framed.add("dwo", dwo);
+        Some(Content {
+            digest: framed.finish().hex(),
+            parts: Parts::of(self.identity, &inputs, &extra, dwo),
+            imports: inputs.others.iter().take(imports.len()).map(|(_, content)| short(content)).collect(),
+        })
+    }
+
+    /// A line for a shell that runs a module's backend once more.
+    pub fn command_line(&self, module: &LinkModule) -> String {
+        let places = ModulePlaces::of(self.session.directory, &module.label);
+        let file = module.file.as_deref().unwrap_or_default();
+        let dwo = self.compilation.flags.dwo(&module.label);
+        let names = BackendFiles {
+            module: file,
+            shard: &places.shard,
+            object: &places.object,
+            dwo: dwo.as_ref().map(|dwo| dwo.as_str()),
+        };
+        let mut command = self.compilation.shared_words().to_vec();
+        command.extend(names.args(&triple(&self.here(file))));
+        let here = std::path::absolute(self.directory.unwrap_or(Path::new("."))).unwrap_or_default();
+        let line = shell_line(command.iter().map(String::as_str));
+        format!("cd {} && {line}", shell_quote(&here.to_string_lossy()))
+    }
+
+    pub fn told(&self) -> told::Told<'_> {
+        told::Told { directory: self.session.directory, kept: self.kept, compilation: self.compilation }
+    }
+
+    /// A path of this link as this process names it.
+    pub fn here(&self, path: &str) -> PathBuf {
+        self.directory.map_or_else(|| PathBuf::from(path), |directory| directory.join(path))
+    }
+}
+
+/// The thread that hears a linker.
+struct Hearing<'scope, 'env, 'a> {
+    answering: &'scope Answering<'a>,
+    caller: &'scope Caller,
+    shared: &'scope Mutex<Shared>,
+    scope: &'scope Scope<'scope, 'env>,
+    files: ModuleFiles,
+    /// The module of each source, where locals are called after these.
+    sources: HashMap<String, String>,
+    /// Where actions go, and the thread that runs them, once there is one.
+    run: Option<(Arrivals, ScopedJoinHandle<'scope, u8>)>,
+}
+
+/// Why a module is the linker's own to compile.
+pub enum Miss {
+    /// Since it cannot be named to a compiler, or its shard cannot be read.
+    Unfit(String),
+    /// Since locals cannot have stable names, so that the linker begins anew without.
+    Nameless(LinkError),
+    /// Since something else went wrong, which ends the link.
+    Failed(LinkError),
+}
+
+impl From<IoError> for Miss {
+    fn from(error: IoError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl<'scope> Hearing<'scope, '_, '_> {
+    /// Hears the linker until it is gone.
+    fn hear(&mut self) -> Result<(), LinkError> {
+        let heard = |error| IoError::on("hear", "the linker")(error);
+        let mut bytes = vec![0; PACKET];
+        loop {
+            let wait = self.patience();
+            let (bytes, shard) = match self.caller.receive(&mut bytes, wait).map_err(heard)? {
+                Received::Packet(bytes, shard) => (bytes, shard),
+                Received::Nothing => {
+                    if self.is_stuck() {
+                        over(self.shared, self.caller);
+                    }
+                    continue;
+                }
+                Received::Gone => return Ok(()),
+            };
+            let Some(question) = Question::from_bytes(bytes) else {
+                return Err(heard(std::io::ErrorKind::InvalidData.into()).into());
+            };
+            self.answer(&question, shard)?;
+        }
+    }
+
+    /// How long to wait for the linker's next question, before a look whether there will be one.
+    fn patience(&self) -> Option<Duration> {
+        self.answering.session.options.run.keep_going.then_some(QUIET)
+    }
+
+    /// Whether the linker waits for failed backends alone.
+    fn is_stuck(&self) -> bool {
+        let shared = lock(self.shared);
+        shared.has_failed && shared.open == 0
+    }
+
+    fn answer(&mut self, question: &Question<'_>, shard: Option<File>) -> Result<(), LinkError> {
+        let is_over = {
+            let mut shared = lock(self.shared);
+            shared.asked.get_or_insert_with(Instant::now);
+            shared.is_over || self.answering.session.cancel.is_cancelled()
+        };
+        if is_over {
+            return self.send(question.ticket, Answer::End(1));
+        }
+        let Ok(id) = std::str::from_utf8(question.module) else {
+            return self.leave(question, &String::from_utf8_lossy(question.module), "its name is not UTF-8");
+        };
+        let answering = self.answering;
+        let label = self.files.label(id);
+        let dwo = answering.compilation.flags.dwo(&label);
+        let shard = read(shard).map_err(IoError::on("read the index shard of", id))?;
+        let key = kept::key(answering.identity, question, &shard, dwo.as_ref());
+        if let Some(object) = answering.kept.find(&key, answering.records.digests()) {
+            if answering.stable_names
+                && let Some(source) = &object.source
+                && let Err(error) = self.claim_source(source, &label)
+            {
+                return self.begin_anew(question.ticket, error);
+            }
+            let object = self.in_own_place(&label, &key, object.clone())?;
+            let archive = self.files.archive_of(id).map(|(archive, offset)| (archive.to_owned(), offset));
+            let module = LinkModule::kept(id, label, archive, key, object);
+            self.give(question.ticket, &answering.here(&module.object_path()))?;
+            lock(self.shared).modules.push(module);
+            return Ok(());
+        }
+        match self.miss(question, id, label, key, dwo, &shard) {
+            Ok(()) => Ok(()),
+            Err(Miss::Unfit(why)) => self.leave(question, id, &why),
+            Err(Miss::Nameless(error)) => self.begin_anew(question.ticket, error),
+            Err(Miss::Failed(error)) => {
+                let mut shared = lock(self.shared);
+                shared.is_over = true;
+                shared.error.get_or_insert(error);
+                drop(shared);
+                self.send(question.ticket, Answer::End(1))
+            }
+        }
+    }
+
+    /// Has a backend make an object.
+    fn miss(
+        &mut self,
+        question: &Question<'_>,
+        id: &str,
+        label: String,
+        key: String,
+        dwo: Option<Utf8PathBuf>,
+        bytes: &[u8],
+    ) -> Result<(), Miss> {
+        let answering = self.answering;
+        let unfit = |error: &dyn std::fmt::Display| Miss::Unfit(error.to_string());
+        let read = shard::read(bytes).map_err(|error| unfit(&error))?;
+        let ids = modules_of(&read, id)?;
+        let places = self.files.places(&ids)?;
+        let place_of = |path: &[u8]| {
+            let at = ids.iter().position(|id| id.as_bytes() == path)?;
+            Some(places[at].clone().into_bytes())
+        };
+        let bytes = shard::rename(bytes, place_of).map_err(|error| unfit(&error))?;
+        let names = ModulePlaces::of(answering.session.directory, &label);
+        keep::shard_at(&answering.here(&names.shard), &bytes)?;
+        let cost = read.cost(id).unwrap_or_default();
+        let (module, imports) = (places[0].clone(), places[1..].to_vec());
+        let source = self.source(&answering.here(&module), &label)?;
+        let archive = self.files.archive_of(id).map(|(archive, offset)| (archive.to_owned(), offset));
+        let content = answering.content(&module, &names.shard, &imports, dwo.as_ref());
+        // The linker's key also holds what others import from the module, which its backend does not read.
+        if let Some(content) = &content
+            && let Some(object) = answering.kept.find_content(&content.digest, answering.records.digests())
+        {
+            let object = self.in_own_place(&label, &key, object.clone()).map_err(Miss::Failed)?;
+            let module = LinkModule::kept(id, label, archive, key, object);
+            self.give(question.ticket, &answering.here(&module.object_path())).map_err(Miss::Failed)?;
+            lock(self.shared).modules.push(module);
+            return Ok(());
+        }
+        let Content { digest, parts, imports: contents } = content.unwrap_or_default();
+        let files = BackendFiles {
+            module: &module,
+            shard: &names.shard,
+            object: &names.object,
+            dwo: dwo.as_ref().map(|dwo| dwo.as_str()),
+        };
+        let labels: Vec<String> = ids[1..].iter().map(|import| self.files.label(import)).collect();
+        let arrival = Arrival {
+            label: label.clone(),
+            prefix: answering.compilation.shared_words(),
+            args: files.args(&triple(&answering.here(&module))),
+            module: module.clone().into(),
+            shard: names.shard.clone().into(),
+            imports: imports.into_iter().map(Utf8PathBuf::from).collect(),
+            extra: answering.compilation.flags.inputs.clone(),
+            object: names.object.clone().into(),
+            dwo,
+            cost: cost.total(),
+        };
+        let ticket = Some(question.ticket);
+        let mut linked = LinkModule {
+            id: id.to_owned(),
+            label,
+            archive,
+            key,
+            content: digest,
+            file: Some(module),
+            imports: labels,
+            cost,
+            source,
+            ticket,
+            ..LinkModule::default()
+        };
+        linked.parts = (!linked.content.is_empty()).then_some(parts);
+        let why = answering.told().why(&linked, &contents);
+        linked.imports.sort_unstable();
+        self.add(linked, arrival, why)
+    }
+
+    /// Adds an action to the run, which begins with the first.
+    fn add(&mut self, module: LinkModule, arrival: Arrival, why: Vec<Change>) -> Result<(), Miss> {
+        if self.run.is_none() {
+            self.run = Some(self.begin()?);
+        }
+        let Some((arrivals, _)) = &self.run else { return Ok(()) };
+        // Held until the action is known: it may end at once.
+        let mut shared = lock(self.shared);
+        let Some(id) = arrivals.add(arrival) else {
+            drop(shared);
+            let Some(ticket) = module.ticket else { return Ok(()) };
+            return self.send(ticket, Answer::End(1)).map_err(Miss::Failed);
+        };
+        let told = self.answering.told().action(id.index(), &module, why);
+        self.answering.session.reporter.knows_more(vec![told]);
+        let number = shared.modules.len();
+        shared.modules.push(module);
+        shared.actions.push(number);
+        shared.open += 1;
+        Ok(())
+    }
+
+    fn begin(&self) -> Result<(Arrivals, ScopedJoinHandle<'scope, u8>), Miss> {
+        let (answering, shared, caller) = (self.answering, self.shared, self.caller);
+        let appender = kept::appender(answering.session.directory)?;
+        lock(shared).kept = Some(appender);
+        let (arrivals, incoming) = run::arrivals();
+        let run = move || {
+            let code = run_backends(answering, shared, caller, incoming);
+            over(shared, caller);
+            code.unwrap_or_else(|error| {
+                lock(shared).error.get_or_insert(error);
+                1
+            })
+        };
+        let thread = threads::start_in(self.scope, "backends", run)
+            .map_err(IoError::on("start", "a thread for backends"))?;
+        Ok((arrivals, thread))
+    }
+
+    /// Ends the run when all that was asked for has ended; returns its exit code, if there was one.
+    fn end(self) -> Option<u8> {
+        let (arrivals, thread) = self.run?;
+        drop(arrivals);
+        Some(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    }
+
+    /// An object that lies where another module's belongs: equal modules have one key.
+    fn in_own_place(&self, label: &str, key: &str, object: KeptObject) -> Result<KeptObject, LinkError> {
+        let answering = self.answering;
+        let place = ModulePlaces::of(answering.session.directory, label).object;
+        if object.path() == Path::new(&place) {
+            return Ok(KeptObject { key: key.to_owned(), ..object });
+        }
+        link_or_copy(&answering.here(&object.path().to_string_lossy()), &answering.here(&place))?;
+        // The name of split debug information is in the key, so it has its place already.
+        let files = [Utf8PathBuf::from(place)].into_iter().chain(answering.compilation.flags.dwo(label));
+        Ok(object.of_other(key, label, files, answering.records.digests())?)
+    }
+
+    /// The source of a module that is about to be compiled, where locals are to be called after it.
+    fn source(&mut self, module: &Path, label: &str) -> Result<Option<String>, Miss> {
+        let answering = self.answering;
+        if !answering.session.options.stable_names {
+            return Ok(None);
+        }
+        let input = Input::open(module).map_err(LinkError::from).map_err(Miss::Failed)?;
+        // What is no module fails its backend, which says so.
+        let Ok(source) = source_name(&input) else { return Ok(None) };
+        if !answering.stable_names {
+            return Ok(Some(source));
+        }
+        let compiler = &answering.compilation.compiler;
+        if self.sources.is_empty()
+            && !stable_names::are_known(compiler, answering.session.runner)
+                .map_err(LinkError::from)
+                .map_err(Miss::Failed)?
+        {
+            return Err(Miss::Nameless(LinkError::UnknownNames { compiler: compiler.clone() }));
+        }
+        self.claim_source(&source, label).map_err(Miss::Nameless)?;
+        Ok(Some(source))
+    }
+
+    /// Two modules of one source would define one name twice.
+    fn claim_source(&mut self, source: &str, label: &str) -> Result<(), LinkError> {
+        match self.sources.insert(source.to_owned(), label.to_owned()) {
+            Some(one) if one != label => {
+                let (other, source_name) = (label.to_owned(), source.to_owned());
+                Err(LinkError::AlikeNames { one, other, source_name })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Has the linker begin anew without stable names, for this reason.
+    fn begin_anew(&self, ticket: u32, error: LinkError) -> Result<(), LinkError> {
+        stable_names::do_without(error, self.answering.session.reporter)?;
+        lock(self.shared).is_anew = true;
+        self.send(ticket, Answer::Again)
+    }
+
+    /// Leaves a module to the linker.
+    fn leave(&self, question: &Question<'_>, id: &str, why: &str) -> Result<(), LinkError> {
+        self.answering.session.reporter.noted(&format!("the linker compiles {id} itself: {why}"));
+        self.send(question.ticket, Answer::Compile)
+    }
+
+    fn give(&self, ticket: u32, object: &Path) -> Result<(), LinkError> {
+        give(self.caller, ticket, object)?;
+        lock(self.shared).answered = Some(Instant::now());
+        Ok(())
+    }
+
+    fn send(&self, ticket: u32, answer: Answer) -> Result<(), LinkError> {
+        send(self.caller, ticket, answer).map_err(Into::into)
+    }
+}
+
+/// The shard's bytes, whose writer shares the file's place.
+fn read(shard: Option<File>) -> std::io::Result<Vec<u8>> {
+    let mut shard = shard.ok_or(std::io::ErrorKind::InvalidData)?;
+    let mut bytes = Vec::new();
+    shard.rewind()?;
+    shard.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The modules that a shard names: its own, then those that it imports from.
+pub fn modules_of<'s>(shard: &'s Shard, own: &'s str) -> Result<Vec<&'s str>, Miss> {
+    if !shard.modules.iter().any(|module| module.path == own.as_bytes()) {
+        return Err(Miss::Unfit("LLVM cannot write its name into a shard".to_owned()));
+    }
+    let imports = shard.imported_from(own).map(|import| std::str::from_utf8(&import.path));
+    let imports: Result<Vec<&str>, _> = imports.collect();
+    let imports = imports
+        .map_err(|_| Miss::Unfit("a module that it imports has a name that is not UTF-8".to_owned()))?;
+    Ok([own].into_iter().chain(imports).collect())
+}

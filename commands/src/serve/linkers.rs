@@ -1,0 +1,149 @@
+//! Which programs are linkers that can be made to ask, asked of the programs themselves.
+//!
+//! lld has the option [`OPTION`] since version 15, in every flavour but COFF's. A program whose file does not name it is
+//! none of these. One that does is asked for its version, which the flavour for ELF ends in words of its own. Answers are
+//! remembered by the file's identity. Knows nothing of links.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use distlto_planner::words::{Word, path_of};
+use distlto_prepare::json_lines::JsonLines;
+use distlto_prepare::mutex::lock;
+use serde::{Deserialize, Serialize};
+
+use super::process::Process;
+use crate::own_cache::own_cache;
+
+/// What makes a linker write shards while it links.
+const OPTION: &[u8] = b"--thinlto-emit-index-files";
+/// In the version of the flavour for ELF.
+const ELF: &str = "(compatible with GNU linkers)";
+/// Selects a flavour, before all else.
+const FLAVOUR: &[u8] = b"-flavor";
+/// How much of a program is searched at once.
+const PART: usize = 1 << 20;
+
+/// The file's first line.
+const HEADER: &str = "distlto linkers 1\n";
+/// The file in the user's cache folder.
+const REMEMBERED: &str = "linkers-v1";
+
+/// What a program is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Linker {
+    /// Nothing that asks.
+    None,
+    /// lld for ELF, and what it says of its version.
+    Elf(String),
+    /// lld for another format.
+    Other(String),
+}
+
+/// The programs that have called.
+#[derive(Debug, Default)]
+pub struct Linkers {
+    known: Mutex<Option<HashMap<String, Linker>>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Remembered {
+    program: String,
+    linker: Linker,
+}
+
+impl Linkers {
+    /// What a process is.
+    pub fn linker_of(&self, process: &Process) -> io::Result<Linker> {
+        let program = PathBuf::from(format!("/proc/{}/exe", process.id));
+        let found = fs::metadata(&program)?;
+        let flavour = flavour(&process.words);
+        let name = path_of(&process.words[0]);
+        let name = name.file_name().unwrap_or_default().to_string_lossy();
+        let identity = format!(
+            "{} {} {} {} {}.{} {name} {flavour:?}",
+            process.program.display(),
+            found.dev(),
+            found.ino(),
+            found.len(),
+            found.mtime(),
+            found.mtime_nsec()
+        );
+        let mut known = lock(&self.known);
+        let known = known.get_or_insert_with(remembered);
+        if let Some(linker) = known.get(&identity) {
+            return Ok(linker.clone());
+        }
+        let linker = ask(&program, process, flavour)?;
+        // To look through most programs again takes less than to remember them.
+        if linker != Linker::None
+            && let Some(cache) = own_cache()
+        {
+            let record = Remembered { program: identity.clone(), linker: linker.clone() };
+            // What is not remembered is asked again.
+            let _ = JsonLines::new(&cache.join(REMEMBERED), HEADER).append(&record);
+        }
+        known.insert(identity, linker.clone());
+        Ok(linker)
+    }
+}
+
+/// Whether a program that is lld can be made to ask.
+pub fn can_ask(program: &Path) -> io::Result<bool> {
+    holds(File::open(program)?, OPTION)
+}
+
+/// How many words of a command line name the linker.
+pub fn linker_words(words: &[Word]) -> usize {
+    if flavour(words).is_some() { 3 } else { 1 }.min(words.len())
+}
+
+fn flavour(words: &[Word]) -> Option<&Word> {
+    words.get(2).filter(|_| words.get(1).is_some_and(|word| word == FLAVOUR))
+}
+
+fn remembered() -> HashMap<String, Linker> {
+    let Some(cache) = own_cache() else { return HashMap::new() };
+    let lines = JsonLines::new(&cache.join(REMEMBERED), HEADER).read::<Remembered>();
+    lines.into_iter().map(|line| (line.program, line.linker)).collect()
+}
+
+fn ask(program: &Path, process: &Process, flavour: Option<&Word>) -> io::Result<Linker> {
+    if !can_ask(program)? {
+        return Ok(Linker::None);
+    }
+    let mut command = Command::new(&process.program);
+    command.arg0(path_of(&process.words[0])).stdin(Stdio::null());
+    if let Some(flavour) = flavour {
+        command.args([path_of(FLAVOUR), path_of(flavour)]);
+    }
+    let answer = command.arg("--version").output()?;
+    let version = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+    Ok(match version {
+        version if version.contains(ELF) => Linker::Elf(version),
+        version if version.contains("LLD") => Linker::Other(version),
+        _ => Linker::None,
+    })
+}
+
+/// Whether a file has these bytes somewhere.
+fn holds(mut file: File, bytes: &[u8]) -> io::Result<bool> {
+    let mut part = Vec::with_capacity(PART + bytes.len());
+    loop {
+        let read = file.by_ref().take(PART as u64).read_to_end(&mut part)?;
+        if memchr::memmem::find(&part, bytes).is_some() {
+            return Ok(true);
+        }
+        if read == 0 {
+            return Ok(false);
+        }
+        // What is sought may lie across two parts.
+        part.drain(..part.len().saturating_sub(bytes.len()));
+    }
+}

@@ -1,0 +1,285 @@
+//! The modules of a link: what people call each, and where a compiler finds it.
+//!
+//! A linker calls a member of an archive `libx.a(m.o at 78)`, which is no file, and takes the bitcode out of a FatLTO object
+//! by itself. For a compiler both are written to files of the state directory. Backends import in the order of the modules'
+//! names, so a shard has all of its modules renamed or none, in a way that keeps their order. Knows nothing of links.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fs;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use distlto_planner::module::source_name;
+use distlto_planner::state::Place;
+use distlto_prepare::input::Input;
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::kind::{Kind, bitcode_of, classify};
+use distlto_prepare::member_at::{LocatedMember, MemberContent, located_members, splits};
+use distlto_prepare::write::write_if_changed;
+
+/// The longest name of a file in a folder.
+const LONGEST: usize = 255;
+/// How many digits of an encoded name stand in one folder.
+const DIGITS: usize = 200;
+
+/// The modules of one link.
+pub struct ModuleFiles {
+    /// Where the linker runs.
+    directory: PathBuf,
+    /// Where modules are written that are no files, as its compilers name it.
+    members: String,
+    archives: HashMap<String, Rc<Archive>>,
+    /// Where the bytes of each module are; `None` for a file that a compiler takes as it is.
+    sources: HashMap<String, Option<Source>>,
+    /// The object of each source that a driver compiles.
+    temporaries: HashMap<String, String>,
+    /// What has been written, with what it is of.
+    written: HashMap<String, String>,
+}
+
+struct Archive {
+    input: Input,
+    members: Vec<LocatedMember>,
+}
+
+/// Where the bytes of a module are that is no file of its own.
+#[derive(Debug, Clone)]
+enum Source {
+    /// The bitcode in a file, as a link takes it.
+    File(PathBuf),
+    /// A part of an archive.
+    Part(String, Range<usize>),
+}
+
+impl ModuleFiles {
+    /// Of a linker that runs in `directory`, whose link has this state directory.
+    pub fn new(directory: &Path, state: &str) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            members: Place::Members.of(state),
+            archives: HashMap::new(),
+            sources: HashMap::new(),
+            temporaries: HashMap::new(),
+            written: HashMap::new(),
+        }
+    }
+
+    /// What people call a module: a member by its archive and its name, with a number where several have that name.
+    pub fn label(&mut self, id: &str) -> String {
+        if Path::new(id).starts_with(std::env::temp_dir()) {
+            return self.label_of_temporary(id);
+        }
+        let Some((path, archive, at)) = self.member(id) else { return id.to_owned() };
+        let name = &archive.members[at].name;
+        let earlier = archive.members[..at].iter().filter(|found| found.name == *name).count();
+        let name = String::from_utf8_lossy(name);
+        match earlier {
+            0 => format!("{path}({name})"),
+            earlier => format!("{path}({name} #{})", earlier + 1),
+        }
+    }
+
+    /// The source of the module that people call so, where that can be found ([`Self::label`]).
+    pub fn source_of(&mut self, label: &str) -> Option<String> {
+        let name = |bytes: &[u8]| source_name(bitcode_of(bytes).unwrap_or(bytes)).ok();
+        let file = self.directory.join(label);
+        if file.is_file() {
+            return name(&Input::open(&file).ok()?);
+        }
+        let (path, member) = label.strip_suffix(')')?.rsplit_once('(')?;
+        let (member, number) = match member.rsplit_once(" #") {
+            Some((member, number)) => (member, number.parse::<usize>().ok()?),
+            None => (member, 1),
+        };
+        let archive = self.archive(path)?;
+        let mut same = archive.members.iter().filter(|found| found.name == member.as_bytes());
+        match &same.nth(number.checked_sub(1)?)?.content {
+            MemberContent::Inside(range) => name(archive.input.get(range.clone())?),
+            MemberContent::Beside(path) => name(&Input::open(path).ok()?),
+        }
+    }
+
+    /// The source of an object whose own name a driver has made up, if no other has that source.
+    fn label_of_temporary(&mut self, id: &str) -> String {
+        let input = Input::open(&self.directory.join(id)).ok();
+        let source = input.and_then(|input| source_name(bitcode_of(&input)?).ok());
+        let source = source.filter(|source| !source.is_empty()).unwrap_or_else(|| id.to_owned());
+        match self.temporaries.entry(source) {
+            Entry::Vacant(free) => {
+                let source = free.key().clone();
+                free.insert(id.to_owned());
+                source
+            }
+            Entry::Occupied(known) if known.get() == id => known.key().clone(),
+            Entry::Occupied(_) => id.to_owned(),
+        }
+    }
+
+    /// The archive that holds a module, if one does, and where in it.
+    pub fn archive_of<'i>(&mut self, id: &'i str) -> Option<(&'i str, usize)> {
+        let (path, archive, at) = self.member(id)?;
+        Some((path, archive.members[at].offset))
+    }
+
+    /// The archive that holds a module, by its path, and the module's place among its members.
+    fn member<'i>(&mut self, id: &'i str) -> Option<(&'i str, Rc<Archive>, usize)> {
+        splits(id).find_map(|(path, _, offset)| {
+            let archive = self.archive(path)?;
+            let at = archive.members.binary_search_by_key(&offset, |member| member.offset).ok()?;
+            Some((path, archive, at))
+        })
+    }
+
+    /// The files of the modules that one shard names, in the order of `ids`; the ids themselves where all are files.
+    pub fn places(&mut self, ids: &[&str]) -> Result<Vec<String>, IoError> {
+        let sources: Vec<_> = ids.iter().map(|id| self.source(id)).collect::<Result<_, _>>()?;
+        if sources.iter().all(Option::is_none) {
+            return Ok(ids.iter().map(|&id| id.to_owned()).collect());
+        }
+        let name = if ids.iter().all(|id| is_plain(id)) { plain_name } else { encoded_name };
+        let place = |(id, source): (&&str, &Option<Source>)| {
+            let place = format!("{}/{}", self.members, name(id));
+            self.write(id, &place, source.as_ref())?;
+            Ok(place)
+        };
+        ids.iter().zip(&sources).map(place).collect()
+    }
+
+    /// Where a compiler finds a module alone.
+    fn source(&mut self, id: &str) -> Result<Option<Source>, IoError> {
+        if let Some(known) = self.sources.get(id) {
+            return Ok(known.clone());
+        }
+        let found = self.look(id)?;
+        self.sources.insert(id.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    fn look(&mut self, id: &str) -> Result<Option<Source>, IoError> {
+        let file = self.directory.join(id);
+        if !file.is_file()
+            && let Some((path, archive, at)) = self.member(id)
+        {
+            return Ok(Some(match &archive.members[at].content {
+                MemberContent::Inside(range) => Source::Part(path.to_owned(), range.clone()),
+                MemberContent::Beside(path) => Source::File(path.clone()),
+            }));
+        }
+        let is_fat = Input::open(&file).map(|input| matches!(classify(&input), Kind::FatLto(_)));
+        Ok(is_fat.map_err(|error| unreadable(&file, error))?.then_some(Source::File(file)))
+    }
+
+    fn archive(&mut self, path: &str) -> Option<Rc<Archive>> {
+        if let Some(known) = self.archives.get(path) {
+            return Some(Rc::clone(known));
+        }
+        let file = self.directory.join(path);
+        let input = Input::open(&file).ok()?;
+        if !matches!(classify(&input), Kind::Archive { .. }) {
+            return None;
+        }
+        let members = located_members(&file, &input);
+        let archive = Rc::new(Archive { input, members });
+        self.archives.insert(path.to_owned(), Rc::clone(&archive));
+        Some(archive)
+    }
+
+    /// Has a module be at a place.
+    fn write(&mut self, id: &str, place: &str, source: Option<&Source>) -> Result<(), IoError> {
+        let before = self.written.insert(place.to_owned(), id.to_owned());
+        match before {
+            Some(written) if written == id => return Ok(()),
+            // `a` and `/a`.
+            Some(written) => {
+                let taken = std::io::Error::other(format!("{written} and {id} have one place"));
+                return Err(IoError::on("write", place)(taken));
+            }
+            None => {}
+        }
+        let file = self.directory.join(place);
+        let parent = file.parent().unwrap_or(&self.directory);
+        fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
+        let bytes = match source {
+            None => return link(&self.directory.join(id), &file),
+            Some(Source::File(path)) => {
+                let input = Input::open(path).map_err(|error| unreadable(path, error))?;
+                bitcode_of(&input).unwrap_or(&input).to_vec()
+            }
+            Some(Source::Part(path, range)) => {
+                let archive = self.archive(path);
+                let part = archive.as_ref().and_then(|archive| archive.input.get(range.clone()));
+                let part = part.unwrap_or_default();
+                bitcode_of(part).unwrap_or(part).to_vec()
+            }
+        };
+        if file.is_symlink() {
+            fs::remove_file(&file).map_err(IoError::on("remove", &file))?;
+        }
+        write_if_changed(&file, &bytes).map(drop)
+    }
+}
+
+/// A symbolic link at `place`, in the place of what may be there.
+fn link(file: &Path, place: &Path) -> Result<(), IoError> {
+    let file = std::path::absolute(file).map_err(IoError::on("find", file))?;
+    if fs::read_link(place).is_ok_and(|found| found == file) {
+        return Ok(());
+    }
+    match fs::remove_file(place) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(IoError::on("remove", place)(error)),
+        _ => {}
+    }
+    symlink(&file, place).map_err(IoError::on("link", place))
+}
+
+fn unreadable(path: &Path, error: impl std::fmt::Display) -> IoError {
+    IoError::on("read", path)(std::io::Error::other(error.to_string()))
+}
+
+/// Whether a name can stand below a folder: nothing in it leads out, and the system takes it.
+fn is_plain(id: &str) -> bool {
+    id.split('/').all(|part| part != ".." && part.len() <= LONGEST)
+}
+
+fn plain_name(id: &str) -> String {
+    id.to_owned()
+}
+
+/// A name of digits that sorts as the name itself does, in folders. The end sorts before a folder, and before digits.
+fn encoded_name(id: &str) -> String {
+    let mut name = String::with_capacity(2 * id.len() + 2 * id.len() / DIGITS + 1);
+    for (at, byte) in id.bytes().enumerate() {
+        if at > 0 && (2 * at).is_multiple_of(DIGITS) {
+            name.push('/');
+        }
+        name += &format!("{byte:02x}");
+    }
+    name + "."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encoded_names_sort_as_names_do() {
+        let long = "x".repeat(DIGITS / 2);
+        let mut names = [
+            "a".to_owned(),
+            "a.o".into(),
+            "../a.o".into(),
+            "/a".into(),
+            long.clone(),
+            long.clone() + "y",
+            long + "/y",
+        ];
+        names.sort();
+        let encoded: Vec<_> = names.iter().map(|name| encoded_name(name)).collect();
+        assert!(encoded.is_sorted(), "{encoded:?}");
+        assert!(encoded.iter().all(|name| is_plain(name)));
+    }
+}

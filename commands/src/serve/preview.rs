@@ -1,0 +1,139 @@
+//! What a link would do: its thin link is performed, and the shards are compared with those that objects were made from.
+//!
+//! State is only read; what is written goes to a scratch folder. Knows nothing of how backends are run.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use distlto_planner::backend_flags::BackendFiles;
+use distlto_planner::graph::{Action, ActionGraph, BackendWork, Work};
+use distlto_planner::keep::ModulePlaces;
+use distlto_planner::shard;
+use distlto_prepare::io_error::IoError;
+use distlto_record::action::ActionRecord;
+
+use super::link::{Answering, modules_of};
+use super::module::{LinkModule, triple};
+use super::modules::ModuleFiles;
+use super::protocol::{PACKET, Question};
+use super::socket::{Caller, Received};
+use crate::link::{LinkError, dry_run};
+
+/// Hears of a linker's shards until it is gone, and says which backends would run. False where there was no shard.
+pub fn tell(answering: &Answering<'_>, caller: &Caller, folder: &Path) -> Result<bool, LinkError> {
+    let shards = collect(caller).map_err(IoError::on("hear", "the linker"))?;
+    let mut files =
+        ModuleFiles::new(answering.directory.unwrap_or(Path::new("")), answering.session.directory);
+    let mut modules = Vec::new();
+    for (number, id) in shards {
+        let path = folder.join(number.to_string());
+        let bytes = fs::read(&path).map_err(IoError::on("read the index shard", &path))?;
+        modules.extend(look(answering, &mut files, &id, &bytes)?);
+    }
+    if modules.is_empty() {
+        return Ok(false);
+    }
+    let (graph, wanted) = graph(answering, &modules);
+    let told = answering.told();
+    let first = wanted.len();
+    let mut actions: Vec<ActionRecord> = Vec::with_capacity(modules.len());
+    let mut kept = Vec::new();
+    for (module, why) in modules {
+        match why {
+            Some(why) => actions.push(told.action(actions.len(), &module, why)),
+            None => kept.push(module),
+        }
+    }
+    actions.extend(kept.iter().enumerate().map(|(at, module)| told.kept(first + at, module)));
+    dry_run::tell(answering.session, &graph, &actions, answering.compilation.jobs)?;
+    Ok(true)
+}
+
+/// The shards of a linker by their numbers, with the modules that they are of.
+fn collect(caller: &Caller) -> std::io::Result<Vec<(u32, String)>> {
+    let mut shards = HashMap::new();
+    let mut bytes = vec![0; PACKET];
+    while let Received::Packet(bytes, _) = caller.receive(&mut bytes, None)? {
+        let question = Question::from_bytes(bytes).ok_or(std::io::ErrorKind::InvalidData)?;
+        // Of what is no text no backend is run.
+        if let Ok(id) = std::str::from_utf8(question.module) {
+            shards.insert(id.to_owned(), question.ticket);
+        }
+    }
+    let mut shards: Vec<_> = shards.into_iter().map(|(id, number)| (number, id)).collect();
+    shards.sort_unstable();
+    Ok(shards)
+}
+
+/// A module, and why its backend would run, if it would.
+type Looked = (LinkModule, Option<Vec<distlto_record::why::Change>>);
+
+/// Looks at a shard. `None` for a module that the linker did not load, or compiles itself.
+fn look(
+    answering: &Answering<'_>,
+    files: &mut ModuleFiles,
+    id: &str,
+    bytes: &[u8],
+) -> Result<Option<Looked>, LinkError> {
+    let Ok(read) = shard::read(bytes) else { return Ok(None) };
+    if read.is_stub() {
+        return Ok(None);
+    }
+    let Ok(ids) = modules_of(&read, id) else { return Ok(None) };
+    let label = files.label(id);
+    let places = files.places(&ids)?;
+    let place_of = |path: &[u8]| {
+        let at = ids.iter().position(|id| id.as_bytes() == path)?;
+        Some(places[at].clone().into_bytes())
+    };
+    let Ok(bytes) = shard::rename(bytes, place_of) else { return Ok(None) };
+    let names = ModulePlaces::of(answering.session.directory, &label);
+    distlto_planner::keep::shard_at(Path::new(&names.shard), &bytes)?;
+    let dwo = answering.compilation.flags.dwo(&label);
+    let content = answering.content(&places[0], &names.shard, &places[1..], dwo.as_ref());
+    let labels: Vec<String> = ids[1..].iter().map(|import| files.label(import)).collect();
+    let archive = files.archive_of(id).map(|(archive, offset)| (archive.to_owned(), offset));
+    let file = Some(places[0].clone());
+    let cost = read.cost(id).unwrap_or_default();
+    let found = content
+        .as_ref()
+        .and_then(|content| answering.kept.find_content(&content.digest, answering.records.digests()));
+    if let Some(object) = found {
+        let module = LinkModule::kept(id, label, archive, object.key.clone(), object.clone());
+        return Ok(Some((module, None)));
+    }
+    let known = content.as_ref().and_then(|content| answering.kept.of_content(&content.digest));
+    let key = known.map_or_else(String::new, |object| object.key.clone());
+    let (parts, contents) = content.map(|content| (content.parts, content.imports)).unzip();
+    let module =
+        LinkModule { label, archive, key, file, imports: labels, cost, parts, ..LinkModule::default() };
+    let why = answering.told().why(&module, &contents.unwrap_or_default());
+    Ok(Some((module, Some(why))))
+}
+
+/// The actions of the backends that would run, and the numbers of their modules.
+fn graph(answering: &Answering<'_>, modules: &[Looked]) -> (ActionGraph, Vec<usize>) {
+    let mut graph = ActionGraph::new();
+    let prefix = graph.prefix(answering.compilation.shared_words().to_vec());
+    let wanted = (0..modules.len()).filter(|&number| modules[number].1.is_some()).collect::<Vec<_>>();
+    for &number in &wanted {
+        let (module, _) = &modules[number];
+        let names = ModulePlaces::of(answering.session.directory, &module.label);
+        let file = module.file.as_deref().unwrap_or_default();
+        let args = BackendFiles { module: file, shard: &names.shard, object: &names.object, dwo: None };
+        let args = args.args(&triple(&answering.here(file)));
+        let work = Work::Backend(BackendWork {
+            module: graph.file(file),
+            shard: graph.file(&names.shard),
+            imports: Vec::new(),
+            extra: Vec::new(),
+            object: graph.file(&names.object),
+            dwo: None,
+            also: Vec::new(),
+        });
+        let (label, cost) = (module.label.clone(), module.cost.total());
+        graph.add(Action { work, label, prefix: Some(prefix), args, cost });
+    }
+    (graph, wanted)
+}

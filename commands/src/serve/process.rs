@@ -1,0 +1,127 @@
+//! A process as the system knows it, and as it noted what it did.
+//!
+//! Everything is asked of `/proc` (proc(5)) while the process waits for its answer. Knows nothing of what it is.
+
+use std::fs::{self, File};
+use std::io::{self, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use distlto_planner::words::Word;
+
+use super::protocol::{FIRST_NOTE, NOTE_HEAD, Note, TRACE_SIZE};
+use super::socket::memory;
+
+/// A process that has called.
+#[derive(Debug)]
+pub struct Process {
+    /// Its number.
+    pub id: u32,
+    /// Its command line, the program as it was named.
+    pub words: Vec<Word>,
+    /// Where it runs.
+    pub directory: PathBuf,
+    /// Its program.
+    pub program: PathBuf,
+    /// The files that it has mapped.
+    pub mapped: Vec<PathBuf>,
+}
+
+/// What a process did with files, in its order.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// Absolute paths.
+    pub notes: Vec<(Note, PathBuf)>,
+    /// Whether that is not all.
+    pub is_cut: bool,
+}
+
+impl Process {
+    /// Asks the system.
+    pub fn of(id: u32) -> io::Result<Self> {
+        let place = PathBuf::from(format!("/proc/{id}"));
+        let line = fs::read(place.join("cmdline"))?;
+        let words =
+            line.split_inclusive(|&byte| byte == 0).map(|word| word.strip_suffix(&[0]).unwrap_or(word));
+        let words: Vec<Word> = words.map(<[u8]>::to_vec).collect();
+        if words.is_empty() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let directory = fs::read_link(place.join("cwd"))?;
+        let program = fs::read_link(place.join("exe"))?;
+        Ok(Self { id, words, directory, program, mapped: mapped(&fs::read(place.join("maps"))?) })
+    }
+
+    /// Whether a variable of its environment has a value.
+    pub fn has_variable(&self, name: &str) -> io::Result<bool> {
+        let variables = fs::read(format!("/proc/{}/environ", self.id))?;
+        let value =
+            |variable: &[u8]| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::len);
+        Ok(variables.split(|&byte| byte == 0).filter_map(value).any(|length| length > 0))
+    }
+
+    /// The strings for a linker: a folder, and its command line with these options.
+    pub fn strings(&self, folder: &Path, options: &[Word]) -> io::Result<File> {
+        let mut text = folder.as_os_str().as_encoded_bytes().to_vec();
+        for word in self.words.iter().chain(options) {
+            text.push(0);
+            text.extend(word);
+        }
+        text.push(0);
+        let mut strings = memory(0)?;
+        strings.write_all(&text)?;
+        strings.rewind()?;
+        Ok(strings)
+    }
+}
+
+/// The files of a process's mappings: the sixth field of each line, which is the rest of it.
+fn mapped(maps: &[u8]) -> Vec<PathBuf> {
+    let name = |line: &[u8]| {
+        let at = line.iter().position(|&byte| byte == b'/')?;
+        Some(PathBuf::from(std::ffi::OsStr::from_bytes(&line[at..])))
+    };
+    let mut files: Vec<PathBuf> = maps.split(|&byte| byte == b'\n').filter_map(name).collect();
+    files.dedup();
+    files
+}
+
+/// Memory in which a process notes what it does.
+pub fn notes() -> io::Result<File> {
+    memory(TRACE_SIZE as u64)
+}
+
+impl Trace {
+    /// Reads what a process that began in `directory` has noted.
+    pub fn read(notes: &File, directory: &Path) -> io::Result<Self> {
+        let mut end = [0; FIRST_NOTE];
+        notes.read_exact_at(&mut end, 0)?;
+        let end = usize::try_from(u64::from_le_bytes(end)).unwrap_or(usize::MAX).saturating_add(FIRST_NOTE);
+        let mut bytes = vec![0; end.clamp(FIRST_NOTE, TRACE_SIZE) - FIRST_NOTE];
+        notes.read_exact_at(&mut bytes, FIRST_NOTE as u64)?;
+        let mut trace = Self { notes: Vec::new(), is_cut: end > TRACE_SIZE };
+        let mut directory = directory.to_owned();
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            let Some((note, path)) = note(rest) else {
+                // Its process was killed while it wrote.
+                trace.is_cut = true;
+                break;
+            };
+            rest = &rest[NOTE_HEAD + path.len()..];
+            let path = directory.join(std::ffi::OsStr::from_bytes(path));
+            match note {
+                Note::Directory => directory = path,
+                note => trace.notes.push((note, path)),
+            }
+        }
+        Ok(trace)
+    }
+}
+
+fn note(bytes: &[u8]) -> Option<(Note, &[u8])> {
+    let (&kind, rest) = bytes.split_first()?;
+    let (length, rest) = rest.split_first_chunk()?;
+    Some((Note::from_byte(kind)?, rest.get(..usize::from(u16::from_le_bytes(*length)))?))
+}

@@ -1,0 +1,54 @@
+//! How the modules of a link are compiled, and what of that decides their objects.
+//!
+//! Knows nothing of modules.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use camino::Utf8Path;
+use distlto_executor::describe::words::names_in;
+use distlto_planner::backend_flags::BackendFlags;
+use distlto_planner::digests::FileDigests;
+use distlto_prepare::io_error::IoError;
+
+use super::parts::Identity;
+
+/// What decides how the modules of a link are compiled.
+#[derive(Debug)]
+pub struct CompileSettings {
+    /// The clang.
+    pub compiler: String,
+    /// Its options.
+    pub flags: BackendFlags,
+    /// How many backends the link line asks to run at once.
+    pub jobs: Option<usize>,
+}
+
+impl CompileSettings {
+    /// The words that all backends share.
+    pub fn shared_words(&self) -> Arc<[String]> {
+        self.flags.shared_words(&self.compiler).into()
+    }
+
+    /// Stands for what compiles and how, `note` being what tells the compiler from another one of its name. Files that the
+    /// words name count with their content.
+    pub fn identity(
+        &self,
+        note: &[u8],
+        directory: &Path,
+        digests: &FileDigests,
+    ) -> Result<Identity, IoError> {
+        let mut words = self.flags.shared_words(&self.compiler);
+        let mut files: Vec<String> = self.flags.inputs.iter().map(|file| file.to_string()).collect();
+        for word in &words[1..] {
+            files.extend(names_in(word).filter(|name| directory.join(name).is_file()).map(str::to_owned));
+        }
+        files.sort_unstable();
+        files.dedup();
+        for file in files {
+            words.push(format!("{file} {}", digests.digest(Utf8Path::new(&file))?));
+        }
+        words.extend(self.flags.dwo_directory.iter().map(|directory| directory.to_string()));
+        Ok(Identity::of(note, &words))
+    }
+}

@@ -1,0 +1,163 @@
+//! The socket at which the processes of a build call: packets, the files that travel with them, and who calls.
+//!
+//! It lies in a folder of mode 0700, and each caller is asked for its user (unix(7), `SO_PEERCRED`). Knows nothing of what is
+//! said.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use distlto_prepare::io_error::IoError;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+use tempfile::TempDir;
+
+use super::protocol::SERVICE_SOCKET;
+use crate::scratch::scratch;
+
+/// Callers that may wait until they are heard.
+const BACKLOG: i32 = 1024;
+/// Files that one packet may carry.
+const FILES: usize = 2;
+
+/// Where processes call.
+pub struct Listener {
+    folder: TempDir,
+    socket: OwnedFd,
+}
+
+/// What a caller says.
+pub enum Received<'b> {
+    /// A packet, and the file that it carries.
+    Packet(&'b [u8], Option<File>),
+    /// Nothing so far.
+    Nothing,
+    /// The caller is gone.
+    Gone,
+}
+
+/// A process that has called.
+pub struct Caller {
+    socket: OwnedFd,
+    /// Its process number.
+    pub process: u32,
+}
+
+impl Listener {
+    /// Listens in a folder of its own, which goes with it.
+    pub fn new() -> Result<Self, IoError> {
+        let folder = scratch("service")?;
+        let socket = listen(folder.path()).map_err(IoError::on("listen in", folder.path()))?;
+        Ok(Self { folder, socket })
+    }
+
+    /// The folder of the socket.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Waits for the next caller of this user; `None` once `end` can be read from, or its other side is gone.
+    pub fn next(&self, end: BorrowedFd<'_>) -> io::Result<Option<Caller>> {
+        loop {
+            let mut watched =
+                [end, self.socket.as_fd()].map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN));
+            match poll(&mut watched, None) {
+                Err(Errno::INTR) => continue,
+                polled => polled?,
+            };
+            if watched[1].revents().is_empty() {
+                return Ok(None);
+            }
+            let socket = match rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC) {
+                Ok(socket) => socket,
+                // It has hung up already.
+                Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let peer = rustix::net::sockopt::socket_peercred(&socket)?;
+            if peer.uid == rustix::process::geteuid() {
+                return Ok(Some(Caller { socket, process: peer.pid.as_raw_nonzero().get().unsigned_abs() }));
+            }
+        }
+    }
+}
+
+fn listen(folder: &Path) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    // The address of a socket has at most 107 bytes, which a folder's path may exceed.
+    let folder = File::open(folder)?;
+    let path = format!("/proc/self/fd/{}/{SERVICE_SOCKET}", folder.as_raw_fd());
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+impl Caller {
+    /// The next packet; waits for it no longer than that, if there is a limit. `bytes` has room for the longest.
+    pub fn receive<'b>(&self, bytes: &'b mut [u8], limit: Option<Duration>) -> io::Result<Received<'b>> {
+        if let Some(limit) = limit {
+            let limit = Timespec::try_from(limit).map_err(io::Error::other)?;
+            let mut watched = [PollFd::new(&self.socket, PollFlags::IN)];
+            match poll(&mut watched, Some(&limit)) {
+                Ok(0) | Err(Errno::INTR) => return Ok(Received::Nothing),
+                polled => drop(polled?),
+            }
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let received = loop {
+            let mut parts = [IoSliceMut::new(bytes)];
+            match rustix::net::recvmsg(&self.socket, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+                Err(Errno::INTR) => {}
+                // It was killed with something unread.
+                Err(Errno::CONNRESET) => return Ok(Received::Gone),
+                received => break received?.bytes,
+            }
+        };
+        let mut files = Vec::new();
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(received) = message {
+                files.extend(received);
+            }
+        }
+        match bytes.get(..received) {
+            Some(packet) if received > 0 => {
+                Ok(Received::Packet(packet, files.into_iter().next().map(File::from)))
+            }
+            _ => Ok(Received::Gone),
+        }
+    }
+
+    /// Sends one packet. A caller that is gone is no error: it needs no answer.
+    pub fn send(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !files.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(files)) {
+            return Err(ErrorKind::InvalidInput.into());
+        }
+        loop {
+            let parts = [IoSlice::new(bytes)];
+            match rustix::net::sendmsg(&self.socket, &parts, &mut ancillary, SendFlags::NOSIGNAL) {
+                Err(Errno::INTR) => {}
+                Ok(_) | Err(Errno::PIPE | Errno::CONNRESET) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// A file in memory, of that size.
+pub fn memory(size: u64) -> io::Result<File> {
+    let file = File::from(memfd_create("distlto", MemfdFlags::CLOEXEC)?);
+    file.set_len(size)?;
+    Ok(file)
+}
