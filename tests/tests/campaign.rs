@@ -1,5 +1,5 @@
 //! A short run of all campaigns, with fixed seeds: random programs in every way, random edits, machines and
-//! flags, thin links and backends for another build, and servers that err. `cargo xtask campaign` has the long one.
+//! flags, thin links and backends for another build, servers that err, and services that are disturbed. `cargo xtask campaign` has the long one.
 
 use anyhow::{Result, ensure};
 use distlto_tests::campaign::edits::edits;
@@ -7,7 +7,8 @@ use distlto_tests::campaign::flags::flags;
 use distlto_tests::campaign::index::index;
 use distlto_tests::campaign::links::{Request, links};
 use distlto_tests::campaign::remote;
-use distlto_tests::campaign::ways::{DTLTO, ONE_LLD, TWO_STEP};
+use distlto_tests::campaign::service::service;
+use distlto_tests::campaign::ways::{DISTRIBUTE, DTLTO, SERVED, TWO_STEP};
 use distlto_tests::toolchain::{NEWEST, Toolchain, profile_dir};
 
 const TOOLCHAIN: Toolchain = Toolchain { version: NEWEST };
@@ -22,8 +23,8 @@ fn random_programs_are_those_of_lld() -> Result<()> {
     let found = links(&request("links", 1, 30)?, TOOLCHAIN)?;
     println!("{}", found.table());
     ensure!(found.links == 30 && found.refused < 10, "few programs are linked: {found:?}");
-    ensure!(found.counts(ONE_LLD).compared > 15, "few programs are compared: {found:?}");
-    for way in [DTLTO, ONE_LLD, TWO_STEP] {
+    ensure!(found.counts(SERVED).compared > 15, "few programs are compared: {found:?}");
+    for way in [DISTRIBUTE, DTLTO, SERVED, TWO_STEP] {
         ensure!(found.counts(way).differences.is_empty(), "{}", found.messages.join("\n"));
     }
     Ok(())
@@ -46,7 +47,7 @@ fn random_programs_are_those_of_an_older_lld() -> Result<()> {
 fn a_relink_is_never_stale() -> Result<()> {
     let found = edits(&request("edits", 1, 15)?, TOOLCHAIN)?;
     println!("{}", found.table());
-    for way in [ONE_LLD, TWO_STEP] {
+    for way in [SERVED, TWO_STEP] {
         let counts = found.of(way);
         ensure!(counts.links == 18 && counts.stale.is_empty(), "{}", found.messages.join("\n"));
         ensure!(!way.keeps || counts.counted > 9, "backends of few links were counted: {found:?}");
@@ -63,7 +64,7 @@ fn what_ran_is_what_changed_where_that_is_hard_to_see() -> Result<()> {
     for (seed, count) in [(66, 4), (119, 4), (133, 3), (400, 5), (20043, 1)] {
         let found = edits(&request(&format!("hard-{seed}"), seed, count)?, TOOLCHAIN)?;
         println!("{}", found.table());
-        for way in [ONE_LLD, TWO_STEP] {
+        for way in [SERVED, TWO_STEP] {
             let counts = found.of(way);
             ensure!(counts.counted == count && counts.unequal == 0, "{}", found.messages.join("\n"));
             let is_right = counts.stale.is_empty() && counts.mistold == 0;
@@ -78,7 +79,7 @@ fn flags_and_machines_make_what_lld_makes() -> Result<()> {
     let found = flags(&request("flags", 1, 60)?, TOOLCHAIN)?;
     println!("{found}");
     ensure!(found.links > 50 && found.refused < 20, "{found}");
-    for way in [ONE_LLD, TWO_STEP] {
+    for way in [SERVED, TWO_STEP] {
         let counts = found.ways.get(way.name).copied().unwrap_or_default();
         ensure!(counts.same > 30 && counts.other == 0 && counts.failed == 0, "{}", found.messages.join("\n"));
     }
@@ -100,4 +101,13 @@ fn a_server_that_errs_never_makes_another_program() -> Result<()> {
     println!("{found}");
     ensure!(found.links == 16, "{found}");
     remote::check(&found)
+}
+
+#[test]
+fn what_is_done_to_a_service_never_makes_another_program() -> Result<()> {
+    let found = service(&request("service", 1, 12)?, TOOLCHAIN)?;
+    println!("{found}");
+    ensure!(found.programs > 8 && found.links > 40, "{found}");
+    ensure!(found.wrong.is_empty(), "{}", found.wrong.join("\n"));
+    Ok(())
 }

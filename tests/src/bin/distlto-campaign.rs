@@ -10,6 +10,7 @@ use distlto_tests::campaign::flags::flags;
 use distlto_tests::campaign::index::index;
 use distlto_tests::campaign::links::{Request, links};
 use distlto_tests::campaign::remote::remote;
+use distlto_tests::campaign::service::service;
 use distlto_tests::campaign::stock::stock;
 use distlto_tests::toolchain::{Toolchain, profile_dir};
 
@@ -33,6 +34,8 @@ enum Campaign {
     Edits(Common),
     /// Two links of each program with a server that errs, against one without.
     Remote(Common),
+    /// Several links at once, in several directories, with any number of jobs; killed in the middle; with other preloaded libraries.
+    Service(Common),
     /// Thin links and backends for another build's rules, against lld and clang; two edits each.
     Index(Common),
     /// Two modules for a random machine with random flags, in each way: the program byte for byte.
@@ -112,6 +115,11 @@ fn run() -> Result<bool> {
             let found = stock(&common.request()?, toolchain, &tools)?;
             println!("{found}");
             Ok(found.messages.is_empty())
+        }
+        Campaign::Service(common) => {
+            let found = service(&common.request()?, toolchain)?;
+            println!("{found}");
+            Ok(found.wrong.is_empty())
         }
         Campaign::Remote(common) => {
             let found = remote(&common.request()?, toolchain)?;

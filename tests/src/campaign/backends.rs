@@ -7,11 +7,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
-use std::process::Command;
 use std::ptr;
 
 use anyhow::{Context, Result, ensure};
-use object::read::archive::ArchiveFile;
+use object::read::archive::{ArchiveFile, ArchiveMember};
 use serde_json::Value;
 
 use super::line;
@@ -57,7 +56,7 @@ impl Backends {
         let noted = list.lines().all(|id| id.contains("libdep.a("));
         let mut backends = Self { noted, ..Self::default() };
         for id in list.lines() {
-            let text = shard(workspace, id)?;
+            let text = shard_text(workspace, id)?;
             let name = stem(id).to_owned();
             let by_path = canonical(&text, |entry| without_place(entry, &members), Order::Kept);
             let by_hash = canonical(&text, without_path, Order::Sorted);
@@ -134,15 +133,15 @@ fn unlike(shards: &Shards, before: &Shards) -> Vec<String> {
 
 /// Whether the shards of two names say the same.
 pub(super) fn same_meaning(workspace: &Workspace, names: &[String; 2]) -> Result<bool> {
-    let [one, other] = names.each_ref().map(|name| shard(workspace, name));
+    let [one, other] = names.each_ref().map(|name| shard_text(workspace, name));
     let [one, other] = [one?, other?].map(|text| canonical(&text, str::to_owned, Order::Kept));
     Ok(one == other)
 }
 
 /// What a shard says.
-fn shard(workspace: &Workspace, id: &str) -> Result<String> {
-    let mut print = Command::new(workspace.toolchain.tool("llvm-dis")?);
-    print.current_dir(&workspace.path).arg(format!("{id}.thinlto.bc")).args(["-o", "-"]);
+pub(super) fn shard_text(workspace: &Workspace, id: &str) -> Result<String> {
+    let mut print = workspace.tool("llvm-dis")?;
+    print.arg(format!("{id}.thinlto.bc")).args(["-o", "-"]);
     let text = String::from_utf8(succeed(&mut print)?.stdout).context("llvm-dis prints UTF-8")?;
     ensure!(text.contains(" = module: ("), "a stub lies in the place of the shard of {id}");
     Ok(text)
@@ -163,9 +162,7 @@ fn members(workspace: &Workspace) -> Result<BTreeMap<String, String>> {
             let member = member?;
             let name = String::from_utf8_lossy(member.name());
             let name = name.rsplit('/').next().unwrap_or(&name);
-            // The content of a thin archive's member is elsewhere, its header is not.
-            let header = ptr::from_ref(member.header().context("GNU's archives have headers")?);
-            let at = header.addr() - bytes.as_ptr().addr();
+            let at = member_offset(&member, &bytes)?;
             let number = numbers.entry(name.to_owned()).or_default();
             members
                 .insert(format!("{library}({name} at {at})"), format!("{library}({name}, number {number})"));
@@ -173,6 +170,12 @@ fn members(workspace: &Workspace) -> Result<BTreeMap<String, String>> {
         }
     }
     Ok(members)
+}
+
+/// Where in its archive a member's header is. The content of a thin archive's member is elsewhere.
+pub(super) fn member_offset(member: &ArchiveMember<'_>, archive: &[u8]) -> Result<usize> {
+    let header = ptr::from_ref(member.header().context("GNU's archives have headers")?);
+    Ok(header.addr() - archive.as_ptr().addr())
 }
 
 /// What is done with the summaries of one entry, which stand in the order of their modules' paths.
@@ -282,13 +285,17 @@ fn stem(id: &str) -> &str {
 /// The labels of the backends that came to their turn, of the events that `--json` prints: those that ran, and those whose
 /// objects were kept when it showed what they import. How many of the latter there are.
 pub fn came_up(events: &str) -> Result<(Vec<String>, usize)> {
-    let (mut names, mut kept) = (Vec::new(), 0);
+    let (mut names, mut kept) = (Vec::<String>::new(), 0);
     for event in read(events) {
         let event = event?;
         let is_kept = event["origin"] == "same-imports";
         if event["event"] == "finish" && event["kind"] == "opt" && (event["origin"] == "ran" || is_kept) {
-            kept += usize::from(is_kept);
-            names.push(event["label"].as_str().context("a finished action has a label")?.to_owned());
+            let label = event["label"].as_str().context("a finished action has a label")?;
+            // The first link of two modules of one source begins anew, without stable names.
+            if names.iter().all(|name| name != label) {
+                kept += usize::from(is_kept);
+                names.push(label.to_owned());
+            }
         }
     }
     Ok((names, kept))

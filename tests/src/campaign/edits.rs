@@ -273,9 +273,7 @@ impl Edited {
         let checked = foretold.and_then(|foretold| {
             let foretold = foretold.ok_or("a dry run fails where the link does not")?;
             let came_up = came_up(events).map_err(|error| error.to_string())?;
-            // What one lld cannot link is linked in two steps.
-            let by_one_lld = way.exact && !events.contains("the linker is run twice");
-            let written = if by_one_lld { foretold.check_written() } else { Ok(()) };
+            let written = if way.exact { foretold.check_written() } else { Ok(()) };
             let checked = written.and_then(|()| foretold.check(came_up.0));
             checked.and_then(|()| foretold.check_reasons(&before, &now)).map_err(|error| error.to_string())
         });

@@ -255,7 +255,7 @@ impl Place {
         fs::create_dir_all(self.path.join(way.dir).join("kept"))?;
         let driver = self.toolchain.tool("clang")?;
         let mut command = match way.by {
-            By::Lld | By::Distributor => Command::new(&driver),
+            By::Lld | By::Distributor | By::Distribute => Command::new(&driver),
             By::Distlto(options) => {
                 let mut command = Command::new(distlto::binary()?);
                 command.arg("link").args(options).arg("--").arg(&driver);

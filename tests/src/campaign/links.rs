@@ -1,6 +1,6 @@
 //! `campaign links`: random programs, each linked in every way, run and compared with the oracles.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,11 +9,14 @@ use std::thread;
 
 use anyhow::{Result, bail};
 
-use super::generate;
-use super::outcome::{Difference, Outcome, difference, outcome, same_bytes, save_commands};
-use super::ways::{self, By, COLLISION, DTLTO, IN_PROCESS, Way};
+use super::by_hand::{self, ByHand, by_hand};
+use super::model::Program;
+use super::outcome::{Difference, Outcome, difference, outcome, save_commands};
+use super::ways::{self, By, COLLISION, DTLTO, IN_PROCESS, SERVED, Way};
 use super::workspace::Workspace;
+use super::{generate, line};
 use crate::toolchain::Toolchain;
+use crate::{distlto, program};
 
 /// What to do.
 #[derive(Debug)]
@@ -52,6 +55,8 @@ pub struct Found {
     pub collided: usize,
     /// Those of them that its DTLTO cannot do either: distlto's own ways are compared with each other.
     pub without_oracle: usize,
+    /// Served links whose bytes stock tools cannot tell.
+    pub without_bytes: usize,
     /// By the way's name.
     pub ways: BTreeMap<&'static str, Counts>,
     /// What differs, and in which link.
@@ -66,11 +71,12 @@ impl Found {
 
     /// The counts as a table.
     pub fn table(&self) -> String {
-        let Self { links, refused, collided, without_oracle, .. } = self;
+        let Self { links, refused, collided, without_oracle, without_bytes, .. } = self;
         let mut text = format!(
-            "{links} links, of which lld refuses {refused}; {collided} are for its DTLTO alone, and {without_oracle} not for that either\n"
+            "{links} links, of which lld refuses {refused}; {collided} are for its DTLTO alone, and {without_oracle} not for that either; \
+             {without_bytes} have no bytes to compare\n"
         );
-        let heads = ["status", "behaviour", "exports", "order", "bytes", "told order", "refused"];
+        let heads = ["status", "behaviour", "exports", "order", "bytes", "objects", "told order", "refused"];
         let row = |name: &str, columns: &[String]| {
             let columns: String = columns.iter().map(|column| format!(" {column:>11}")).collect();
             format!("{name:<20}{columns}\n")
@@ -147,37 +153,50 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
         }
     }
     found.refused = usize::from(oracle.error.is_some());
-    let mut bytes: Option<Outcome> = None;
+    let mut by_dtlto: Option<Outcome> = None;
     for &way in ways::compared(toolchain) {
         let more: &[&str] = if way.keeps { &["-v"] } else { &[] };
         let outcome = outcome(&program, &mut workspace, way, more)?;
         let mut counts = Counts::default();
-        let mut tell = |kind: &'static str, text: String| {
+        let mut differences = Vec::new();
+        let kind = difference(way, &outcome, &oracle);
+        match kind {
+            Some(kind) if kind.counts() => differences.push((kind.name(), explain(kind, &outcome, &oracle))),
+            Some(kind) => drop(counts.told.insert(kind.name(), 1)),
+            None => {}
+        }
+        let links = outcome.error.is_none() && oracle.error.is_none();
+        let stock = match &by_dtlto {
+            _ if way == SERVED && links => {
+                let stock = stock(&program, &mut workspace, &outcome, &oracle)?;
+                found.without_bytes += usize::from(stock.is_none());
+                stock
+            }
+            // Programs that behave otherwise have other bytes.
+            Some(stock) if way.by == By::Distribute && links && stock.error.is_none() => {
+                Some(ByHand { bytes: stock.bytes.clone(), objects: None })
+            }
+            _ => None,
+        };
+        if let Some(stock) = stock {
+            counts.compared = 1;
+            if stock.bytes != outcome.bytes {
+                differences.push(("bytes", String::new()));
+            }
+            differences.extend(
+                other_objects(&program, &workspace, way, stock.objects)?.map(|text| ("objects", text)),
+            );
+        }
+        for (kind, text) in differences {
             *counts.differences.entry(kind).or_default() += 1;
             found.messages.push(format!(
                 "seed {seed}: {}: {kind}\n{text}  again: cargo xtask campaign links --seed {seed} --count 1 --keep DIR\n",
                 way.name
             ));
-        };
-        let kind = difference(way, &outcome, &oracle);
-        match kind {
-            Some(kind) if kind.counts() => tell(kind.name(), explain(kind, &outcome, &oracle)),
-            Some(kind) => drop(counts.told.insert(kind.name(), 1)),
-            None => {}
-        }
-        match &bytes {
-            // Programs that behave otherwise have other bytes.
-            Some(bytes) if way.exact && bytes.error.is_none() && outcome.error.is_none() => {
-                if !same_bytes(&outcome, bytes) {
-                    tell("bytes", String::new());
-                }
-                counts.compared = 1;
-            }
-            _ => {}
         }
         found.ways.insert(way.name, counts);
-        if way.by == By::Distributor {
-            bytes = Some(outcome);
+        if way == DTLTO {
+            by_dtlto = Some(outcome);
         }
     }
     save_commands(&workspace)?;
@@ -187,12 +206,44 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
     Ok(found)
 }
 
+/// What stock tools make of a link that was served.
+fn stock(
+    program: &Program,
+    workspace: &mut Workspace,
+    served: &Outcome,
+    in_process: &Outcome,
+) -> Result<Option<ByHand>> {
+    match by_hand::flags(&served.told) {
+        Some(flags) => by_hand(program, workspace, &flags),
+        // Nothing was compiled: it is the linker's own program.
+        None => Ok(Some(ByHand { bytes: in_process.bytes.clone(), objects: Some(BTreeSet::new()) })),
+    }
+}
+
+/// How the objects that are kept differ from those of stock tools, if they do.
+fn other_objects(
+    program: &Program,
+    workspace: &Workspace,
+    way: Way,
+    stock: Option<BTreeSet<Vec<u8>>>,
+) -> Result<Option<String>> {
+    let Some(stock) = stock else { return Ok(None) };
+    let output = workspace.path.join(line::output(program, way.dir));
+    let kept = program::objects(&distlto::objects_dir(&output))?;
+    let kept: BTreeSet<Vec<u8>> = kept.into_iter().map(|(_, bytes)| bytes).collect();
+    let same = stock.intersection(&kept).count();
+    let numbers =
+        format!("  clang makes {}, {} are kept, and {same} are the same\n", stock.len(), kept.len());
+    Ok((stock != kept).then_some(numbers))
+}
+
 impl Found {
     fn add(&mut self, one: Self) {
         self.links += one.links;
         self.refused += one.refused;
         self.collided += one.collided;
         self.without_oracle += one.without_oracle;
+        self.without_bytes += one.without_bytes;
         for (name, counts) in one.ways {
             let all = self.ways.entry(name).or_default();
             all.compared += counts.compared;

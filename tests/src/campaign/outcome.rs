@@ -101,7 +101,8 @@ fn exports(bytes: &[u8]) -> Result<BTreeSet<String>> {
     exported.map(|symbol| Ok(symbol.name()?.to_owned())).collect()
 }
 
-fn run(program: &Program, workspace: &mut Workspace, way: Way) -> Result<String> {
+/// Runs what was linked; what it prints, and how it ends.
+pub fn run(program: &Program, workspace: &mut Workspace, way: Way) -> Result<String> {
     let output = line::output(program, way.dir);
     let mut start = output.clone();
     if program.options.kind == Kind::Shared {
@@ -154,11 +155,6 @@ fn in_any_order(said: &str) -> (Vec<&str>, Vec<&str>) {
     let (mut constructors, others): (Vec<&str>, Vec<&str>) = said.lines().partition(is_constructor);
     constructors.sort_unstable();
     (constructors, others)
-}
-
-/// Whether two programs have the same bytes.
-pub fn same_bytes(found: &Outcome, oracle: &Outcome) -> bool {
-    found.bytes == oracle.bytes
 }
 
 /// Makes sure that what was run by hand can be run again: the commands as a script.

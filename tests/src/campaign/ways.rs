@@ -1,4 +1,5 @@
-//! The ways of linking one command, as data: lld in process, lld's DTLTO with the simplest distributor, and `distlto link`.
+//! The ways of linking one command, as data: lld in process, lld's DTLTO with the simplest distributor and with ours, and
+//! `distlto link`.
 
 use std::fs;
 use std::process::Command;
@@ -20,7 +21,7 @@ pub struct Way {
     pub dir: &'static str,
     /// Who links.
     pub by: By,
-    /// Whether its programs are those of lld's DTLTO, byte for byte.
+    /// Whether one lld links, so that its program is byte for byte what stock tools make of the same objects.
     pub exact: bool,
     /// Whether `--json` says what ran, and only what changed runs.
     pub keeps: bool,
@@ -35,6 +36,8 @@ pub enum By {
     Lld,
     /// lld and a distributor that runs one job after the other.
     Distributor,
+    /// lld and `distlto-distribute`.
+    Distribute,
     /// `distlto link` with these options.
     Distlto(&'static [&'static str]),
 }
@@ -59,14 +62,19 @@ pub const DTLTO: Way = Way {
     refusals: &[COLLISION],
 };
 
-/// One lld, whose distributor is ours.
-pub const ONE_LLD: Way = Way {
-    name: "distlto, one lld",
+/// The same with `distlto-distribute`.
+pub const DISTRIBUTE: Way =
+    Way { name: "distlto-distribute", dir: "by-distribute", by: By::Distribute, ..DTLTO };
+
+/// `distlto link`: the linker's own link, whose objects are those that we give it.
+pub const SERVED: Way = Way {
+    name: "distlto, served",
     dir: "by-distlto",
     by: By::Distlto(&[]),
     exact: true,
     keeps: true,
-    refusals: &[],
+    // The linker's own.
+    refusals: &[COLLISION],
 };
 
 /// A thin link and a final link.
@@ -79,14 +87,17 @@ pub const TWO_STEP: Way = Way {
     refusals: &[],
 };
 
+/// The first LLVM whose lld can be made to ask for its objects.
+const ASKS: u32 = 15;
+
 /// The ways whose programs are compared with those of lld in process, as far as an LLVM has them.
 pub fn compared(toolchain: Toolchain) -> &'static [Way] {
-    if toolchain.has_dtlto() { &[DTLTO, ONE_LLD, TWO_STEP] } else { &[TWO_STEP] }
+    if toolchain.has_dtlto() { &[DTLTO, DISTRIBUTE, SERVED, TWO_STEP] } else { own(toolchain) }
 }
 
 /// Those of distlto's own.
 pub fn own(toolchain: Toolchain) -> &'static [Way] {
-    if toolchain.has_dtlto() { &[ONE_LLD, TWO_STEP] } else { &[TWO_STEP] }
+    if toolchain.version >= ASKS { &[SERVED, TWO_STEP] } else { &[TWO_STEP] }
 }
 
 impl Way {
@@ -95,7 +106,7 @@ impl Way {
         fs::create_dir_all(workspace.path.join(self.dir))?;
         let driver = workspace.toolchain.tool("clang")?;
         let mut command = match self.by {
-            By::Lld | By::Distributor => Command::new(&driver),
+            By::Lld | By::Distributor | By::Distribute => Command::new(&driver),
             By::Distlto(options) => {
                 let mut command = Command::new(distlto::binary()?);
                 command.arg("link").args(options).args(more).arg("--").arg(&driver);
@@ -107,6 +118,13 @@ impl Way {
             let helper = helper.to_str().context("the target directory's name is UTF-8")?;
             command.arg(format!("-fthinlto-distributor={helper}"));
             command.arg(format!("-Xthinlto-distributor={}/kept", self.dir));
+        }
+        if self.by == By::Distribute {
+            let distributor =
+                distlto::distributor()?.to_str().context("the target directory's name is UTF-8")?;
+            command.arg(format!("-fthinlto-distributor={distributor}"));
+        }
+        if matches!(self.by, By::Distributor | By::Distribute) {
             command.args(line::left_out(program));
         }
         command.args(line::words(program, self.dir)).current_dir(&workspace.path);
