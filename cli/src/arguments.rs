@@ -76,7 +76,7 @@ pub enum CliCommand {
     Man(ManualArgs),
     #[command(hide = true)]
     Completions(CompletionsArgs),
-    /// Any other word is a command, whose links are served.
+    /// Any other word: a command to run, with its links served.
     #[command(external_subcommand)]
     Command(Vec<OsString>),
 }

@@ -69,13 +69,13 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     served(command, options, cancel)
 }
 
-/// Runs a command whose linkers are answered.
+/// Runs a command and answers its linkers.
 fn served(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<u8, LinkError> {
     let spawner = options.run.spawner();
     let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
     let reporter = dry_run::reporter(options)?;
     let given = GivenCommand::new(command);
-    // What is wrong with a response file the command itself will say.
+    // The command itself reports a response file that cannot be read.
     let expanded = given.expanded().unwrap_or(command);
     if let Some((asked, link)) = thin_link_alone(&given)? {
         let done = index_only::perform(&asked, &link, &runner, options.run.verbose);
@@ -258,7 +258,7 @@ fn resolve(
     }
 }
 
-/// What a dry run says of other commands.
+/// Printed by a dry run of any other command.
 const IS_NO_LINK: &[u8] = b"the command would run as it is: it is no distributed ThinLTO link\n";
 
 /// A command that is none of ours takes this process's place.

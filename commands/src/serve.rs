@@ -27,7 +27,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread::{self};
+use std::thread;
 use std::time::Instant;
 
 use distlto_executor::cancel::Cancel;
@@ -126,10 +126,11 @@ impl Service<'_> {
         let (code, at) = thread::scope(|scope| {
             let listening = threads::start_in(scope, "service", || shared.listen(scope, end.as_fd()));
             listening.map_err(IoError::on("start", "a thread for the service"))?;
-            let code = command::run(self, hook, listener.folder())?;
+            let code = command::run(self, hook, listener.folder());
+            // Also where the command could not be run: nobody is to wait for a silent caller.
             drop(ended);
             shared.is_over.store(true, Ordering::Relaxed);
-            Ok::<_, LinkError>((code, Instant::now()))
+            Ok::<_, LinkError>((code?, Instant::now()))
         })?;
         let ended = Ended {
             code,
@@ -150,7 +151,7 @@ impl Service<'_> {
         Ok((ended, shared.links.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// What tells of one link of a build, in the midst of what that prints.
+    /// Reports one link of a build, quietly: the build prints too.
     fn build_reporter(&self) -> Result<Reporter, LinkError> {
         let style = self.options.run.style();
         let style = Style { quiet: style.quiet || !(style.verbose || style.json), ..style };
@@ -177,8 +178,8 @@ impl Service<'_> {
         }
     }
 
-    /// Keeps what a link has left whose program is there, or puts the earlier program back. `ended` says how the command ended
-    /// that is this link, and what its processes did; of a link of a build nobody knows but by its output. Returns the exit code.
+    /// Saves a link's plan, objects and reads, or puts the earlier program back. `ended` is how the command ended, for a command
+    /// that is one link; a link of a build has succeeded if its output is another file. Returns the exit code.
     pub fn conclude(&self, link: ServedLink, ended: Option<&Ended>) -> Result<u8, LinkError> {
         let runner = ToolRunner { spawner: self.spawner, cancel: self.cancel, directory: None };
         let ServedLink {
@@ -199,7 +200,7 @@ impl Service<'_> {
         let code = match (served.code, ended) {
             (0, Some(ended)) => ended.code,
             (0, None) => u8::from(previous.is_none()),
-            // What failed has been told, and its exit code says more than the linker's.
+            // The run has reported the failure, and its exit code says more than the linker's.
             (code, _) => code,
         };
         let observed = ended.map_or(&[][..], |ended| &ended.observed);
@@ -249,9 +250,7 @@ impl Service<'_> {
         session.keep(&ended);
         ended.map(|_| code)
     }
-}
 
-impl Service<'_> {
     /// Stands for what compiles and how, of which a note is kept in the state.
     fn identity(
         &self,

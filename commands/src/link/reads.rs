@@ -236,7 +236,7 @@ impl Reads {
         self.inputs(paths.collect());
     }
 
-    /// A program ran of which it is not known what it depends on.
+    /// A program ran whose dependencies are unknown.
     pub fn any_environment(&mut self) {
         self.environment = true;
     }

@@ -57,7 +57,7 @@ const ALONE: [&str; 4] =
     ["reproduce", "lto-obj-path", "thinlto-emit-imports-files", "thinlto-emit-index-files"];
 /// Has lld do what its option `--reproduce` does.
 const REPRODUCE: &str = "LLD_REPRODUCE";
-/// What the threads of a service share.
+/// Shared by the threads of a service.
 pub struct Shared<'a> {
     pub service: &'a Service<'a>,
     pub linkers: Linkers,
@@ -104,7 +104,7 @@ impl<'a> Shared<'a> {
         loop {
             match self.listener.next(end) {
                 Ok(Some(caller)) => {
-                    // Without a thread the caller is told nothing, and does without.
+                    // Without a thread the caller gets no answer, and goes on without.
                     let _ = threads::start_in(scope, "caller", move || self.hear(&caller));
                 }
                 Ok(None) => return,
