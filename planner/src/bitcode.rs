@@ -33,8 +33,8 @@ pub const SYMTAB_BLOCK: u64 = 25;
 /// Block number: summaries of a module for regular (full) LTO.
 pub const FULL_LTO_GLOBALVAL_SUMMARY_BLOCK: u64 = 24;
 
-/// The versions of summary records whose layout is known: those of LLVM 14 (9) to LLVM 22 (12).
-pub const SUMMARY_VERSIONS: std::ops::RangeInclusive<u64> = 9..=12;
+/// The versions of summary records whose layout is known: those of LLVM 14 (9) to LLVM 23 (14).
+pub const SUMMARY_VERSIONS: std::ops::RangeInclusive<u64> = 9..=14;
 
 /// The content of a module as its producer hashed it (SHA-1, five words).
 pub type ModuleHash = [u32; 5];

@@ -39,6 +39,8 @@ pub mod plan_files;
 mod planning;
 pub mod processor;
 pub mod recorded_flags;
+pub mod references;
+pub mod resolution;
 pub mod response;
 pub mod rewrite;
 pub mod runner;

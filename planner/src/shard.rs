@@ -5,6 +5,7 @@
 //! layouts were compared with `llvm-bcanalyzer` for shards of lld 14, 15, 16, 19 and 22.
 
 mod canonical;
+mod complete;
 mod own;
 mod rename;
 
@@ -18,6 +19,7 @@ use crate::bitcode::{self, BitcodeError, Item, ModuleHash, SubBlock, Walk};
 use crate::module::{hash, number};
 
 pub use canonical::{Canonical, Renamed, canonical, decisions, is_equivalent};
+pub use complete::complete;
 pub use own::{OwnSymbol, OwnSymbols, guid, own_symbols, stand_aside};
 pub use rename::{rename, rename_all};
 
@@ -100,7 +102,7 @@ impl Cost {
 
 /// The shard is of an LLVM whose record layout is not known, so its costs are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error, Diagnostic)]
-#[error("the shard's summaries are of version {found}; known are 9 (LLVM 14) to 12 (LLVM 22)")]
+#[error("the shard's summaries are of version {found}; known are 9 (LLVM 14) to 14 (LLVM 23)")]
 #[diagnostic(code(distlto::bad_input), help("take the modules' sizes in place of their costs"))]
 pub struct UnknownVersion {
     /// The version in the shard.

@@ -100,6 +100,11 @@ impl<'a> Block<'a> {
         Self { cursor, width: 2, top: true, abbreviations: Vec::new(), pending: Pending::Nothing }
     }
 
+    /// The bit that was reached, from the beginning of all bytes.
+    pub fn bit(&self) -> u64 {
+        self.cursor.bit()
+    }
+
     /// The byte that was reached, from the beginning of all bytes.
     pub fn place(&self) -> usize {
         (self.cursor.bit() / 8) as usize

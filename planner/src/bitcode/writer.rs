@@ -24,6 +24,14 @@ impl Writer {
         Self { bytes: Vec::new(), rest: 0, count: 0, width }
     }
 
+    /// For a block that begins with the first bits of others: the last thing in them is whole.
+    pub(crate) fn after(body: &[u8], bits: u64, width: u32) -> Self {
+        let whole = usize::try_from(bits / 8).unwrap_or(body.len()).min(body.len());
+        let count = (bits % 8) as u32;
+        let rest = body.get(whole).map_or(0, |&byte| u64::from(byte) & ((1 << count) - 1));
+        Self { bytes: body[..whole].to_vec(), rest, count, width }
+    }
+
     pub(crate) fn record(&mut self, code: u64, operands: &[u64]) {
         self.fixed(UNABBREVIATED, self.width);
         self.vbr(code, CHUNK);

@@ -18,7 +18,7 @@ use crate::module::number;
 
 /// Of a summary's flags: the linkage, and whether something that the link needs refers to the symbol.
 const LINKAGE: u64 = 15;
-const LIVE: u64 = 1 << 5;
+pub(super) const LIVE: u64 = 1 << 5;
 /// Index flag: liveness was computed.
 const DEAD_STRIPPED: u64 = 1;
 
@@ -90,7 +90,9 @@ pub fn guid(name: &[u8]) -> u64 {
 /// The symbols of module `own`; `None` if the shard is of a version that is not known, or does not name the module.
 pub fn own_symbols(bytes: &[u8], own: &str) -> Result<Option<OwnSymbols>, BitcodeError> {
     let (mut walk, index, table) = find_table(bytes)?;
-    let Some(own) = number_of(table, &walk, own)? else { return Ok(None) };
+    let modules = numbers(table, &walk)?;
+    let own = modules.iter().rfind(|(_, path)| path == own.as_bytes());
+    let Some(own) = own.map(|(number, _)| *number) else { return Ok(None) };
     let mut inside = index.open(&walk);
     loop {
         match inside.next(&mut walk)? {
@@ -109,19 +111,14 @@ pub fn stand_aside(bytes: &[u8], own: &str) -> Result<HashSet<u64>, BitcodeError
     Ok(symbols.into_iter().filter(|(_, symbol)| symbol.is_elsewhere()).map(|(guid, _)| guid).collect())
 }
 
-/// The number of a module in the table of paths.
-fn number_of(table: SubBlock<'_>, walk: &Walk, own: &str) -> Result<Option<u64>, BitcodeError> {
+/// The modules of the table of paths, by their numbers.
+pub(super) fn numbers(table: SubBlock<'_>, walk: &Walk) -> Result<Vec<(u64, Vec<u8>)>, BitcodeError> {
     let mut block = table.open(walk);
     let mut walk = walk.clone();
-    let mut found = None;
+    let mut found = Vec::new();
     loop {
         match block.next(&mut walk)? {
-            Item::Record(MODULE_ENTRY) => {
-                let number = number(&mut block)?;
-                if block.bytes()? == own.as_bytes() {
-                    found = Some(number);
-                }
-            }
+            Item::Record(MODULE_ENTRY) => found.push((number(&mut block)?, block.bytes()?)),
             Item::End => return Ok(found),
             _ => {}
         }

@@ -17,8 +17,11 @@ use distlto_planner::emit::ninja::{self, NinjaOptions};
 use distlto_planner::emit::{compile_commands, dot, shell};
 use distlto_planner::graph::{self, ActionGraph};
 use distlto_planner::link_plan::LinkPlan;
+use distlto_planner::resolution::Resolutions;
 use distlto_planner::slices::SliceRequest;
-use distlto_planner::{buck2, contents, driver, dtlto, module, module_names, processor, response, shard};
+use distlto_planner::{
+    buck2, contents, driver, dtlto, module, module_names, processor, references, response, shard,
+};
 use distlto_prepare::unpack::{Unpack, unpack};
 use distlto_prepare::{definitions, json, kind};
 use distlto_record::inspect::Inspection;
@@ -111,6 +114,8 @@ fn job_file(bytes: &[u8]) {
 }
 
 fn of_module(bytes: &[u8]) {
+    let _ = references::read(bytes);
+
     let _ = module::read(bytes);
     let _ = contents::required(bytes, None, "m.o");
     let _ = processor::read(bytes);
@@ -141,6 +146,18 @@ fn record(bytes: &[u8]) {
 }
 
 fn of_shard(bytes: &[u8]) {
+    if let Ok(read) = shard::read(bytes)
+        && let Some(own) = read.modules.first()
+    {
+        let completed =
+            shard::complete(bytes, &own.path, |_, guids| guids.iter().map(|guid| !guid).collect());
+        // What is completed is read like what it was made of.
+        assert!(
+            completed.is_err()
+                || completed.is_ok_and(|bytes| shard::read(&bytes).is_ok_and(|found| found == read))
+        );
+    }
+
     let _ = shard::read(bytes);
     let _ = shard::own_symbols(bytes, "m.o");
     let _ = shard::rename(bytes, |path| Some([path, b"2"].concat()));
@@ -150,6 +167,9 @@ fn of_shard(bytes: &[u8]) {
 }
 
 fn text(bytes: &[u8]) {
+    let resolutions = Resolutions::read(bytes);
+    resolutions.modules().for_each(|module| drop(resolutions.of(module).count()));
+
     let _ = DependencyFile::parse(bytes);
     driver::parse(bytes);
     response::split_quoted(bytes);

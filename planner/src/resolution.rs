@@ -1,0 +1,104 @@
+//! What a linker decided of the symbols of each module, as it writes it with `--save-temps=resolution`.
+//!
+//! Format: `writeToResolutionFile` in llvm/lib/LTO/LTO.cpp (LLVM 15 to 23): a line with a module's name, then a line
+//! `-r=MODULE,SYMBOL,FLAGS` for each symbol that it defines or refers to. Of the flags `p` says that the module's definition
+//! prevails, `l` that the definition is within what is linked, `x` that native code knows the symbol. Names are written as they are. Knows nothing of shards.
+
+use std::collections::HashMap;
+
+/// What the line of a symbol begins with.
+const SYMBOL: &[u8] = b"-r=";
+
+/// The symbols of all modules of a link.
+#[derive(Debug, Default)]
+pub struct Resolutions<'t> {
+    /// The lines of each module's symbols.
+    modules: HashMap<&'t [u8], &'t [u8]>,
+}
+
+/// What a linker decided of one symbol of one module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Resolved<'t> {
+    /// As the native object names it.
+    pub symbol: &'t [u8],
+    /// Whether this module's definition is the one that counts.
+    pub prevails: bool,
+    /// Whether the definition, whoever has it, is within what is linked and cannot be replaced when it runs.
+    pub is_final: bool,
+    /// Whether native code knows the symbol.
+    pub is_native: bool,
+}
+
+impl<'t> Resolutions<'t> {
+    /// Reads the file.
+    pub fn read(text: &'t [u8]) -> Self {
+        let mut modules = HashMap::new();
+        let mut rest = text;
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            let (name, after) = (&rest[..end], &rest[end + 1..]);
+            let head = [SYMBOL, name, b","].concat();
+            let mut lines = after;
+            while lines.starts_with(&head) {
+                lines = memchr::memchr(b'\n', lines).map_or(&[][..], |end| &lines[end + 1..]);
+            }
+            modules.insert(name, &after[..after.len() - lines.len()]);
+            rest = lines;
+        }
+        Self { modules }
+    }
+
+    /// The modules.
+    pub fn modules(&self) -> impl Iterator<Item = &'t [u8]> {
+        self.modules.keys().copied()
+    }
+
+    /// The symbols of a module; none of one that the file does not name.
+    pub fn of(&self, module: &[u8]) -> impl Iterator<Item = Resolved<'t>> + use<'t> {
+        let (lines, head) = match self.modules.get_key_value(module) {
+            Some((name, lines)) => (*lines, SYMBOL.len() + name.len() + 1),
+            None => (&[][..], 0),
+        };
+        lines.split(|&byte| byte == b'\n').filter_map(move |line| {
+            let (symbol, flags) = split_last(line.get(head..)?)?;
+            let [prevails, is_final, is_native] = [b'p', b'l', b'x'].map(|flag| flags.contains(&flag));
+            Some(Resolved { symbol, prevails, is_final, is_native })
+        })
+    }
+}
+
+/// What stands before and behind the last comma.
+fn split_last(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = memchr::memrchr(b',', line)?;
+    Some((&line[..at], &line[at + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As LLVM 22 writes it.
+    const FILE: &[u8] = b"a,b.o\n-r=a,b.o,main,plx\n-r=a,b.o,w,l\n-r=a,b.o,puts,\nlib.a(c.o at 78)\n-r=lib.a(c.o at 78),w,pl\n";
+
+    #[test]
+    fn symbols_are_read_by_module() {
+        let read = Resolutions::read(FILE);
+        let found: Vec<_> = read.of(b"a,b.o").collect();
+        let resolved =
+            |symbol, prevails, is_final, is_native| Resolved { symbol, prevails, is_final, is_native };
+        let expected = [
+            resolved(&b"main"[..], true, true, true),
+            resolved(b"w", false, true, false),
+            resolved(b"puts", false, false, false),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(read.of(b"none").count(), 0);
+    }
+
+    #[test]
+    fn a_file_that_was_cut_is_read_as_far_as_it_goes() {
+        for end in 0..FILE.len() {
+            let read = Resolutions::read(&FILE[..end]);
+            assert!(read.modules().map(|module| read.of(module).count()).sum::<usize>() <= 4);
+        }
+    }
+}
