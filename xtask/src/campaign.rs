@@ -8,9 +8,10 @@ mod source_edit;
 use anyhow::Result;
 
 use crate::shell::cargo;
+use crate::{setup, unstable_llvm};
 
-/// Runs a campaign with these words; whether nothing differs.
-pub fn campaign(release: bool, words: &[String]) -> Result<bool> {
+/// Runs a campaign with these words, with an LLVM that is not the newest if it is named; whether nothing differs.
+pub fn campaign(release: bool, llvm: Option<u32>, words: &[String]) -> Result<bool> {
     if let Some((_, words)) = words.split_first().filter(|(name, _)| *name == "precise") {
         return precise::campaign(release, words);
     }
@@ -26,5 +27,11 @@ pub fn campaign(release: bool, words: &[String]) -> Result<bool> {
     if !with(&["build", "--bins"]).status()?.success() {
         return Ok(false);
     }
-    Ok(with(&["run", "--bin", "distlto-campaign"]).arg("--").args(words).status()?.success())
+    let mut campaign = with(&["run", "--bin", "distlto-campaign"]);
+    campaign.arg("--").args(words);
+    if let Some(llvm) = llvm {
+        setup::llvm(llvm)?;
+        unstable_llvm::choose(&mut campaign, llvm)?;
+    }
+    Ok(campaign.status()?.success())
 }

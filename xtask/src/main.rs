@@ -121,11 +121,14 @@ enum Command {
         /// Links with distlto as a release build; stands first.
         #[arg(long)]
         release: bool,
+        /// The LLVM to link with; stands before the campaign.
+        #[arg(long, value_name = "VERSION")]
+        llvm: Option<u32>,
         /// A campaign and its options; `--help` lists those of random programs, `precise --help` is that of third-party ones.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
-    /// Checks that real programs come out byte for byte as from lld's own DTLTO.
+    /// Checks that real programs and their objects come out byte for byte as from lld in process.
     Compare {
         /// Jobs at a time; the number of processors where absent.
         #[arg(long, short, conflicts_with = "engine")]
@@ -341,7 +344,7 @@ fn main() -> ExitCode {
         Command::Floor { of: Floor::Prepare { archive, members, directory } } => {
             bench::floor::prepare(&archive, members, &directory).map(|()| true)
         }
-        Command::Campaign { release, words } => campaign::campaign(release, &words),
+        Command::Campaign { release, llvm, words } => campaign::campaign(release, llvm, &words),
         Command::Fuzz { seconds, names } => fuzz::fuzz(&names, seconds),
         Command::Kernel { debug, jobs } => kernel::kernel(debug, jobs.unwrap_or_else(processors)),
         Command::Page { out } => page::page(out.as_deref()).map(|()| true),

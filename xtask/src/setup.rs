@@ -74,6 +74,14 @@ pub fn setup(versions: &[u32]) -> Result<()> {
     Ok(())
 }
 
+/// Makes an LLVM usable.
+pub fn llvm(version: u32) -> Result<()> {
+    match version {
+        unstable_llvm::VERSION => unstable_llvm::install(),
+        version => provide(missing(&[version], [])),
+    }
+}
+
 /// Downloads the crates that a manifest names.
 fn fetch(manifest: &str) -> Result<()> {
     quietly(cargo().args(["fetch", "--quiet", "--locked", "--manifest-path", manifest]))

@@ -4,6 +4,7 @@
 //! for their files from where they lie, which a script that starts the loader would hide from them. What they compile and link
 //! is for this system: headers, C library and GCC's files are its own.
 
+use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -42,6 +43,17 @@ const PATCHELF: (&str, &str) = ("patchelf", "patchelf");
 /// Where its programs are, each with the version behind its name as Debian has them: a folder for PATH.
 pub fn programs() -> PathBuf {
     folder().join("bin")
+}
+
+/// Has a command use an LLVM, which is installed.
+pub fn choose(command: &mut Command, llvm: u32) -> Result<()> {
+    command.env("DISTLTO_TEST_LLVM", llvm.to_string());
+    if llvm == VERSION {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let folders = [programs()].into_iter().chain(env::split_paths(&path));
+        command.env("PATH", env::join_paths(folders)?);
+    }
+    Ok(())
 }
 
 fn folder() -> PathBuf {

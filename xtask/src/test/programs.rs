@@ -77,13 +77,8 @@ impl Program {
         let mut command = Command::new("env");
         command.arg("--default-signal=HUP,INT,QUIT,TERM").arg(&self.file);
         command.current_dir(&self.directory).env("CARGO_MANIFEST_DIR", &self.directory);
-        command.env("DISTLTO_TEST_LLVM", llvm.to_string()).env("DISTLTO_TEST_BIN", &self.distlto);
-        command.env("DISTLTO_TEST_XTASK", &self.xtask);
-        if llvm == unstable_llvm::VERSION {
-            let path = env::var_os("PATH").unwrap_or_default();
-            let folders = [unstable_llvm::programs()].into_iter().chain(env::split_paths(&path));
-            command.env("PATH", env::join_paths(folders)?);
-        }
+        command.env("DISTLTO_TEST_BIN", &self.distlto).env("DISTLTO_TEST_XTASK", &self.xtask);
+        unstable_llvm::choose(&mut command, llvm)?;
         Ok(command)
     }
 
