@@ -29,8 +29,8 @@ use crate::own_cache::own_cache;
 /// The file in the cache folder, and its first line.
 const REMEMBERED: &str = "linker-flags-v1";
 const HEADER: &str = "distlto linker flags 1\n";
-/// So many lines of it, and those of linkers that are gone are left out.
-const MANY: usize = 500;
+/// So many lines of it at most; then the older half is left out.
+const MANY: usize = 200;
 /// What a linker without DTLTO does not know.
 const DISTRIBUTOR: &str = "--thinlto-distributor";
 /// A distributor for a shell: keeps the job file.
@@ -129,15 +129,13 @@ struct Answers {
 impl Answers {
     fn load(place: Option<PathBuf>) -> Self {
         let mut file = place.map(|place| JsonLines::new(&place, HEADER));
-        let records = file.as_ref().map(JsonLines::read::<Answer>).unwrap_or_default();
-        let many = records.len() > MANY;
-        let mut known: HashMap<String, Answer> =
-            records.into_iter().map(|answer| (answer.key.clone(), answer)).collect();
-        if let Some(file) = file.as_mut().filter(|_| many) {
-            known.retain(|_, answer| answer.holds());
+        let mut records = file.as_ref().map(JsonLines::read::<Answer>).unwrap_or_default();
+        if let Some(file) = file.as_mut().filter(|_| records.len() > MANY) {
+            records.drain(..records.len() - MANY / 2);
             // What cannot be written is only long.
-            let _ = file.replace(&known.values().map(line).collect::<Vec<_>>());
+            let _ = file.replace(&records.iter().map(line).collect::<Vec<_>>());
         }
+        let known = records.into_iter().map(|answer| (answer.key.clone(), answer)).collect();
         Self { file, known }
     }
 
