@@ -128,6 +128,12 @@ pub struct LinkArgs {
     /// docs/precise.md.
     #[arg(long, env = "DISTLTO_STABLE_NAMES", hide_short_help = true)]
     pub stable_names: bool,
+    /// Give backends the linker's shards as they are
+    ///
+    /// A shard does not say that what its module refers to is in the link. distlto adds that, so that objects are those of
+    /// the linker alone, byte for byte. Without it they are those of lld's DTLTO.
+    #[arg(long, hide_short_help = true)]
+    pub plain_shards: bool,
     /// Compile each module with the flags that a build has recorded
     ///
     /// Those of the link line do not count then. `kbuild` takes them from .X.o.cmd beside each object; any other word is the
@@ -175,6 +181,7 @@ impl LinkArgs {
             compiler: self.compiler.clone(),
             backend_args: self.backend_args.clone(),
             stable_names: self.stable_names,
+            plain_shards: self.plain_shards,
             state: self.state.clone(),
             store: self.store.clone(),
             two_step: self.two_step || self.save_plan.is_some() || self.flags_from.is_some(),

@@ -4,6 +4,7 @@
 
 pub mod backend_command;
 pub mod buck2_index;
+mod completion;
 pub mod diff;
 pub mod distribute;
 pub mod doctor;

@@ -3,6 +3,8 @@
 //! The command is the user's, as it is: what it prints, reads, writes and returns without us, it does with us. Each linker that
 //! asks is a link of its own ([`link`]), whose state is held while it runs. Knows nothing of how backends are run.
 
+mod answering;
+mod asking;
 mod backends;
 mod callers;
 mod command;

@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 
 use crate::program::Main;
-use crate::protocol::{Answer, CACHE_PREFIX, Question, SHARD_SUFFIX};
+use crate::protocol::{Answer, CACHE_PREFIX, Question, RESOLUTIONS, RESOLUTIONS_SUFFIX, SHARD_SUFFIX};
 use crate::service;
 use crate::socket;
 use crate::system::check;
@@ -43,6 +43,8 @@ struct Linker {
     /// The command line that the process was started with.
     argv: AtomicPtr<*mut c_char>,
     next: AtomicU32,
+    /// Whether the service has the linker's resolutions.
+    has_resolved: AtomicBool,
     asked: Mutex<Asked>,
 }
 
@@ -79,8 +81,16 @@ pub fn begin(main: Main, service: Service, strings: &[u8]) -> Option<Main> {
     let words: Result<Vec<CString>, _> =
         strings.map(|word| CStr::from_bytes_with_nul(word).map(CStr::to_owned)).collect();
     let words = words.ok().filter(|words| !words.is_empty())?;
-    let (cache, argv, next) = (folder.to_owned(), AtomicPtr::default(), AtomicU32::new(0));
-    let linker = Linker { main, words, service, cache, argv, next, asked: Mutex::default() };
+    let linker = Linker {
+        main,
+        words,
+        service,
+        cache: folder.to_owned(),
+        argv: AtomicPtr::default(),
+        next: AtomicU32::new(0),
+        has_resolved: AtomicBool::new(false),
+        asked: Mutex::default(),
+    };
     LINKER.set(linker).ok()?;
     Some(run)
 }
@@ -107,8 +117,14 @@ unsafe extern "C-unwind" fn run(argc: c_int, argv: *mut *mut c_char, environment
 /// Opens a file for the linker. `None` for one that is the system's to open.
 pub fn open(path: &[u8], flags: c_int) -> Option<io::Result<RawFd>> {
     let linker = LINKER.get()?;
-    if let Some(module) = path.strip_suffix(SHARD_SUFFIX).filter(|_| flags & libc::O_CREAT != 0) {
-        return Some(if linker.service.collects { linker.collect(module) } else { hold_shard(module) });
+    if flags & libc::O_CREAT != 0 {
+        if let Some(module) = path.strip_suffix(SHARD_SUFFIX) {
+            return Some(if linker.service.collects { linker.collect(module) } else { hold_shard(module) });
+        }
+        // Before all else that is written.
+        if path.ends_with(RESOLUTIONS_SUFFIX) && !linker.has_resolved.swap(true, Ordering::Relaxed) {
+            return Some(linker.give_resolutions());
+        }
     }
     let key = path.strip_prefix(linker.cache.as_slice())?.strip_prefix(b"/")?.strip_prefix(CACHE_PREFIX)?;
     if flags & libc::O_ACCMODE != libc::O_RDONLY {
@@ -127,21 +143,34 @@ pub fn open(path: &[u8], flags: c_int) -> Option<io::Result<RawFd>> {
 
 /// Memory in the place of a shard's file.
 fn hold_shard(module: &[u8]) -> io::Result<RawFd> {
-    // SAFETY: a C string; the descriptors are ours, the second is the linker's.
-    let (file, theirs) = unsafe {
-        let file = check(libc::memfd_create(c"index shard".as_ptr(), libc::MFD_CLOEXEC))?;
-        let file = OwnedFd::from_raw_fd(file);
-        let theirs = check(libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 0))?;
-        (file, theirs)
-    };
+    let (file, theirs) = memory(c"index shard")?;
     SHARD.set(Some(Shard { module: module.to_owned(), file }));
     Ok(theirs)
+}
+
+/// A file in memory, and the linker's own descriptor of it.
+fn memory(name: &CStr) -> io::Result<(OwnedFd, RawFd)> {
+    // SAFETY: a C string; the descriptors are ours, the second is the linker's.
+    unsafe {
+        let file = check(libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC))?;
+        let file = OwnedFd::from_raw_fd(file);
+        let theirs = check(libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 0))?;
+        Ok((file, theirs))
+    }
 }
 
 impl Linker {
     fn lock(&self) -> MutexGuard<'_, Asked> {
         // A thread that panics ends the process.
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory for what the linker has resolved, which the service reads.
+    fn give_resolutions(&self) -> io::Result<RawFd> {
+        let (file, theirs) = memory(c"resolutions")?;
+        // A service that is gone is no reason for the linker to fail.
+        let _ = socket::send_packet(self.service.socket.as_fd(), &RESOLUTIONS, file.as_fd());
+        Ok(theirs)
     }
 
     /// A file of the service's in the place of a shard's.

@@ -9,7 +9,7 @@
 //!
 //! # The service
 //!
-//! A process connects, greets and is answered its [`Role`]. A linker then sends a [`Question`] for each module, any number
+//! A process connects, greets and is answered its [`Role`]. A linker then gives its [`RESOLUTIONS`], if it was told to write them, and sends a [`Question`] for each module, any number
 //! of them at once, and gets an [`Answer`] to each, in any order. A side that is gone is known by its closed socket.
 //!
 //! Integers are little-endian; strings end with NUL, as exec(2) has them.
@@ -201,6 +201,11 @@ impl Role {
         [Self::None, Self::Linker, Self::Collector].into_iter().find(|role| role.to_byte() == byte)
     }
 }
+
+/// How the file ends in which a linker writes what it has resolved (`--save-temps=resolution`).
+pub const RESOLUTIONS_SUFFIX: &[u8] = b".resolution.txt";
+/// The packet in which a linker gives that file; it is written before the first question is asked.
+pub const RESOLUTIONS: [u8; 1] = *b"r";
 
 /// A linker's question for the object of a module. The packet carries the module's index shard, a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -135,9 +135,16 @@ pub fn translate(
     let position = position(linked, gathered.relocation_model.as_deref(), extra)?;
     let mut words = gathered.words;
     words.extend(position.map(|independent| vec![if independent { "-fpic" } else { "-fno-pic" }.to_owned()]));
+    // The linker's own backends unroll loops at every level, clang only from the second on.
+    words.extend((gathered.level == 1).then(|| vec!["-funroll-loops".to_owned()]));
     words.retain(|words| !said.say(words));
-    let mut args = said.args;
-    args.extend(words.into_iter().flatten());
+    let words = said.args.into_iter().chain(words.into_iter().flatten());
+    // The driver's option of this name also has the compiler infer what the profile leaves out, which the linker does not.
+    let mut args = Vec::new();
+    for word in words {
+        args.extend(word.starts_with("-fprofile-sample-use=").then(|| "-Xclang".to_owned()));
+        args.push(word);
+    }
     args.extend(gathered.cpu.iter().flat_map(|cpu| cpu_arguments(architecture, cpu)));
     args.append(&mut gathered.last);
     args.push(UNUSED.to_owned());

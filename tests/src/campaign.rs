@@ -1,14 +1,13 @@
 //! Random programs, linked in every way and compared with lld: the campaigns of `cargo xtask campaign`.
 //!
 //! A seed decides a program (`generate`), which is data (`model`); `source` and `assembly` write its texts, `line` its link
-//! line, and a `workspace` builds it. `links` compares ways of linking one line, and with stock tools `by_hand`; `edits` a relink with a fresh link,
+//! line, and a `workspace` builds it. `links` compares ways of linking one line; `edits` a relink with a fresh link,
 //! `remote` a link with a server that errs with one without, `service` what users do to links with quiet ones, `index` thin links and backends of foreign builds with lld and
 //! clang. `flags` links for random machines with random flags, `stock` compares tools for Buck2 with its own.
 
 mod arrange;
 mod assembly;
 mod backends;
-mod by_hand;
 mod change;
 pub mod edits;
 mod flag_groups;

@@ -35,6 +35,8 @@ pub struct Case {
     pub remote: Vec<String>,
     /// Why DTLTO is no oracle for this case.
     pub without_dtlto: Option<String>,
+    /// Why a served link makes another program than the linker alone.
+    pub otherwise: Option<String>,
     /// Commands after linking, with the output at hand.
     pub after: Vec<String>,
     /// Commands that show what the program does; the program itself where absent.
@@ -151,6 +153,7 @@ impl Case {
             },
             "remote" => self.remote.push(text),
             "without dtlto" => self.without_dtlto = Some(text),
+            "otherwise" => self.otherwise = Some(text),
             "after" => self.after.push(text),
             "run" if value == "none" => self.run = Some(Vec::new()),
             "run" => self.run.get_or_insert_default().push(text),

@@ -17,10 +17,10 @@ use crate::sliced;
 use crate::toolchain::Toolchain;
 use crate::way::Way;
 
-/// How many native objects were compared with DTLTO's, and how many there were.
+/// How many native objects were compared, and how many there were.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Compared {
-    /// Objects equal byte for byte to DTLTO's.
+    /// Those of programs that are the linker's, byte for byte, and those equal to DTLTO's.
     pub identical: usize,
     /// All objects that distlto compiled.
     pub compiled: usize,
@@ -79,7 +79,7 @@ fn links_alike(case: &Case, folder: &Folder, way: Way, oracle: &str, dtlto: bool
     same_symbols(folder, way)?;
     let output = way.output(folder);
     let mut compared = Compared { identical: 0, compiled: objects(&objects_dir(&output))?.len() };
-    if dtlto {
+    if dtlto && way != Way::Distlto {
         compared.identical = same_objects(folder, way)?;
     }
     if let Some(modules) = case.modules {
@@ -88,6 +88,9 @@ fn links_alike(case: &Case, folder: &Folder, way: Way, oracle: &str, dtlto: bool
         ensure!(found == modules, "{}: {found} native objects were compiled, expected {modules}", way.dir());
     }
     unchanged_by_relink(case, folder, way)?;
+    if way == Way::Distlto && same_program(case, folder)? {
+        compared.identical = compared.compiled;
+    }
     Ok(compared)
 }
 
@@ -130,6 +133,21 @@ fn same_symbols(folder: &Folder, way: Way) -> Result<()> {
         "the program lacks the symbols {missing:?} of the in-process one and has {extra:?} instead"
     );
     Ok(())
+}
+
+/// A served link makes the program of the linker alone, byte for byte, unless the case says why not. A reason that is none any
+/// more is an error too.
+fn same_program(case: &Case, folder: &Folder) -> Result<bool> {
+    let output = Way::Distlto.output(folder);
+    let read = || fs::read(&output).with_context(|| format!("cannot read {}", output.display()));
+    let served = read()?;
+    // Its name stands in a library, and what is made of that in the build id.
+    succeed(&mut Way::Distlto.command_alone(case, folder)?)?;
+    match (&case.otherwise, served == read()?) {
+        (None, is_same) => ensure!(is_same, "a served link makes another program than the linker alone"),
+        (Some(reason), is_same) => ensure!(!is_same, "the programs are the same; the case says: {reason}"),
+    }
+    Ok(case.otherwise.is_none())
 }
 
 /// The objects of a way of ours are those that DTLTO's distributor made, byte for byte. Gives their number.

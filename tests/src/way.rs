@@ -68,6 +68,14 @@ impl Way {
         Ok(command)
     }
 
+    /// The link of this way without distlto.
+    pub fn command_alone(self, case: &Case, folder: &Folder) -> Result<Command> {
+        let words = self.words(case, folder)?;
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).current_dir(&folder.path);
+        Ok(command)
+    }
+
     fn words(self, case: &Case, folder: &Folder) -> Result<Vec<String>> {
         let dir = self.dir();
         let mut words = match &case.driver {

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     if !quiet {
         let (identical, compiled) = (IDENTICAL.load(Ordering::Relaxed), COMPILED.load(Ordering::Relaxed));
         let version = toolchain.version;
-        println!("LLVM {version}: {compiled} native objects, {identical} compared and identical to DTLTO's");
+        println!("LLVM {version}: {compiled} native objects, {identical} compared and identical");
         println!("LLVM {version}: {elsewhere} further cases are for other versions");
     }
     conclusion.exit_code()
@@ -67,7 +67,7 @@ fn run(case: &Case, toolchain: Toolchain) -> Result<(), Failed> {
     if case.name.starts_with("third-party/") {
         let name = &case.name;
         let of = if compared.identical > 0 {
-            format!("{} identical to DTLTO's of ", compared.identical)
+            format!("{} identical of ", compared.identical)
         } else {
             String::new()
         };

@@ -1,23 +1,24 @@
-//! `cargo xtask compare`: whether `distlto link` makes the program that lld's own DTLTO makes.
+//! `cargo xtask compare`: whether `distlto link` makes the program and the objects that lld makes in process.
 //!
-//! The oracle is lld with a distributor that does nothing but run the jobs. Both link under one name, which stands in
-//! what is derived from it. Knows nothing of what the programs are.
+//! Both link under one name, which stands in what is derived from it. Knows nothing of what the programs are.
 
 pub mod engine;
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
-use crate::bench::program::Program;
-use crate::bench::{buck2, program};
+use crate::bench::program::{self, Program};
+use crate::linked;
 use crate::projects::{self, bench_directory};
 use crate::{setup, shell};
 
 const LINKED: &str = "compared";
 const BY_LLD: &str = "compared-by-lld";
+const OBJECTS: &str = "compared-objects";
 
 /// Compares the programs of these projects.
 pub fn run(names: &[projects::Name], jobs: usize) -> Result<()> {
@@ -34,26 +35,38 @@ pub fn run(names: &[projects::Name], jobs: usize) -> Result<()> {
 /// the program.
 pub fn compare(program: &Program, distlto: &Path, jobs: usize) -> Result<PathBuf> {
     program.remove(LINKED)?;
+    program.remove(OBJECTS)?;
     let mut by_lld = program.link(&program.words[0], LINKED);
-    by_lld.arg(format!("-fthinlto-distributor={}", buck2::floor()?.display()));
-    by_lld.arg(format!("-Xthinlto-distributor=distribute,{jobs}"));
+    by_lld.arg(format!("-Wl,--thinlto-jobs={jobs}"));
     shell::quietly(&mut by_lld)?;
     fs::rename(program.dir.join(LINKED), program.dir.join(BY_LLD))?;
+    fs::create_dir(program.dir.join(OBJECTS))?;
+    // Objects that are written stand in the program by their names, so that it is another link.
+    shell::quietly(by_lld.arg(format!("-Wl,--lto-obj-path={OBJECTS}/o")))?;
+    program.remove(LINKED)?;
     let mut ours = Command::new(distlto);
     ours.args(["link", "--quiet", "-j", &jobs.to_string(), "--"]).args(&program.words);
     shell::quietly(ours.args(["-o", LINKED]).current_dir(&program.dir))?;
     let linked = program.dir.join(LINKED);
+    let objects = linked::objects(&program.state(LINKED))?;
+    let by_lld = fs::read_dir(program.dir.join(OBJECTS))?.map(|entry| Ok(fs::read(entry?.path())?));
+    let by_lld: HashSet<Vec<u8>> = by_lld.collect::<Result<_>>()?;
+    let same = objects.values().filter(|object| by_lld.contains(*object)).count();
     let (ours, theirs) = (fs::read(&linked)?, fs::read(program.dir.join(BY_LLD))?);
     let differing = ours.iter().zip(&theirs).position(|(ours, theirs)| ours != theirs);
-    match differing.or((ours.len() != theirs.len()).then_some(ours.len().min(theirs.len()))) {
-        None => println!("{}: identical to lld's DTLTO, {} bytes", program.name, ours.len()),
+    let differing = differing.or((ours.len() != theirs.len()).then_some(ours.len().min(theirs.len())));
+    let name = &program.name;
+    let all = objects.len();
+    println!("{name}: {same} of {all} objects are those of lld in process");
+    match differing {
+        None => println!("{name}: the program is lld's, {} bytes", ours.len()),
         Some(at) => bail!(
-            "{}: {} and {BY_LLD} differ first at byte {at} (of {} and {})",
-            program.name,
+            "{name}: {} and {BY_LLD} differ first at byte {at} (of {} and {})",
             linked.display(),
             ours.len(),
             theirs.len()
         ),
     }
+    ensure!(same == all, "{name}: objects differ");
     Ok(linked)
 }

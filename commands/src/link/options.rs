@@ -19,6 +19,8 @@ pub struct LinkOptions {
     pub backend_args: Vec<String>,
     /// Whether promoted locals are called after their source file.
     pub stable_names: bool,
+    /// Whether backends get shards as the linker writes them.
+    pub plain_shards: bool,
     /// Where each object's flags are recorded, which then count instead of the link line's.
     pub flags_from: Option<FlagsSource>,
     /// The folder that holds the state of this link and of others; beside the output where absent.

@@ -19,8 +19,8 @@ use distlto_prepare::json_lines::JsonLines;
 use distlto_prepare::mutex::lock;
 use distlto_record::report::{Failure, Measured};
 
+use super::answering::Answering;
 use super::kept::KeptObject;
-use super::link::Answering;
 use super::module::LinkModule;
 use super::protocol::Answer;
 use super::socket::Caller;

@@ -7,22 +7,17 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::path::Path;
+use std::sync::{Mutex, OnceLock};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use distlto_executor::describe::framed::Framed;
-use distlto_executor::describe::inputs::Inputs;
-use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::run::{self, Arrival, Arrivals};
-use distlto_executor::verify::Backend;
 use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::keep::{self, ModulePlaces};
 use distlto_planner::module::source_name;
 use distlto_planner::shard::{self, Shard};
-use distlto_planner::words::{shell_line, shell_quote};
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
@@ -31,17 +26,16 @@ use distlto_prepare::write::link_or_copy;
 use distlto_record::progress::Progress;
 use distlto_record::why::Change;
 
+use super::answering::Answering;
 use super::backends::{Shared, give, over, run_backends, send};
-use super::kept::{self, Kept, KeptObject};
+use super::kept::{self, KeptObject};
 use super::module::{LinkModule, triple};
 use super::modules::ModuleFiles;
-use super::parts::{Content, Identity, Parts, short};
-use super::protocol::{Answer, PACKET, Question};
-use super::settings::CompileSettings;
+use super::parts::Content;
+use super::protocol::{Answer, PACKET, Question, RESOLUTIONS};
 use super::socket::{Caller, Received};
-use super::told;
-use crate::link::{LinkError, Session, stable_names};
-use crate::up_to_date::Records;
+use crate::completion::Completion;
+use crate::link::{LinkError, stable_names};
 
 /// So long nothing has to run, and nobody to ask, before a link is ended of which a backend has failed and the rest was to run
 /// all the same.
@@ -63,24 +57,11 @@ pub struct Served {
     pub answered: Option<Instant>,
 }
 
-/// All that answering takes.
-pub struct Answering<'a> {
-    pub session: &'a Session<'a>,
-    /// Where the linker runs, where that is another directory than this process's.
-    pub directory: Option<&'a Path>,
-    pub compilation: &'a CompileSettings,
-    pub identity: &'a Identity,
-    pub records: &'a Records,
-    pub kept: &'a Kept,
-    pub cc1_commands: &'a Cc1Commands,
-    /// Whether locals are called after their sources.
-    pub stable_names: bool,
-}
-
 impl Answering<'_> {
     /// Answers a linker until it is gone.
     pub fn serve(&self, caller: &Caller) -> Served {
         let shared = Mutex::new(Shared::default());
+        let resolutions = OnceLock::new();
         let run = std::thread::scope(|scope| {
             let mut hearing = Hearing {
                 answering: self,
@@ -89,6 +70,9 @@ impl Answering<'_> {
                 scope,
                 files: ModuleFiles::new(self.directory.unwrap_or(Path::new("")), self.session.directory),
                 sources: HashMap::new(),
+                resolutions: &resolutions,
+                resolved: None,
+                completion: None,
                 run: None,
             };
             if let Err(error) = hearing.hear() {
@@ -106,58 +90,6 @@ impl Answering<'_> {
             answered: shared.answered,
         }
     }
-
-    /// What a backend reads.
-    pub fn content(
-        &self,
-        module: &str,
-        shard: &str,
-        imports: &[String],
-        dwo: Option<&Utf8PathBuf>,
-    ) -> Option<Content> {
-        let extra: Vec<&str> = self.compilation.flags.inputs.iter().map(|path| path.as_str()).collect();
-        let others: Vec<&str> = imports.iter().map(String::as_str).chain(extra.iter().copied()).collect();
-        let backend = Backend { module, shard, others: &others };
-        let inputs =
-            Inputs::of(backend, self.directory.unwrap_or(Path::new("")), self.records.digests()).ok()?;
-        let dwo = dwo.map_or("", |dwo| dwo.as_str());
-        let mut framed = Framed::new("distlto content 1");
-        framed.content("compilation", &self.identity.digest);
-        inputs.add_to(&mut framed);
-        framed.add("dwo", dwo);
-        Some(Content {
-            digest: framed.finish().hex(),
-            parts: Parts::of(self.identity, &inputs, &extra, dwo),
-            imports: inputs.others.iter().take(imports.len()).map(|(_, content)| short(content)).collect(),
-        })
-    }
-
-    /// A line for a shell that runs a module's backend once more.
-    pub fn command_line(&self, module: &LinkModule) -> String {
-        let places = ModulePlaces::of(self.session.directory, &module.label);
-        let file = module.file.as_deref().unwrap_or_default();
-        let dwo = self.compilation.flags.dwo(&module.label);
-        let names = BackendFiles {
-            module: file,
-            shard: &places.shard,
-            object: &places.object,
-            dwo: dwo.as_ref().map(|dwo| dwo.as_str()),
-        };
-        let mut command = self.compilation.shared_words().to_vec();
-        command.extend(names.args(&triple(&self.here(file))));
-        let here = std::path::absolute(self.directory.unwrap_or(Path::new("."))).unwrap_or_default();
-        let line = shell_line(command.iter().map(String::as_str));
-        format!("cd {} && {line}", shell_quote(&here.to_string_lossy()))
-    }
-
-    pub fn told(&self) -> told::Told<'_> {
-        told::Told { directory: self.session.directory, kept: self.kept, compilation: self.compilation }
-    }
-
-    /// A path of this link as this process names it.
-    pub fn here(&self, path: &str) -> PathBuf {
-        self.directory.map_or_else(|| PathBuf::from(path), |directory| directory.join(path))
-    }
 }
 
 /// The thread that hears a linker.
@@ -169,6 +101,11 @@ struct Hearing<'scope, 'env, 'a> {
     files: ModuleFiles,
     /// The module of each source, where locals are called after these.
     sources: HashMap<String, String>,
+    /// What the linker has resolved, once it is read.
+    resolutions: &'scope OnceLock<Vec<u8>>,
+    /// The file of that.
+    resolved: Option<File>,
+    completion: Option<Completion<'scope>>,
     /// Where actions go, and the thread that runs them, once there is one.
     run: Option<(Arrivals, ScopedJoinHandle<'scope, u8>)>,
 }
@@ -197,6 +134,10 @@ impl<'scope> Hearing<'scope, '_, '_> {
         loop {
             let wait = self.patience();
             let (bytes, shard) = match self.caller.receive(&mut bytes, wait).map_err(heard)? {
+                Received::Packet(bytes, file) if bytes == RESOLUTIONS => {
+                    self.resolved = file;
+                    continue;
+                }
                 Received::Packet(bytes, shard) => (bytes, shard),
                 Received::Nothing => {
                     if self.is_stuck() {
@@ -288,7 +229,8 @@ impl<'scope> Hearing<'scope, '_, '_> {
             let at = ids.iter().position(|id| id.as_bytes() == path)?;
             Some(places[at].clone().into_bytes())
         };
-        let bytes = shard::rename(bytes, place_of).map_err(|error| unfit(&error))?;
+        let completed = self.complete(bytes, id)?;
+        let bytes = shard::rename(&completed, place_of).map_err(|error| unfit(&error))?;
         let names = ModulePlaces::of(answering.session.directory, &label);
         keep::shard_at(&answering.here(&names.shard), &bytes)?;
         let cost = read.cost(id).unwrap_or_default();
@@ -344,6 +286,22 @@ impl<'scope> Hearing<'scope, '_, '_> {
         let why = answering.told().why(&linked, &contents);
         linked.imports.sort_unstable();
         self.add(linked, arrival, why)
+    }
+
+    /// The shard of a module with what it lacks, where the linker has said it.
+    fn complete(&mut self, bytes: &[u8], id: &str) -> Result<Vec<u8>, Miss> {
+        let completion = match (&mut self.completion, self.resolved.take()) {
+            (Some(known), _) => known,
+            (None, Some(file)) => {
+                let text = read(Some(file)).map_err(IoError::on("read what the linker resolved for", id))?;
+                let text = self.resolutions.get_or_init(|| text);
+                self.completion.insert(Completion::of(text))
+            }
+            (None, None) => return Ok(bytes.to_vec()),
+        };
+        completion
+            .complete(bytes, id, &mut |id| self.files.references(id))
+            .map_err(|error| Miss::Unfit(error.to_string()))
     }
 
     /// Adds an action to the run, which begins with the first.
@@ -466,11 +424,11 @@ impl<'scope> Hearing<'scope, '_, '_> {
 }
 
 /// The shard's bytes, whose writer shares the file's place.
-fn read(shard: Option<File>) -> std::io::Result<Vec<u8>> {
-    let mut shard = shard.ok_or(std::io::ErrorKind::InvalidData)?;
+pub fn read(file: Option<File>) -> std::io::Result<Vec<u8>> {
+    let mut file = file.ok_or(std::io::ErrorKind::InvalidData)?;
     let mut bytes = Vec::new();
-    shard.rewind()?;
-    shard.read_to_end(&mut bytes)?;
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

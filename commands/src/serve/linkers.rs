@@ -23,6 +23,8 @@ use crate::own_cache::own_cache;
 
 /// What makes a linker write shards while it links.
 const OPTION: &[u8] = b"--thinlto-emit-index-files";
+/// What has a linker write what it has resolved, with a value.
+const RESOLVES: &[u8] = b"save-temps=";
 /// In the version of the flavour for ELF.
 const ELF: &str = "(compatible with GNU linkers)";
 /// Selects a flavour, before all else.
@@ -31,17 +33,22 @@ const FLAVOUR: &[u8] = b"-flavor";
 const PART: usize = 1 << 20;
 
 /// The file's first line.
-const HEADER: &str = "distlto linkers 1\n";
+const HEADER: &str = "distlto linkers 2\n";
 /// The file in the user's cache folder.
-const REMEMBERED: &str = "linkers-v1";
+const REMEMBERED: &str = "linkers-v2";
 
 /// What a program is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Linker {
     /// Nothing that asks.
     None,
-    /// lld for ELF, and what it says of its version.
-    Elf(String),
+    /// lld for ELF.
+    Elf {
+        /// What it says of its version.
+        version: String,
+        /// Whether it can write what it has resolved.
+        resolves: bool,
+    },
     /// lld for another format.
     Other(String),
 }
@@ -126,7 +133,9 @@ fn ask(program: &Path, process: &Process, flavour: Option<&Word>) -> io::Result<
     let answer = command.arg("--version").output()?;
     let version = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
     Ok(match version {
-        version if version.contains(ELF) => Linker::Elf(version),
+        version if version.contains(ELF) => {
+            Linker::Elf { version, resolves: holds(File::open(program)?, RESOLVES)? }
+        }
         version if version.contains("LLD") => Linker::Other(version),
         _ => Linker::None,
     })

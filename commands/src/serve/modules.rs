@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use distlto_planner::module::source_name;
+use distlto_planner::references::{self, References};
 use distlto_planner::state::Place;
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
@@ -159,6 +160,28 @@ impl ModuleFiles {
         Ok(found)
     }
 
+    /// What a module says of its definitions.
+    pub fn references(&mut self, id: &str) -> Option<References> {
+        self.with_bitcode(id, |bytes| references::read(bytes).ok().flatten()).ok().flatten()
+    }
+
+    /// Does something with the bitcode of a module.
+    fn with_bitcode<T>(&mut self, id: &str, work: impl FnOnce(&[u8]) -> T) -> Result<T, IoError> {
+        let work = |bytes: &[u8]| work(bitcode_of(bytes).unwrap_or(bytes));
+        let file = match self.source(id)? {
+            Some(Source::Part(path, range)) => {
+                let archive = self.archive(&path);
+                return Ok(work(
+                    archive.as_ref().and_then(|archive| archive.input.get(range)).unwrap_or_default(),
+                ));
+            }
+            Some(Source::File(path)) => path,
+            None => self.directory.join(id),
+        };
+        let input = Input::open(&file).map_err(|error| unreadable(&file, error))?;
+        Ok(work(&input))
+    }
+
     fn look(&mut self, id: &str) -> Result<Option<Source>, IoError> {
         let file = self.directory.join(id);
         if !file.is_file()
@@ -203,19 +226,10 @@ impl ModuleFiles {
         let file = self.directory.join(place);
         let parent = file.parent().unwrap_or(&self.directory);
         fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
-        let bytes = match source {
-            None => return link(&self.directory.join(id), &file),
-            Some(Source::File(path)) => {
-                let input = Input::open(path).map_err(|error| unreadable(path, error))?;
-                bitcode_of(&input).unwrap_or(&input).to_vec()
-            }
-            Some(Source::Part(path, range)) => {
-                let archive = self.archive(path);
-                let part = archive.as_ref().and_then(|archive| archive.input.get(range.clone()));
-                let part = part.unwrap_or_default();
-                bitcode_of(part).unwrap_or(part).to_vec()
-            }
-        };
+        if source.is_none() {
+            return link(&self.directory.join(id), &file);
+        }
+        let bytes = self.with_bitcode(id, <[u8]>::to_vec)?;
         if file.is_symlink() {
             fs::remove_file(&file).map_err(IoError::on("remove", &file))?;
         }

@@ -13,23 +13,26 @@ use distlto_planner::shard;
 use distlto_prepare::io_error::IoError;
 use distlto_record::action::ActionRecord;
 
-use super::link::{Answering, modules_of};
+use super::answering::Answering;
+use super::link::{modules_of, read};
 use super::module::{LinkModule, triple};
 use super::modules::ModuleFiles;
-use super::protocol::{PACKET, Question};
+use super::protocol::{PACKET, Question, RESOLUTIONS};
 use super::socket::{Caller, Received};
+use crate::completion::Completion;
 use crate::link::{LinkError, dry_run};
 
 /// Hears of a linker's shards until it is gone, and says which backends would run. False where there was no shard.
 pub fn tell(answering: &Answering<'_>, caller: &Caller, folder: &Path) -> Result<bool, LinkError> {
-    let shards = collect(caller).map_err(IoError::on("hear", "the linker"))?;
+    let (shards, resolutions) = collect(caller).map_err(IoError::on("hear", "the linker"))?;
     let mut files =
         ModuleFiles::new(answering.directory.unwrap_or(Path::new("")), answering.session.directory);
+    let mut completion = resolutions.as_deref().map(Completion::of);
     let mut modules = Vec::new();
     for (number, id) in shards {
         let path = folder.join(number.to_string());
         let bytes = fs::read(&path).map_err(IoError::on("read the index shard", &path))?;
-        modules.extend(look(answering, &mut files, &id, &bytes)?);
+        modules.extend(look(answering, &mut files, completion.as_mut(), &id, &bytes)?);
     }
     if modules.is_empty() {
         return Ok(false);
@@ -51,10 +54,17 @@ pub fn tell(answering: &Answering<'_>, caller: &Caller, folder: &Path) -> Result
 }
 
 /// The shards of a linker by their numbers, with the modules that they are of.
-fn collect(caller: &Caller) -> std::io::Result<Vec<(u32, String)>> {
-    let mut shards = HashMap::new();
+type Shards = Vec<(u32, String)>;
+
+/// The shards of a linker, and what it has resolved.
+fn collect(caller: &Caller) -> std::io::Result<(Shards, Option<Vec<u8>>)> {
+    let (mut shards, mut resolved) = (HashMap::new(), None);
     let mut bytes = vec![0; PACKET];
-    while let Received::Packet(bytes, _) = caller.receive(&mut bytes, None)? {
+    while let Received::Packet(bytes, file) = caller.receive(&mut bytes, None)? {
+        if bytes == RESOLUTIONS {
+            resolved = file;
+            continue;
+        }
         let question = Question::from_bytes(bytes).ok_or(std::io::ErrorKind::InvalidData)?;
         // Of what is no text no backend is run.
         if let Ok(id) = std::str::from_utf8(question.module) {
@@ -63,7 +73,8 @@ fn collect(caller: &Caller) -> std::io::Result<Vec<(u32, String)>> {
     }
     let mut shards: Vec<_> = shards.into_iter().map(|(id, number)| (number, id)).collect();
     shards.sort_unstable();
-    Ok(shards)
+    let resolutions = resolved.map(|file| read(Some(file))).transpose()?;
+    Ok((shards, resolutions))
 }
 
 /// A module, and why its backend would run, if it would.
@@ -73,6 +84,7 @@ type Looked = (LinkModule, Option<Vec<distlto_record::why::Change>>);
 fn look(
     answering: &Answering<'_>,
     files: &mut ModuleFiles,
+    completion: Option<&mut Completion<'_>>,
     id: &str,
     bytes: &[u8],
 ) -> Result<Option<Looked>, LinkError> {
@@ -87,7 +99,11 @@ fn look(
         let at = ids.iter().position(|id| id.as_bytes() == path)?;
         Some(places[at].clone().into_bytes())
     };
-    let Ok(bytes) = shard::rename(bytes, place_of) else { return Ok(None) };
+    let completed = completion.map_or_else(
+        || Ok(bytes.to_vec()),
+        |known| known.complete(bytes, id, &mut |id| files.references(id)),
+    );
+    let Ok(bytes) = completed.and_then(|bytes| shard::rename(&bytes, place_of)) else { return Ok(None) };
     let names = ModulePlaces::of(answering.session.directory, &label);
     distlto_planner::keep::shard_at(Path::new(&names.shard), &bytes)?;
     let dwo = answering.compilation.flags.dwo(&label);

@@ -46,10 +46,17 @@ impl Finished<'_> {
         let plan = self.plan();
         let graph = plan.to_graph()?;
         keep::plan(session.directory, &plan)?;
-        // For whoever asks what would run. A driver has removed what it compiled for the link itself.
+        // For whoever asks what would run. What is kept has its record. A driver has removed what it compiled for the link itself.
+        let found: HashSet<&str> = self
+            .modules
+            .iter()
+            .filter(|module| module.file.is_none())
+            .map(|module| module.label.as_str())
+            .collect();
         let is_there = |file| graph.path(file).is_file();
-        let steps =
-            graph.actions().filter(|(_, action)| action.inputs().chain(action.outputs()).all(is_there));
+        let steps = graph.actions().filter(|(_, action)| {
+            !found.contains(action.label.as_str()) && action.inputs().chain(action.outputs()).all(is_there)
+        });
         let steps: Vec<ActionId> = steps.map(|(id, _)| id).collect();
         self.records.record(&graph, &steps)?;
         sweep_objects(session.directory, &objects)?;

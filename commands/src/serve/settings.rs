@@ -20,6 +20,8 @@ pub struct CompileSettings {
     pub compiler: String,
     /// Its options.
     pub flags: BackendFlags,
+    /// Whether shards are completed, so that objects are the linker's own.
+    pub is_completed: bool,
     /// How many backends the link line asks to run at once.
     pub jobs: Option<usize>,
 }
@@ -48,6 +50,7 @@ impl CompileSettings {
         for file in files {
             words.push(format!("{file} {}", digests.digest(Utf8Path::new(&file))?));
         }
+        words.extend(self.is_completed.then(|| "completed".to_owned()));
         words.extend(self.flags.dwo_directory.iter().map(|directory| directory.to_string()));
         Ok(Identity::of(note, &words))
     }

@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(
             flags.args.join(" "),
             "-O2 -faddrsig -ffunction-sections -fdata-sections -floop-interchange -fpic -mllvm -no-pgo-warn-mismatch \
-             -fprofile-sample-use=s.prof -mllvm -inline-threshold=3 -march=haswell -Wno-unused-command-line-argument -fno-plt"
+             -Xclang -fprofile-sample-use=s.prof -mllvm -inline-threshold=3 -march=haswell -Wno-unused-command-line-argument -fno-plt"
         );
         assert_eq!(flags.inputs, ["s.prof"], "named once");
     }

@@ -1,6 +1,7 @@
 // A sample profile, named at compilation and at the link.
 //# modules: 3
 //# flags: -gline-tables-only -fprofile-sample-use=samples.txt
+//# without dtlto: clang's own option also has it infer counts, which lld in process does not
 //# link: %objects -fprofile-sample-use=samples.txt
 //--- main.c
 #include <stdio.h>

@@ -4,7 +4,7 @@
 //! by which one of its name it is, since two steps unpack it under a name that says so, and not by where it stands; for
 //! one lld, whose backends run by content, it has no name. Knows nothing of distlto but that and the events of `--json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
 use std::ptr;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::line;
 use super::model::Program;
-use super::ways::{COLLISION, Way};
+use super::ways::{COLLISION, Way, asks};
 use super::workspace::Workspace;
 use crate::run::{capture, succeed, told};
 
@@ -27,7 +27,8 @@ type Shards = BTreeMap<String, Vec<String>>;
 pub struct Backends {
     /// Modules by path, which a way may put on its backends' command lines.
     by_path: Shards,
-    /// The same, and the order of paths, in which a backend imports: that of members that are called by their places.
+    /// The same, the order of paths, in which a backend imports: that of members that are called by their places; and what lld
+    /// has resolved of the symbols of its modules.
     by_order: Shards,
     /// Modules by hash: one that moves into an archive stays the same.
     by_hash: Shards,
@@ -45,6 +46,9 @@ impl Backends {
         // lld leaves a stub for a lazy object that nothing needs. That of `./o/u1.o` must not overwrite the shard of a
         // loaded `o/u1.o`.
         command.arg("-Wl,--thinlto-prefix-replace=./;by-index/again/");
+        if asks(workspace.toolchain) {
+            command.arg("-Wl,--save-temps=resolution");
+        }
         let output = capture(&mut command)?;
         if !output.status.success() {
             let told = told(&command, &output);
@@ -53,6 +57,9 @@ impl Backends {
         }
         let list = fs::read_to_string(workspace.path.join("by-index/list")).unwrap_or_default();
         let members = members(workspace)?;
+        let resolved = workspace.path.join(format!("{}.resolution.txt", line::output(program, dir)));
+        let resolutions = fs::read_to_string(resolved).unwrap_or_default();
+        let resolved = Resolved::read(&resolutions);
         let noted = list.lines().all(|id| id.contains("libdep.a("));
         let mut backends = Self { noted, ..Self::default() };
         for id in list.lines() {
@@ -60,7 +67,7 @@ impl Backends {
             let name = stem(id).to_owned();
             let by_path = canonical(&text, |entry| without_place(entry, &members), Order::Kept);
             let by_hash = canonical(&text, without_path, Order::Sorted);
-            let by_order = format!("{by_path}\n{}", order(&text, &members));
+            let by_order = format!("{by_path}\n{}\n{}", order(&text, &members), resolved.of(&text));
             for (shards, text) in [
                 (&mut backends.by_path, by_path),
                 (&mut backends.by_order, by_order),
@@ -262,6 +269,43 @@ fn order(text: &str, members: &BTreeMap<String, String>) -> String {
     let mut entries: Vec<&str> = entries.collect();
     entries.sort_unstable();
     entries.iter().map(|entry| without_place(entry, members)).collect::<Vec<_>>().join("\n")
+}
+
+/// What lld says of symbols.
+#[derive(Default)]
+struct Resolved<'t> {
+    /// The symbols of each module.
+    modules: BTreeMap<&'t str, Vec<&'t str>>,
+    /// What it says of each, in all modules.
+    symbols: BTreeMap<&'t str, Vec<&'t str>>,
+}
+
+impl<'t> Resolved<'t> {
+    fn read(text: &'t str) -> Self {
+        let (mut read, mut module) = (Self::default(), "");
+        for line in text.lines() {
+            let symbol =
+                line.strip_prefix("-r=").and_then(|line| line.strip_prefix(module)?.strip_prefix(','));
+            match symbol.and_then(|symbol| symbol.rsplit_once(',')) {
+                Some((symbol, flags)) => {
+                    read.modules.entry(module).or_default().push(symbol);
+                    read.symbols.entry(symbol).or_default().push(flags);
+                }
+                None => module = line,
+            }
+        }
+        read.symbols.values_mut().for_each(|flags| flags.sort_unstable());
+        read
+    }
+
+    /// What it says of the symbols of a shard's modules.
+    fn of(&self, shard: &str) -> String {
+        let paths =
+            shard.lines().filter_map(|line| line.split_once("= module: (path: \"")?.1.split_once('"'));
+        let symbols = paths.filter_map(|(path, _)| self.modules.get(path)).flatten();
+        let symbols: BTreeSet<&str> = symbols.copied().collect();
+        symbols.iter().map(|symbol| format!("{symbol} {:?}\n", self.symbols.get(symbol))).collect()
+    }
 }
 
 /// A module's entry without its path.

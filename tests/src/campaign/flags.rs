@@ -2,8 +2,8 @@
 //! distlto in both ways: the program is lld's, byte for byte, and so are the objects of two steps, or the flag is refused by name.
 //! Older LLVMs take two steps alone.
 //!
-//! lld's DTLTO leaves things out that lld in process tells its backends, and some machines are told otherwise; a program that
-//! is the same as either's counts, and the table says how many are not those of lld in process.
+//! Some machines, and the lowest levels, lld in process tells otherwise than a compiler can be told: there a served program may be
+//! another one. Of two steps a program that is the same as that of lld's DTLTO counts too.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,12 +11,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::flag_groups::{GROUPS, Group, MACHINES};
 use super::links::{Request, each};
 use super::random::Random;
-use super::ways::{self, By, DTLTO, IN_PROCESS, Way};
+use super::ways::{self, By, DTLTO, IN_PROCESS, SERVED, Way};
 use crate::run::{capture, shown};
 use crate::toolchain::Toolchain;
 use crate::{distlto, program, toolchain};
@@ -42,10 +42,8 @@ const UNRESOLVED: &str = "-Wl,-e,first,--unresolved-symbols=ignore-all";
 /// The name of the object that no module is for, among those that lld keeps.
 const WITHOUT_MODULE: &str = "object";
 
-/// Machines and flags of which lld in process tells its backends something else than clang does: lld's DTLTO is the oracle there,
-/// where there is one.
-const OTHERWISE: &[&str] =
-    &["arm", "thumb", "riscv", "mips", "i386", "-O0", "-O1", "-Wl,--lto-O0", "-Wl,--lto-O1", "-Wl,--lto-CGO"];
+/// Machines and flags of which lld in process tells its backends something else than clang does, as docs/reference.md says.
+const OTHERWISE: &[&str] = &["arm", "thumb", "riscv", "mips", "-O0"];
 
 /// What lld calls an object of its backends: for some machines it defines what they refer to only before they run.
 const BACKENDS_OBJECT: [&str; 2] = ["program.lto.", "lto.tmp"];
@@ -55,6 +53,8 @@ const BACKENDS_OBJECT: [&str; 2] = ["program.lto.", "lto.tmp"];
 pub struct Counts {
     /// Those of lld in process.
     pub same: usize,
+    /// Another program of a served link, for a reason that is known.
+    pub otherwise: usize,
     /// Those of lld's DTLTO alone.
     pub as_dtlto: usize,
     /// Of two steps, where lld cannot link what its own backends made.
@@ -88,13 +88,13 @@ impl fmt::Display for Found {
         writeln!(formatter, "{links} links; clang refuses {uncompiled} more, and lld {refused} of them")?;
         writeln!(
             formatter,
-            "{:<20} {:>8} {:>14} {:>12} {:>8} {:>16} {:>8}",
-            "way", "as lld", "as DTLTO only", "lld cannot", "other", "refused by name", "failed"
+            "{:<20} {:>8} {:>10} {:>14} {:>12} {:>8} {:>16} {:>8}",
+            "way", "as lld", "otherwise", "as DTLTO only", "lld cannot", "other", "refused by name", "failed"
         )?;
-        for (name, Counts { same, as_dtlto, beyond, other, refused, failed }) in ways {
+        for (name, Counts { same, otherwise, as_dtlto, beyond, other, refused, failed }) in ways {
             writeln!(
                 formatter,
-                "{name:<20} {same:>8} {as_dtlto:>14} {beyond:>12} {other:>8} {refused:>16} {failed:>8}"
+                "{name:<20} {same:>8} {otherwise:>10} {as_dtlto:>14} {beyond:>12} {other:>8} {refused:>16} {failed:>8}"
             )?;
         }
         Ok(())
@@ -113,6 +113,7 @@ pub fn flags(request: &Request, toolchain: Toolchain) -> Result<Found> {
             for (name, counts) in one.ways {
                 let sum = all.ways.entry(name).or_default();
                 sum.same += counts.same;
+                sum.otherwise += counts.otherwise;
                 sum.as_dtlto += counts.as_dtlto;
                 sum.beyond += counts.beyond;
                 sum.other += counts.other;
@@ -125,6 +126,30 @@ pub fn flags(request: &Request, toolchain: Toolchain) -> Result<Found> {
             }
         },
     )
+}
+
+/// Those of [`OTHERWISE`] by which the programs do not differ any more: there is one link for each.
+pub fn closed(request: &Request, toolchain: Toolchain) -> Result<Vec<&'static str>> {
+    let mut closed = Vec::new();
+    for &reason in OTHERWISE {
+        let machine = MACHINES.iter().find(|machine| machine.starts_with(reason)).unwrap_or(&MACHINES[0]);
+        let groups =
+            GROUPS.iter().find(|group| group.link.first().is_some_and(|word| word.starts_with(reason)));
+        let groups = groups.into_iter().collect();
+        // For MIPS programs with a fixed place differ alone.
+        let kind = if reason == "mips" { Kind::Fixed } else { Kind::Pie };
+        let draw = Draw { machine, kind, groups, compiled: [Vec::new(), Vec::new()] };
+        ensure!(draw.is_otherwise(), "{reason} is neither a machine nor a flag of a link");
+        let mut place = Place::create(request.directory.join(reason), toolchain)?;
+        ensure!(place.compile(&draw)?, "{reason}: clang does not compile");
+        let [lld, served] = [IN_PROCESS, SERVED].map(|way| place.link(&draw, way));
+        match (lld?, served?) {
+            (Ok(lld), Ok(served)) if lld.is(&served, SERVED) => closed.push(reason),
+            (Ok(_), Ok(_)) => {}
+            (Err(error), _) | (_, Err(error)) => bail!("{reason}: {error}"),
+        }
+    }
+    Ok(closed)
 }
 
 /// How a program is loaded.
@@ -143,6 +168,14 @@ struct Draw {
     groups: Vec<&'static Group>,
     /// Of each module, which groups it is compiled with.
     compiled: [Vec<&'static str>; 2],
+}
+
+impl Draw {
+    /// Whether lld in process tells its backends something else than clang does.
+    fn is_otherwise(&self) -> bool {
+        let mut words = self.groups.iter().flat_map(|group| group.link).copied().chain([self.machine]);
+        words.any(|word| OTHERWISE.iter().any(|start| word.starts_with(start)))
+    }
 }
 
 fn draw(seed: u64, has_dtlto: bool) -> Draw {
@@ -195,12 +228,7 @@ type Made = Result<Linked, String>;
 
 fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
     let draw = draw(seed, toolchain.has_dtlto());
-    let path = request.directory.join(format!("flags-{seed}"));
-    if path.exists() {
-        fs::remove_dir_all(&path)?;
-    }
-    fs::create_dir_all(&path)?;
-    let mut place = Place { path, toolchain, commands: String::new() };
+    let mut place = Place::create(request.directory.join(format!("flags-{seed}")), toolchain)?;
     let mut found = Found::default();
     if place.compile(&draw)? {
         found.links = 1;
@@ -216,6 +244,14 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
 }
 
 impl Place {
+    fn create(path: PathBuf, toolchain: Toolchain) -> Result<Self> {
+        if path.exists() {
+            fs::remove_dir_all(&path)?;
+        }
+        fs::create_dir_all(&path)?;
+        Ok(Self { path, toolchain, commands: String::new() })
+    }
+
     fn run(&mut self, command: &mut Command) -> Result<std::process::Output> {
         command.current_dir(&self.path);
         for name in ["DISTLTO_CACHE", "DISTLTO_STATE", "DISTLTO_LINK_OPTIONS"] {
@@ -341,7 +377,8 @@ impl Place {
             match (&made, &in_process, &by_dtlto) {
                 (Ok(made), Ok(linked), _) if made.is(linked, way) => counts.same = 1,
                 (Err(_), Err(_), _) => counts.same = 1,
-                (Ok(made), _, Ok(linked)) if made.is(linked, way) => counts.as_dtlto = 1,
+                (Ok(_), Ok(_), _) if way.exact && draw.is_otherwise() => counts.otherwise = 1,
+                (Ok(made), _, Ok(linked)) if !way.exact && made.is(linked, way) => counts.as_dtlto = 1,
                 (Ok(_), Err(error), Err(_))
                     if !way.exact && BACKENDS_OBJECT.iter().any(|name| error.contains(name)) =>
                 {

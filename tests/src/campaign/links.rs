@@ -1,6 +1,6 @@
 //! `campaign links`: random programs, each linked in every way, run and compared with the oracles.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,14 +9,11 @@ use std::thread;
 
 use anyhow::{Result, bail};
 
-use super::by_hand::{self, ByHand, by_hand};
-use super::model::Program;
+use super::generate;
 use super::outcome::{Difference, Outcome, difference, outcome, save_commands};
-use super::ways::{self, By, COLLISION, DTLTO, IN_PROCESS, SERVED, Way};
+use super::ways::{self, By, COLLISION, DTLTO, IN_PROCESS, SERVED, TWO_STEP, Way};
 use super::workspace::Workspace;
-use super::{generate, line};
 use crate::toolchain::Toolchain;
-use crate::{distlto, program};
 
 /// What to do.
 #[derive(Debug)]
@@ -53,10 +50,8 @@ pub struct Found {
     pub refused: usize,
     /// Links that lld in process cannot do, though they are valid: its DTLTO is the oracle there.
     pub collided: usize,
-    /// Those of them that its DTLTO cannot do either: distlto's own ways are compared with each other.
+    /// Those of them that its DTLTO cannot do either, and no served link.
     pub without_oracle: usize,
-    /// Served links whose bytes stock tools cannot tell.
-    pub without_bytes: usize,
     /// By the way's name.
     pub ways: BTreeMap<&'static str, Counts>,
     /// What differs, and in which link.
@@ -71,12 +66,11 @@ impl Found {
 
     /// The counts as a table.
     pub fn table(&self) -> String {
-        let Self { links, refused, collided, without_oracle, without_bytes, .. } = self;
+        let Self { links, refused, collided, without_oracle, .. } = self;
         let mut text = format!(
-            "{links} links, of which lld refuses {refused}; {collided} are for its DTLTO alone, and {without_oracle} not for that either; \
-             {without_bytes} have no bytes to compare\n"
+            "{links} links, of which lld refuses {refused}; {collided} are for its DTLTO alone, and {without_oracle} not for that either\n"
         );
-        let heads = ["status", "behaviour", "exports", "order", "bytes", "objects", "told order", "refused"];
+        let heads = ["status", "behaviour", "exports", "order", "bytes", "told order", "refused"];
         let row = |name: &str, columns: &[String]| {
             let columns: String = columns.iter().map(|column| format!(" {column:>11}")).collect();
             format!("{name:<20}{columns}\n")
@@ -155,8 +149,11 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
     found.refused = usize::from(oracle.error.is_some());
     let mut by_dtlto: Option<Outcome> = None;
     for &way in ways::compared(toolchain) {
-        let more: &[&str] = if way.keeps { &["-v"] } else { &[] };
-        let outcome = outcome(&program, &mut workspace, way, more)?;
+        // Two steps link what no linker does.
+        if found.without_oracle > 0 && way == TWO_STEP {
+            continue;
+        }
+        let outcome = outcome(&program, &mut workspace, way, &[])?;
         let mut counts = Counts::default();
         let mut differences = Vec::new();
         let kind = difference(way, &outcome, &oracle);
@@ -167,25 +164,17 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
         }
         let links = outcome.error.is_none() && oracle.error.is_none();
         let stock = match &by_dtlto {
-            _ if way == SERVED && links => {
-                let stock = stock(&program, &mut workspace, &outcome, &oracle)?;
-                found.without_bytes += usize::from(stock.is_none());
-                stock
-            }
+            // The linker's own program; but DTLTO's where it has none.
+            _ if way == SERVED => (found.collided == 0).then_some(&oracle),
             // Programs that behave otherwise have other bytes.
-            Some(stock) if way.by == By::Distribute && links && stock.error.is_none() => {
-                Some(ByHand { bytes: stock.bytes.clone(), objects: None })
-            }
+            Some(stock) if way.by == By::Distribute && stock.error.is_none() => Some(stock),
             _ => None,
         };
-        if let Some(stock) = stock {
+        if let Some(stock) = stock.filter(|_| links) {
             counts.compared = 1;
             if stock.bytes != outcome.bytes {
                 differences.push(("bytes", String::new()));
             }
-            differences.extend(
-                other_objects(&program, &workspace, way, stock.objects)?.map(|text| ("objects", text)),
-            );
         }
         for (kind, text) in differences {
             *counts.differences.entry(kind).or_default() += 1;
@@ -206,44 +195,12 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
     Ok(found)
 }
 
-/// What stock tools make of a link that was served.
-fn stock(
-    program: &Program,
-    workspace: &mut Workspace,
-    served: &Outcome,
-    in_process: &Outcome,
-) -> Result<Option<ByHand>> {
-    match by_hand::flags(&served.told) {
-        Some(flags) => by_hand(program, workspace, &flags),
-        // Nothing was compiled: it is the linker's own program.
-        None => Ok(Some(ByHand { bytes: in_process.bytes.clone(), objects: Some(BTreeSet::new()) })),
-    }
-}
-
-/// How the objects that are kept differ from those of stock tools, if they do.
-fn other_objects(
-    program: &Program,
-    workspace: &Workspace,
-    way: Way,
-    stock: Option<BTreeSet<Vec<u8>>>,
-) -> Result<Option<String>> {
-    let Some(stock) = stock else { return Ok(None) };
-    let output = workspace.path.join(line::output(program, way.dir));
-    let kept = program::objects(&distlto::objects_dir(&output))?;
-    let kept: BTreeSet<Vec<u8>> = kept.into_iter().map(|(_, bytes)| bytes).collect();
-    let same = stock.intersection(&kept).count();
-    let numbers =
-        format!("  clang makes {}, {} are kept, and {same} are the same\n", stock.len(), kept.len());
-    Ok((stock != kept).then_some(numbers))
-}
-
 impl Found {
     fn add(&mut self, one: Self) {
         self.links += one.links;
         self.refused += one.refused;
         self.collided += one.collided;
         self.without_oracle += one.without_oracle;
-        self.without_bytes += one.without_bytes;
         for (name, counts) in one.ways {
             let all = self.ways.entry(name).or_default();
             all.compared += counts.compared;

@@ -95,9 +95,14 @@ pub fn compared(toolchain: Toolchain) -> &'static [Way] {
     if toolchain.has_dtlto() { &[DTLTO, DISTRIBUTE, SERVED, TWO_STEP] } else { own(toolchain) }
 }
 
+/// Whether an LLVM's lld can be made to ask for its objects.
+pub fn asks(toolchain: Toolchain) -> bool {
+    toolchain.version >= ASKS
+}
+
 /// Those of distlto's own.
 pub fn own(toolchain: Toolchain) -> &'static [Way] {
-    if toolchain.version >= ASKS { &[SERVED, TWO_STEP] } else { &[TWO_STEP] }
+    if asks(toolchain) { &[SERVED, TWO_STEP] } else { &[TWO_STEP] }
 }
 
 impl Way {

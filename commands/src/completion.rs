@@ -1,0 +1,136 @@
+//! Completes shards: what their modules refer to and the link defines, as the linker's own backends know it.
+//!
+//! With the declarations that a shard lacks ([`shard::complete`]) a compiler makes the object that the linker itself would make.
+//! The linker knows a symbol to be within what it links if each of its definitions in bitcode is: since the linker has resolved it
+//! so, or since its compiler did (`propagateAttributes`, `ModuleSummaryIndex.cpp`; `addThinLTO`, `LTO.cpp`). Knows nothing of how
+//! a linker is asked.
+
+use std::collections::{HashMap, HashSet};
+
+use distlto_planner::bitcode::BitcodeError;
+use distlto_planner::references::References;
+use distlto_planner::resolution::Resolutions;
+use distlto_planner::shard::{self, guid};
+
+/// Reads what a module says of its definitions; `None` of one that does not, or cannot be read: its own backend says what is
+/// wrong with it.
+pub type Reader<'r> = &'r mut dyn FnMut(&str) -> Option<References>;
+
+/// What is known of the symbols of a link.
+pub struct Completion<'t> {
+    resolutions: Resolutions<'t>,
+    /// The module whose definition of a symbol counts.
+    prevailing: HashMap<&'t [u8], Named<'t>>,
+    /// Symbols that native code defines, and of which a module may have a definition too.
+    native: HashSet<&'t [u8]>,
+    /// The modules that name each symbol, once that is asked for.
+    named: Option<HashMap<&'t [u8], Vec<Named<'t>>>>,
+    /// Whether a symbol is within what is linked.
+    known: HashMap<&'t [u8], bool>,
+    modules: Modules,
+}
+
+/// A module that defines a symbol or refers to it.
+#[derive(Clone, Copy)]
+struct Named<'t> {
+    module: &'t [u8],
+    /// Whether the linker has resolved the symbol there to be within what it links.
+    is_final: bool,
+}
+
+/// The modules that were looked at.
+#[derive(Default)]
+struct Modules {
+    known: HashMap<Vec<u8>, Option<References>>,
+}
+
+impl Modules {
+    fn get(&mut self, module: &[u8], reader: Reader<'_>) -> Option<&References> {
+        if !self.known.contains_key(module) {
+            let id = std::str::from_utf8(module).ok();
+            self.known.insert(module.to_owned(), id.and_then(reader));
+        }
+        self.known.get(module)?.as_ref()
+    }
+}
+
+impl<'t> Completion<'t> {
+    /// By what a linker has written of its symbols.
+    pub fn of(resolutions: &'t [u8]) -> Self {
+        let resolutions = Resolutions::read(resolutions);
+        let (mut prevailing, mut native) = (HashMap::new(), HashSet::new());
+        for module in resolutions.modules() {
+            for found in resolutions.of(module) {
+                if found.prevails {
+                    prevailing.insert(found.symbol, Named { module, is_final: found.is_final });
+                } else if found.is_final || found.is_native {
+                    native.insert(found.symbol);
+                }
+            }
+        }
+        let (named, known) = (None, HashMap::new());
+        Self { resolutions, prevailing, native, named, known, modules: Modules::default() }
+    }
+
+    /// The shard of a module, completed.
+    pub fn complete(&mut self, bytes: &[u8], own: &str, reader: Reader<'_>) -> Result<Vec<u8>, BitcodeError> {
+        shard::complete(bytes, own.as_bytes(), |module, definitions| {
+            let all = || self.resolutions.of(module).map(|found| found.symbol.to_vec()).collect();
+            // Of an import that counts which what is imported refers to.
+            let symbols: HashSet<Vec<u8>> = match module == own.as_bytes() {
+                true => all(),
+                false => self.modules.get(module, reader).map_or_else(all, |references| {
+                    definitions.iter().flat_map(|guid| references.of(*guid)).map(<[u8]>::to_vec).collect()
+                }),
+            };
+            let within = symbols.iter().filter(|symbol| self.is_within(symbol, reader));
+            within.map(|symbol| guid(symbol)).collect()
+        })
+    }
+
+    /// Whether the linker knows a symbol to be within what it links.
+    fn is_within(&mut self, symbol: &[u8], reader: Reader<'_>) -> bool {
+        if let Some(known) = self.known.get(symbol) {
+            return *known;
+        }
+        let prevailing = self.prevailing.get_key_value(symbol);
+        let Some(symbol) = prevailing.map(|(symbol, _)| *symbol).or_else(|| self.native.get(symbol).copied())
+        else {
+            return false;
+        };
+        let only = prevailing.map(|(_, named)| self.modules.definition(*named, symbol, reader));
+        let is_within = match only.flatten() {
+            Some((true, is_within)) => is_within,
+            _ => {
+                let named = self.named.get_or_insert_with(|| named(&self.resolutions));
+                let named = named.get(symbol).into_iter().flatten();
+                let mut found = named.filter_map(|named| self.modules.definition(*named, symbol, reader));
+                found.next().is_some_and(|(_, first)| first && found.all(|(_, is_within)| is_within))
+            }
+        };
+        self.known.insert(symbol, is_within);
+        is_within
+    }
+}
+
+impl Modules {
+    /// Of a module's definition of a symbol, if it has one: whether no other module has any, and whether it is known to be within
+    /// what is linked.
+    fn definition(&mut self, named: Named<'_>, symbol: &[u8], reader: Reader<'_>) -> Option<(bool, bool)> {
+        let module = self.get(named.module, reader)?;
+        let found = module.definition(guid(symbol))?;
+        // The linker says it to ThinLTO modules alone.
+        Some((found.is_only(), found.is_dso_local() || (module.is_thin && named.is_final)))
+    }
+}
+
+/// The modules that name each symbol.
+fn named<'t>(resolutions: &Resolutions<'t>) -> HashMap<&'t [u8], Vec<Named<'t>>> {
+    let mut named: HashMap<_, Vec<_>> = HashMap::new();
+    for module in resolutions.modules() {
+        for found in resolutions.of(module) {
+            named.entry(found.symbol).or_default().push(Named { module, is_final: found.is_final });
+        }
+    }
+    named
+}

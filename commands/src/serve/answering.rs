@@ -1,0 +1,90 @@
+//! All that it takes to answer one linker, and what follows from it of a module: what its backend reads and is told.
+//!
+//! Knows nothing of questions.
+
+use std::path::{Path, PathBuf};
+
+use camino::Utf8PathBuf;
+use distlto_executor::describe::framed::Framed;
+use distlto_executor::describe::inputs::Inputs;
+use distlto_executor::execute::cc1::Cc1Commands;
+use distlto_executor::verify::Backend;
+use distlto_planner::backend_flags::BackendFiles;
+use distlto_planner::keep::ModulePlaces;
+use distlto_planner::words::{shell_line, shell_quote};
+
+use super::kept::Kept;
+use super::module::{LinkModule, triple};
+use super::parts::{Content, Identity, Parts, short};
+use super::settings::CompileSettings;
+use super::told;
+use crate::link::Session;
+use crate::up_to_date::Records;
+
+/// All that answering takes.
+pub struct Answering<'a> {
+    pub session: &'a Session<'a>,
+    /// Where the linker runs, where that is another directory than this process's.
+    pub directory: Option<&'a Path>,
+    pub compilation: &'a CompileSettings,
+    pub identity: &'a Identity,
+    pub records: &'a Records,
+    pub kept: &'a Kept,
+    pub cc1_commands: &'a Cc1Commands,
+    /// Whether locals are called after their sources.
+    pub stable_names: bool,
+}
+
+impl Answering<'_> {
+    /// What a backend reads.
+    pub fn content(
+        &self,
+        module: &str,
+        shard: &str,
+        imports: &[String],
+        dwo: Option<&Utf8PathBuf>,
+    ) -> Option<Content> {
+        let extra: Vec<&str> = self.compilation.flags.inputs.iter().map(|path| path.as_str()).collect();
+        let others: Vec<&str> = imports.iter().map(String::as_str).chain(extra.iter().copied()).collect();
+        let backend = Backend { module, shard, others: &others };
+        let inputs =
+            Inputs::of(backend, self.directory.unwrap_or(Path::new("")), self.records.digests()).ok()?;
+        let dwo = dwo.map_or("", |dwo| dwo.as_str());
+        let mut framed = Framed::new("distlto content 1");
+        framed.content("compilation", &self.identity.digest);
+        inputs.add_to(&mut framed);
+        framed.add("dwo", dwo);
+        Some(Content {
+            digest: framed.finish().hex(),
+            parts: Parts::of(self.identity, &inputs, &extra, dwo),
+            imports: inputs.others.iter().take(imports.len()).map(|(_, content)| short(content)).collect(),
+        })
+    }
+
+    /// A line for a shell that runs a module's backend once more.
+    pub fn command_line(&self, module: &LinkModule) -> String {
+        let places = ModulePlaces::of(self.session.directory, &module.label);
+        let file = module.file.as_deref().unwrap_or_default();
+        let dwo = self.compilation.flags.dwo(&module.label);
+        let names = BackendFiles {
+            module: file,
+            shard: &places.shard,
+            object: &places.object,
+            dwo: dwo.as_ref().map(|dwo| dwo.as_str()),
+        };
+        let mut command = self.compilation.shared_words().to_vec();
+        command.extend(names.args(&triple(&self.here(file))));
+        let here = std::path::absolute(self.directory.unwrap_or(Path::new("."))).unwrap_or_default();
+        let line = shell_line(command.iter().map(String::as_str));
+        format!("cd {} && {line}", shell_quote(&here.to_string_lossy()))
+    }
+
+    pub fn told(&self) -> told::Told<'_> {
+        told::Told { directory: self.session.directory, kept: self.kept, compilation: self.compilation }
+    }
+
+    /// A path of this link as this process names it.
+    pub fn here(&self, path: &str) -> PathBuf {
+        self.directory.map_or_else(|| PathBuf::from(path), |directory| directory.join(path))
+    }
+}

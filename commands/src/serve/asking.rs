@@ -1,0 +1,182 @@
+//! Whether a linker is to ask, how its backends are compiled, and the options that make it ask.
+//!
+//! Knows nothing of what a linker is answered.
+
+use std::path::Path;
+use std::thread;
+
+use distlto_planner::backend_flags::{self, stable_names::ARGUMENTS};
+use distlto_planner::index;
+use distlto_planner::link_command::LinkCommand;
+use distlto_planner::link_line::last_value;
+use distlto_planner::linker::options::last;
+use distlto_planner::words::{Word, lossy, shell_line};
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::message::say;
+use distlto_prepare::mutex::lock;
+use distlto_record::progress::Progress;
+
+use super::callers::Shared;
+use super::kept::Kept;
+use super::linkers::Linker;
+use super::modules::ModuleFiles;
+use super::process::Process;
+use super::settings::CompileSettings;
+use super::{Service, command};
+use crate::link::state;
+use crate::link::{LinkError, stable_names};
+use crate::linker_flags;
+use crate::tool::ToolRunner;
+
+/// Has a linker write what it has resolved.
+pub const RESOLVE: &[u8] = b"--save-temps=resolution";
+/// Threads of a linker for each backend that may run at once: what waits is seen by the schedule.
+const ASKING: usize = 4;
+/// So many threads at most: each waits on a stack of its own.
+const THREADS: usize = 1024;
+/// What else a link runs, where the system lets a user have few threads.
+const OTHER_THREADS: usize = 12;
+
+/// Options of which a linker that asks would make something else: its command line in a file, objects of its own, and files
+/// that it writes anyway or not at all when it asks.
+const ALONE: [&str; 4] =
+    ["reproduce", "lto-obj-path", "thinlto-emit-imports-files", "thinlto-emit-index-files"];
+/// Has lld do what its option `--reproduce` does.
+const REPRODUCE: &str = "LLD_REPRODUCE";
+
+/// What a process is.
+pub enum Called {
+    /// Nothing that asks.
+    Other,
+    /// A linker that is left alone, for this reason.
+    Alone(String),
+    Link(Box<Asking>),
+}
+
+/// A linker that is to ask.
+pub struct Asking {
+    pub link: LinkCommand,
+    pub compilation: CompileSettings,
+    /// Whether locals are called after their sources.
+    pub stable_names: bool,
+}
+
+impl Shared<'_> {
+    /// What a process is.
+    pub fn called(&self, process: &Process) -> Result<Called, LinkError> {
+        let linker = self.linkers.linker_of(process);
+        match linker.map_err(IoError::on("look at", &process.program))? {
+            Linker::None => Ok(Called::Other),
+            Linker::Other(version) => Ok(Called::Alone(format!("{version} is not the linker for ELF"))),
+            Linker::Elf { resolves, .. } => self.asking(process, resolves),
+        }
+    }
+
+    /// Whether a linker is to ask, and how its backends are compiled.
+    fn asking(&self, process: &Process, resolves: bool) -> Result<Called, LinkError> {
+        let link = match command::link_of(process, self.service.command) {
+            Ok(link) => link,
+            // The linker will say what is wrong.
+            Err(error) => return Ok(Called::Alone(error.to_string())),
+        };
+        let arguments = link.line.arguments();
+        let alone = |why: &str| Ok(Called::Alone(why.to_owned()));
+        if index::writes_itself(arguments) {
+            return alone(crate::link::WRITES_ITSELF);
+        }
+        if let Some(option) = ALONE.iter().find_map(|name| last(arguments, name)) {
+            return alone(&format!("--{} asks for what a linker writes only when it is alone", option.name));
+        }
+        // One that is gone needs no answer.
+        if process.has_variable(REPRODUCE).unwrap_or_default() {
+            return alone(&format!("{REPRODUCE} asks for what a linker writes only when it is alone"));
+        }
+        if state::is_special(&process.directory.join(link.line.output())) {
+            return alone("its output is no file");
+        }
+        let named = last_value(arguments, "thinlto-remote-compiler");
+        let asked = self.service.options.compiler.as_deref().or(named);
+        let compiler = index::compiler_of(&link, asked)?;
+        let mut extra = command::compiler_arguments(arguments);
+        extra.extend_from_slice(&self.service.options.backend_args);
+        let output = process.directory.join(link.line.output());
+        let stable_names = self.service.options.stable_names
+            && !lock(&self.nameless).contains(&output)
+            && !self.has_alike_names(process, &link)?;
+        if stable_names {
+            extra.extend(ARGUMENTS.map(str::to_owned));
+        }
+        let architecture = backend_flags::architecture(arguments);
+        let runner =
+            ToolRunner { spawner: self.service.spawner, cancel: self.service.cancel, directory: None };
+        let said = linker_flags::ask(&link.linker, arguments, &runner);
+        let flags = match backend_flags::of_link_line(arguments, architecture, said.as_ref(), &extra) {
+            Ok(flags) => flags,
+            Err(error) => return Ok(Called::Alone(error.to_string())),
+        };
+        if let Some(option) = flags.not_done.first() {
+            return alone(&format!("{option} asks for what only the linker's own backends write"));
+        }
+        let jobs = index::jobs_of(arguments);
+        let is_completed = resolves && !self.service.options.plain_shards;
+        let compilation = CompileSettings { compiler, flags, is_completed, jobs };
+        Ok(Called::Link(Box::new(Asking { link, compilation, stable_names })))
+    }
+
+    /// Whether two modules of the last link are of one source still. Of a link without a last one that shows as it asks.
+    fn has_alike_names(&self, process: &Process, link: &LinkCommand) -> Result<bool, LinkError> {
+        let output = process.directory.join(link.line.output());
+        let directory = state::directory(&output.to_string_lossy(), self.service.options.state.as_deref());
+        let kept = Kept::load(&directory);
+        let Some([one, other]) = kept.alike() else { return Ok(false) };
+        let mut files = ModuleFiles::new(&process.directory, &directory);
+        let sources = [one, other].map(|label| files.source_of(label));
+        let [Some(source_name), Some(same)] = sources else { return Ok(false) };
+        if source_name != same {
+            return Ok(false);
+        }
+        let (one, other) = (one.clone(), other.clone());
+        let error = LinkError::AlikeNames { one, other, source_name };
+        stable_names::do_without(error, self.service.reporter)?;
+        Ok(true)
+    }
+}
+
+impl Service<'_> {
+    /// The options that make a linker ask, the folder of its cache being that.
+    pub fn options_for(&self, link: &LinkCommand, compilation: &CompileSettings, cache: &Path) -> Vec<Word> {
+        let jobs = self.options.run.jobs.map(usize::from).or(compilation.jobs);
+        let jobs = jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nproc).current;
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+        let most = limit.saturating_sub(OTHER_THREADS).clamp(1, THREADS);
+        // What is wrong with it the run says.
+        let elsewhere = self.options.run.remote.slots().unwrap_or(0);
+        let threads = match (jobs, elsewhere) {
+            // What failed is waited with to the end.
+            _ if self.options.run.keep_going => most,
+            // Of one at a time none overtakes another.
+            (1, 0) => 1,
+            _ => jobs.saturating_add(elsewhere).saturating_mul(ASKING).min(most),
+        };
+        let mut words = vec![
+            format!("--thinlto-cache-dir={}", cache.display()).into_bytes(),
+            b"--thinlto-emit-index-files".to_vec(),
+            format!("--thinlto-jobs={threads}").into_bytes(),
+        ];
+        words.extend(compilation.is_completed.then(|| RESOLVE.to_vec()));
+        if last(link.line.arguments(), "thinlto-distributor").is_some() {
+            // It would be asked in our place.
+            words.push(b"--thinlto-distributor=".to_vec());
+        }
+        if last(link.line.arguments(), "thinlto-cache-dir").is_some() {
+            self.reporter.noted("--thinlto-cache-dir has no effect: objects are kept in the link's state");
+        }
+        if self.options.run.verbose && !self.options.run.json {
+            let all = link.linker.iter().chain(link.line.words()).chain(&words);
+            let line: Vec<String> = all.map(|word| lossy(word)).collect();
+            say(format_args!("distlto: {}", shell_line(line.iter().map(String::as_str))));
+        }
+        words
+    }
+}
