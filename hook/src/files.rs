@@ -15,17 +15,19 @@ use crate::protocol::Note;
 use crate::trace;
 
 /// A function that this library interposes: the next definition after this one, another preloaded library's or glibc's.
-struct Real {
+pub struct Real {
     name: &'static CStr,
     found: AtomicPtr<c_void>,
 }
 
 impl Real {
-    const fn new(name: &'static CStr) -> Self {
+    /// The one of this name.
+    pub const fn new(name: &'static CStr) -> Self {
         Self { name, found: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
-    fn find(&self) -> *mut c_void {
+    /// Where it is.
+    pub fn find(&self) -> *mut c_void {
         let known = self.found.load(Ordering::Relaxed);
         if !known.is_null() {
             return known;
@@ -146,8 +148,8 @@ fn absent(path: &[u8], is_there: bool) {
     }
 }
 
-/// The caller's path, which is not null.
-fn bytes<'a>(path: *const c_char) -> &'a [u8] {
+/// The caller's string, which is not null.
+pub fn bytes<'a>(path: *const c_char) -> &'a [u8] {
     // SAFETY: the caller of the interposed function passes a C string, which lives through the call.
     unsafe { CStr::from_ptr(path) }.to_bytes()
 }
@@ -166,7 +168,7 @@ fn note_of<T>(path: &[u8], result: T, note: impl FnOnce(&[u8], T)) {
 }
 
 /// Does something after which errno is what it was.
-fn kept_errno(body: impl FnOnce()) {
+pub fn kept_errno(body: impl FnOnce()) {
     // SAFETY: the address of this thread's errno.
     let errno = unsafe { *libc::__errno_location() };
     body();

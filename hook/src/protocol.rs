@@ -9,7 +9,7 @@
 //!
 //! # The service
 //!
-//! A process connects, greets and is answered its [`Role`]. A linker then gives its [`RESOLUTIONS`], if it was told to write them, and sends a [`Question`] for each module, any number
+//! A process connects, greets and is answered its [`Role`]; one that starts a program which takes no hook announces that. A linker then gives its [`RESOLUTIONS`], if it was told to write them, and sends a [`Question`] for each module, any number
 //! of them at once, and gets an [`Answer`] to each, in any order. A side that is gone is known by its closed socket.
 //!
 //! Integers are little-endian; strings end with NUL, as exec(2) has them.
@@ -166,13 +166,23 @@ pub const CACHE_PREFIX: &[u8] = b"llvmcache-";
 
 /// A process's first packet to a service: magic and version. The service knows the process by its credentials.
 pub fn greeting() -> [u8; 12] {
+    first_packet(*b"dltolink")
+}
+
+/// The first packet of a process that starts a program which takes no preloaded library. Carries a file with NUL-terminated
+/// strings: the program's path, then its command line.
+pub fn announcement() -> [u8; 12] {
+    first_packet(*b"dltoexec")
+}
+
+fn first_packet(magic: [u8; 8]) -> [u8; 12] {
     let mut bytes = [0; 12];
-    bytes[..8].copy_from_slice(b"dltolink");
+    bytes[..8].copy_from_slice(&magic);
     bytes[8..].copy_from_slice(&VERSION.to_le_bytes());
     bytes
 }
 
-/// What a service answers to a greeting: one byte. The packet may carry memory for the process's notes ([`Note`]), as the
+/// What a service answers to a first packet: one byte. The packet may carry memory for the process's notes ([`Note`]), as the
 /// last of its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -184,6 +194,8 @@ pub enum Role {
     /// It is a linker that is to perform its thin link. Carries the same, and each shard becomes a file in that folder, named by
     /// a number, of which a [`Question`] without a key tells. Nothing is answered.
     Collector,
+    /// The announced program is to be started with another command line. Carries a file with that, each word ended by NUL.
+    Program,
 }
 
 impl Role {
@@ -193,12 +205,15 @@ impl Role {
             Self::None => b'-',
             Self::Linker => b'L',
             Self::Collector => b'C',
+            Self::Program => b'P',
         }
     }
 
     /// As received; `None` for an unknown one.
     pub fn from_byte(byte: u8) -> Option<Self> {
-        [Self::None, Self::Linker, Self::Collector].into_iter().find(|role| role.to_byte() == byte)
+        [Self::None, Self::Linker, Self::Collector, Self::Program]
+            .into_iter()
+            .find(|role| role.to_byte() == byte)
     }
 }
 

@@ -4,13 +4,14 @@
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
-use std::io::{self, Read, Seek};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
 use crate::linker::{self, Service};
 use crate::program::Main;
-use crate::protocol::{Role, SERVICE, SERVICE_SOCKET, greeting};
+use crate::protocol::{Role, SERVICE_SOCKET, announcement, greeting};
 use crate::socket;
+use crate::system::check;
 use crate::trace;
 
 /// The variable's name for libc.
@@ -24,18 +25,16 @@ pub fn remember(folder: &CStr) {
 
 /// What is to run in the place of this process's `main`, if something is.
 pub fn main_of(main: Main) -> Option<Main> {
-    let folder = std::env::var_os(SERVICE)?;
-    let folder = CString::new(folder.into_encoded_bytes()).ok()?;
+    let folder = folder()?.to_owned();
     let socket = socket::connect(&folder, SERVICE_SOCKET).ok()?;
+    socket::send(socket.as_fd(), &greeting()).ok()?;
     let (role, files) = role(&socket).ok()?;
     let mut files = files.into_iter();
     let strings = if role == Role::None { None } else { files.next() };
     if let Some(memory) = files.next() {
         trace::begin(&memory);
     }
-    let mut strings = File::from(strings?);
-    let mut text = Vec::new();
-    strings.rewind().and_then(|()| strings.read_to_end(&mut text)).ok()?;
+    let text = text_of(strings?).ok()?;
     let main = linker::begin(main, Service { socket, folder, collects: role == Role::Collector }, &text)?;
     // A linker whose driver was killed would go on for nobody.
     // SAFETY: a plain system call.
@@ -46,9 +45,53 @@ pub fn main_of(main: Main) -> Option<Main> {
     Some(main)
 }
 
+/// Whether there may be a service.
+pub fn is_named() -> bool {
+    folder().is_some()
+}
+
+/// The command line with which the service has a program started that takes no preloaded library; `strings` are its path and
+/// its command line, each ended by NUL.
+pub fn line_of(strings: &[u8]) -> Option<Vec<CString>> {
+    let socket = socket::connect(folder()?, SERVICE_SOCKET).ok()?;
+    let memory = memory(strings).ok()?;
+    socket::send_packet(socket.as_fd(), &announcement(), memory.as_fd()).ok()?;
+    let (role, files) = role(&socket).ok()?;
+    let words = files.into_iter().next().filter(|_| role == Role::Program)?;
+    let words = text_of(words).ok()?;
+    let words = words.split_inclusive(|&byte| byte == 0);
+    words.map(|word| CStr::from_bytes_with_nul(word).map(CStr::to_owned)).collect::<Result<_, _>>().ok()
+}
+
+/// The folder of the service's socket.
+fn folder<'a>() -> Option<&'a CStr> {
+    // SAFETY: a C string. What is found lives until the variable is set anew, which only a process does that ends then.
+    unsafe {
+        let folder = libc::getenv(VARIABLE.as_ptr());
+        (!folder.is_null()).then(|| CStr::from_ptr(folder))
+    }
+}
+
+fn memory(bytes: &[u8]) -> io::Result<File> {
+    // SAFETY: a C string; the descriptor is ours.
+    let file = unsafe {
+        OwnedFd::from_raw_fd(check(libc::memfd_create(c"command line".as_ptr(), libc::MFD_CLOEXEC))?)
+    };
+    let mut file = File::from(file);
+    file.write_all(bytes)?;
+    Ok(file)
+}
+
+fn text_of(file: OwnedFd) -> io::Result<Vec<u8>> {
+    let mut file = File::from(file);
+    let mut text = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut text)?;
+    Ok(text)
+}
+
 /// What the service answers.
 fn role(socket: &OwnedFd) -> io::Result<(Role, Vec<OwnedFd>)> {
-    socket::send(socket.as_fd(), &greeting())?;
     let mut role = [0];
     let (_, files) = socket::receive_packet(socket.as_fd(), &mut role)?;
     let role = Role::from_byte(role[0]).ok_or(io::ErrorKind::InvalidData)?;

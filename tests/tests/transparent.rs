@@ -52,6 +52,12 @@ impl Pair {
         Self::of(name, Toolchain { version: if asked.version < 19 { NEWEST } else { asked.version } })
     }
 
+    /// The same for a linker that can call a distributor.
+    fn with_dtlto(name: &str) -> Result<Self> {
+        let asked = Toolchain::from_env()?;
+        Self::of(name, if asked.has_dtlto() { asked } else { Toolchain { version: NEWEST } })
+    }
+
     fn of(name: &str, toolchain: Toolchain) -> Result<Self> {
         let folder = |way: &str| Folder::create(toolchain, &format!("transparent/{name}/{way}"));
         let pair = Self { plain: folder("plain")?, served: folder("served")? };

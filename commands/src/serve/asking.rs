@@ -2,10 +2,13 @@
 //!
 //! Knows nothing of what a linker is answered.
 
+use std::fs::File;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use distlto_planner::backend_flags::{self, stable_names::ARGUMENTS};
+use distlto_planner::dtlto::dropped;
 use distlto_planner::index;
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::link_line::last_value;
@@ -16,9 +19,9 @@ use distlto_prepare::message::say;
 use distlto_prepare::mutex::lock;
 use distlto_record::progress::Progress;
 
-use super::callers::Shared;
+use super::callers::{Shared, no_link};
 use super::kept::Kept;
-use super::linkers::Linker;
+use super::linkers::{self, Linker};
 use super::modules::ModuleFiles;
 use super::process::Process;
 use super::settings::CompileSettings;
@@ -30,6 +33,8 @@ use crate::tool::ToolRunner;
 
 /// Has a linker write what it has resolved.
 pub const RESOLVE: &[u8] = b"--save-temps=resolution";
+/// The distributor, beside this program.
+const DISTRIBUTE: &str = "distlto-distribute";
 /// Threads of a linker for each backend that may run at once: what waits is seen by the schedule.
 const ASKING: usize = 4;
 /// So many threads at most: each waits on a stack of its own.
@@ -62,6 +67,38 @@ pub struct Asking {
 }
 
 impl Shared<'_> {
+    /// The command line of a linker that takes no hook and can call a distributor.
+    pub fn line_without_hook(&self, process: &Process) -> Result<Option<File>, LinkError> {
+        let called = self.called(process)?;
+        if !matches!(called, Called::Other) {
+            self.has_linker.store(true, Ordering::Relaxed);
+        }
+        let why = match called {
+            Called::Other => return Ok(None),
+            Called::Alone(why) => why,
+            Called::Link(asking) => {
+                let program = &process.program;
+                let failed = |error| IoError::on("answer", "a process of the command")(error);
+                if self.service.options.dry_run {
+                    self.service
+                        .reporter
+                        .noted("a linker that takes no preloaded library is not asked what it would do");
+                    return Ok(Some(process.line(&no_link()).map_err(failed)?));
+                }
+                if !linkers::can_distribute(program).map_err(IoError::on("look at", program))? {
+                    format!("{} takes no preloaded library and has no DTLTO", program.display())
+                } else if last(asking.link.line.arguments(), "thinlto-distributor").is_some() {
+                    "the link has a distributor of its own".to_owned()
+                } else {
+                    let line = process.line(&self.service.distributed(&asking)?);
+                    return Ok(Some(line.map_err(failed)?));
+                }
+            }
+        };
+        self.service.reporter.noted(&format!("{why}: the linker links by itself"));
+        Ok(None)
+    }
+
     /// What a process is.
     pub fn called(&self, process: &Process) -> Result<Called, LinkError> {
         let linker = self.linkers.linker_of(process);
@@ -143,6 +180,30 @@ impl Shared<'_> {
 }
 
 impl Service<'_> {
+    /// The options that have a linker call our distributor, which keeps nothing in the link's state.
+    fn distributed(&self, asking: &Asking) -> Result<Vec<Word>, LinkError> {
+        let own = std::env::current_exe().map_err(IoError::on("find", "this program"))?;
+        let options = &self.options.run;
+        let mut words = vec![
+            format!("--thinlto-distributor={}", own.with_file_name(DISTRIBUTE).display()),
+            format!("--thinlto-remote-compiler={}", asking.compilation.compiler),
+        ];
+        let dropped = dropped::of_link_line(asking.link.line.arguments());
+        words.extend(dropped.iter().flat_map(|dropped| dropped.remedy.lld_words()));
+        let jobs = options.jobs.map(usize::from).or(asking.compilation.jobs);
+        let cache = options.cache.cache.as_ref();
+        let arguments = [
+            jobs.map(|jobs| format!("-j{jobs}")),
+            cache.map(|cache| format!("--cache={}", cache.display())),
+            options.keep_going.then(|| "-k".to_owned()),
+            options.verbose.then(|| "-v".to_owned()),
+            options.quiet.then(|| "-q".to_owned()),
+        ];
+        let arguments = arguments.into_iter().flatten();
+        words.extend(arguments.map(|argument| format!("--thinlto-distributor-arg={argument}")));
+        Ok(words.into_iter().map(String::into_bytes).collect())
+    }
+
     /// The options that make a linker ask, the folder of its cache being that.
     pub fn options_for(&self, link: &LinkCommand, compilation: &CompileSettings, cache: &Path) -> Vec<Word> {
         let jobs = self.options.run.jobs.map(usize::from).or(compilation.jobs);

@@ -179,15 +179,22 @@ impl<'a> Shared<'a> {
     fn meet(&self, caller: &Caller) -> Result<(), LinkError> {
         let failed = |error| IoError::on("answer", "a process of the command")(error);
         let mut bytes = vec![0; PACKET];
-        let greets = loop {
+        let announced = loop {
             match caller.receive(&mut bytes, Some(LOOK)).map_err(failed)? {
-                Received::Packet(bytes, _) => break bytes == protocol::greeting(),
+                Received::Packet(bytes, None) if bytes == protocol::greeting() => break None,
+                Received::Packet(bytes, Some(strings)) if bytes == protocol::announcement() => {
+                    break Some(strings);
+                }
                 Received::Nothing if !self.is_over.load(Ordering::Relaxed) => {}
-                Received::Nothing | Received::Gone => break false,
+                _ => return Ok(()),
             }
         };
-        if !greets {
-            return Ok(());
+        if let Some(mut strings) = announced {
+            let Ok(process) = Process::announced(caller.process, &mut strings) else { return Ok(()) };
+            let line = self.line_without_hook(&process)?;
+            let role = if line.is_some() { Role::Program } else { Role::None };
+            let files: Vec<_> = line.iter().map(AsFd::as_fd).collect();
+            return Ok(caller.send(&[role.to_byte()], &files).map_err(failed)?);
         }
         // One that is gone needs no answer.
         let Ok(process) = Process::of(caller.process) else { return Ok(()) };

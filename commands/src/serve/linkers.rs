@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
@@ -25,6 +25,8 @@ use crate::own_cache::own_cache;
 const OPTION: &[u8] = b"--thinlto-emit-index-files";
 /// What has a linker write what it has resolved, with a value.
 const RESOLVES: &[u8] = b"save-temps=";
+/// What has a linker call a distributor.
+const DISTRIBUTOR: &[u8] = b"thinlto-distributor=";
 /// In the version of the flavour for ELF.
 const ELF: &str = "(compatible with GNU linkers)";
 /// Selects a flavour, before all else.
@@ -68,8 +70,7 @@ struct Remembered {
 impl Linkers {
     /// What a process is.
     pub fn linker_of(&self, process: &Process) -> io::Result<Linker> {
-        let program = PathBuf::from(format!("/proc/{}/exe", process.id));
-        let found = fs::metadata(&program)?;
+        let found = fs::metadata(&process.file)?;
         let flavour = flavour(&process.words);
         let name = path_of(&process.words[0]);
         let name = name.file_name().unwrap_or_default().to_string_lossy();
@@ -87,7 +88,7 @@ impl Linkers {
         if let Some(linker) = known.get(&identity) {
             return Ok(linker.clone());
         }
-        let linker = ask(&program, process, flavour)?;
+        let linker = ask(process, flavour)?;
         // To look through most programs again takes less than to remember them.
         if linker != Linker::None
             && let Some(cache) = own_cache()
@@ -106,6 +107,11 @@ pub fn can_ask(program: &Path) -> io::Result<bool> {
     holds(File::open(program)?, OPTION)
 }
 
+/// Whether a program that is lld can have its objects made by a distributor (DTLTO).
+pub fn can_distribute(program: &Path) -> io::Result<bool> {
+    holds(File::open(program)?, DISTRIBUTOR)
+}
+
 /// How many words of a command line name the linker.
 pub fn linker_words(words: &[Word]) -> usize {
     if flavour(words).is_some() { 3 } else { 1 }.min(words.len())
@@ -121,8 +127,8 @@ fn remembered() -> HashMap<String, Linker> {
     lines.into_iter().map(|line| (line.program, line.linker)).collect()
 }
 
-fn ask(program: &Path, process: &Process, flavour: Option<&Word>) -> io::Result<Linker> {
-    if !can_ask(program)? {
+fn ask(process: &Process, flavour: Option<&Word>) -> io::Result<Linker> {
+    if !can_ask(&process.file)? {
         return Ok(Linker::None);
     }
     let mut command = Command::new(&process.program);
@@ -134,7 +140,7 @@ fn ask(program: &Path, process: &Process, flavour: Option<&Word>) -> io::Result<
     let version = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
     Ok(match version {
         version if version.contains(ELF) => {
-            Linker::Elf { version, resolves: holds(File::open(program)?, RESOLVES)? }
+            Linker::Elf { version, resolves: holds(File::open(&process.file)?, RESOLVES)? }
         }
         version if version.contains("LLD") => Linker::Other(version),
         _ => Linker::None,

@@ -3,12 +3,12 @@
 //! Everything is asked of `/proc` (proc(5)) while the process waits for its answer. Knows nothing of what it is.
 
 use std::fs::{self, File};
-use std::io::{self, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use distlto_planner::words::Word;
+use distlto_planner::words::{Word, path_of, word_of};
 
 use super::protocol::{FIRST_NOTE, NOTE_HEAD, Note, TRACE_SIZE};
 use super::socket::memory;
@@ -24,6 +24,8 @@ pub struct Process {
     pub directory: PathBuf,
     /// Its program.
     pub program: PathBuf,
+    /// Where this process finds that.
+    pub file: PathBuf,
     /// The files that it has mapped.
     pub mapped: Vec<PathBuf>,
 }
@@ -41,16 +43,28 @@ impl Process {
     /// Asks the system.
     pub fn of(id: u32) -> io::Result<Self> {
         let place = PathBuf::from(format!("/proc/{id}"));
-        let line = fs::read(place.join("cmdline"))?;
-        let words =
-            line.split_inclusive(|&byte| byte == 0).map(|word| word.strip_suffix(&[0]).unwrap_or(word));
-        let words: Vec<Word> = words.map(<[u8]>::to_vec).collect();
+        let words = strings_of(&fs::read(place.join("cmdline"))?);
         if words.is_empty() {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let directory = fs::read_link(place.join("cwd"))?;
-        let program = fs::read_link(place.join("exe"))?;
-        Ok(Self { id, words, directory, program, mapped: mapped(&fs::read(place.join("maps"))?) })
+        let file = place.join("exe");
+        let program = fs::read_link(&file)?;
+        Ok(Self { id, words, directory, program, file, mapped: mapped(&fs::read(place.join("maps"))?) })
+    }
+
+    /// What a process is about to become: a program, whose path comes first, with its command line.
+    pub fn announced(id: u32, strings: &mut File) -> io::Result<Self> {
+        let mut text = Vec::new();
+        strings.rewind()?;
+        strings.read_to_end(&mut text)?;
+        let mut words = strings_of(&text);
+        if words.len() < 2 {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let directory = fs::read_link(format!("/proc/{id}/cwd"))?;
+        let program = directory.join(path_of(&words.remove(0)));
+        Ok(Self { id, words, directory, file: program.clone(), program, mapped: Vec::new() })
     }
 
     /// Whether a variable of its environment has a value.
@@ -63,17 +77,33 @@ impl Process {
 
     /// The strings for a linker: a folder, and its command line with these options.
     pub fn strings(&self, folder: &Path, options: &[Word]) -> io::Result<File> {
-        let mut text = folder.as_os_str().as_encoded_bytes().to_vec();
-        for word in self.words.iter().chain(options) {
-            text.push(0);
-            text.extend(word);
-        }
-        text.push(0);
-        let mut strings = memory(0)?;
-        strings.write_all(&text)?;
-        strings.rewind()?;
-        Ok(strings)
+        let folder = word_of(folder.to_owned().into_os_string());
+        strings([&folder].into_iter().chain(&self.words).chain(options))
     }
+
+    /// Its command line with these options.
+    pub fn line(&self, options: &[Word]) -> io::Result<File> {
+        strings(self.words.iter().chain(options))
+    }
+}
+
+/// A file of strings, each ended by NUL.
+fn strings<'w>(words: impl Iterator<Item = &'w Word>) -> io::Result<File> {
+    let mut text = Vec::new();
+    for word in words {
+        text.extend(word);
+        text.push(0);
+    }
+    let mut strings = memory(0)?;
+    strings.write_all(&text)?;
+    strings.rewind()?;
+    Ok(strings)
+}
+
+/// Strings, each ended by NUL.
+fn strings_of(text: &[u8]) -> Vec<Word> {
+    let words = text.split_inclusive(|&byte| byte == 0).map(|word| word.strip_suffix(&[0]).unwrap_or(word));
+    words.map(<[u8]>::to_vec).collect()
 }
 
 /// The files of a process's mappings: the sixth field of each line, which is the rest of it.

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
+use distlto_tests::distlto::binary;
 use distlto_tests::run::succeed;
 use distlto_tests::toolchain::system_tool;
 
@@ -30,6 +31,44 @@ fn gcc_links_by_lld() -> Result<()> {
     pair.both("ln -s %lld tools/ld.lld")?;
     pair.same_program("$link gcc -fuse-ld=lld -B tools a.o b.o -o P")?;
     pair.same_program("$link gcc -fuse-ld=lld -B tools a.o b.o -static -o P")?;
+    Ok(())
+}
+
+/// Starts `LINKER` as a linker that loads no library of ours; of its options it says what that would say.
+const STATIC: &str = r#"
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((used)) static const char options[] = "--thinlto-emit-index-files --thinlto-distributor=";
+int main(int count, char **words) {
+  unsetenv("LD_PRELOAD");
+  execv(LINKER, words);
+  return 1;
+}
+"#;
+
+#[test]
+fn a_static_linker_gets_a_distributor() -> Result<()> {
+    let pair = Pair::with_dtlto("static")?;
+    let linker = pair.plain.toolchain.tool("ld.lld")?;
+    pair.write("static.c", &format!("#define LINKER \"{}\"\n{STATIC}", linker.display()))?;
+    pair.both("mkdir static")?;
+    pair.both("%clang -static static.c -o static/ld.lld")?;
+    let words = "%clang -O2 -flto=thin --ld-path=$PWD/static/ld.lld a.o b.o -o P";
+    let ended = pair.same(&format!("$link {words} && ./P"))?;
+    ensure!(ended.code == Some(7), "{ended:?}");
+    // With -v a distributor prints what it runs.
+    let (_, output) =
+        pair.run(&pair.served, &format!("$link {words}"), &format!("{} link -v --", binary()?.display()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success() && said.matches("-fthinlto-index=").count() == 2, "{said}");
+    // It cannot be asked what it would do, and does nothing.
+    pair.both("rm P")?;
+    let (_, output) = pair.run(
+        &pair.served,
+        &format!("$link {words}"),
+        &format!("{} link --dry-run --", binary()?.display()),
+    )?;
+    ensure!(output.status.success() && !pair.served.path.join("P").exists(), "{output:?}");
     Ok(())
 }
 
