@@ -34,9 +34,6 @@ use arguments::{Cli, CliCommand, RemoteCommand};
 
 fn main() -> ExitCode {
     // The linker starts this program for its backends.
-    if let Some(code) = verify::serve(std::env::args_os()) {
-        return ExitCode::from(code);
-    }
     threads::begin();
     if let Some(command) = stand_in::command() {
         return run_link(&command, &stand_in::options());

@@ -1,11 +1,9 @@
 //! `distlto verify`: whether distlto makes of a link what lld makes of it in process; where not, why.
 //!
-//! Links into a scratch directory in each way and compares. A cause counts when a further link has shown it: lld's own
-//! DTLTO makes the same, or makes lld's program of lld's objects. Knows nothing of how a program behaves.
+//! Links into a scratch directory in both ways and compares. Knows nothing of how a program behaves.
 
 mod cause;
 mod contents;
-mod distributor;
 mod objects;
 mod verdict;
 mod ways;
@@ -30,22 +28,17 @@ use crate::link::LinkError;
 use crate::scratch::scratch;
 use crate::tool::ToolRunner;
 
-pub use distributor::serve;
 use verdict::Verdict;
 use ways::Ways;
 
 /// Say whether distlto makes of a link what lld makes of it in process
 ///
-/// The command is linked by lld in process, by distlto, and by lld's DTLTO where lld has it, each into a scratch directory: outputs
-/// of the command are not touched. Compared are exit status, objects, sections, symbols and bytes. For each difference its
-/// cause is found by another link, or it is said to be unknown, and the exit code is 1. A link that fails in both ways ends with
-/// lld's exit code.
+/// The command is linked by lld in process and by distlto, each into a scratch directory: outputs of the command are not touched.
+/// Compared are exit status and bytes, and where these differ objects, sections and symbols. The exit code is 0 if both are
+/// equal, or differ for a reason that is told, and 1 if they do not. A link that fails in both ways ends with lld's exit code.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]
 pub struct VerifyArgs {
-    /// Verify what distlto link --two-step makes
-    #[arg(long)]
-    pub two_step: bool,
     /// Compile with this clang instead of the one that the link command names or implies
     #[arg(long, value_name = "CLANG")]
     pub compiler: Option<String>,

@@ -4,37 +4,26 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// Why something differs, as another link or the line has shown.
+/// Why something differs, as the line has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DifferenceCause {
-    /// lld's own DTLTO makes the same.
-    Distributed,
-    /// With lld's objects the linker makes lld's program.
-    Objects,
     /// Only the names of this comparison's directories differ.
     Place,
     /// The line asks for a build id at random, and nothing else differs.
     BuildId,
     /// The names of `.dwo` files differ, and with them nothing but what holds them.
     SplitNames,
-    /// The same sections and symbols lie in another order, which is that of two steps.
-    Order,
 }
 
 impl fmt::Display for DifferenceCause {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Self::Distributed => "lld's own DTLTO makes the same: it is what distributed backends make",
-            Self::Objects => {
-                "from lld's own objects lld's DTLTO makes lld's program, so the objects are the cause"
-            }
             Self::Place => "only names of this comparison's directories differ",
             Self::SplitNames => {
                 "only names of .dwo files differ: lld numbers them, and distlto names them after modules"
             }
             Self::BuildId => "only the build id differs, which the line wants at random",
-            Self::Order => "sections and symbols are the same in another order, which is that of two steps",
         })
     }
 }

@@ -80,14 +80,6 @@ impl<'a> FileContents<'a> {
         self.sections.get(&(name.to_owned(), 0)).map(|(_, data)| *data)
     }
 
-    /// Whether both hold the same sections, by name and size, and the same symbols: what is left to differ is where things lie.
-    pub fn same_but_for_places(&self, other: &Self) -> bool {
-        let sizes = |of: &Self| -> Vec<((String, usize), u64)> {
-            of.sections.iter().map(|(name, (size, _))| (name.clone(), *size)).collect()
-        };
-        !self.sections.is_empty() && sizes(self) == sizes(other) && self.symbols == other.symbols
-    }
-
     /// Whether names of `.dwo` files are all that differs: the strings otherwise, and the sections that do not hold or
     /// follow from them. A build id follows from everything.
     pub fn same_but_for_split_names<'s>(&'s self, other: &'s Self) -> bool {
@@ -251,15 +243,5 @@ mod tests {
         assert_eq!(found.symbols_of_lld, ["g (global text, 1)"]);
         assert_eq!(found.symbols_of_distlto, ["g (global text, 2)"]);
         assert_eq!(lld.difference(&lld), ContentDifference::default());
-    }
-
-    #[test]
-    fn places_are_left_aside_and_sizes_are_not() {
-        let lld = contents(&[(".text", b"abcd")], &[("f", 4)]);
-        assert!(lld.same_but_for_places(&contents(&[(".text", b"bacd")], &[("f", 4)])));
-        assert!(!lld.same_but_for_places(&contents(&[(".text", b"abcde")], &[("f", 4)])));
-        assert!(!lld.same_but_for_places(&contents(&[(".text", b"bacd")], &[("f", 5)])));
-        let nothing = FileContents::of(b"no object at all");
-        assert!(!nothing.same_but_for_places(&nothing), "nothing is known of such files");
     }
 }

@@ -1,6 +1,6 @@
 //! The native objects of a link by lld and by distlto, one by one, with the cause where two of a module differ.
 //!
-//! A cause is what another link has shown. Objects of one module are found by its place among the modules, in link order.
+//! Objects of one module are found by its place among the modules, in link order.
 
 use distlto_planner::link_plan::ObjectPlan;
 use distlto_prepare::input::Input;
@@ -36,28 +36,21 @@ pub fn compare(
     ways: &Ways<'_>,
     modules: &[ObjectPlan],
     lld: &Made,
-    dtlto: Option<&Made>,
 ) -> Result<Option<Vec<ObjectCompared>>, VerifyError> {
     let Some(by_lld) = ways.objects_of(lld, modules.len())? else { return Ok(None) };
-    let by_dtlto = dtlto.map(|made| ways.objects_of_jobs(made)).transpose()?.unwrap_or_default();
-    let by_dtlto = if by_dtlto.len() == modules.len() { by_dtlto } else { Vec::new() };
-    let compare = |(number, (module, lld)): (usize, (&ObjectPlan, &Input))| {
+    let compare = |(module, lld): (&ObjectPlan, &Input)| {
         let path = module.object.as_std_path();
         let ours = regular::read(path).map_err(IoError::on("read", path))?;
-        let dtlto = by_dtlto.get(number).map(|object| &**object);
-        Ok(one(ways, ways.label(module), lld, &ours, dtlto))
+        Ok(one(ways, ways.label(module), lld, &ours))
     };
-    modules.iter().zip(&by_lld).enumerate().map(compare).collect::<Result<_, VerifyError>>().map(Some)
+    modules.iter().zip(&by_lld).map(compare).collect::<Result<_, VerifyError>>().map(Some)
 }
 
-fn one(ways: &Ways<'_>, module: String, lld: &[u8], ours: &[u8], dtlto: Option<&[u8]>) -> ObjectCompared {
+fn one(ways: &Ways<'_>, module: String, lld: &[u8], ours: &[u8]) -> ObjectCompared {
     let identical = lld == ours;
     let cause = || {
-        let neutral = ways.neutral(ours);
-        if neutral == ways.neutral(lld) {
+        if ways.neutral(ours) == ways.neutral(lld) {
             Some(DifferenceCause::Place)
-        } else if dtlto.is_some_and(|dtlto| ways.neutral(dtlto) == neutral) {
-            Some(DifferenceCause::Distributed)
         } else if ways.splits_debug()
             && FileContents::of(lld).same_but_for_split_names(&FileContents::of(ours))
         {

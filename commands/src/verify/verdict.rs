@@ -14,9 +14,7 @@ use super::objects::{self, ObjectCompared};
 use super::ways::{Made, Ways};
 
 /// The version of the JSON.
-const VERSION: u32 = 1;
-/// How distlto's two steps say that constructors may run in another order.
-const OTHER_ORDER: &str = "the order of constructors may differ";
+const VERSION: u32 = 2;
 
 /// How one way of linking ended.
 #[derive(Debug, Serialize)]
@@ -36,17 +34,14 @@ struct Way {
 pub struct Verdict {
     version: u32,
     output: String,
-    two_step: bool,
     ways: Vec<Way>,
     /// Whether lld alone and distlto both made a program, or both made none.
     same_status: bool,
     same_program: bool,
-    program_causes: Vec<DifferenceCause>,
+    program_cause: Option<DifferenceCause>,
     #[serde(skip_serializing_if = "Option::is_none")]
     program_difference: Option<ContentDifference>,
-    /// Whether distlto said that constructors may run in another order.
-    may_reorder_constructors: bool,
-    /// Absent where lld and distlto have not the same modules.
+    /// None where the programs are equal, absent where lld and distlto have not the same modules.
     objects: Option<Vec<ObjectCompared>>,
     unknown: usize,
 }
@@ -60,23 +55,16 @@ impl Verdict {
             verdict.unknown = usize::from(!verdict.same_status);
             return Ok(verdict);
         }
-        let modules = ways.plan()?;
-        let dtlto = if ways.has_dtlto && !modules.is_empty() { Some(ways.dtlto()?) } else { None };
-        verdict.add("lld's DTLTO", dtlto.as_ref())?;
-        let dtlto = dtlto.filter(|made| made.code == 0);
-        if !modules.is_empty() {
-            let lld = ways.objects()?;
-            verdict.objects = objects::compare(ways, &modules, &lld, dtlto.as_ref())?;
-        }
-        let can_give = verdict.objects.is_some() && dtlto.is_some() && !verdict.same_program;
-        let given = if can_give { Some(ways.given()?) } else { None };
-        verdict.add("lld's DTLTO with the objects of lld alone", given.as_ref())?;
         if !verdict.same_program {
-            verdict.find_causes(ways, [&alone, &ours], dtlto.as_ref(), given.as_ref())?;
+            let modules = ways.plan()?;
+            if !modules.is_empty() {
+                verdict.objects = objects::compare(ways, &modules, &ways.objects()?)?;
+            }
+            verdict.find_causes(ways, &alone, &ours)?;
         }
         let unknown_objects = verdict.differing().filter(|object| object.cause.is_none()).count();
         let unmatched = usize::from(verdict.objects.is_none());
-        let program = usize::from(!verdict.same_program && verdict.program_causes.is_empty());
+        let program = usize::from(!verdict.same_program && verdict.program_cause.is_none());
         verdict.unknown = unknown_objects + unmatched + program;
         Ok(verdict)
     }
@@ -87,13 +75,11 @@ impl Verdict {
         let mut verdict = Self {
             version: VERSION,
             output: ways.output.clone(),
-            two_step: ways.two_step(),
             ways: Vec::new(),
             same_status: (alone.code == 0) == (ours.code == 0) && by_lld.is_some() == by_us.is_some(),
             same_program: bytes(&by_lld) == bytes(&by_us),
-            program_causes: Vec::new(),
+            program_cause: None,
             program_difference: None,
-            may_reorder_constructors: ours.said.contains(OTHER_ORDER),
             objects: Some(Vec::new()),
             unknown: 0,
         };
@@ -117,47 +103,20 @@ impl Verdict {
     }
 
     /// Why the programs of lld alone and of distlto differ.
-    fn find_causes(
-        &mut self,
-        ways: &Ways<'_>,
-        [alone, ours]: [&Made; 2],
-        dtlto: Option<&Made>,
-        given: Option<&Made>,
-    ) -> Result<(), VerifyError> {
+    fn find_causes(&mut self, ways: &Ways<'_>, alone: &Made, ours: &Made) -> Result<(), VerifyError> {
         let (Some(alone), Some(ours)) = (alone.program()?, ours.program()?) else { return Ok(()) };
         let [alone, ours] = [ways.neutral(&alone), ways.neutral(&ours)];
         let [by_lld, by_us] = [FileContents::of(&alone), FileContents::of(&ours)];
         self.program_difference = Some(by_lld.difference(&by_us));
-        let causes = &mut self.program_causes;
-        if alone == ours {
-            causes.push(DifferenceCause::Place);
-            return Ok(());
-        }
-        if ways.build_id() == Some("build-id=uuid") && contents::same_but_for_build_id(&alone, &ours) {
-            causes.push(DifferenceCause::BuildId);
-            return Ok(());
-        }
-        if ways.splits_debug() && by_lld.same_but_for_split_names(&by_us) {
-            causes.push(DifferenceCause::SplitNames);
-            return Ok(());
-        }
-        let program = |made: Option<&Made>| made.map(Made::program).transpose().map(Option::flatten);
-        let (dtlto, given) = (program(dtlto)?, program(given)?);
-        let same_objects = self.objects.iter().flatten().all(|object| object.identical);
-        // What comes of the objects is in DTLTO's program too.
-        let may_be_order = match &dtlto {
-            Some(dtlto) => ways.two_step() && FileContents::of(dtlto).same_but_for_places(&by_us),
-            None => same_objects && by_lld.same_but_for_places(&by_us),
+        self.program_cause = if alone == ours {
+            Some(DifferenceCause::Place)
+        } else if ways.build_id() == Some("build-id=uuid") && contents::same_but_for_build_id(&alone, &ours) {
+            Some(DifferenceCause::BuildId)
+        } else if ways.splits_debug() && by_lld.same_but_for_split_names(&by_us) {
+            Some(DifferenceCause::SplitNames)
+        } else {
+            None
         };
-        if dtlto.is_some_and(|dtlto| ways.neutral(&dtlto) == ours) {
-            causes.push(DifferenceCause::Distributed);
-        } else if may_be_order {
-            causes.push(DifferenceCause::Order);
-        }
-        let is_of_objects = given.is_some_and(|given| ways.neutral(&given) == alone);
-        if is_of_objects && !same_objects && !causes.is_empty() {
-            causes.push(DifferenceCause::Objects);
-        }
         Ok(())
     }
 

@@ -1,6 +1,6 @@
-//! The ways of making one link, each into a directory of its own: lld in process, distlto, lld's DTLTO.
+//! The ways of making one link, each into a directory of its own: lld in process and distlto.
 //!
-//! All have the linker's own line, without what would be written elsewhere. The directories' names are equally long, so that
+//! Both have the linker's own line, without what would be written elsewhere. The directories' names are equally long, so that
 //! names of theirs in what was made can be told from everything else.
 
 mod results;
@@ -11,7 +11,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use distlto_planner::backend_flags;
 use distlto_planner::compile_jobs;
 use distlto_planner::index::{IndexError, compiler_of};
 use distlto_planner::link_command::LinkCommand;
@@ -24,22 +23,18 @@ use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::write_atomically;
 
-use super::distributor::{GIVE, KEEP};
 use super::{VerifyArgs, VerifyError};
 use crate::link::LinkError;
 use crate::link::line::{own_program, without_further_outputs};
-use crate::linker_flags;
 use crate::tool::{ToolRunner, exit_code};
 
 /// The directory of each way.
 const IN_PROCESS: &str = "in-process";
 const DISTLTO: &str = "by-distlto";
-const DTLTO: &str = "with-dtlto";
 const OBJECTS: &str = "lld-object";
-const GIVEN: &str = "given-back";
 /// Where sources of the command are compiled.
 const SOURCES: &str = "sources";
-const PLACES: [&str; 5] = [IN_PROCESS, DISTLTO, DTLTO, OBJECTS, GIVEN];
+const PLACES: [&str; 3] = [IN_PROCESS, DISTLTO, OBJECTS];
 
 /// One link, ready to be made in every way.
 pub struct Ways<'a> {
@@ -52,8 +47,6 @@ pub struct Ways<'a> {
     runner: &'a ToolRunner<'a>,
     /// The program, as the command names it.
     pub output: String,
-    /// Whether lld can hand its backends to a distributor.
-    pub has_dtlto: bool,
 }
 
 /// A link that was made.
@@ -101,50 +94,27 @@ impl<'a> Ways<'a> {
             scratch,
             runner,
             output: line.output().to_owned(),
-            has_dtlto: link.asks_distributors(runner).map_err(LinkError::from)?,
         })
     }
 
     /// As lld does it alone.
     pub fn in_process(&self) -> Result<Made, VerifyError> {
-        self.lld(IN_PROCESS, &[], &self.without_distributor())
+        self.lld(IN_PROCESS, &self.without_distributor())
     }
 
     /// The same, and lld writes the objects beside: with one more of its own, which is why this is another link.
     pub fn objects(&self) -> Result<Made, VerifyError> {
         let mut words = self.without_distributor();
         words.push([b"--lto-obj-path=", self.place(OBJECTS).join("object").as_os_str().as_bytes()].concat());
-        self.lld(OBJECTS, &[], &words)
-    }
-
-    /// By lld's DTLTO, whose compiler gets the same flags as distlto's.
-    pub fn dtlto(&self) -> Result<Made, VerifyError> {
-        let mut words = self.distributor()?;
-        let extra: Vec<String> = self.args.backend_args.clone();
-        // Without a translation distlto does not link either, which is told.
-        let said = linker_flags::ask(&self.link.linker, &self.arguments, self.runner);
-        let flags = backend_flags::of_distributed_line(&self.arguments, said.as_ref(), &extra);
-        let flags = flags.unwrap_or_default();
-        let flags =
-            flags.args.iter().map(|flag| format!("--thinlto-remote-compiler-arg={flag}").into_bytes());
-        words.extend(flags);
-        self.lld(DTLTO, &[passed_on(KEEP, &self.place(DTLTO))], &words)
-    }
-
-    /// By lld's DTLTO with lld's own objects in the places of those that it asks for.
-    pub fn given(&self) -> Result<Made, VerifyError> {
-        self.lld(GIVEN, &[passed_on(GIVE, &self.place(OBJECTS).join("by-job"))], &self.distributor()?)
+        self.lld(OBJECTS, &words)
     }
 
     /// By distlto.
     pub fn distlto(&self) -> Result<Made, VerifyError> {
         let place = self.made_place(DISTLTO)?;
         let mut words: Vec<Word> = vec![own_program()?.into_os_string().into_encoded_bytes()];
-        // In two steps it says with -v where the order of constructors may differ.
-        let says = if self.two_step() { &b"-v"[..] } else { b"--quiet" };
-        words.extend([b"link", says, b"--state"].map(<[u8]>::to_vec));
+        words.extend(["link", "--quiet", "--state"].map(|word| word.as_bytes().to_vec()));
         words.push(self.place(DISTLTO).join("state").into_os_string().into_encoded_bytes());
-        words.extend(self.args.two_step.then(|| b"--two-step".to_vec()));
         words.push(format!("--compiler={}", self.compiler()?).into_bytes());
         let extra = self.args.backend_args.iter();
         words.extend(extra.map(|argument| format!("--backend-arg={argument}").into_bytes()));
@@ -165,11 +135,6 @@ impl<'a> Ways<'a> {
     /// The last `--build-id` of the line.
     pub fn build_id(&self) -> Option<&str> {
         last(&self.arguments, "build-id").map(|option| option.name.as_str())
-    }
-
-    /// Whether distlto links in two steps: lld without DTLTO leaves it no choice.
-    pub fn two_step(&self) -> bool {
-        self.args.two_step || !self.has_dtlto
     }
 
     /// Whether debug information has files of its own.
@@ -208,15 +173,6 @@ impl<'a> Ways<'a> {
         words.into_iter().chain(self.without_cache()).collect()
     }
 
-    fn distributor(&self) -> Result<Vec<Word>, VerifyError> {
-        let mut words = vec![
-            argument("--thinlto-distributor=", &own_program()?),
-            format!("--thinlto-remote-compiler={}", self.compiler()?).into_bytes(),
-        ];
-        words.extend(self.without_cache());
-        Ok(words)
-    }
-
     /// A cache of the user's would be written to, and hold what another link made.
     fn without_cache(&self) -> Option<Word> {
         last(&self.arguments, "thinlto-cache-dir").map(|_| b"--thinlto-cache-dir=".to_vec())
@@ -229,10 +185,10 @@ impl<'a> Ways<'a> {
         split.into_iter().chain(output).collect()
     }
 
-    fn lld(&self, way: &str, before: &[Word], after: &[Word]) -> Result<Made, VerifyError> {
+    fn lld(&self, way: &str, after: &[Word]) -> Result<Made, VerifyError> {
         let place = self.made_place(way)?;
         let mut words = self.link.linker.clone();
-        words.extend([before, &self.words, after].concat());
+        words.extend([&self.words, after].concat());
         words.extend(self.last_words(way));
         self.run(way, &words, place)
     }
@@ -251,11 +207,6 @@ impl<'a> Ways<'a> {
             program: self.program(way),
         })
     }
-}
-
-/// What lld tells its distributor, which has to be the first thing.
-fn passed_on(option: &str, path: &Path) -> Word {
-    argument(&format!("--thinlto-distributor-arg={option}"), path)
 }
 
 fn argument(option: &str, path: &Path) -> Word {

@@ -18,8 +18,7 @@ const SHOWN: usize = 20;
 impl fmt::Display for Verdict {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let output = printable(&self.output);
-        let is_known =
-            self.differing().any(|object| object.cause.is_some()) || !self.program_causes.is_empty();
+        let is_known = self.differing().any(|object| object.cause.is_some()) || self.program_cause.is_some();
         match (self.unknown, self.same_status, self.same_program) {
             (0, true, true) if self.ways.iter().take(2).all(|way| way.exit_code != 0) => {
                 writeln!(out, "{output}: lld alone fails, and so does distlto")?;
@@ -72,12 +71,7 @@ impl Verdict {
         }
         let same = objects.iter().filter(|object| object.identical).count();
         writeln!(out, "objects: {same} of {} are identical", objects.len())?;
-        for cause in [
-            Some(DifferenceCause::Distributed),
-            Some(DifferenceCause::Place),
-            Some(DifferenceCause::SplitNames),
-            None,
-        ] {
+        for cause in [Some(DifferenceCause::Place), Some(DifferenceCause::SplitNames), None] {
             let count = self.differing().filter(|object| object.cause == cause).count();
             let why = cause.map_or_else(|| "the cause is not known".to_owned(), |cause| cause.to_string());
             if count > 0 {
@@ -88,20 +82,14 @@ impl Verdict {
     }
 
     fn program(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.may_reorder_constructors {
-            writeln!(out, "distlto says that constructors may run in another order than lld's")?;
-        }
         let Some(difference) = &self.program_difference else { return Ok(()) };
         let symbols = difference.symbols_of_lld.len() + difference.symbols_of_distlto.len();
         let sections = counted(difference.sections.len(), "section");
         writeln!(out, "program: {sections} and {} differ", counted(symbols, "symbol"))?;
-        for cause in &self.program_causes {
-            writeln!(out, "  {cause}")?;
+        match self.program_cause {
+            Some(cause) => writeln!(out, "  {cause}"),
+            None => writeln!(out, "  the cause is not known"),
         }
-        if self.program_causes.is_empty() {
-            writeln!(out, "  the cause is not known")?;
-        }
-        Ok(())
     }
 
     /// What differs, item by item.

@@ -3,15 +3,12 @@
 //! Knows nothing of how the links are made.
 
 use std::borrow::Cow;
-use std::fs;
 
 use distlto_planner::link_line::last_value;
 use distlto_planner::link_plan::{LinkPlan, ObjectPlan};
 use distlto_planner::state::{self, Place};
 use distlto_prepare::input::Input;
-use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
-use distlto_prepare::write::write_atomically;
 
 use super::{DISTLTO, Made, PLACES, Ways};
 use crate::verify::VerifyError;
@@ -39,21 +36,7 @@ impl Ways<'_> {
         if found.len() != modules {
             return Ok(None);
         }
-        let by_job = made.directory.join("by-job");
-        fs::create_dir(&by_job).map_err(IoError::on("create directory", &by_job))?;
-        for (number, object) in found.iter().enumerate() {
-            write_atomically(&by_job.join(number.to_string()), object)?;
-        }
         Ok(Some(found))
-    }
-
-    /// What the backends of lld's DTLTO made, by job.
-    pub fn objects_of_jobs(&self, made: &Made) -> Result<Vec<Input>, VerifyError> {
-        let mut found = Vec::new();
-        while let Some(object) = made.beside(&found.len().to_string())? {
-            found.push(object);
-        }
-        Ok(found)
     }
 
     /// The bytes with one name in place of those of the ways' directories.
