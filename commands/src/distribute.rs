@@ -4,6 +4,7 @@
 //! the program ends with 0. The job file becomes an action graph (`distlto_planner::dtlto`), which runs as every graph
 //! does (`run`). Knows nothing of the file's format.
 
+mod complete;
 pub mod linker;
 pub mod modules;
 pub mod save;
@@ -37,6 +38,7 @@ use thiserror::Error;
 
 use crate::link;
 use crate::run_args::{Assembly, RunArgs};
+use complete::CompleteError;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
@@ -85,6 +87,13 @@ pub struct DistributeArgs {
     /// Keep archive members that have to be unpacked in this store, and take them from there
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
+    /// Make the objects that lld makes in process
+    ///
+    /// The link line needs --save-temps=resolution besides (lld's own option): then lld writes what it has resolved beside the
+    /// output, as OUTPUT.resolution.txt. Shards are completed by that, and the file is removed; but with any --save-temps lld
+    /// leaves the files of its jobs too.
+    #[arg(long)]
+    pub complete_shards: bool,
     /// The job file that lld wrote
     #[arg(value_name = "JOBFILE")]
     pub job_file: PathBuf,
@@ -113,6 +122,10 @@ pub enum DistributeError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Save(#[from] SaveError),
+    /// Shards cannot be completed.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Complete(#[from] CompleteError),
     /// A file cannot be read or written.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -150,6 +163,9 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
     }
     let base = std::env::current_dir().map_err(IoError::on("find", "the current directory"))?;
     let elsewhere = modules::find(&file, &base, &name)?;
+    if args.complete_shards {
+        complete::shards(&file)?;
+    }
     let mut saved = None;
     if let Some(directory) = &args.save_job {
         let job = save::SavedJobs { file: &file, name: &args.job_file, base: &base, elsewhere: &elsewhere };

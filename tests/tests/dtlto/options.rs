@@ -57,6 +57,33 @@ fn a_log_holds_what_several_links_ran() -> Result<()> {
     Ok(())
 }
 
+/// A shard does not say that a function whose address a module takes is in the link.
+#[test]
+fn completed_shards_make_the_program_of_lld_in_process() -> Result<()> {
+    let small = Small::create("completed")?;
+    small.folder.write(
+        "a.c",
+        "int b(int);\nint (*volatile chosen)(int);\nint a(int x) { return x + (chosen == b); }\n",
+    )?;
+    succeed(&mut small.folder.command("%clang -O2 -flto=thin -c a.c -o a.o", "")?)?;
+    succeed(&mut small.folder.command("%ar rcs liba.a a.o b.o", "")?)?;
+    let line = "%clang -O2 -flto=thin -fuse-ld=lld main.o liba.a -o out/program";
+    succeed(&mut small.folder.command(line, "")?)?;
+    let alone = fs::read(small.path("out/program"))?;
+    succeed(&mut small.link(&[])?)?;
+    ensure!(fs::read(small.path("out/program"))? != alone, "lld's DTLTO makes the program of lld in process");
+    let mut link = small.link(&["--complete-shards"])?;
+    let (_, said) = fail(&mut link)?;
+    ensure!(
+        said.contains("out/program.resolution.txt is not there") && said.contains("--save-temps=resolution"),
+        "{said}"
+    );
+    succeed(link.arg("-Wl,--save-temps=resolution"))?;
+    ensure!(fs::read(small.path("out/program"))? == alone, "another program than that of lld in process");
+    ensure!(!small.path("out/program.resolution.txt").exists(), "{:?}", small.beside_output()?);
+    Ok(())
+}
+
 #[test]
 fn an_untold_link_is_silent_and_a_verbose_one_is_not() -> Result<()> {
     let small = Small::create("verbose")?;

@@ -1,0 +1,76 @@
+//! Completes the shards of a job file by what lld has resolved, so that the objects are those of lld in process.
+//!
+//! lld writes it with `--save-temps=resolution`, beside the output and before the backends start, and does not remove it. It
+//! calls modules there as in its job file.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use distlto_planner::bitcode::BitcodeError;
+use distlto_planner::dtlto::JobFile;
+use distlto_planner::references;
+use distlto_prepare::input::Input;
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::kind::bitcode_of;
+use distlto_prepare::write::{remove, write_atomically};
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::completion::Completion;
+
+/// Why shards were not completed.
+#[derive(Debug, Error, Diagnostic)]
+pub enum CompleteError {
+    /// lld has not said what it resolved.
+    #[error("{} is not there, by which shards are completed", path.display())]
+    #[diagnostic(
+        code(distlto::usage),
+        help("add -Wl,--save-temps=resolution to the link line, or leave out --complete-shards")
+    )]
+    NotResolved {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The linker's output has no name.
+    #[error("the job file does not say what is linked, so that the file with what lld resolved is not known")]
+    #[diagnostic(code(distlto::bad_input), help("leave out --complete-shards"))]
+    NoOutput,
+    /// A shard is none.
+    #[error("{}: {source}", path.display())]
+    #[diagnostic(forward(source))]
+    Shard {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: BitcodeError,
+    },
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+}
+
+/// Completes the shards of all jobs, and removes lld's file.
+pub fn shards(file: &JobFile) -> Result<(), CompleteError> {
+    let output = file.linker_output.as_ref().ok_or(CompleteError::NoOutput)?;
+    let path = PathBuf::from(format!("{output}.resolution.txt"));
+    let resolutions = fs::read(&path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => CompleteError::NotResolved { path: path.clone() },
+        _ => IoError::on("read", &path)(error).into(),
+    })?;
+    let mut completion = Completion::of(&resolutions);
+    for &job in &file.jobs {
+        let shard = Path::new(file.shard(job));
+        let bytes = fs::read(shard).map_err(IoError::on("read", shard))?;
+        let read = &mut |id: &str| {
+            let input = Input::open(Path::new(id)).ok()?;
+            references::read(bitcode_of(&input).unwrap_or(&input)).ok().flatten()
+        };
+        let completed = completion.complete(&bytes, file.module(job), read);
+        let completed =
+            completed.map_err(|source| CompleteError::Shard { path: shard.to_owned(), source })?;
+        write_atomically(shard, &completed)?;
+    }
+    Ok(remove(&path)?)
+}
