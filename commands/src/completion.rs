@@ -76,7 +76,7 @@ impl<'t> Completion<'t> {
     pub fn complete(&mut self, bytes: &[u8], own: &str, reader: Reader<'_>) -> Result<Vec<u8>, BitcodeError> {
         shard::complete(bytes, own.as_bytes(), |module, definitions| {
             let all = || self.resolutions.of(module).map(|found| found.symbol.to_vec()).collect();
-            // Of an import that counts which what is imported refers to.
+            // Of another module only what its imported definitions refer to counts.
             let symbols: HashSet<Vec<u8>> = match module == own.as_bytes() {
                 true => all(),
                 false => self.modules.get(module, reader).map_or_else(all, |references| {
@@ -114,8 +114,8 @@ impl<'t> Completion<'t> {
 }
 
 impl Modules {
-    /// Of a module's definition of a symbol, if it has one: whether no other module has any, and whether it is known to be within
-    /// what is linked.
+    /// Of a module's definition of a symbol: whether no other module has one, and whether it is known to be within what is linked.
+    /// `None` where the module has no definition.
     fn definition(&mut self, named: Named<'_>, symbol: &[u8], reader: Reader<'_>) -> Option<(bool, bool)> {
         let module = self.get(named.module, reader)?;
         let found = module.definition(guid(symbol))?;

@@ -9,8 +9,9 @@
 //!
 //! # The service
 //!
-//! A process connects, greets and is answered its [`Role`]; one that starts a program which takes no hook announces that. A linker then gives its [`RESOLUTIONS`], if it was told to write them, and sends a [`Question`] for each module, any number
-//! of them at once, and gets an [`Answer`] to each, in any order. A side that is gone is known by its closed socket.
+//! A process connects, greets and is answered its [`Role`]; one that starts a program which takes no hook announces that. A
+//! linker then gives its [`RESOLUTIONS`], if it was told to write them, and sends a [`Question`] for each module, any number of
+//! them at once, and gets an [`Answer`] to each, in any order. A side that is gone is known by its closed socket.
 //!
 //! Integers are little-endian; strings end with NUL, as exec(2) has them.
 

@@ -2,7 +2,8 @@
 //!
 //! Format: `writeToResolutionFile` in llvm/lib/LTO/LTO.cpp (LLVM 15 to 23): a line with a module's name, then a line
 //! `-r=MODULE,SYMBOL,FLAGS` for each symbol that it defines or refers to. Of the flags `p` says that the module's definition
-//! prevails, `l` that the definition is within what is linked, `x` that native code knows the symbol. Names are written as they are. Knows nothing of shards.
+//! prevails, `l` that the definition is within what is linked, `x` that native code knows the symbol. Names are written as they
+//! are. Knows nothing of shards.
 
 use std::collections::HashMap;
 
