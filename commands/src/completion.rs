@@ -1,9 +1,8 @@
-//! Completes shards: what their modules refer to and the link defines, as the linker's own backends know it.
+//! Completes shards: adds the symbols that their modules refer to and that stay within the link.
 //!
-//! With the declarations that a shard lacks ([`shard::complete`]) a compiler makes the object that the linker itself would make.
-//! The linker knows a symbol to be within what it links if each of its definitions in bitcode is: since the linker has resolved it
-//! so, or since its compiler did (`propagateAttributes`, `ModuleSummaryIndex.cpp`; `addThinLTO`, `LTO.cpp`). Knows nothing of how
-//! a linker is asked.
+//! With these declarations ([`shard::complete`]) a compiler makes the same object as the linker. A symbol stays within the link
+//! if the linker resolved each of its bitcode definitions so, or the compiler marked it `dso_local` (`propagateAttributes` in
+//! `ModuleSummaryIndex.cpp`; `addThinLTO` in `LTO.cpp`). Knows nothing of how a linker is asked.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,8 +11,7 @@ use distlto_planner::references::References;
 use distlto_planner::resolution::Resolutions;
 use distlto_planner::shard::{self, guid};
 
-/// Reads what a module says of its definitions; `None` of one that does not, or cannot be read: its own backend says what is
-/// wrong with it.
+/// Reads the summary of a module. `None` without one, or if the module cannot be read; its own backend reports that error.
 pub type Reader<'r> = &'r mut dyn FnMut(&str) -> Option<References>;
 
 /// What is known of the symbols of a link.

@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use super::rename::{find_table, new_table, replace, splice};
+use super::rename::{find_summaries, find_table, new_table, replace, splice};
 use super::{
     ALIAS, FUNCTION_REFERENCES, MODULE_ENTRY, REFERENCE_COUNT, REMEDY, SUMMARY_FLAGS, SUMMARY_VERSION,
     VALUE_GUID, VARIABLE,
@@ -73,17 +73,12 @@ fn canonical_form(bytes: &[u8]) -> Result<Canonical, BitcodeError> {
     // As many digits as the order of any number of modules needs.
     let name_of = |path: &[u8]| format!("{:07}.bc", ranks.partition_point(|&other| other.as_slice() < path));
     let new_table = new_table(table, &walk, |path| Some(name_of(path).into_bytes()), |hash| hash)?;
-    let mut inside = index.open(&walk);
-    let summaries = loop {
-        match inside.next(&mut walk)? {
-            Item::Block(block) if block.id == bitcode::GLOBALVAL_SUMMARY_BLOCK => break block,
-            Item::End => return Err(inside.error("no summaries", "an index shard")),
-            _ => {}
-        }
+    let Some(summaries) = find_summaries(index, &mut walk)? else {
+        return Err(index.error("no summaries", "an index shard"));
     };
     let (index, table, place) = (index.body(), table.body(), summaries.body());
     if place.start < table.end {
-        return Err(inside.error("summaries before paths", "an index shard"));
+        return Err(summaries.error("summaries before paths", "an index shard"));
     }
     let sorted = summaries_of(summaries, walk, bytes.len())?;
     let bodies = [(table, new_table.as_slice()), (place.clone(), sorted.as_deref().unwrap_or(&bytes[place]))];

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::own::{LIVE, numbers};
-use super::rename::{find_table, replace};
+use super::rename::{find_summaries, find_table, replace};
 use super::{
     ALIAS, COMBINED, COMBINED_PROFILE, DECLARATION, FUNCTION_REFERENCES, REMEDY, SUMMARY_VERSION, VALUE_GUID,
     VARIABLE,
@@ -42,14 +42,7 @@ fn completed(
     let Some(own) = modules.iter().find(|(_, path)| *path == own).map(|(number, _)| *number) else {
         return Ok(bytes.to_vec());
     };
-    let mut inside = index.open(&walk);
-    let summaries = loop {
-        match inside.next(&mut walk)? {
-            Item::Block(block) if block.id == bitcode::GLOBALVAL_SUMMARY_BLOCK => break block,
-            Item::End => return Ok(bytes.to_vec()),
-            _ => {}
-        }
-    };
+    let Some(summaries) = find_summaries(index, &mut walk)? else { return Ok(bytes.to_vec()) };
     let mut block = summaries.open(&walk);
     let mut version = 0;
     let mut guids = HashMap::new();

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use md5::{Digest, Md5};
 
-use super::rename::find_table;
+use super::rename::{find_summaries, find_table};
 use super::{
     ALIAS, COMBINED, COMBINED_PROFILE, DECLARATION, FUNCTION_REFERENCES, MODULE_ENTRY, REFERENCE_COUNT,
     SUMMARY_FLAGS, SUMMARY_VERSION, VALUE_GUID, VARIABLE,
@@ -93,15 +93,9 @@ pub fn own_symbols(bytes: &[u8], own: &str) -> Result<Option<OwnSymbols>, Bitcod
     let modules = numbers(table, &walk)?;
     let own = modules.iter().rfind(|(_, path)| path == own.as_bytes());
     let Some(own) = own.map(|(number, _)| *number) else { return Ok(None) };
-    let mut inside = index.open(&walk);
-    loop {
-        match inside.next(&mut walk)? {
-            Item::Block(block) if block.id == bitcode::GLOBALVAL_SUMMARY_BLOCK => {
-                return summaries(block, &mut walk, own);
-            }
-            Item::End => return Ok(None),
-            _ => {}
-        }
+    match find_summaries(index, &mut walk)? {
+        Some(block) => summaries(block, &mut walk, own),
+        None => Ok(None),
     }
 }
 

@@ -91,6 +91,21 @@ pub(super) fn find_table(bytes: &[u8]) -> Result<(Walk, SubBlock<'_>, SubBlock<'
     }
 }
 
+/// The block of summaries of the index.
+pub(super) fn find_summaries<'a>(
+    index: SubBlock<'a>,
+    walk: &mut Walk,
+) -> Result<Option<SubBlock<'a>>, BitcodeError> {
+    let mut inside = index.open(walk);
+    loop {
+        match inside.next(walk)? {
+            Item::Block(block) if block.id == bitcode::GLOBALVAL_SUMMARY_BLOCK => return Ok(Some(block)),
+            Item::End => return Ok(None),
+            _ => {}
+        }
+    }
+}
+
 pub(super) fn splice(
     bytes: &[u8],
     path: impl FnMut(&[u8]) -> Option<Vec<u8>>,
