@@ -11,8 +11,8 @@ use std::collections::HashMap;
 
 use super::rename::{find_summaries, find_table, new_table, replace, splice};
 use super::{
-    ALIAS, FUNCTION_REFERENCES, MODULE_ENTRY, REFERENCE_COUNT, REMEDY, SUMMARY_FLAGS, SUMMARY_VERSION,
-    VALUE_GUID, VARIABLE,
+    ALIAS, FLAGS_SPLIT, FUNCTION_REFERENCES, MODULE_ENTRY, REFERENCE_COUNT, REMEDY, SUMMARY_FLAGS,
+    SUMMARY_VERSION, VALUE_GUID, VARIABLE,
 };
 use crate::bitcode::writer::Writer;
 use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
@@ -152,7 +152,13 @@ fn canonical_records(records: Vec<Record>) -> Option<Vec<Record>> {
                 *number = *ranks.get(number)?;
                 values.push(operands);
             }
-            SUMMARY_VERSION | SUMMARY_FLAGS | BLOCK_COUNT => head.push((code, operands)),
+            // Any module of the link changes them. A thin link that splits some modules refuses the type tests for which a
+            // backend would look at them; lld's own keys do without.
+            SUMMARY_FLAGS => {
+                *operands.first_mut()? &= !FLAGS_SPLIT;
+                head.push((code, operands));
+            }
+            SUMMARY_VERSION | BLOCK_COUNT => head.push((code, operands)),
             FUNCTION | VARIABLE | ALIAS => {
                 for place in places(code, &operands)? {
                     let operand = operands.get_mut(place)?;

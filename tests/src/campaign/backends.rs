@@ -66,7 +66,7 @@ impl Backends {
             let text = shard_text(workspace, id)?;
             let name = stem(id).to_owned();
             let by_path = canonical(&text, |entry| without_place(entry, &members), Order::Kept);
-            let by_hash = canonical(&text, without_path, Order::Sorted);
+            let by_hash = canonical(&text, what_keys_say, Order::Sorted);
             let by_order = format!("{by_path}\n{}\n{}", order(&text, &members), resolved.of(&text));
             for (shards, text) in [
                 (&mut backends.by_path, by_path),
@@ -196,15 +196,12 @@ enum Order {
 
 /// The entries of an index by what they are about, without their numbers and their order: `^3 = gv: (guid: 7, ...)` is
 /// named by others as `^3`.
-fn canonical(text: &str, module: impl Fn(&str) -> String, order: Order) -> String {
+fn canonical(text: &str, entry_as: impl Fn(&str) -> String, order: Order) -> String {
     let entries: Vec<(&str, String)> = text
         .lines()
         .filter(|line| line.starts_with('^'))
         .filter_map(|line| line.split_once(" = "))
-        .map(|(number, entry)| match entry.starts_with("module: ") {
-            true => (number, module(entry)),
-            false => (number, entry.to_owned()),
-        })
+        .map(|(number, entry)| (number, entry_as(entry)))
         .collect();
     let about = |entry: &str| {
         let end = entry.find(", hash:").or_else(|| entry.find(", summaries:")).unwrap_or(entry.len());
@@ -308,20 +305,33 @@ impl<'t> Resolved<'t> {
     }
 }
 
-/// A module's entry without its path.
-fn without_path(entry: &str) -> String {
-    entry.split_once("hash: ").map_or(entry, |(_, hash)| hash).to_owned()
+/// The flags of an index that say whether modules were split, and whether only some were. Any module of a link changes them, and
+/// they are no part of lld's own keys: where it splits some, lld refuses the type tests for which a backend would look at them.
+const SPLIT: u64 = 0x18;
+
+/// An entry as lld's keys have it: modules without paths, flags without [`SPLIT`].
+fn what_keys_say(entry: &str) -> String {
+    if let Some(flags) = entry.strip_prefix("flags: ").and_then(|flags| flags.parse::<u64>().ok()) {
+        return format!("flags: {}", flags & !SPLIT);
+    }
+    match entry.starts_with("module: ") {
+        true => entry.split_once("hash: ").map_or(entry, |(_, hash)| hash).to_owned(),
+        false => entry.to_owned(),
+    }
 }
 
-/// A module's entry with the name of a member in the place of `liba.a(m.o at 120)`.
+/// An entry with the name of a member in the place of `liba.a(m.o at 120)` if it is a module's.
 fn without_place(entry: &str, members: &BTreeMap<String, String>) -> String {
+    if !entry.starts_with("module: ") {
+        return entry.to_owned();
+    }
     let known = entry.split(['/', '"']).find_map(|part| Some((part, members.get(part)?)));
     known.map_or_else(|| entry.to_owned(), |(part, name)| entry.replace(part, name))
 }
 
 /// What a module is called, wherever it lies: `u1` of `o/u1.o`, `liba.a(u1.o at 78)` and `members/liba.a/u1.o`. A second
 /// member of one name may be unpacked as `u1_1.o`.
-fn stem(id: &str) -> &str {
+pub(super) fn stem(id: &str) -> &str {
     let name = id.rsplit(['/', '(']).next().unwrap_or(id);
     name.split(['.', '_']).next().unwrap_or(name)
 }
