@@ -17,10 +17,8 @@ pub type Reader<'r> = &'r mut dyn FnMut(&str) -> Option<References>;
 /// What is known of the symbols of a link.
 pub struct Completion<'t> {
     resolutions: Resolutions<'t>,
-    /// The module whose definition of a symbol counts.
-    prevailing: HashMap<&'t [u8], Named<'t>>,
-    /// Symbols that native code defines, and of which a module may have a definition too.
-    native: HashSet<&'t [u8]>,
+    /// Symbols that a module defines, or native code, where a module may have a definition too.
+    defined: HashSet<&'t [u8]>,
     /// The modules that name each symbol, once that is asked for.
     named: Option<HashMap<&'t [u8], Vec<Named<'t>>>>,
     /// Whether a symbol is within what is linked.
@@ -56,18 +54,10 @@ impl<'t> Completion<'t> {
     /// By what a linker has written of its symbols.
     pub fn of(resolutions: &'t [u8]) -> Self {
         let resolutions = Resolutions::read(resolutions);
-        let (mut prevailing, mut native) = (HashMap::new(), HashSet::new());
-        for module in resolutions.modules() {
-            for found in resolutions.of(module) {
-                if found.prevails {
-                    prevailing.insert(found.symbol, Named { module, is_final: found.is_final });
-                } else if found.is_final || found.is_native {
-                    native.insert(found.symbol);
-                }
-            }
-        }
-        let (named, known) = (None, HashMap::new());
-        Self { resolutions, prevailing, native, named, known, modules: Modules::default() }
+        let all = resolutions.modules().flat_map(|module| resolutions.of(module));
+        let defined = all.filter(|found| found.prevails || found.is_final || found.is_native);
+        let defined = defined.map(|found| found.symbol).collect();
+        Self { resolutions, defined, named: None, known: HashMap::new(), modules: Modules::default() }
     }
 
     /// The shard of a module, completed.
@@ -91,34 +81,25 @@ impl<'t> Completion<'t> {
         if let Some(known) = self.known.get(symbol) {
             return *known;
         }
-        let prevailing = self.prevailing.get_key_value(symbol);
-        let Some(symbol) = prevailing.map(|(symbol, _)| *symbol).or_else(|| self.native.get(symbol).copied())
-        else {
-            return false;
-        };
-        let only = prevailing.map(|(_, named)| self.modules.definition(*named, symbol, reader));
-        let is_within = match only.flatten() {
-            Some((true, is_within)) => is_within,
-            _ => {
-                let named = self.named.get_or_insert_with(|| named(&self.resolutions));
-                let named = named.get(symbol).into_iter().flatten();
-                let mut found = named.filter_map(|named| self.modules.definition(*named, symbol, reader));
-                found.next().is_some_and(|(_, first)| first && found.all(|(_, is_within)| is_within))
-            }
-        };
+        let Some(symbol) = self.defined.get(symbol).copied() else { return false };
+        // Of a definition that does not count another module may still have one, be it weak.
+        let named = self.named.get_or_insert_with(|| named(&self.resolutions));
+        let named = named.get(symbol).into_iter().flatten();
+        let found = named.filter_map(|named| self.modules.is_within(*named, symbol, reader));
+        let found: Vec<bool> = found.collect();
+        let is_within = !found.is_empty() && found.iter().all(|&is_within| is_within);
         self.known.insert(symbol, is_within);
         is_within
     }
 }
 
 impl Modules {
-    /// Of a module's definition of a symbol: whether no other module has one, and whether it is known to be within what is linked.
-    /// `None` where the module has no definition.
-    fn definition(&mut self, named: Named<'_>, symbol: &[u8], reader: Reader<'_>) -> Option<(bool, bool)> {
+    /// Whether a module's definition of a symbol is known to be within what is linked. `None` where the module has no definition.
+    fn is_within(&mut self, named: Named<'_>, symbol: &[u8], reader: Reader<'_>) -> Option<bool> {
         let module = self.get(named.module, reader)?;
         let found = module.definition(guid(symbol))?;
         // The linker says it to ThinLTO modules alone.
-        Some((found.is_only(), found.is_dso_local() || (module.is_thin && named.is_final)))
+        Some(found.is_dso_local() || (module.is_thin && named.is_final))
     }
 }
 

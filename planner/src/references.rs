@@ -29,9 +29,7 @@ const VARIABLE_REFERENCES: usize = 3;
 /// What stands between the source and the name of a local when its GUID is made: since LLVM 18, and before.
 const SEPARATORS: [&[u8]; 2] = [b";", b":"];
 
-/// Of a summary's flags: the linkage, of which zero is that of a definition that is the only one, and whether the compiler knows
-/// the definition to be within what is linked.
-const LINKAGE: u64 = 15;
+/// Of a summary's flags: whether the compiler knows the definition to be within what is linked.
 const DSO_LOCAL: u64 = 1 << 6;
 
 /// The definitions of a module.
@@ -57,11 +55,6 @@ impl Definition {
     /// Whether the compiler knows it to be within what is linked.
     pub fn is_dso_local(&self) -> bool {
         self.flags & DSO_LOCAL != 0
-    }
-
-    /// Whether no other module has one.
-    pub fn is_only(&self) -> bool {
-        self.flags & LINKAGE == 0
     }
 }
 
