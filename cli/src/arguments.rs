@@ -1,8 +1,7 @@
 //! The command line of `distlto`: the one source of its help texts and man pages.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
-
+use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand};
 use distlto_commands::diff::DiffArgs;
 use distlto_commands::distribute::DistributeArgs;
@@ -110,9 +109,6 @@ pub struct LinkArgs {
     /// How the backends are run.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Write the action graph as JSON to this file, and link in the two steps that it has
-    #[arg(long, value_name = "FILE")]
-    pub save_plan: Option<PathBuf>,
     /// Compile with this clang instead of the one that the link command names or implies
     #[arg(long, value_name = "CLANG")]
     pub compiler: Option<String>,
@@ -137,7 +133,7 @@ pub struct LinkArgs {
     /// Compile each module with the flags that a build has recorded
     ///
     /// Those of the link line do not count then. `kbuild` takes them from .X.o.cmd beside each object; any other word is the
-    /// path of a compile_commands.json. The linker is run twice.
+    /// path of a compile_commands.json.
     #[arg(long, value_name = "kbuild|FILE")]
     pub flags_from: Option<FlagsSource>,
     /// Keep state in a folder of this directory
@@ -147,16 +143,12 @@ pub struct LinkArgs {
     /// OUTPUT.distlto` finds it.
     #[arg(long, value_name = "DIR", env = VARIABLE)]
     pub state: Option<String>,
-    /// Keep unpacked archive members in this store, and take them from there
+    /// Take the objects that the backends of this graph have made: its last action
     ///
-    /// Only where the linker is run twice: else it opens archives itself.
-    #[arg(long, value_name = "DIR", hide_short_help = true)]
-    pub store: Option<PathBuf>,
-    /// Run the linker twice, for a thin link and for the final link
-    ///
-    /// For links whose steps are to run elsewhere. See docs/link.md.
-    #[arg(long, hide_short_help = true)]
-    pub two_step: bool,
+    /// Each module's shard is compared with the one that its object was made from; a difference is an error that names the module.
+    /// Nothing is compiled, and no state, store or server is used. docs/action-graph.md describes the graph.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "stable_names", "flags_from"])]
+    pub graph: Option<Utf8PathBuf>,
     /// Say which backends would run, why, and for how long
     ///
     /// The thin link is performed, and nothing else. Nothing is written.
@@ -177,15 +169,13 @@ impl LinkArgs {
     pub fn options(&self) -> LinkOptions {
         LinkOptions {
             run: self.run.clone(),
-            save_plan: self.save_plan.clone(),
             compiler: self.compiler.clone(),
             backend_args: self.backend_args.clone(),
             stable_names: self.stable_names,
             plain_shards: self.plain_shards,
             state: self.state.clone(),
-            store: self.store.clone(),
-            two_step: self.two_step || self.save_plan.is_some() || self.flags_from.is_some(),
             flags_from: self.flags_from.clone(),
+            graph: self.graph.clone(),
             dry_run: self.dry_run,
         }
     }

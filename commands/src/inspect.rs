@@ -5,14 +5,13 @@
 mod file;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 use distlto_executor::cancel::Cancel;
-use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::state::VARIABLE;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
@@ -71,7 +70,10 @@ pub fn run(args: &InspectArgs, cancel: &Cancel) -> Result<u8, SeenError> {
         }
         None => {
             let words: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
-            Seen::of_command(&words, cancel)?
+            match Seen::of_command(&words, cancel)? {
+                Ok(seen) => seen,
+                Err(code) => return Ok(code),
+            }
         }
     };
     print(args, &seen)?;
@@ -95,8 +97,8 @@ fn print(args: &InspectArgs, seen: &Seen) -> Result<(), SeenError> {
         text += &args.imports(&inspection);
     }
     if args.native && !args.json {
-        let plan = seen.plan.as_ref().map(|plan| native(seen, plan)).unwrap_or_default();
-        let lines = plan.iter().filter(|(path, _)| args.shows(path.as_str()));
+        let native = native(seen);
+        let lines = native.iter().filter(|(path, _)| args.shows(path.as_str()));
         text.extend(lines.map(|(path, kind)| format!("{}  {kind}\n", printable(path.as_str()))));
     }
     Ok(to_standard_output(text.as_bytes())?)
@@ -105,8 +107,7 @@ fn print(args: &InspectArgs, seen: &Seen) -> Result<(), SeenError> {
 /// What there is to say of a link in sentences, a line each.
 pub fn answers(seen: &Seen, inspection: &Inspection) -> String {
     let notes: String = seen.notes.iter().map(|note| printable(note).into_owned() + "\n").collect();
-    let not_thin = seen.plan.as_ref().map(|plan| summary_of(&native(seen, plan)));
-    inspection.to_string() + &notes + &not_thin.unwrap_or_default()
+    inspection.to_string() + &notes + &summary_of(&native(seen))
 }
 
 impl InspectArgs {
@@ -152,18 +153,12 @@ impl InspectArgs {
 }
 
 /// The inputs of the final link that are no modules of it, and what they are at the moment.
-fn native<'p>(seen: &Seen, plan: &'p LinkPlan) -> Vec<(&'p Utf8Path, String)> {
-    let modules: HashSet<&Utf8Path> = plan
-        .modules
-        .iter()
-        .flat_map(|module| [module.file(), module.id.as_path(), module.object.as_path()])
-        .collect();
-    let others = plan.link.inputs.iter().filter(|path| !modules.contains(path.as_path()));
+fn native(seen: &Seen) -> Vec<(&Utf8Path, String)> {
     let kind = |path: &Utf8Path| {
         classify_file(seen.place(path).as_std_path())
             .map_or_else(|error| error.to_string(), |kind| kind.to_string())
     };
-    others.map(|path| (path.as_path(), kind(path))).collect()
+    seen.others().iter().map(|path| (path.as_path(), kind(path))).collect()
 }
 
 /// How many inputs of each kind are no modules.

@@ -1,28 +1,21 @@
 //! A whole distributed ThinLTO link, from the user's command to the program: the spine of `distlto link`.
 //!
-//! Reads from top to bottom: is anything to do, what would be linked, thin link, backends, final link. Each step is a
-//! function of another module; this one only knows their order and what is kept for the next run. State lives in
-//! `<output>.distlto/`, and an advisory lock on it makes a second run of the same link an error.
+//! Is anything to do? If so, the command is run and its linkers are served ([`serve`](crate::serve)). This module only knows the order
+//! and what is kept for the next run. State lives in `<output>.distlto/`, and an advisory lock on it makes a second run of the
+//! same link an error.
 
-mod ahead;
 pub(crate) mod dry_run;
 pub mod error;
 pub(crate) mod file_state;
-mod final_link;
 pub(crate) mod identity;
-mod keeping;
 pub(crate) mod line;
-mod line_cache;
 mod lock;
 pub mod options;
-mod phases;
 mod printed;
 pub(crate) mod reads;
 pub(crate) mod stable_names;
 pub(crate) mod state;
 mod told;
-mod two_step;
-mod two_step_reads;
 pub(crate) mod unchanged;
 
 use std::io;
@@ -30,13 +23,10 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::time::Duration;
 
-use distlto_planner::index;
+use camino::Utf8Path;
 use distlto_planner::index_only::IndexOnly;
 use distlto_planner::invocation::{ProgramKind, program};
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
-use distlto_planner::link_line::Argument;
-use distlto_planner::link_plan::LinkPlan;
-use distlto_planner::linker::options::last;
 use distlto_planner::runner::{Runner, ToolError, ToolOutput};
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::message::say;
@@ -45,9 +35,10 @@ use distlto_prepare::write::to_standard_output;
 
 use crate::index_only;
 use crate::remote::connect::RemoteError;
-use crate::run_args::RunArgs;
-use crate::scratch::scratch;
-use crate::serve::{Ended, Service};
+use crate::plan::GraphSource;
+use crate::serve::collected::Task;
+use crate::serve::graph::Answers;
+use crate::serve::{Ended, Service, run_once};
 use crate::tool::ToolRunner;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::{self, ForkServer};
@@ -61,16 +52,11 @@ pub(crate) use error::tool_failure;
 pub use lock::Busy;
 pub use options::LinkOptions;
 
-/// Links; returns the exit code to end with.
+/// Runs a command and answers its linkers; returns the exit code to end with.
 pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<u8, LinkError> {
-    if options.two_step {
-        return in_two_steps(command, options, cancel);
+    if let Some(graph) = &options.graph {
+        return of_graph(graph, command, options, cancel);
     }
-    served(command, options, cancel)
-}
-
-/// Runs a command and answers its linkers.
-fn served(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<u8, LinkError> {
     let spawner = options.run.spawner();
     let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
     let reporter = dry_run::reporter(options)?;
@@ -111,6 +97,7 @@ fn served(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<u8
         reporter: &reporter,
         key: &key,
         single: guess,
+        task: if options.dry_run { Task::Preview } else { Task::Link },
     };
     let (ended, links) = service.run(&hook, held)?;
     let mut code = ended.code;
@@ -140,6 +127,28 @@ fn served(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<u8
         return Err(LinkError::Interrupted { exit_code: cancel.exit_code() });
     }
     Ok(code)
+}
+
+/// Links with the objects that the backends of a graph have made.
+fn of_graph(
+    path: &Utf8Path,
+    command: &[Word],
+    options: &LinkOptions,
+    cancel: &Cancel,
+) -> Result<u8, LinkError> {
+    let answers = Answers::of(path, &GraphSource::find(path, None)?.read_to_run()?);
+    let ended = run_once(command, options, cancel, Task::Answer(&answers))?;
+    if let Some(error) = ended.error {
+        return Err(error);
+    }
+    if cancel.is_cancelled() {
+        return Err(LinkError::Interrupted { exit_code: cancel.exit_code() });
+    }
+    if ended.code == 0 && answers.is_left_out() {
+        let why = if ended.has_linker { "it links by itself" } else { "the command ran none" }.to_owned();
+        return Err(LinkError::NotAsked { graph: path.to_owned(), why });
+    }
+    Ok(ended.code)
 }
 
 /// How a dry run ends: the command's own failure counts where it did not get to its backends.
@@ -178,113 +187,6 @@ struct NoRunner;
 impl Runner for NoRunner {
     fn run(&self, _: &[Word]) -> io::Result<ToolOutput> {
         Err(io::ErrorKind::Unsupported.into())
-    }
-}
-
-/// Runs the linker twice, with the backends between.
-fn in_two_steps(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<u8, LinkError> {
-    let spawner = options.run.spawner();
-    let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
-    let reporter = dry_run::reporter(options)?;
-    let given = GivenCommand::new(command);
-    let expanded = given.expanded()?;
-    let key = state::key(expanded, options);
-    let output = state::guess_output(expanded);
-    let folder = options.state.as_deref();
-    let hold = |directory: &str| state::LinkState::open_or_scratch(directory, folder);
-    let guess = output.as_deref().map(|output| state::directory(output, folder));
-    let mut held = guess.as_deref().filter(|guess| Path::new(guess).is_dir()).map(hold).transpose()?;
-    if let Some(state) = &held
-        && let Some(unchanged) = unchanged::find(state.directory(), &key)
-    {
-        return leave_unchanged(unchanged, state, output.as_deref().unwrap_or_default(), options, &reporter);
-    }
-    let known = held.as_ref().and_then(|held| line_cache::load(held.directory(), &key));
-    let resolved = known
-        .map_or_else(|| resolve(&given, &spawner, cancel, &options.run, &reporter), |link| Ok(Some(link)));
-    let Some(link) = resolved? else { return as_it_is(command, options) };
-    let output = link.line.output();
-    if state::is_special(Path::new(output)) {
-        return as_it_is(command, options);
-    }
-    let directory = state::directory(output, folder);
-    let mut held = held.take_if(|held| held.is_for(&directory));
-    if held.is_none() && (!options.dry_run || Path::new(&directory).is_dir()) {
-        held = Some(hold(&directory)?);
-    }
-    let directory = held.as_ref().map_or(directory, |held| held.directory().to_owned());
-    let session = Session {
-        link: &link,
-        directory: &directory,
-        earlier: &directory,
-        options,
-        cancel,
-        spawner: &spawner,
-        runner: &runner,
-        reporter: &reporter,
-        key: &key,
-    };
-    if options.dry_run {
-        let told = session.with_names(|session| session.dry_run(held.is_some()));
-        return told.or_else(|error| tool_failure(error, cancel));
-    }
-    session.tell_link(output);
-    let ended = session.with_names(|session| session.link());
-    session.keep(&ended);
-    end(ended, held, command, cancel)
-}
-
-/// What a command turned out to be. One that is no link by lld is none of ours, and an error if it has bitcode among its
-/// inputs.
-fn resolve(
-    given: &GivenCommand<'_>,
-    spawner: &ForkServer<LocalSpawner>,
-    cancel: &Cancel,
-    options: &RunArgs,
-    reporter: &Reporter,
-) -> Result<Option<LinkCommand>, LinkError> {
-    let runner = ToolRunner { spawner: options.asker(spawner), cancel, directory: None };
-    match link_command::resolve(given, &runner)? {
-        Resolved::Link(link) => Ok(Some(link)),
-        Resolved::Other { linker, words } => match (linker, index::bitcode_among(&words)) {
-            (Some(linker), Some(input)) => Err(ToolError::NotLld { linker, input }.into()),
-            (linker, _) => {
-                if let Some(linker) = linker {
-                    reporter.noted(&format!("{NO_BITCODE}: {linker} links by itself"));
-                }
-                Ok(None)
-            }
-        },
-    }
-}
-
-/// Printed by a dry run of any other command.
-const IS_NO_LINK: &[u8] = b"the command would run as it is: it is no distributed ThinLTO link\n";
-
-/// A command that is none of ours takes this process's place.
-fn as_it_is(command: &[Word], options: &LinkOptions) -> Result<u8, LinkError> {
-    if options.dry_run {
-        to_standard_output(IS_NO_LINK)?;
-        return Ok(0);
-    }
-    Err(replace_process(command))
-}
-
-/// The exit code of a link that has ended in this way, and what becomes of its state.
-fn end(
-    ended: Result<End, LinkError>,
-    held: Option<state::LinkState>,
-    command: &[Word],
-    cancel: &Cancel,
-) -> Result<u8, LinkError> {
-    let discard = || held.map_or(Ok(()), state::LinkState::discard);
-    match ended {
-        Ok(End::Code(code)) => Ok(code),
-        Ok(End::AsItIs) => {
-            discard()?;
-            Err(replace_process(command))
-        }
-        Err(error) => tool_failure(error, cancel),
     }
 }
 
@@ -335,87 +237,21 @@ pub(crate) struct Session<'a> {
 pub(crate) const NO_BITCODE: &str = "ThinLTO is off, no input is LTO bitcode";
 pub(crate) const WRITES_ITSELF: &str = "the line asks for what only the linker writes";
 
-/// How a link ended.
-pub(crate) enum End {
-    /// With this exit code.
-    Code(u8),
-    /// It is no link of ours: the command is to be run as it is.
-    AsItIs,
-}
-
 impl Session<'_> {
-    /// Checks the configuration of servers before the linker starts, so that a mistake is not reported after a thin link, below
-    /// the linker's own errors.
-    fn check_configuration(&self) -> Result<(), LinkError> {
-        Ok(self.options.run.remote.check().map_err(RemoteError::from)?)
-    }
-
-    /// Does something with stable names, if they are asked for and can be had, and else without.
-    fn with_names<T>(&self, work: impl Fn(&Session<'_>) -> Result<T, LinkError>) -> Result<T, LinkError> {
-        if !self.options.stable_names {
-            return work(self);
-        }
-        let [with, without] = stable_names::with_and_without(self.options);
-        let named = |options| work(&Session { options, ..*self });
-        named(&with).or_else(|error| {
-            stable_names::do_without(error, self.reporter)?;
-            named(&without)
-        })
-    }
-
-    fn link(&self) -> Result<End, LinkError> {
-        Ok(self.two_step()?.map_or(End::AsItIs, End::Code))
-    }
-
-    /// Says what would run.
-    fn dry_run(&self, has_state: bool) -> Result<u8, LinkError> {
-        // For what must not be in the state.
-        let scratch = scratch("dry-run")?;
-        let place = scratch.path().to_string_lossy();
-        let session = Session { directory: &place, ..*self };
-        let planned = if has_state { self.two_step()? } else { session.two_step()? };
-        match planned {
-            Some(code) => Ok(code),
-            None => {
-                to_standard_output(b"the linker would link by itself: there is no backend to run\n")?;
-                Ok(0)
-            }
-        }
-    }
-
     /// For those who asked: why there is nothing for this program to do.
     pub(crate) fn say_why_whole(&self, why: &str) {
         self.reporter.noted(&format!("{why}: the linker links by itself"));
     }
 
-    /// For those who asked: the linker's cache of backends is not used, since the backends are not its own.
-    fn say_of_cache(&self, arguments: &[Argument]) {
-        if last(arguments, "thinlto-cache-dir").is_some() {
-            self.reporter.noted(&format!(
-                "--thinlto-cache-dir has no effect: objects are kept in {}, and --cache DIR shares them between links",
-                self.directory
-            ));
-        }
-    }
-
     /// For people who asked: what the link consisted of, and what had to run.
-    pub(crate) fn summarise(&self, plan: &LinkPlan, stale: usize) {
+    pub(crate) fn summarise(&self, modules: usize, imports: usize, stale: usize) {
         if !self.options.run.verbose || self.options.run.json {
-            return;
-        }
-        let modules = plan.modules.len();
-        let imports: usize = plan.modules.iter().map(|module| module.imports.len()).sum();
-        if modules == 0 {
-            say(format_args!(
-                "distlto: {}: no module is ThinLTO bitcode: there are no backends",
-                plan.output
-            ));
             return;
         }
         // Those that a cache had did not run.
         say(format_args!(
             "distlto: {}: {modules} modules, {imports} imports; {stale} of {modules} backends were out of date",
-            plan.output
+            self.link.line.output()
         ));
     }
 }

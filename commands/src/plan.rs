@@ -25,7 +25,6 @@ use distlto_planner::freshness::{self, ActionLog, Reason};
 use distlto_planner::graph::error::GraphError;
 use distlto_planner::graph::summary::GraphSummary;
 use distlto_planner::graph::{Action, ActionGraph, ActionId, json};
-use distlto_planner::link_plan::{LinkPlan, PlanError};
 use distlto_planner::state::{self, Place, SUFFIX, VARIABLE};
 
 use crate::dry_run::{Row, lines};
@@ -102,8 +101,8 @@ pub enum PlanCommandError {
         /// The path.
         path: Utf8PathBuf,
     },
-    /// A directory without a link plan or graph.
-    #[error("{directory} holds neither {} nor {}", Place::LinkPlan.name(), Place::Graph.name())]
+    /// A directory without a graph.
+    #[error("{directory} holds no {}", Place::Graph.name())]
     #[diagnostic(
         code(distlto::bad_input),
         help("name the directory that distlto-index wrote, or run the thin link again if it did not end")
@@ -111,15 +110,6 @@ pub enum PlanCommandError {
     NotAnIndex {
         /// The directory.
         directory: Utf8PathBuf,
-    },
-    /// A link plan that is malformed or makes no graph.
-    #[error("{path}: {source}")]
-    #[diagnostic(code(distlto::bad_input), help("{}", help_of(source)))]
-    Plan {
-        /// The file.
-        path: Utf8PathBuf,
-        /// What is wrong with it.
-        source: PlanError,
     },
     /// An action graph that is malformed.
     #[error("{path}: {source}")]
@@ -134,10 +124,10 @@ pub enum PlanCommandError {
     #[error("{path} is of a link that the linker performed in one run: its steps cannot be run one by one")]
     #[diagnostic(
         code(distlto::usage),
-        help("make a graph to run with distlto-index -- LINK COMMAND, or link with distlto link --two-step")
+        help("make a graph to run with distlto index -- LINK COMMAND; distlto link --dry-run says what a link would run")
     )]
-    ByLinker {
-        /// The plan.
+    Record {
+        /// The graph.
         path: Utf8PathBuf,
     },
     /// A graph without a Ninja form.
@@ -182,7 +172,7 @@ impl PlanArgs {
 pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
     check_outputs(&args)?;
     let input = GraphSource::find(&args.input, args.state.as_deref())?;
-    let is_run = args.forms().any(|(form, _)| form.is_run());
+    let is_run = args.dry_run || args.forms().any(|(form, _)| form.is_run());
     let graph = if is_run { input.read_to_run()? } else { input.read()? };
     for (form, path) in args.forms() {
         form.emit(&graph, &input, path, &args.opt_program)?;
@@ -200,11 +190,10 @@ pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
 #[derive(Debug, Clone)]
 pub struct GraphSource {
     path: Utf8PathBuf,
-    is_plan: bool,
 }
 
 impl GraphSource {
-    /// A file is a graph in JSON; a directory has a plan or a graph under its usual name. The directory beside an output
+    /// A file is a graph in JSON; a directory has one under its usual name. The directory beside an output
     /// may be missing, and lie in `folder` instead.
     pub fn find(given: &Utf8Path, folder: Option<&str>) -> Result<Self, PlanCommandError> {
         let elsewhere = folder.filter(|folder| !folder.is_empty() && !given.exists()).and_then(|folder| {
@@ -214,15 +203,14 @@ impl GraphSource {
         let given = elsewhere.as_deref().filter(|elsewhere| elsewhere.is_dir()).unwrap_or(given);
         match fs::metadata(given) {
             Ok(found) if found.is_dir() => {
-                let files = [(Place::LinkPlan, true), (Place::Graph, false)]
-                    .map(|(place, is_plan)| (given.join(place.name()), is_plan));
-                let found = files.into_iter().find(|(path, _)| path.exists());
-                let (path, is_plan) =
-                    found.ok_or_else(|| PlanCommandError::NotAnIndex { directory: given.to_owned() })?;
+                let path = given.join(Place::Graph.name());
+                if !path.exists() {
+                    return Err(PlanCommandError::NotAnIndex { directory: given.to_owned() });
+                }
                 regular::check_place(path.as_std_path()).map_err(IoError::on("read", &path))?;
-                Ok(Self { path, is_plan })
+                Ok(Self { path })
             }
-            Ok(_) => Ok(Self { path: given.to_owned(), is_plan: false }),
+            Ok(_) => Ok(Self { path: given.to_owned() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(PlanCommandError::Missing { path: given.to_owned() })
             }
@@ -248,27 +236,17 @@ impl GraphSource {
 
     /// The graph that it holds at the moment.
     pub fn read(&self) -> Result<ActionGraph, PlanCommandError> {
-        Ok(self.read_plan_or_graph()?.0)
+        let bytes = fs::read(&self.path).map_err(IoError::on("read", &self.path))?;
+        json::read(&bytes).map_err(|source| PlanCommandError::Graph { path: self.path.clone(), source })
     }
 
     /// The same for whoever runs its actions.
     pub fn read_to_run(&self) -> Result<ActionGraph, PlanCommandError> {
-        match self.read_plan_or_graph()? {
-            (graph, false) => Ok(graph),
-            (_, true) => Err(PlanCommandError::ByLinker { path: self.path.clone() }),
+        let graph = self.read()?;
+        if graph.is_record() {
+            return Err(PlanCommandError::Record { path: self.path.clone() });
         }
-    }
-
-    /// With whether the steps are in one process of the linker.
-    fn read_plan_or_graph(&self) -> Result<(ActionGraph, bool), PlanCommandError> {
-        let bytes = fs::read(&self.path).map_err(IoError::on("read", &self.path))?;
-        if !self.is_plan {
-            let graph = json::read(&bytes);
-            let graph = graph.map_err(|source| PlanCommandError::Graph { path: self.path.clone(), source });
-            return Ok((graph?, false));
-        }
-        let plan = LinkPlan::read(&bytes).and_then(|plan| Ok((plan.to_graph()?, plan.by_linker)));
-        plan.map_err(|source| PlanCommandError::Plan { path: self.path.clone(), source })
+        Ok(graph)
     }
 }
 

@@ -48,7 +48,7 @@ const ROUNDS: usize = 3;
 ///
 /// Run in the link's working directory, which the graph's relative paths are relative to. An action runs if its
 /// command, an input or an output is not what it was when it ran last, by content; what it does not change runs nothing.
-/// docs/action-graph.md describes the graph, which distlto-index and distlto link --save-plan write.
+/// docs/action-graph.md describes the graph, which distlto index writes.
 #[derive(Debug, Clone, Args)]
 #[command(name = "run", after_help = exit::help())]
 pub struct RunCommandArgs {
@@ -58,7 +58,7 @@ pub struct RunCommandArgs {
     /// Keep what was run in this directory, of this graph alone [default: GRAPH.distlto]
     #[arg(long, value_name = "DIR")]
     pub state: Option<String>,
-    /// An action graph in JSON, or a directory that distlto-index or distlto link --two-step wrote
+    /// An action graph in JSON, or a directory that distlto index wrote
     #[arg(value_name = "GRAPH")]
     pub graph: Utf8PathBuf,
     /// Run these outputs or labels and what they need [default: everything]
@@ -277,8 +277,8 @@ impl Hooks for Watching<'_> {
 
     fn finished(&self, action: ActionId, measured: Measured) {
         self.recording.finished(action, measured);
-        if let Work::ThinLink { plan, .. } = self.graph.action(action).work {
-            match stale::look(self.graph, plan, self.input) {
+        if let Work::ThinLink { graph, .. } = self.graph.action(action).work {
+            match stale::look(self.graph, graph, self.input) {
                 Ok(None) => {}
                 Ok(Some(newer)) => self.rewritten.set(Some(newer)),
                 Err(error) => drop(self.error.borrow_mut().get_or_insert(error)),

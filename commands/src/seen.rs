@@ -14,11 +14,9 @@ use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::digests::Digest;
-use distlto_planner::graph::{Action, ActionGraph, ActionKind, BackendWork};
-use distlto_planner::link_plan::{LinkPlan, ObjectPlan, PlanError};
-use distlto_planner::state::{self, Place, SUFFIX};
+use distlto_planner::graph::{Action, ActionGraph, ActionKind, BackendWork, json};
+use distlto_planner::state::{self, SUFFIX};
 use distlto_prepare::input::Input;
-use distlto_prepare::json::Text;
 use distlto_prepare::regular;
 use distlto_record::action::ActionRecord;
 use distlto_record::diff::Side;
@@ -42,12 +40,12 @@ pub struct Seen {
     pub directory: Option<Utf8PathBuf>,
     /// The program.
     pub output: String,
-    /// What was planned last, if that is kept, but for the modules' imports.
-    pub plan: Option<LinkPlan>,
     /// Its modules.
     pub modules: Vec<KnownModule>,
-    /// Where their files are, if there is no plan.
+    /// Where their files are.
     listing: Listing,
+    /// What the linker was told about importing, of a link whose graph is known.
+    pub limit: Option<u64>,
     /// The records of its runs, the oldest first.
     pub runs: Vec<RunRecord>,
     /// What else is to be said of it, in sentences.
@@ -75,14 +73,18 @@ impl Seen {
         }
         let source = GraphSource::find(&directory, None);
         // Each may hold a hundred thousand modules.
-        let (plan, runs) = rayon::join(
-            || source.as_ref().map_or(Ok(None), |source| read_plan(&directory, source)),
+        let (graph, runs) = rayon::join(
+            || source.as_ref().map_or(Ok(None), |source| source.read().map(Some)),
             || read_runs(&directory),
         );
         let runs = runs?;
         match (source, runs.last()) {
-            (Ok(source), _) => Self::of_directory(named, directory, plan?, &source, runs),
-            // A distributor's runs, and those of a graph, are beside no plan.
+            (Ok(_), _) => {
+                let known = graph?.map(|graph| Self::of_graph(named, &graph));
+                let known = known.unwrap_or_else(|| Self::without_runs(named));
+                Ok(Self { directory: Some(directory), runs, ..known })
+            }
+            // A distributor's runs, and those of a graph, are beside no graph.
             (Err(PlanCommandError::NotAnIndex { .. }), Some(last)) => Ok(Self {
                 output: last.output.clone().unwrap_or_else(|| named.to_string()),
                 directory: Some(directory),
@@ -103,9 +105,9 @@ impl Seen {
             named: named.to_owned(),
             directory: None,
             output: named.to_string(),
-            plan: None,
             modules: Vec::new(),
             listing: Listing::default(),
+            limit: None,
             runs: Vec::new(),
             notes: Vec::new(),
         }
@@ -116,55 +118,40 @@ impl Seen {
             JsonText::Record => Self::of_record(named),
             JsonText::Jobs => Self::of_jobs(named, bytes),
             JsonText::Meta => Self::of_meta(named, bytes),
-            JsonText::Plan => Self::of_plan(named, bytes),
             JsonText::Other => {
                 let source = GraphSource::find(named, None)?;
-                let graph = source.read()?;
-                let (modules, listing) = (of_graph(&graph), files_of_graph(&graph));
                 let runs = read_runs(Utf8Path::new(&source.run_state()))?;
-                Ok(Self { modules, listing, runs, ..Self::without_runs(named) })
+                Ok(Self { runs, ..Self::of_graph(named, &source.read()?) })
             }
         }
     }
 
-    fn of_plan(named: &Utf8Path, bytes: &[u8]) -> Result<Self, SeenError> {
-        let read = known(bytes);
-        let (plan, modules) = read.map_err(|source| SeenError::Plan { path: named.to_owned(), source })?;
-        let output = plan.output.to_string();
-        Ok(Self { output, modules, plan: Some(plan), ..Self::without_runs(named) })
+    fn of_graph(named: &Utf8Path, graph: &ActionGraph) -> Self {
+        let link = graph.actions().find(|(_, action)| action.kind() == ActionKind::Link);
+        let output = link.map_or_else(|| named.to_string(), |(_, action)| action.label.clone());
+        let limit = link.and_then(|(id, _)| limit(&graph.command(id)));
+        Self {
+            output,
+            modules: of_graph(graph),
+            listing: Listing::of(graph),
+            limit,
+            ..Self::without_runs(named)
+        }
     }
 
     fn of_record(named: &Utf8Path) -> Result<Self, SeenError> {
         let run = run::read(named.as_std_path())?;
-        let plan = run.graph.as_ref().and_then(|graph| plan_of(&run, graph));
-        let (plan, modules) = plan.unzip();
+        let graph = run.graph.as_ref().and_then(|graph| graph_of(&run, graph));
+        let known = match graph {
+            Some(graph) => Self::of_graph(named, &graph),
+            None => Self { modules: of_run(&run), ..Self::without_runs(named) },
+        };
         Ok(Self {
             directory: run.state.as_ref().map(|state| Utf8PathBuf::from(&run.directory).join(state)),
             output: run.output.clone().unwrap_or_else(|| named.to_string()),
-            modules: modules.unwrap_or_else(|| of_run(&run)),
-            plan,
             runs: vec![run],
-            ..Self::without_runs(named)
+            ..known
         })
-    }
-
-    fn of_directory(
-        named: &Utf8Path,
-        directory: Utf8PathBuf,
-        plan: Option<(LinkPlan, Vec<KnownModule>)>,
-        source: &GraphSource,
-        runs: Vec<RunRecord>,
-    ) -> Result<Self, SeenError> {
-        let (plan, modules, listing) = match plan {
-            Some((plan, modules)) => (Some(plan), modules, Listing::default()),
-            None => {
-                let graph = source.read()?;
-                (None, of_graph(&graph), files_of_graph(&graph))
-            }
-        };
-        let output = plan.as_ref().map_or_else(|| named.to_string(), |plan| plan.output.to_string());
-        let directory = Some(directory);
-        Ok(Self { directory, output, plan, modules, listing, runs, ..Self::without_runs(named) })
     }
 
     /// The number of a module by its name, or by the end of it.
@@ -211,57 +198,22 @@ impl Seen {
     }
 }
 
-/// The plan of a state directory, if that is what it has.
-fn read_plan(
-    directory: &Utf8Path,
-    source: &GraphSource,
-) -> Result<Option<(LinkPlan, Vec<KnownModule>)>, SeenError> {
-    let path = directory.join(Place::LinkPlan.name());
-    if source.path() != path {
-        return Ok(None);
-    }
-    let bytes = Input::open(path.as_std_path())?;
-    known(&bytes).map(Some).map_err(|source| SeenError::Plan { path, source })
-}
-
 /// The records of a state directory, or of a graph's runs.
 fn read_runs(directory: &Utf8Path) -> Result<Vec<RunRecord>, SeenError> {
     let files = run::list(directory.as_std_path())?;
     Ok(files.par_iter().map(|file| run::read(file)).collect::<Result<_, _>>()?)
 }
 
-/// The plan that a run had, if it has not been written anew since.
-fn plan_of(run: &RunRecord, graph: &GraphFile) -> Option<(LinkPlan, Vec<KnownModule>)> {
+/// The graph that a run had, if it has not been written anew since.
+fn graph_of(run: &RunRecord, graph: &GraphFile) -> Option<ActionGraph> {
     let bytes = regular::read(&Path::new(&run.directory).join(&graph.file)).ok()?;
-    (Digest::of(&bytes).to_string() == graph.digest).then(|| known(&bytes).ok())?
+    (Digest::of(&bytes).to_string() == graph.digest).then(|| json::read(&bytes).ok())?
 }
 
-/// A plan and its modules. No import becomes a path of its own: there may be millions.
-fn known(bytes: &[u8]) -> Result<(LinkPlan, Vec<KnownModule>), PlanError> {
-    let plan = LinkPlan::<Text<'_>>::read_as(bytes)?;
-    let modules = of_plan(&plan);
-    Ok((plan.without_imports(), modules))
-}
-
-fn of_plan<Import: AsRef<str> + Sync>(plan: &LinkPlan<Import>) -> Vec<KnownModule> {
-    // There may be millions of imports: a path hashes slower than its text, and names side by side are found sooner than
-    // names all over the plan.
-    let names: String = plan.modules.iter().map(|module| module.id.as_str()).collect();
-    let mut rest = names.as_str();
-    let mut numbers = HashMap::with_capacity(plan.modules.len());
-    for (module, number) in plan.modules.iter().zip(0_u32..) {
-        let (name, others) = rest.split_at(module.id.as_str().len());
-        numbers.insert(name, number);
-        rest = others;
-    }
-    let number = |import: &Import| numbers.get(import.as_ref()).copied();
-    let module = |module: &ObjectPlan<Import>| KnownModule {
-        label: module.id.to_string(),
-        own_instructions: module.own_instructions,
-        imported_instructions: module.imported_instructions,
-        imports: Some(module.imports.iter().filter_map(number).collect()),
-    };
-    plan.modules.par_iter().map(module).collect()
+/// The limit of imported functions by what a link command tells every backend and the thin link.
+fn limit(command: &[&str]) -> Option<u64> {
+    let told = command.iter().rev().find_map(|word| word.split("import-instr-limit=").nth(1));
+    told.and_then(|value| value.parse().ok())
 }
 
 fn of_graph(graph: &ActionGraph) -> Vec<KnownModule> {
@@ -270,23 +222,11 @@ fn of_graph(graph: &ActionGraph) -> Vec<KnownModule> {
         backends().zip(0..).map(|((_, backend), number)| (backend.module, number)).collect();
     let module = |(action, backend): (&Action, &BackendWork)| KnownModule {
         label: action.label.clone(),
-        own_instructions: action.cost,
-        imported_instructions: 0,
+        own_instructions: action.cost.saturating_sub(backend.decided.imported),
+        imported_instructions: backend.decided.imported,
         imports: Some(backend.imports.iter().filter_map(|file| numbers.get(file).copied()).collect()),
     };
     backends().map(module).collect()
-}
-
-/// The files of the modules, as [`of_graph`] gives them.
-fn files_of_graph(graph: &ActionGraph) -> Listing {
-    let backends = || graph.actions().filter_map(|(id, action)| Some((id, action.backend()?)));
-    let files = |(_, backend): (_, &BackendWork)| ModuleFiles {
-        module: graph.path(backend.module).to_owned(),
-        archive: None,
-        shard: graph.path(backend.shard).to_owned(),
-    };
-    let compiler = backends().next().and_then(|(id, _)| Some((*graph.command(id).first()?).to_owned()));
-    Listing { modules: backends().map(files).collect(), compiler }
 }
 
 fn of_run(run: &RunRecord) -> Vec<KnownModule> {

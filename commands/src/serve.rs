@@ -7,11 +7,14 @@ mod answering;
 mod asking;
 mod backends;
 mod callers;
+pub(crate) mod collected;
 mod command;
-mod kept;
+pub(crate) mod describe;
+pub(crate) mod graph;
+pub(crate) mod kept;
 mod link;
 pub(crate) mod linkers;
-mod module;
+pub(crate) mod module;
 mod modules;
 mod observed;
 mod parts;
@@ -20,7 +23,7 @@ mod process;
 #[expect(dead_code, reason = "the other half is compiled into the hook")]
 mod protocol;
 mod result;
-mod settings;
+pub(crate) mod settings;
 mod socket;
 mod told;
 
@@ -32,8 +35,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
+use camino::Utf8PathBuf;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::forkserver::ForkServer;
+use distlto_executor::execute::forkserver::{self, ForkServer};
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_planner::keep;
 use distlto_planner::link_command::LinkCommand;
@@ -44,10 +48,11 @@ use distlto_record::progress::{Phase, Profile, Progress, Reporter, Style};
 
 use crate::link::file_state::Start;
 use crate::link::state::{self, LinkState};
-use crate::link::{LinkError, LinkOptions, Session, identity};
+use crate::link::{LinkError, LinkOptions, Session, dry_run, identity};
 use crate::tool::ToolRunner;
 use crate::up_to_date::Records;
 use callers::Shared;
+use collected::Task;
 use kept::Kept;
 use link::Served;
 use linkers::Linkers;
@@ -67,6 +72,8 @@ pub struct Service<'a> {
     pub key: &'a state::LinkKey,
     /// The state directory of the link that the command is, where it is one; a build has many links.
     pub single: Option<String>,
+    /// What is made of its links.
+    pub task: Task<'a>,
 }
 
 /// How a command ended.
@@ -103,6 +110,44 @@ pub struct ServedLink {
     /// The program that was there before, unless that is the command's to see to.
     previous: Option<Previous>,
     directory: Option<PathBuf>,
+}
+
+/// Runs a command and answers its linkers, of which nothing is kept.
+pub fn run_once(
+    command: &[Word],
+    options: &LinkOptions,
+    cancel: &Cancel,
+    task: Task<'_>,
+) -> Result<Ended, LinkError> {
+    let hook = hook()?;
+    let spawner = options.run.spawner();
+    let reporter = dry_run::reporter(options)?;
+    let key = state::key(command, options);
+    let service = Service {
+        command,
+        options,
+        spawner: &spawner,
+        cancel,
+        reporter: &reporter,
+        key: &key,
+        single: None,
+        task,
+    };
+    Ok(service.run(&hook, None)?.0)
+}
+
+/// The library that is loaded into the processes of a command.
+pub fn hook() -> Result<PathBuf, LinkError> {
+    forkserver::find_library().ok_or_else(|| LinkError::NoHook {
+        lack: forkserver::lack_of_library().unwrap_or_else(|| "the hook is off".to_owned()),
+    })
+}
+
+impl Ended {
+    /// The files that its processes have read and have not written, below the directory without it.
+    pub fn files_read(&self) -> Result<Vec<Utf8PathBuf>, IoError> {
+        observed::files_read(&self.observed, &self.folder)
+    }
 }
 
 impl Service<'_> {
@@ -222,7 +267,11 @@ impl Service<'_> {
             let found = found.enumerate().map(|(at, module)| told.kept(first + at, module)).collect();
             reporter.knows_more(found);
             let read = ended.map(|ended| {
-                observed::read(&session, &compilation, self.command, &ended.observed, &ended.folder)
+                let mut read =
+                    observed::read(&session, &compilation, self.command, &ended.observed, &ended.folder);
+                let records = served.modules.iter().filter_map(|module| module.flags.file.as_ref());
+                read.reads.files(records.map(|file| file.as_std_path().to_owned()));
+                read
             });
             // As the linker has read them, which is their order on the line.
             let place = |path: &str| read.as_ref().map_or(0, |read| read.place(Path::new(path)));
@@ -239,7 +288,7 @@ impl Service<'_> {
                 inputs: read.as_ref().map(|read| read.inputs(root)).unwrap_or_default(),
             };
             graph = Some(finished.keep(read.map(|read| (read.reads, read.outputs, start)))?);
-            session.tell_plan();
+            session.tell_graph();
         } else {
             records.save()?;
         }
@@ -248,9 +297,9 @@ impl Service<'_> {
             reporter.phase(Phase { name: "final link", start: answered, end: Some(end) });
         }
         reporter.conclude(&output.to_string_lossy(), graph.as_ref(), None);
-        let ended = served.error.map_or(Ok(crate::link::End::Code(code)), Err);
+        let ended = served.error.map_or(Ok(code), Err);
         session.keep(&ended);
-        ended.map(|_| code)
+        ended
     }
 
     /// Stands for what compiles and how, of which a note is kept in the state.

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;
-use distlto_planner::index;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
+use distlto_planner::link_options::writes_itself;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
@@ -71,15 +71,6 @@ pub enum VerifyError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Read(#[from] distlto_prepare::error::PrepareError),
-    /// What distlto planned cannot be read.
-    #[error("{}: {source}", path.display())]
-    #[diagnostic(forward(source))]
-    Plan {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: distlto_planner::link_plan::PlanError,
-    },
     /// Nothing that lld links.
     #[error("the command is no link by lld, so there is nothing to compare")]
     #[diagnostic(
@@ -115,7 +106,7 @@ pub fn run(args: &VerifyArgs, cancel: &Cancel) -> Result<u8, VerifyError> {
 fn resolve(words: &[Word], runner: &ToolRunner<'_>) -> Result<LinkCommand, VerifyError> {
     let found = link_command::resolve(&GivenCommand::new(words), runner).map_err(LinkError::from)?;
     match found {
-        Resolved::Link(link) if !index::writes_itself(link.line.arguments()) => Ok(link),
+        Resolved::Link(link) if !writes_itself(link.line.arguments()) => Ok(link),
         _ => Err(VerifyError::NoLink),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use distlto_executor::schedule::estimate::{ENOUGH, Estimates};
 use distlto_executor::schedule::history::History;
-use distlto_planner::graph::{Action, ActionGraph, ActionId, BackendWork, Work};
+use distlto_planner::graph::{Action, ActionGraph, ActionId, BackendWork, Decided, Work};
 use distlto_record::report::Measured;
 
 const MIB: u64 = 1 << 20;
@@ -40,6 +40,7 @@ fn add(graph: &mut ActionGraph, flags: &[&str], label: &str, cost: u64) -> Actio
         object: graph.file(format!("{label}.out")),
         dwo: None,
         also: vec![],
+        decided: Decided::default(),
     });
     graph.add(Action { work, label: label.to_owned(), prefix, args: vec![], cost })
 }

@@ -15,10 +15,10 @@ mod work;
 use camino::{Utf8Path, Utf8PathBuf};
 use indexmap::IndexSet;
 use petgraph::graph::{DiGraph, NodeIndex};
-pub use work::{BackendWork, Listed, Work, is_dwo};
+pub use work::{BackendWork, Decided, Listed, Work, is_dwo};
 
 /// The version of a graph's JSON; the reader refuses any other.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// Names one action of an [`ActionGraph`].
 pub type ActionId = NodeIndex<u32>;
@@ -111,12 +111,23 @@ pub struct ActionGraph {
     files: IndexSet<Utf8PathBuf>,
     prefixes: IndexSet<Vec<String>>,
     producers: Vec<Option<ActionId>>,
+    is_record: bool,
 }
 
 impl ActionGraph {
     /// An empty graph.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Whether the graph says what one process of the linker has done, so that its actions cannot be run one by one.
+    pub fn is_record(&self) -> bool {
+        self.is_record
+    }
+
+    /// Makes the graph such a record.
+    pub fn into_record(self) -> Self {
+        Self { is_record: true, ..self }
     }
 
     /// The id of a file; one path has one id. Paths are relative to the link's working directory,
@@ -237,6 +248,7 @@ impl PartialEq for ActionGraph {
         self.files().map(Utf8Path::as_str).eq(other.files().map(Utf8Path::as_str))
             && self.prefixes().eq(other.prefixes())
             && self.actions().eq(other.actions())
+            && self.is_record == other.is_record
     }
 }
 

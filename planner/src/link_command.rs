@@ -270,3 +270,14 @@ fn clang_in(directory: &Path) -> Option<Word> {
     let clang = directory.join("clang");
     clang.is_file().then(|| crate::words::word_of(clang.into_os_string()))
 }
+/// The clang for the backends: the one that is asked for, or that the command names or implies, or the linker's neighbour.
+pub fn compiler_of(link: &LinkCommand, asked: Option<&str>) -> Result<String, ToolError> {
+    let linker = &link.linker[0];
+    asked
+        .map(str::to_owned)
+        .or_else(|| link.compiler.as_deref().map(lossy))
+        .or_else(|| clang_beside(linker).as_deref().map(lossy))
+        .or_else(|| program_file(Path::new("clang")).map(|_| "clang".to_owned()))
+        .ok_or_else(|| ToolError::NoCompiler { linker: lossy(linker) })
+}
+

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::graph::error::GraphError;
-use distlto_planner::graph::{Action, ActionGraph, BackendWork, FileId, Work};
+use distlto_planner::graph::{Action, ActionGraph, BackendWork, Decided, FileId, Work};
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -108,6 +108,7 @@ fn action(
         object: graph.file(&object),
         dwo: None,
         also: Vec::new(),
+        decided: Decided::default(),
     });
     Action {
         work,

@@ -154,7 +154,7 @@ impl<'g> Explainer<'g> {
 
 #[cfg(test)]
 mod tests {
-    use distlto_planner::graph::{Action, BackendWork, Work};
+    use distlto_planner::graph::{Action, BackendWork, Decided, Work};
 
     use super::*;
 
@@ -167,6 +167,7 @@ mod tests {
             object: graph.file(format!("{name}.native.o")),
             dwo: None,
             also: Vec::new(),
+            decided: Decided::default(),
         });
         graph.add(Action { work, label: name.to_owned(), prefix: None, args: Vec::new(), cost: 1 })
     }

@@ -13,7 +13,6 @@ use camino::Utf8Path;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::loaded;
-use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::module;
 use distlto_planner::runner::Runner;
 use distlto_planner::search_path::program_file;
@@ -94,7 +93,7 @@ impl Functions {
             &defined.1,
             &offered.1,
             live,
-            seen.plan.as_ref().and_then(limit).unwrap_or(LIMIT),
+            seen.limit.unwrap_or(LIMIT),
         ))
     }
 
@@ -168,12 +167,6 @@ fn why_not(facts: &Facts, is_known: bool, limit: u64) -> String {
              reference that is no call imports nothing"
         )
     }
-}
-
-/// The limit by what the link line told every backend and the thin link.
-fn limit(plan: &LinkPlan) -> Option<u64> {
-    let told = plan.thin_link.command.iter().rev().find_map(|word| word.split("import-instr-limit=").nth(1));
-    told.and_then(|value| value.parse().ok())
 }
 
 impl fmt::Display for Functions {

@@ -105,7 +105,7 @@ pub(crate) fn tell(
 }
 
 /// Tells how a link goes; of a dry run only what it ends with is told, and notes to those who asked.
-pub(super) fn reporter(options: &LinkOptions) -> Result<Reporter, LinkError> {
+pub(crate) fn reporter(options: &LinkOptions) -> Result<Reporter, LinkError> {
     if options.dry_run {
         let style = Style { quiet: true, verbose: options.run.verbose && !options.run.json, json: false };
         return Ok(Reporter::new(Profile::COMMAND, style, None, None)?);

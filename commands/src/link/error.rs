@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use camino::Utf8PathBuf;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::INSTALL;
 use distlto_planner::compile_jobs::CompileError;
@@ -53,7 +54,10 @@ pub enum LinkError {
     Exposed { directory: PathBuf, exposed: Exposed },
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Plan(#[from] distlto_planner::link_plan::PlanError),
+    Graph(#[from] distlto_planner::graph::error::GraphError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Plan(#[from] crate::plan::PlanCommandError),
     #[error(transparent)]
     #[diagnostic(transparent)]
     Buck2(#[from] distlto_planner::buck2::error::Buck2PlanError),
@@ -90,6 +94,36 @@ pub enum LinkError {
         help("name a link command with inputs that were compiled with -flto=thin")
     )]
     NothingToIndex,
+    #[error("the index shard of {module}: {source}")]
+    #[diagnostic(code(distlto::bad_input), help("is the linker of an LLVM from 15 to 23?"))]
+    Shard { module: String, source: distlto_planner::bitcode::BitcodeError },
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Record(#[from] distlto_planner::recorded_flags::RecordError),
+    #[error("{lack}: the linker cannot be asked")]
+    #[diagnostic(code(distlto::tool), help("{INSTALL}"))]
+    NoHook { lack: String },
+    #[error("{linker} is not asked for its modules: {why}")]
+    #[diagnostic(code(distlto::usage), help("link it with distlto link, which leaves it to the linker"))]
+    LeftAlone { linker: String, why: String },
+    #[error("the command has {count} links, and a graph is of one")]
+    #[diagnostic(code(distlto::usage), help("name the command of one link, as the build system prints it"))]
+    ManyLinks { count: usize },
+    #[error("the linker of {output} runs in another directory than its command")]
+    #[diagnostic(code(distlto::usage), help("run the command of the link itself, in the linker's directory"))]
+    Elsewhere { output: String },
+    #[error("{graph} is out of date: the object of {module} is another one now: {why}")]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("run the thin link again (distlto index), then the backends that it changes")
+    )]
+    StaleGraph { graph: Utf8PathBuf, module: String, why: String },
+    #[error("{}, the object of {module}, is no object: it is {kind}", object.display())]
+    #[diagnostic(code(distlto::bad_input), help("run its backend again: distlto run GRAPH, or the build system"))]
+    NoObject { object: PathBuf, module: String, kind: String },
+    #[error("the linker was not asked for the objects of {graph}: {why}")]
+    #[diagnostic(code(distlto::tool), help("{INSTALL}; the command has to run ld.lld 15 or later"))]
+    NotAsked { graph: Utf8PathBuf, why: String },
     #[error("the command is no thin link of lld's")]
     #[diagnostic(
         code(distlto::usage),

@@ -1,7 +1,6 @@
 //! How to link, as all ways of linking are told.
 
-use std::path::PathBuf;
-
+use camino::Utf8PathBuf;
 use distlto_planner::recorded_flags::FlagsSource;
 
 use crate::run_args::RunArgs;
@@ -11,8 +10,6 @@ use crate::run_args::RunArgs;
 pub struct LinkOptions {
     /// How backends are run and what is told of them.
     pub run: RunArgs,
-    /// Where the action graph is written as JSON, besides.
-    pub save_plan: Option<PathBuf>,
     /// The clang for the backends, instead of the one that the command names or implies.
     pub compiler: Option<String>,
     /// Arguments for every backend besides those that the link line implies.
@@ -25,10 +22,8 @@ pub struct LinkOptions {
     pub flags_from: Option<FlagsSource>,
     /// The folder that holds the state of this link and of others; beside the output where absent.
     pub state: Option<String>,
-    /// Shared storage for unpacked archive members.
-    pub store: Option<PathBuf>,
-    /// Whether thin link and final link are runs of their own, whatever the linker can do.
-    pub two_step: bool,
+    /// The graph whose backends have made the objects.
+    pub graph: Option<Utf8PathBuf>,
     /// Whether to say what would run, and to run no backend.
     pub dry_run: bool,
 }

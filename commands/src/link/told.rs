@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use distlto_planner::keep;
+use distlto_planner::state::Place;
 use distlto_planner::words::lossy;
 use distlto_prepare::{exit, regular};
 use distlto_record::action::Fate;
@@ -12,7 +13,7 @@ use distlto_record::cause::{FailureCause, FailureKind};
 use distlto_record::run::Tool;
 use miette::Diagnostic;
 
-use super::{End, LinkError, Session, identity};
+use super::{LinkError, Session, identity};
 
 impl Session<'_> {
     /// What is linked, and by which linker.
@@ -37,15 +38,10 @@ impl Session<'_> {
         };
         let compiler = Tool { role: "compiler".to_owned(), name, identity: lines.collect() };
         self.reporter.describe(|run| {
-            // A link that one lld cannot do begins anew in two steps.
+            // A link may begin anew, without stable names.
             run.tools.retain(|tool| tool.role != compiler.role);
             run.tools.push(compiler);
         });
-    }
-
-    /// What the linker printed.
-    pub(crate) fn tell_linker(&self, said: &[u8]) {
-        self.reporter.describe(|run| run.linker_said.push_str(&String::from_utf8_lossy(said)));
     }
 
     /// Why a link failed of which no backend did.
@@ -61,23 +57,20 @@ impl Session<'_> {
         })
     }
 
-    /// The plan that has just been kept.
-    pub(crate) fn tell_plan(&self) {
-        self.reporter.graph(Path::new(&keep::plan_place(self.directory)));
+    /// The graph that has just been kept.
+    pub(crate) fn tell_graph(&self) {
+        self.reporter.graph(&Place::Graph.path(self.directory));
     }
 
-    /// The link has ended.
-    pub(crate) fn keep(&self, ended: &Result<End, LinkError>) {
+    /// The link has ended, with this exit code if nothing of ours failed.
+    pub(crate) fn keep(&self, ended: &Result<u8, LinkError>) {
         let state = Path::new(self.directory);
         match ended {
-            Ok(End::Code(code)) => self.reporter.keep(state, *code, self.linker_failed(*code)),
-            // What is linked is not ours.
-            Ok(End::AsItIs) => {}
+            Ok(code) => self.reporter.keep(state, *code, self.linker_failed(*code)),
             Err(error) => {
-                error.tool_output().into_iter().for_each(|output| self.tell_linker(&output.stderr));
                 let (kind, code) = match error {
                     _ if self.cancel.is_cancelled() => (FailureKind::Interrupted, self.cancel.exit_code()),
-                    error => (FailureKind::Failed, error.tool_code().unwrap_or_else(|| exit::code_of(error))),
+                    error => (FailureKind::Failed, exit::code_of(error)),
                 };
                 self.reporter.keep(state, code, Some(FailureCause::of(kind, error as &dyn Diagnostic)));
             }

@@ -23,6 +23,9 @@ pub(super) fn found(graph: &ActionGraph) -> ActionGraph {
 
 /// The words that start one of our programs: the one beside `own`, or `own` itself, which has it as a subcommand.
 fn ours(own: &Path, program: &str) -> Option<Vec<String>> {
+    if program == "distlto" {
+        return Some(vec![own.to_str().filter(|_| own.file_name() == Some("distlto".as_ref()))?.to_owned()]);
+    }
     let tool = program.strip_prefix("distlto-").filter(|tool| !tool.contains('/'))?;
     let path = own.with_file_name(program);
     if path.is_file() {

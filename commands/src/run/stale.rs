@@ -1,34 +1,29 @@
 //! Whether a graph still says what its own thin link decided.
 //!
 //! A thin link that runs again may import otherwise, and members of archives may have come or gone. A graph that it wrote
-//! again itself is read again; another one is compared with the plan that the thin link wrote, `link-plan.json` among its
-//! outputs. Without a plan nothing is known, and what each shard says is checked by each backend.
+//! again itself is read again; another one is compared with the graph that the thin link wrote, `graph.json` among its
+//! outputs. Without that nothing is known, and what each shard says is checked by each backend.
 
 use std::collections::BTreeMap;
 
 use crate::plan::GraphSource;
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::graph::{ActionGraph, FileId};
-use distlto_planner::link_plan::LinkPlan;
-use distlto_prepare::io_error::IoError;
-use distlto_prepare::regular;
 
 use super::RunError;
 
-/// The graph to go on with, if its file differs; an error if the thin link's plan does.
+/// The graph to go on with, if its file differs; an error if the one that the thin link wrote does.
 pub(super) fn look(
     graph: &ActionGraph,
-    plan: Option<FileId>,
+    written: Option<FileId>,
     input: &GraphSource,
 ) -> Result<Option<ActionGraph>, RunError> {
     let newer = input.read()?;
     if newer != *graph {
         return Ok(Some(newer));
     }
-    if let Some(path) = plan.map(|plan| graph.path(plan)) {
-        let bytes = regular::read(path.as_std_path()).map_err(IoError::on("read", path))?;
-        // A plan of another version is none that can be compared.
-        let Ok(planned) = LinkPlan::read(&bytes).and_then(|plan| plan.to_graph()) else { return Ok(None) };
+    if let Some(path) = written.map(|written| graph.path(written)).filter(|path| *path != input.path()) {
+        let planned = GraphSource::find(path, None)?.read()?;
         if let Some(difference) = difference(graph, &planned) {
             let index = path.parent().filter(|parent| !parent.as_str().is_empty());
             let index = index.unwrap_or(Utf8Path::new(".")).to_owned();
@@ -55,7 +50,7 @@ fn backends(graph: &ActionGraph) -> BTreeMap<&str, Files<'_>> {
     files.map(|(action, files)| (action.label.as_str(), files)).collect()
 }
 
-/// The first thing that the thin link's plan says otherwise. What the graph says besides is its own business.
+/// The first thing that the thin link's graph says otherwise. What the graph says besides is its own business.
 fn difference(graph: &ActionGraph, planned: &ActionGraph) -> Option<String> {
     let (ours, theirs) = (backends(graph), backends(planned));
     let first = |new: &[&Utf8Path], old: &[&Utf8Path]| -> Option<Utf8PathBuf> {

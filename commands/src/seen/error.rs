@@ -3,7 +3,6 @@
 //! One list for every command that looks at links.
 
 use camino::Utf8PathBuf;
-use distlto_planner::link_plan::PlanError;
 use distlto_prepare::io_error::IoError;
 use distlto_record::run::ReadError;
 use miette::Diagnostic;
@@ -42,15 +41,6 @@ pub enum SeenError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Link(#[from] crate::link::LinkError),
-    /// A plan is none.
-    #[error("{path}: {source}")]
-    #[diagnostic(forward(source))]
-    Plan {
-        /// The file.
-        path: Utf8PathBuf,
-        /// What is wrong with it.
-        source: PlanError,
-    },
     /// No link is known by that name.
     #[error("{path} is nothing that a link left, and {beside} is not there")]
     #[diagnostic(

@@ -1,7 +1,11 @@
-//! Where the files of a link's modules are and what compiles them, for those who look into them: its plan says so, or else what
+//! Where the files of a link's modules are and what compiles them, for those who look into them: its graph says so, or else what
 //! was named.
 
-use camino::Utf8PathBuf;
+use std::collections::HashSet;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use distlto_planner::graph::{ActionGraph, ActionKind, BackendWork};
+use distlto_planner::state::Place;
 
 use super::Seen;
 
@@ -16,32 +20,56 @@ pub struct ModuleFiles {
     pub shard: Utf8PathBuf,
 }
 
-/// What there is to know of a link's files without a plan.
+/// What there is to know of a link's files.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// Those of each module, in the order of [`Seen::modules`].
     pub modules: Vec<ModuleFiles>,
     /// The compiler of the backends, where one is named.
     pub compiler: Option<String>,
+    /// What else the linker reads.
+    pub others: Vec<Utf8PathBuf>,
+}
+
+impl Listing {
+    /// Of the modules of a graph, in the order of its actions.
+    pub fn of(graph: &ActionGraph) -> Self {
+        let backends = || graph.actions().filter_map(|(id, action)| Some((id, action.backend()?)));
+        let files = |(_, backend): (_, &BackendWork)| {
+            let module = graph.path(backend.module).to_owned();
+            // A record calls a member by its archive and its name.
+            let member = module.as_str().strip_suffix(')').and_then(|path| path.rsplit_once('('));
+            let archive = member.filter(|_| graph.is_record()).map(|(archive, _)| Utf8PathBuf::from(archive));
+            ModuleFiles { archive, module, shard: graph.path(backend.shard).to_owned() }
+        };
+        let modules: Vec<ModuleFiles> = backends().map(files).collect();
+        let compiler = backends().next().and_then(|(id, _)| Some((*graph.command(id).first()?).to_owned()));
+        let known: HashSet<&Utf8Path> = modules
+            .iter()
+            .flat_map(|files| [Some(files.module.as_path()), files.archive.as_deref()])
+            .chain(backends().map(|(_, backend)| Some(graph.path(backend.object))))
+            .flatten()
+            .collect();
+        let links = graph.actions().filter(|(_, action)| action.kind() == ActionKind::Link);
+        let read = links.flat_map(|(_, action)| action.inputs()).map(|file| graph.path(file));
+        let others = read.filter(|path| !known.contains(path) && !Place::Graph.is_name_of(path));
+        Self { others: others.map(Utf8Path::to_owned).collect(), compiler, modules }
+    }
 }
 
 impl Seen {
     /// Those of a module by its number; paths are relative to where the link ran.
     pub fn files(&self, number: usize) -> Option<ModuleFiles> {
-        let Some(plan) = &self.plan else { return self.listing.modules.get(number).cloned() };
-        let module = plan.modules.get(number)?;
-        Some(ModuleFiles {
-            module: module.id.clone(),
-            archive: module.archive.clone(),
-            shard: module.shard.clone(),
-        })
+        self.listing.modules.get(number).cloned()
+    }
+
+    /// What the linker reads besides modules and their objects.
+    pub fn others(&self) -> &[Utf8PathBuf] {
+        &self.listing.others
     }
 
     /// The compiler of the backends.
     pub fn compiler(&self) -> Option<&str> {
-        match &self.plan {
-            Some(plan) => plan.backend.first().map(String::as_str),
-            None => self.listing.compiler.as_deref(),
-        }
+        self.listing.compiler.as_deref()
     }
 }

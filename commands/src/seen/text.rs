@@ -13,8 +13,6 @@ pub enum JsonText {
     Record,
     /// A job file of lld's DTLTO, of either shape.
     Jobs,
-    /// A link plan.
-    Plan,
     /// A meta file of Buck2's rule.
     Meta,
     /// An action graph, or none of these.
@@ -35,8 +33,6 @@ impl JsonText {
             Self::Record
         } else if has(&["jobs"]) {
             Self::Jobs
-        } else if has(&["thin_link"]) || has(&["by_linker"]) {
-            Self::Plan
         } else {
             Self::Other
         })
@@ -86,7 +82,6 @@ mod tests {
             (r#"{"version": 1, "begun_ms": 5}"#, Some(JsonText::Record)),
             (r#" {"common": {}, "jobs": []}"#, Some(JsonText::Jobs)),
             (r#"{"version": {"major": 0}, "jobs": {}}"#, Some(JsonText::Jobs)),
-            (r#"{"version": 1, "by_linker": true, "thin_link": {}"#, Some(JsonText::Plan)),
             (r#"{"version": 1, "actions": ["begun_ms", {"begun_ms": 1, "jobs": 2}]}"#, Some(JsonText::Other)),
             (r#"{"label": "\"begun_ms\": jobs"}"#, Some(JsonText::Other)),
             (r#"{"begun_ms": ["#, Some(JsonText::Record)),

@@ -42,6 +42,7 @@ impl Answering<'_> {
         module: &str,
         shard: &str,
         imports: &[String],
+        flags: &[String],
         dwo: Option<&Utf8PathBuf>,
     ) -> Option<Content> {
         let extra: Vec<&str> = self.compilation.flags.inputs.iter().map(|path| path.as_str()).collect();
@@ -54,9 +55,10 @@ impl Answering<'_> {
         framed.content("compilation", &self.identity.digest);
         inputs.add_to(&mut framed);
         framed.add("dwo", dwo);
+        flags.iter().for_each(|flag| framed.add("flag", flag));
         Some(Content {
             digest: framed.finish().hex(),
-            parts: Parts::of(self.identity, &inputs, &extra, dwo),
+            parts: Parts::of(self.identity, &inputs, &extra, flags, dwo),
             imports: inputs.others.iter().take(imports.len()).map(|(_, content)| short(content)).collect(),
         })
     }
@@ -73,6 +75,7 @@ impl Answering<'_> {
             dwo: dwo.as_ref().map(|dwo| dwo.as_str()),
         };
         let mut command = self.compilation.shared_words().to_vec();
+        command.extend_from_slice(&module.flags.args);
         command.extend(names.args(&triple(&self.here(file))));
         let here = std::path::absolute(self.directory.unwrap_or(Path::new("."))).unwrap_or_default();
         let line = shell_line(command.iter().map(String::as_str));

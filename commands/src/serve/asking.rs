@@ -7,12 +7,14 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use distlto_planner::backend_flags::{self, stable_names::ARGUMENTS};
+use distlto_planner::backend_flags::stable_names::ARGUMENTS;
+use distlto_planner::backend_flags::{self, BackendFlags, UNUSED};
 use distlto_planner::dtlto::dropped;
-use distlto_planner::index;
-use distlto_planner::link_command::LinkCommand;
+use distlto_planner::link_command::{LinkCommand, compiler_of};
 use distlto_planner::link_line::last_value;
+use distlto_planner::link_options;
 use distlto_planner::linker::options::last;
+use distlto_planner::recorded_flags::FlagRecords;
 use distlto_planner::words::{Word, lossy, shell_line};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::say;
@@ -20,6 +22,7 @@ use distlto_prepare::mutex::lock;
 use distlto_record::progress::Progress;
 
 use super::callers::{Shared, no_link};
+use super::collected::Task;
 use super::kept::Kept;
 use super::linkers::{self, Linker};
 use super::modules::ModuleFiles;
@@ -79,10 +82,8 @@ impl Shared<'_> {
             Called::Link(asking) => {
                 let program = &process.program;
                 let failed = |error| IoError::on("answer", "a process of the command")(error);
-                if self.service.options.dry_run {
-                    self.service
-                        .reporter
-                        .noted("a linker that takes no preloaded library is not asked what it would do");
+                if self.service.task.is_thin() {
+                    self.alone("a linker that takes no preloaded library is not asked what it would do");
                     return Ok(Some(process.line(&no_link()).map_err(failed)?));
                 }
                 if !linkers::can_distribute(program).map_err(IoError::on("look at", program))? {
@@ -95,8 +96,16 @@ impl Shared<'_> {
                 }
             }
         };
-        self.service.reporter.noted(&format!("{why}: the linker links by itself"));
+        self.alone(&why);
         Ok(None)
+    }
+
+    /// A linker is left alone.
+    pub fn alone(&self, why: &str) {
+        if let Task::Collect(collection) = self.service.task {
+            collection.leave(why.to_owned());
+        }
+        self.service.reporter.noted(&format!("{why}: the linker links by itself"));
     }
 
     /// What a process is.
@@ -118,7 +127,7 @@ impl Shared<'_> {
         };
         let arguments = link.line.arguments();
         let alone = |why: &str| Ok(Called::Alone(why.to_owned()));
-        if index::writes_itself(arguments) {
+        if link_options::writes_itself(arguments) {
             return alone(crate::link::WRITES_ITSELF);
         }
         if let Some(option) = ALONE.iter().find_map(|name| last(arguments, name)) {
@@ -131,32 +140,50 @@ impl Shared<'_> {
         if state::is_special(&process.directory.join(link.line.output())) {
             return alone("its output is no file");
         }
+        let options = self.service.options;
+        let jobs = link_options::jobs_of(arguments);
+        let is_completed = resolves && !options.plain_shards;
+        if matches!(self.service.task, Task::Answer(_)) {
+            // Nothing is compiled.
+            let compilation = CompileSettings { is_completed, jobs, ..CompileSettings::default() };
+            return Ok(Called::Link(Box::new(Asking { link, compilation, stable_names: false })));
+        }
         let named = last_value(arguments, "thinlto-remote-compiler");
-        let asked = self.service.options.compiler.as_deref().or(named);
-        let compiler = index::compiler_of(&link, asked)?;
+        let asked = options.compiler.as_deref().or(named);
+        let compiler = compiler_of(&link, asked)?;
         let mut extra = command::compiler_arguments(arguments);
-        extra.extend_from_slice(&self.service.options.backend_args);
+        extra.extend_from_slice(&options.backend_args);
         let output = process.directory.join(link.line.output());
-        let stable_names = self.service.options.stable_names
+        let stable_names = options.stable_names
             && !lock(&self.nameless).contains(&output)
             && !self.has_alike_names(process, &link)?;
         if stable_names {
             extra.extend(ARGUMENTS.map(str::to_owned));
         }
-        let architecture = backend_flags::architecture(arguments);
-        let runner =
-            ToolRunner { spawner: self.service.spawner, cancel: self.service.cancel, directory: None };
-        let said = linker_flags::ask(&link.linker, arguments, &runner);
-        let flags = match backend_flags::of_link_line(arguments, architecture, said.as_ref(), &extra) {
-            Ok(flags) => flags,
-            Err(error) => return Ok(Called::Alone(error.to_string())),
+        let records = options.flags_from.as_ref().map(FlagRecords::open).transpose()?;
+        let flags = match &records {
+            Some(_) => {
+                let args = [UNUSED.to_owned()].into_iter().chain(extra).collect();
+                BackendFlags { args, ..BackendFlags::default() }
+            }
+            None => {
+                let architecture = backend_flags::architecture(arguments);
+                let runner = ToolRunner {
+                    spawner: self.service.spawner,
+                    cancel: self.service.cancel,
+                    directory: None,
+                };
+                let said = linker_flags::ask(&link.linker, arguments, &runner);
+                match backend_flags::of_link_line(arguments, architecture, said.as_ref(), &extra) {
+                    Ok(flags) => flags,
+                    Err(error) => return Ok(Called::Alone(error.to_string())),
+                }
+            }
         };
         if let Some(option) = flags.not_done.first() {
             return alone(&format!("{option} asks for what only the linker's own backends write"));
         }
-        let jobs = index::jobs_of(arguments);
-        let is_completed = resolves && !self.service.options.plain_shards;
-        let compilation = CompileSettings { compiler, flags, is_completed, jobs };
+        let compilation = CompileSettings { compiler, flags, is_completed, jobs, records };
         Ok(Called::Link(Box::new(Asking { link, compilation, stable_names })))
     }
 

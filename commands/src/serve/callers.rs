@@ -12,6 +12,7 @@ use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use distlto_executor::execute::cc1::Cc1Commands;
+use distlto_planner::link_command::LinkCommand;
 use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
@@ -20,6 +21,7 @@ use distlto_record::progress::{Phase, Progress};
 
 use super::answering::Answering;
 use super::asking::{Asking, Called, RESOLVE};
+use super::collected::Task;
 use super::kept::Kept;
 use super::link::Served;
 use super::linkers::Linkers;
@@ -117,18 +119,35 @@ impl<'a> Shared<'a> {
         Ok(folder)
     }
 
-    /// Says what a link would do.
-    fn preview(
+    /// Has a linker perform its thin link alone; returns the folder with its shards.
+    fn thin_link(
         &self,
         caller: &Caller,
         process: &Process,
         notes: Option<&File>,
+        compilation: &CompileSettings,
+    ) -> Result<PathBuf, LinkError> {
+        let failed = |error| IoError::on("answer", "the linker")(error);
+        let folder = self.folder("shards")?;
+        let list = format!("--thinlto-index-only={}", folder.join("list").display());
+        let mut options = vec![list.into_bytes(), b"--thinlto-emit-index-files".to_vec()];
+        options.extend(compilation.is_completed.then(|| RESOLVE.to_vec()));
+        let strings = process.strings(&folder, &options).map_err(failed)?;
+        let files: Vec<_> = [&strings].into_iter().chain(notes).map(AsFd::as_fd).collect();
+        caller.send(&[Role::Collector.to_byte()], &files).map_err(failed)?;
+        Ok(folder)
+    }
+
+    /// Says what a link would do.
+    fn preview(
+        &self,
+        caller: &Caller,
         asking: &Asking,
         directory: &str,
+        folder: &Path,
         elsewhere: Option<&Path>,
     ) -> Result<(), LinkError> {
         let service = self.service;
-        let failed = |error| IoError::on("answer", "the linker")(error);
         let Asking { link, compilation, stable_names } = asking;
         let held = match Path::new(directory).is_dir() {
             true => Some(self.hold(directory)?),
@@ -137,13 +156,6 @@ impl<'a> Shared<'a> {
         let earlier = held.as_ref().map_or(directory, LinkState::directory);
         let scratch = scratch("dry-run")?;
         let place = scratch.path().to_string_lossy();
-        let folder = self.folder("shards")?;
-        let list = format!("--thinlto-index-only={}", folder.join("list").display());
-        let mut options = vec![list.into_bytes(), b"--thinlto-emit-index-files".to_vec()];
-        options.extend(compilation.is_completed.then(|| RESOLVE.to_vec()));
-        let strings = process.strings(&folder, &options).map_err(failed)?;
-        let files: Vec<_> = [&strings].into_iter().chain(notes).map(AsFd::as_fd).collect();
-        caller.send(&[Role::Collector.to_byte()], &files).map_err(failed)?;
         let runner = ToolRunner { spawner: service.spawner, cancel: service.cancel, directory: None };
         let session = Session { earlier, ..service.session(link, &place, &runner, service.reporter) };
         let root = elsewhere.unwrap_or(Path::new(""));
@@ -159,7 +171,7 @@ impl<'a> Shared<'a> {
             cc1_commands: &Cc1Commands::default(),
             stable_names: *stable_names,
         };
-        if preview::tell(&answering, caller, &folder)? {
+        if preview::tell(&answering, caller, folder)? {
             self.is_previewed.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -209,8 +221,8 @@ impl<'a> Shared<'a> {
             other => {
                 let mut answer = (Role::None, None);
                 if let Called::Alone(why) = other {
-                    self.service.reporter.noted(&format!("{why}: the linker links by itself"));
-                    if self.service.options.dry_run {
+                    self.alone(&why);
+                    if self.service.task.is_thin() {
                         let nowhere = Path::new("");
                         answer = (Role::Linker, Some(process.strings(nowhere, &no_link()).map_err(failed)?));
                     }
@@ -225,6 +237,23 @@ impl<'a> Shared<'a> {
         self.serve(caller, process, notes, *asking)
     }
 
+    /// Has a linker ask.
+    fn begin(
+        &self,
+        caller: &Caller,
+        process: &Process,
+        notes: Option<&File>,
+        link: &LinkCommand,
+        compilation: &CompileSettings,
+        cache: &Path,
+    ) -> Result<(), LinkError> {
+        let failed = |error| IoError::on("answer", "the linker")(error);
+        let options = self.service.options_for(link, compilation, cache);
+        let strings = process.strings(cache, &options).map_err(failed)?;
+        let files: Vec<_> = [&strings].into_iter().chain(notes).map(AsFd::as_fd).collect();
+        Ok(caller.send(&[Role::Linker.to_byte()], &files).map_err(failed)?)
+    }
+
     fn serve(
         &self,
         caller: &Caller,
@@ -234,7 +263,6 @@ impl<'a> Shared<'a> {
     ) -> Result<(), LinkError> {
         let service = self.service;
         let begun = Instant::now();
-        let failed = |error| IoError::on("answer", "the linker")(error);
         let Asking { link, compilation, stable_names } = asking;
         let here = std::env::current_dir().unwrap_or_default();
         let elsewhere = Some(process.directory.clone()).filter(|directory| *directory != here);
@@ -242,9 +270,26 @@ impl<'a> Shared<'a> {
             |path: &str| elsewhere.as_ref().map_or_else(|| PathBuf::from(path), |from| from.join(path));
         let output = place(link.line.output());
         let directory = state::directory(&output.to_string_lossy(), service.options.state.as_deref());
-        if service.options.dry_run {
-            let asking = Asking { link, compilation, stable_names };
-            return self.preview(caller, &process, notes.as_ref(), &asking, &directory, elsewhere.as_deref());
+        match service.task {
+            Task::Link => {}
+            Task::Preview => {
+                let folder = self.thin_link(caller, &process, notes.as_ref(), &compilation)?;
+                let asking = Asking { link, compilation, stable_names };
+                return self.preview(caller, &asking, &directory, &folder, elsewhere.as_deref());
+            }
+            Task::Collect(collection) => {
+                let folder = self.thin_link(caller, &process, notes.as_ref(), &compilation)?;
+                collection.hear(caller, &folder, (link, compilation), elsewhere.as_deref())?;
+                lock(&self.observed).push(Observed { process, notes });
+                return Ok(());
+            }
+            Task::Answer(answers) => {
+                let cache = self.folder("cache")?;
+                // There is no state to keep it in.
+                lock(&self.previous).push(Previous::of(&output, Path::new("")));
+                self.begin(caller, &process, notes.as_ref(), &link, &compilation, &cache)?;
+                return answers.serve(caller, elsewhere.as_deref().unwrap_or(Path::new("")));
+            }
         }
         let state = self.hold(&directory)?;
         let is_single = service.single.as_ref() == Some(&directory);
@@ -252,13 +297,9 @@ impl<'a> Shared<'a> {
         let reporter = own.as_ref().unwrap_or(service.reporter);
         let previous = Previous::of(&output, Path::new(state.directory()));
         let cache = self.folder("cache")?;
-        let options = service.options_for(&link, &compilation, &cache);
-        let strings = process.strings(&cache, &options).map_err(failed)?;
-        let files: Vec<_> = [&strings].into_iter().chain(&notes).map(AsFd::as_fd).collect();
-        let said = caller.send(&[Role::Linker.to_byte()], &files).map_err(failed);
-        drop(strings);
+        let said = self.begin(caller, &process, notes.as_ref(), &link, &compilation, &cache);
         let elsewhere = elsewhere.as_deref();
-        let answered = said.map_err(LinkError::from).and_then(|()| {
+        let answered = said.and_then(|()| {
             let runner = ToolRunner { spawner: service.spawner, cancel: service.cancel, directory: None };
             let session = service.session(&link, state.directory(), &runner, reporter);
             answer(service, &session, caller, &compilation, elsewhere, stable_names)

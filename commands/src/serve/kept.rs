@@ -122,14 +122,21 @@ impl Kept {
     }
 }
 
-/// What an object is kept under: what compiles how, and the linker's own key of what it asks for.
+/// What an object is kept under: what compiles how, `flags` being the module's own, and the linker's own key of what it asks for.
 ///
 /// That has the modules by content, in no order. A backend imports from them in the order of their names, which shows in the
 /// object, and the place of an archive's member is a part of its name.
-pub fn key(identity: &Identity, question: &Question<'_>, shard: &[u8], dwo: Option<&Utf8PathBuf>) -> String {
+pub fn key(
+    identity: &Identity,
+    question: &Question<'_>,
+    shard: &[u8],
+    flags: &[String],
+    dwo: Option<&Utf8PathBuf>,
+) -> String {
     let mut framed = Framed::new("distlto served object 1");
     framed.content("compilation", &identity.digest);
     framed.add("key", question.key);
+    flags.iter().for_each(|flag| framed.add("flag", flag));
     // What is wrong with a shard is for its backend to say.
     let mut modules = shard::modules(shard).unwrap_or_default();
     modules.sort_unstable_by(|one, other| one.path.cmp(&other.path));
@@ -153,6 +160,11 @@ pub fn appender(state: &str) -> Result<JsonLines, IoError> {
 pub fn settle(state: &str, objects: &[KeptObject]) -> Result<(), IoError> {
     let lines: Vec<String> = objects.par_iter().with_min_len(64).map(line).collect();
     file(state).replace(&lines)
+}
+
+/// The objects of the last link that ended well, in link order.
+pub fn in_order(state: &str) -> Vec<KeptObject> {
+    file(state).read().collect()
 }
 
 fn file(state: &str) -> JsonLines {

@@ -17,7 +17,6 @@ use distlto_executor::run::{self, Arrival, Arrivals};
 use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::keep::{self, ModulePlaces};
 use distlto_planner::module::source_name;
-use distlto_planner::shard::{self, Shard};
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
@@ -28,9 +27,11 @@ use distlto_record::why::Change;
 
 use super::answering::Answering;
 use super::backends::{Shared, give, over, run_backends, send};
+use super::describe::{Described, Unfit, describe};
 use super::kept::{self, KeptObject};
 use super::module::{LinkModule, triple};
 use super::modules::ModuleFiles;
+use super::settings::ModuleFlags;
 use super::parts::Content;
 use super::protocol::{Answer, PACKET, Question, RESOLUTIONS};
 use super::socket::{Caller, Received};
@@ -120,6 +121,15 @@ pub enum Miss {
     Failed(LinkError),
 }
 
+impl From<Unfit> for Miss {
+    fn from(unfit: Unfit) -> Self {
+        match unfit {
+            Unfit::Because(why) => Self::Unfit(why),
+            Unfit::Io(error) => error.into(),
+        }
+    }
+}
+
 impl From<IoError> for Miss {
     fn from(error: IoError) -> Self {
         Self::Failed(error.into())
@@ -181,7 +191,11 @@ impl<'scope> Hearing<'scope, '_, '_> {
         let label = self.files.label(id);
         let dwo = answering.compilation.flags.dwo(&label);
         let shard = read(shard).map_err(IoError::on("read the index shard of", id))?;
-        let key = kept::key(answering.identity, question, &shard, dwo.as_ref());
+        let flags = match answering.compilation.of_module(&mut self.files, id) {
+            Ok(flags) => flags,
+            Err(error) => return self.fail(question.ticket, error.into()),
+        };
+        let key = kept::key(answering.identity, question, &shard, &flags.args, dwo.as_ref());
         if let Some(object) = answering.kept.find(&key, answering.records.digests()) {
             if answering.stable_names
                 && let Some(source) = &object.source
@@ -191,23 +205,26 @@ impl<'scope> Hearing<'scope, '_, '_> {
             }
             let object = self.in_own_place(&label, &key, object.clone())?;
             let archive = self.files.archive_of(id).map(|(archive, offset)| (archive.to_owned(), offset));
-            let module = LinkModule::kept(id, label, archive, key, object);
+            let module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, object) };
             self.give(question.ticket, &answering.here(&module.object_path()))?;
             lock(self.shared).modules.push(module);
             return Ok(());
         }
-        match self.miss(question, id, label, key, dwo, &shard) {
+        match self.miss(question, id, (key, flags), dwo, &shard) {
             Ok(()) => Ok(()),
             Err(Miss::Unfit(why)) => self.leave(question, id, &why),
             Err(Miss::Nameless(error)) => self.begin_anew(question.ticket, error),
-            Err(Miss::Failed(error)) => {
-                let mut shared = lock(self.shared);
-                shared.is_over = true;
-                shared.error.get_or_insert(error);
-                drop(shared);
-                self.send(question.ticket, Answer::End(1))
-            }
+            Err(Miss::Failed(error)) => self.fail(question.ticket, error),
         }
+    }
+
+    /// Ends the link.
+    fn fail(&self, ticket: u32, error: LinkError) -> Result<(), LinkError> {
+        let mut shared = lock(self.shared);
+        shared.is_over = true;
+        shared.error.get_or_insert(error);
+        drop(shared);
+        self.send(ticket, Answer::End(1))
     }
 
     /// Has a backend make an object.
@@ -215,35 +232,24 @@ impl<'scope> Hearing<'scope, '_, '_> {
         &mut self,
         question: &Question<'_>,
         id: &str,
-        label: String,
-        key: String,
+        (key, flags): (String, ModuleFlags),
         dwo: Option<Utf8PathBuf>,
         bytes: &[u8],
     ) -> Result<(), Miss> {
         let answering = self.answering;
-        let unfit = |error: &dyn std::fmt::Display| Miss::Unfit(error.to_string());
-        let read = shard::read(bytes).map_err(|error| unfit(&error))?;
-        let ids = modules_of(&read, id)?;
-        let places = self.files.places(&ids)?;
-        let place_of = |path: &[u8]| {
-            let at = ids.iter().position(|id| id.as_bytes() == path)?;
-            Some(places[at].clone().into_bytes())
-        };
-        let completed = self.complete(bytes, id)?;
-        let bytes = shard::rename(&completed, place_of).map_err(|error| unfit(&error))?;
+        self.resolve(id)?;
+        let described = describe(&mut self.files, self.completion.as_mut(), id, bytes)?;
+        let Described { label, archive, file: module, imports, mut labels, shard, cost, .. } = described;
         let names = ModulePlaces::of(answering.session.directory, &label);
-        keep::shard_at(&answering.here(&names.shard), &bytes)?;
-        let cost = read.cost(id).unwrap_or_default();
-        let (module, imports) = (places[0].clone(), places[1..].to_vec());
+        keep::shard_at(&answering.here(&names.shard), &shard)?;
         let source = self.source(&answering.here(&module), &label)?;
-        let archive = self.files.archive_of(id).map(|(archive, offset)| (archive.to_owned(), offset));
-        let content = answering.content(&module, &names.shard, &imports, dwo.as_ref());
+        let content = answering.content(&module, &names.shard, &imports, &flags.args, dwo.as_ref());
         // The linker's key also holds what others import from the module, which its backend does not read.
         if let Some(content) = &content
             && let Some(object) = answering.kept.find_content(&content.digest, answering.records.digests())
         {
             let object = self.in_own_place(&label, &key, object.clone()).map_err(Miss::Failed)?;
-            let module = LinkModule::kept(id, label, archive, key, object);
+            let module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, object) };
             self.give(question.ticket, &answering.here(&module.object_path())).map_err(Miss::Failed)?;
             lock(self.shared).modules.push(module);
             return Ok(());
@@ -255,11 +261,12 @@ impl<'scope> Hearing<'scope, '_, '_> {
             object: &names.object,
             dwo: dwo.as_ref().map(|dwo| dwo.as_str()),
         };
-        let labels: Vec<String> = ids[1..].iter().map(|import| self.files.label(import)).collect();
+        let mut args = flags.args.clone();
+        args.extend(files.args(&triple(&answering.here(&module))));
         let arrival = Arrival {
             label: label.clone(),
             prefix: answering.compilation.shared_words(),
-            args: files.args(&triple(&answering.here(&module))),
+            args,
             module: module.clone().into(),
             shard: names.shard.clone().into(),
             imports: imports.into_iter().map(Utf8PathBuf::from).collect(),
@@ -268,7 +275,6 @@ impl<'scope> Hearing<'scope, '_, '_> {
             dwo,
             cost: cost.total(),
         };
-        let ticket = Some(question.ticket);
         let mut linked = LinkModule {
             id: id.to_owned(),
             label,
@@ -276,32 +282,28 @@ impl<'scope> Hearing<'scope, '_, '_> {
             key,
             content: digest,
             file: Some(module),
-            imports: labels,
+            imports: labels.clone(),
             cost,
             source,
-            ticket,
+            flags,
+            ticket: Some(question.ticket),
             ..LinkModule::default()
         };
         linked.parts = (!linked.content.is_empty()).then_some(parts);
+        // In the order of their contents.
         let why = answering.told().why(&linked, &contents);
-        linked.imports.sort_unstable();
+        labels.sort_unstable();
+        linked.imports = labels;
         self.add(linked, arrival, why)
     }
 
-    /// The shard of a module with what it lacks, where the linker has said it.
-    fn complete(&mut self, bytes: &[u8], id: &str) -> Result<Vec<u8>, Miss> {
-        let completion = match (&mut self.completion, self.resolved.take()) {
-            (Some(known), _) => known,
-            (None, Some(file)) => {
-                let text = read(Some(file)).map_err(IoError::on("read what the linker resolved for", id))?;
-                let text = self.resolutions.get_or_init(|| text);
-                self.completion.insert(Completion::of(text))
-            }
-            (None, None) => return Ok(bytes.to_vec()),
-        };
-        completion
-            .complete(bytes, id, &mut |id| self.files.references(id))
-            .map_err(|error| Miss::Unfit(error.to_string()))
+    /// Reads what the linker has resolved, if it has said that.
+    fn resolve(&mut self, id: &str) -> Result<(), Miss> {
+        if let Some(file) = self.resolved.take().filter(|_| self.completion.is_none()) {
+            let text = read(Some(file)).map_err(IoError::on("read what the linker resolved for", id))?;
+            self.completion = Some(Completion::of(self.resolutions.get_or_init(|| text)));
+        }
+        Ok(())
     }
 
     /// Adds an action to the run, which begins with the first.
@@ -430,16 +432,4 @@ pub fn read(file: Option<File>) -> std::io::Result<Vec<u8>> {
     file.rewind()?;
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// The modules that a shard names: its own, then those that it imports from.
-pub fn modules_of<'s>(shard: &'s Shard, own: &'s str) -> Result<Vec<&'s str>, Miss> {
-    if !shard.modules.iter().any(|module| module.path == own.as_bytes()) {
-        return Err(Miss::Unfit("LLVM cannot write its name into a shard".to_owned()));
-    }
-    let imports = shard.imported_from(own).map(|import| std::str::from_utf8(&import.path));
-    let imports: Result<Vec<&str>, _> = imports.collect();
-    let imports = imports
-        .map_err(|_| Miss::Unfit("a module that it imports has a name that is not UTF-8".to_owned()))?;
-    Ok([own].into_iter().chain(imports).collect())
 }

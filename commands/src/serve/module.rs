@@ -8,6 +8,7 @@ use distlto_prepare::input::Input;
 
 use super::kept::KeptObject;
 use super::parts::Parts;
+use super::settings::ModuleFlags;
 
 /// One module of a link.
 #[derive(Debug, Default)]
@@ -30,6 +31,8 @@ pub struct LinkModule {
     pub cost: Cost,
     /// What it is compiled from.
     pub parts: Option<Parts>,
+    /// The flags that are its own.
+    pub flags: ModuleFlags,
     /// Its object, once it is there.
     pub object: Option<KeptObject>,
     /// Whether it was compiled for this link, rather than found.

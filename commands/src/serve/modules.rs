@@ -13,6 +13,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use camino::Utf8PathBuf;
 use distlto_planner::module::source_name;
 use distlto_planner::references::{self, References};
 use distlto_planner::state::Place;
@@ -40,6 +41,8 @@ pub struct ModuleFiles {
     temporaries: HashMap<String, String>,
     /// What has been written, with what it is of.
     written: HashMap<String, String>,
+    /// Whether modules stay that a driver has compiled for the link alone.
+    keeps_temporaries: bool,
 }
 
 struct Archive {
@@ -66,12 +69,23 @@ impl ModuleFiles {
             sources: HashMap::new(),
             temporaries: HashMap::new(),
             written: HashMap::new(),
+            keeps_temporaries: false,
         }
+    }
+
+    /// The same where modules that a driver has compiled for the link alone are to outlive it.
+    pub fn with_temporaries(self) -> Self {
+        Self { keeps_temporaries: true, ..self }
+    }
+
+    /// Where modules were written.
+    pub fn written(&self) -> impl Iterator<Item = &str> {
+        self.written.keys().map(String::as_str)
     }
 
     /// What people call a module: a member by its archive and its name, with a number where several have that name.
     pub fn label(&mut self, id: &str) -> String {
-        if Path::new(id).starts_with(std::env::temp_dir()) {
+        if is_temporary(id) {
             return self.label_of_temporary(id);
         }
         let Some((path, archive, at)) = self.member(id) else { return id.to_owned() };
@@ -124,6 +138,18 @@ impl ModuleFiles {
     pub fn archive_of<'i>(&mut self, id: &'i str) -> Option<(&'i str, usize)> {
         let (path, archive, at) = self.member(id)?;
         Some((path, archive.members[at].offset))
+    }
+
+    /// The object that a build has compiled a module to, and the archive that holds it, if it is in no file of its own.
+    pub fn recorded_as(&mut self, id: &str) -> (Utf8PathBuf, Option<String>) {
+        let Some((path, archive, at)) = self.member(id) else { return (id.into(), None) };
+        let LocatedMember { name, content, .. } = &archive.members[at];
+        match content {
+            MemberContent::Inside(_) => {
+                (String::from_utf8_lossy(name).into_owned().into(), Some(path.to_owned()))
+            }
+            MemberContent::Beside(file) => (file.to_string_lossy().into_owned().into(), None),
+        }
     }
 
     /// The archive that holds a module, by its path, and the module's place among its members.
@@ -193,7 +219,8 @@ impl ModuleFiles {
             }));
         }
         let is_fat = Input::open(&file).map(|input| matches!(classify(&input), Kind::FatLto(_)));
-        Ok(is_fat.map_err(|error| unreadable(&file, error))?.then_some(Source::File(file)))
+        let is_fat = is_fat.map_err(|error| unreadable(&file, error))?;
+        Ok((is_fat || self.keeps_temporaries && is_temporary(id)).then_some(Source::File(file)))
     }
 
     fn archive(&mut self, path: &str) -> Option<Rc<Archive>> {
@@ -235,6 +262,11 @@ impl ModuleFiles {
         }
         write_if_changed(&file, &bytes).map(drop)
     }
+}
+
+/// Whether a module has a name that a driver has made up.
+fn is_temporary(id: &str) -> bool {
+    Path::new(id).starts_with(std::env::temp_dir())
 }
 
 /// A symbolic link at `place`, in the place of what may be there.

@@ -137,6 +137,30 @@ pub fn read(
     ReadFiles { reads, outputs, files, order }
 }
 
+/// The files that processes have read and have not written, as far as their names are text; below this directory without it.
+pub fn files_read(observed: &[Observed], service: &Path) -> Result<Vec<Utf8PathBuf>, IoError> {
+    let [mut read, mut written] = [const { BTreeSet::new() }; 2];
+    for seen in observed {
+        let program = &seen.process.program;
+        let trace = seen.trace().map_err(IoError::on("read what was noted by", program))?;
+        if trace.is_cut {
+            return Err(IoError::on("note all that was read by", program)(ErrorKind::StorageFull.into()));
+        }
+        for (note, path) in trace.notes {
+            match note {
+                Note::Read => drop(read.insert(path)),
+                Note::Written => drop(written.insert(path)),
+                Note::Absent | Note::Directory => {}
+            }
+        }
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    let foreign = [service, Path::new("/proc"), Path::new("/sys"), Path::new("/dev")];
+    let files = read.difference(&written).filter(|path| foreign.iter().all(|place| !path.starts_with(place)));
+    let files = files.filter(|path| path.is_file()).map(|path| path.strip_prefix(&here).unwrap_or(path));
+    Ok(files.filter_map(|path| Utf8PathBuf::from_path_buf(path.to_owned()).ok()).collect())
+}
+
 /// Whether a path names a pipe or an open file, which will be another one next time.
 fn is_pipe(path: &Path) -> bool {
     let opened = || path.starts_with("/proc") && path.parent().is_some_and(|place| place.ends_with("fd"));
@@ -183,11 +207,15 @@ pub struct Previous {
 const PREVIOUS: &str = "previous";
 
 impl Previous {
-    /// Keeps a program, if there is one; else the one that an earlier link kept, which has failed.
+    /// Keeps a program, if there is one; else the one that an earlier link kept, which has failed. `state` is empty where a link
+    /// has none.
     pub fn of(output: &Path, state: &Path) -> Self {
         let beside = output.with_file_name(format!("{TEMPORARY_PREFIX}{PREVIOUS}"));
         // The state may lie on another file system.
-        let places = [state.join(PREVIOUS), beside];
+        let places = match state.as_os_str().is_empty() {
+            true => vec![beside],
+            false => vec![state.join(PREVIOUS), beside],
+        };
         let keep = |place: &PathBuf| match output.exists() {
             true => remove(place).is_ok() && fs::hard_link(output, place).is_ok(),
             false => place.is_file(),

@@ -61,14 +61,21 @@ impl Identity {
 }
 
 impl Parts {
-    /// Of a module. `extra` names those of its inputs that are no imports, `dwo` where split debug information goes.
-    pub fn of(identity: &Identity, inputs: &Inputs<'_>, extra: &[&str], dwo: &str) -> Self {
+    /// Of a module. `extra` names those of its inputs that are no imports, `flags` are its own, `dwo` says where split debug information goes.
+    pub fn of(
+        identity: &Identity,
+        inputs: &Inputs<'_>,
+        extra: &[&str],
+        flags: &[String],
+        dwo: &str,
+    ) -> Self {
         let (own, module) = inputs.module;
         let mut shard = Framed::new("distlto part 1");
         let mut imports = Framed::new("distlto part 2");
         let mut named = Framed::new("distlto part 1");
         named.add("flags", &identity.flags);
         named.add("dwo", dwo);
+        flags.iter().for_each(|flag| named.add("flag", flag));
         if let Some(known) = &inputs.shard {
             shard.content("decisions", &known.decisions());
             let imported = known.modules.iter().filter(|module| module.path != own);

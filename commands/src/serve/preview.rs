@@ -1,4 +1,4 @@
-//! What a link would do: its thin link is performed, and the shards are compared with those that objects were made from.
+//! The shards of a linker that performs its thin link alone, and what a link of them would do.
 //!
 //! State is only read; what is written goes to a scratch folder. Knows nothing of how backends are run.
 
@@ -7,14 +7,15 @@ use std::fs;
 use std::path::Path;
 
 use distlto_planner::backend_flags::BackendFiles;
-use distlto_planner::graph::{Action, ActionGraph, BackendWork, Work};
+use distlto_planner::graph::{Action, ActionGraph, BackendWork, Decided, Work};
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::shard;
 use distlto_prepare::io_error::IoError;
 use distlto_record::action::ActionRecord;
 
 use super::answering::Answering;
-use super::link::{modules_of, read};
+use super::describe::{Described, Unfit, describe};
+use super::link::read;
 use super::module::{LinkModule, triple};
 use super::modules::ModuleFiles;
 use super::protocol::{PACKET, Question, RESOLUTIONS};
@@ -22,21 +23,45 @@ use super::socket::{Caller, Received};
 use crate::completion::Completion;
 use crate::link::{LinkError, dry_run};
 
-/// Hears of a linker's shards until it is gone, and says which backends would run. False where there was no shard.
-pub fn tell(answering: &Answering<'_>, caller: &Caller, folder: &Path) -> Result<bool, LinkError> {
-    let (shards, resolutions) = collect(caller).map_err(IoError::on("hear", "the linker"))?;
-    let mut files =
-        ModuleFiles::new(answering.directory.unwrap_or(Path::new("")), answering.session.directory);
+/// Hears of a linker's shards until it is gone, and describes each module that it loads, by its id. Those that the linker
+/// compiles itself are left out. `folder` has the shards.
+pub fn collect(
+    caller: &Caller,
+    folder: &Path,
+    files: &mut ModuleFiles,
+) -> Result<Vec<(String, Described)>, LinkError> {
+    let (shards, resolutions) = hear(caller).map_err(IoError::on("hear", "the linker"))?;
     let mut completion = resolutions.as_deref().map(Completion::of);
     let mut modules = Vec::new();
     for (number, id) in shards {
         let path = folder.join(number.to_string());
         let bytes = fs::read(&path).map_err(IoError::on("read the index shard", &path))?;
-        modules.extend(look(answering, &mut files, completion.as_mut(), &id, &bytes)?);
+        // A module that the linker did not load has a stub.
+        if shard::read(&bytes).map_or(true, |read| read.is_stub()) {
+            continue;
+        }
+        match describe(files, completion.as_mut(), &id, &bytes) {
+            Ok(described) => modules.push((id, described)),
+            Err(Unfit::Because(_)) => {}
+            Err(Unfit::Io(error)) => return Err(error.into()),
+        }
     }
-    if modules.is_empty() {
+    Ok(modules)
+}
+
+/// Says which backends of a linker would run. False where there was no shard.
+pub fn tell(answering: &Answering<'_>, caller: &Caller, folder: &Path) -> Result<bool, LinkError> {
+    let mut files =
+        ModuleFiles::new(answering.directory.unwrap_or(Path::new("")), answering.session.directory);
+    let mut found = collect(caller, folder, &mut files)?;
+    if found.is_empty() {
         return Ok(false);
     }
+    for (id, described) in &mut found {
+        described.flags = answering.compilation.of_module(&mut files, id)?.args;
+    }
+    let modules: Vec<Looked> =
+        found.into_iter().map(|(id, described)| look(answering, &id, described)).collect::<Result<_, _>>()?;
     let (graph, wanted) = graph(answering, &modules);
     let told = answering.told();
     let first = wanted.len();
@@ -57,7 +82,7 @@ pub fn tell(answering: &Answering<'_>, caller: &Caller, folder: &Path) -> Result
 type Shards = Vec<(u32, String)>;
 
 /// The shards of a linker, and what it has resolved.
-fn collect(caller: &Caller) -> std::io::Result<(Shards, Option<Vec<u8>>)> {
+fn hear(caller: &Caller) -> std::io::Result<(Shards, Option<Vec<u8>>)> {
     let (mut shards, mut resolved) = (HashMap::new(), None);
     let mut bytes = vec![0; PACKET];
     while let Received::Packet(bytes, file) = caller.receive(&mut bytes, None)? {
@@ -80,52 +105,27 @@ fn collect(caller: &Caller) -> std::io::Result<(Shards, Option<Vec<u8>>)> {
 /// A module, and why its backend would run, if it would.
 type Looked = (LinkModule, Option<Vec<distlto_record::why::Change>>);
 
-/// Looks at a shard. `None` for a module that the linker did not load, or compiles itself.
-fn look(
-    answering: &Answering<'_>,
-    files: &mut ModuleFiles,
-    completion: Option<&mut Completion<'_>>,
-    id: &str,
-    bytes: &[u8],
-) -> Result<Option<Looked>, LinkError> {
-    let Ok(read) = shard::read(bytes) else { return Ok(None) };
-    if read.is_stub() {
-        return Ok(None);
-    }
-    let Ok(ids) = modules_of(&read, id) else { return Ok(None) };
-    let label = files.label(id);
-    let places = files.places(&ids)?;
-    let place_of = |path: &[u8]| {
-        let at = ids.iter().position(|id| id.as_bytes() == path)?;
-        Some(places[at].clone().into_bytes())
-    };
-    let completed = completion.map_or_else(
-        || Ok(bytes.to_vec()),
-        |known| known.complete(bytes, id, &mut |id| files.references(id)),
-    );
-    let Ok(bytes) = completed.and_then(|bytes| shard::rename(&bytes, place_of)) else { return Ok(None) };
+/// Looks at a module.
+fn look(answering: &Answering<'_>, id: &str, described: Described) -> Result<Looked, LinkError> {
+    let Described { label, archive, file, imports, labels, shard, cost, flags } = described;
     let names = ModulePlaces::of(answering.session.directory, &label);
-    distlto_planner::keep::shard_at(Path::new(&names.shard), &bytes)?;
+    distlto_planner::keep::shard_at(Path::new(&names.shard), &shard)?;
     let dwo = answering.compilation.flags.dwo(&label);
-    let content = answering.content(&places[0], &names.shard, &places[1..], dwo.as_ref());
-    let labels: Vec<String> = ids[1..].iter().map(|import| files.label(import)).collect();
-    let archive = files.archive_of(id).map(|(archive, offset)| (archive.to_owned(), offset));
-    let file = Some(places[0].clone());
-    let cost = read.cost(id).unwrap_or_default();
+    let content = answering.content(&file, &names.shard, &imports, &flags, dwo.as_ref());
     let found = content
         .as_ref()
         .and_then(|content| answering.kept.find_content(&content.digest, answering.records.digests()));
     if let Some(object) = found {
         let module = LinkModule::kept(id, label, archive, object.key.clone(), object.clone());
-        return Ok(Some((module, None)));
+        return Ok((module, None));
     }
     let known = content.as_ref().and_then(|content| answering.kept.of_content(&content.digest));
     let key = known.map_or_else(String::new, |object| object.key.clone());
     let (parts, contents) = content.map(|content| (content.parts, content.imports)).unzip();
-    let module =
-        LinkModule { label, archive, key, file, imports: labels, cost, parts, ..LinkModule::default() };
+    let (file, imports) = (Some(file), labels);
+    let module = LinkModule { label, archive, key, file, imports, cost, parts, ..LinkModule::default() };
     let why = answering.told().why(&module, &contents.unwrap_or_default());
-    Ok(Some((module, Some(why))))
+    Ok((module, Some(why)))
 }
 
 /// The actions of the backends that would run, and the numbers of their modules.
@@ -147,6 +147,7 @@ fn graph(answering: &Answering<'_>, modules: &[Looked]) -> (ActionGraph, Vec<usi
             object: graph.file(&names.object),
             dwo: None,
             also: Vec::new(),
+            decided: Decided::default(),
         });
         let (label, cost) = (module.label.clone(), module.cost.total());
         graph.add(Action { work, label, prefix: Some(prefix), args, cost });

@@ -1,7 +1,7 @@
-//! What a served link leaves in its state directory: its plan, the record of its objects, and what was read, by which the next
+//! What a served link leaves in its state directory: its graph, the record of its objects, and what was read, by which the next
 //! link sees that there is nothing to do.
 //!
-//! The plan says what the link did in the words of every other plan. Nothing here decides what runs.
+//! The graph is a record of what the link did. Nothing here decides what runs.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use camino::Utf8PathBuf;
 use distlto_planner::backend_flags::BackendFiles;
-use distlto_planner::graph::{ActionGraph, ActionId};
+use distlto_planner::graph::build::{BackendParts, LinkParts};
+use distlto_planner::graph::{ActionGraph, json};
 use distlto_planner::keep::{self, ModulePlaces};
-use distlto_planner::link_plan::{LinkPlan, ObjectPlan, PlanStep, VERSION};
 use distlto_planner::state::Place;
 use distlto_planner::words::lossy;
 use distlto_prepare::io_error::IoError;
-use distlto_prepare::write::remove;
+use distlto_prepare::write::{remove, write_if_changed};
 use distlto_record::progress::Progress;
 
 use super::kept::{self, KeptObject};
@@ -43,22 +43,8 @@ impl Finished<'_> {
         let objects: Vec<KeptObject> =
             self.modules.iter().filter_map(|module| module.object.clone()).collect();
         kept::settle(session.directory, &objects)?;
-        let plan = self.plan();
-        let graph = plan.to_graph()?;
-        keep::plan(session.directory, &plan)?;
-        // For whoever asks what would run. What is kept has its record. A driver has removed what it compiled for the link itself.
-        let found: HashSet<&str> = self
-            .modules
-            .iter()
-            .filter(|module| module.file.is_none())
-            .map(|module| module.label.as_str())
-            .collect();
-        let is_there = |file| graph.path(file).is_file();
-        let steps = graph.actions().filter(|(_, action)| {
-            !found.contains(action.label.as_str()) && action.inputs().chain(action.outputs()).all(is_there)
-        });
-        let steps: Vec<ActionId> = steps.map(|(id, _)| id).collect();
-        self.records.record(&graph, &steps)?;
+        let graph = self.parts().to_graph()?.into_record();
+        write_if_changed(&Place::Graph.path(session.directory), &json::to_bytes(&graph))?;
         sweep_objects(session.directory, &objects)?;
         if let Some((reads, outputs, start)) = observed {
             let digests = self.records.digests();
@@ -68,39 +54,28 @@ impl Finished<'_> {
             }
         }
         self.records.save()?;
-        session.summarise(&plan, self.modules.iter().filter(|module| module.ran).count());
+        let imports = self.modules.iter().map(|module| module.imports.len()).sum();
+        let ran = self.modules.iter().filter(|module| module.ran).count();
+        session.summarise(self.modules.len(), imports, ran);
         Ok(graph)
     }
 
-    fn plan(&self) -> LinkPlan {
+    fn parts(&self) -> LinkParts {
         let link = self.session.link;
-        let output: Utf8PathBuf = link.line.output().into();
-        let modules: Vec<ObjectPlan> = self.modules.iter().map(|module| self.object_plan(module)).collect();
-        let linker = link.linker.iter().chain(link.line.words());
-        let command: Vec<String> = ["distlto", "link", "--"]
-            .map(str::to_owned)
-            .into_iter()
-            .chain(linker.map(|word| lossy(word)))
-            .collect();
-        let objects: BTreeSet<Utf8PathBuf> = modules.iter().map(|module| module.object.clone()).collect();
-        let inputs: Vec<Utf8PathBuf> = self.inputs.iter().cloned().collect();
-        LinkPlan {
-            version: VERSION,
-            by_linker: true,
-            archives: Vec::new(),
-            thin_link: PlanStep { command: command.clone(), inputs: inputs.clone(), outputs: Vec::new() },
-            backend: self.compilation.shared_words().to_vec(),
-            modules,
-            link: PlanStep {
-                command,
-                inputs: objects.into_iter().chain(inputs).collect::<BTreeSet<_>>().into_iter().collect(),
-                outputs: vec![output.clone()],
-            },
-            output,
+        let linker = link.linker.iter().chain(link.line.words()).map(|word| lossy(word));
+        let command = ["distlto", "link", "--"].map(str::to_owned).into_iter().chain(linker);
+        LinkParts {
+            output: link.line.output().into(),
+            thin_link: None,
+            written: Vec::new(),
+            command: command.collect(),
+            inputs: self.inputs.iter().cloned().collect(),
+            backends: self.modules.iter().map(|module| self.backend(module)).collect(),
         }
     }
 
-    fn object_plan(&self, module: &LinkModule) -> ObjectPlan {
+    /// A member of an archive is a file of its own here, by the name that people know it by.
+    fn backend(&self, module: &LinkModule) -> BackendParts {
         let (directory, flags) = (self.session.directory, &self.compilation.flags);
         let label = &module.label;
         let places = ModulePlaces::of(directory, label);
@@ -111,20 +86,22 @@ impl Finished<'_> {
             object: &places.object,
             dwo: dwo.as_ref().map(|dwo| dwo.as_str()),
         };
-        let mut extra_inputs = flags.inputs.clone();
-        extra_inputs.push(keep::toolchain_place(directory).into());
-        extra_inputs.sort();
-        ObjectPlan {
-            id: label.clone().into(),
-            archive: module.archive.as_ref().map(|(archive, _)| archive.into()),
-            args: names.args(""),
-            shard: places.shard.clone().into(),
+        let mut args = module.flags.args.clone();
+        args.extend(names.args(""));
+        let mut inputs = flags.inputs.clone();
+        inputs.push(keep::toolchain_place(directory).into());
+        BackendParts {
+            label: label.clone(),
+            shared: self.compilation.shared_words().to_vec(),
+            args,
+            module: label.into(),
+            shard: places.shard.into(),
+            digest: None,
             imports: module.imports.iter().map(Utf8PathBuf::from).collect(),
-            extra_inputs,
-            object: places.object.clone().into(),
-            extra_outputs: dwo.into_iter().collect(),
-            own_instructions: module.cost.own_instructions,
-            imported_instructions: module.cost.imported_instructions,
+            inputs,
+            object: places.object.into(),
+            outputs: dwo.into_iter().collect(),
+            cost: module.cost,
         }
     }
 }

@@ -5,16 +5,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use distlto_executor::describe::words::names_in;
 use distlto_planner::backend_flags::BackendFlags;
 use distlto_planner::digests::FileDigests;
+use distlto_planner::recorded_flags::{FlagRecords, RecordError};
 use distlto_prepare::io_error::IoError;
 
+use super::modules::ModuleFiles;
 use super::parts::Identity;
 
 /// What decides how the modules of a link are compiled.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct CompileSettings {
     /// The clang.
     pub compiler: String,
@@ -24,12 +26,29 @@ pub struct CompileSettings {
     pub is_completed: bool,
     /// How many backends the link line asks to run at once.
     pub jobs: Option<usize>,
+    /// Where a build has recorded each module's flags, where those count.
+    pub records: Option<FlagRecords>,
+}
+
+/// The flags that a build has recorded of a module, and the file that has them.
+#[derive(Debug, Clone, Default)]
+pub struct ModuleFlags {
+    pub args: Vec<String>,
+    pub file: Option<Utf8PathBuf>,
 }
 
 impl CompileSettings {
     /// The words that all backends share.
     pub fn shared_words(&self) -> Arc<[String]> {
         self.flags.shared_words(&self.compiler).into()
+    }
+
+    /// The flags that are a module's own.
+    pub fn of_module(&self, files: &mut ModuleFiles, id: &str) -> Result<ModuleFlags, RecordError> {
+        let Some(records) = &self.records else { return Ok(ModuleFlags::default()) };
+        let (object, archive) = files.recorded_as(id);
+        let args = records.flags_of(&object, archive.as_deref())?.kept;
+        Ok(ModuleFlags { args, file: Some(records.file_of(&object)) })
     }
 
     /// Stands for what compiles and how, `note` being what tells the compiler from another one of its name. Files that the

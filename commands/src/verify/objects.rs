@@ -2,7 +2,6 @@
 //!
 //! Objects of one module are found by its place among the modules, in link order.
 
-use distlto_planner::link_plan::ObjectPlan;
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
@@ -12,6 +11,7 @@ use super::VerifyError;
 use super::cause::DifferenceCause;
 use super::contents::{ContentDifference, FileContents};
 use super::ways::{Made, Ways};
+use crate::serve::kept::KeptObject;
 
 /// One module's objects.
 #[derive(Debug, Serialize)]
@@ -34,14 +34,14 @@ pub struct ObjectCompared {
 /// The objects that lld and distlto made of the modules; `None` if lld has another number of modules.
 pub fn compare(
     ways: &Ways<'_>,
-    modules: &[ObjectPlan],
+    modules: &[KeptObject],
     lld: &Made,
 ) -> Result<Option<Vec<ObjectCompared>>, VerifyError> {
     let Some(by_lld) = ways.objects_of(lld, modules.len())? else { return Ok(None) };
-    let compare = |(module, lld): (&ObjectPlan, &Input)| {
-        let path = module.object.as_std_path();
+    let compare = |(module, lld): (&KeptObject, &Input)| {
+        let path = module.path();
         let ours = regular::read(path).map_err(IoError::on("read", path))?;
-        Ok(one(ways, ways.label(module), lld, &ours))
+        Ok(one(ways, module.label.clone(), lld, &ours))
     };
     modules.iter().zip(&by_lld).map(compare).collect::<Result<_, VerifyError>>().map(Some)
 }

@@ -56,7 +56,7 @@ impl Verdict {
             return Ok(verdict);
         }
         if !verdict.same_program {
-            let modules = ways.plan()?;
+            let modules = ways.made();
             if !modules.is_empty() {
                 verdict.objects = objects::compare(ways, &modules, &ways.objects()?)?;
             }

@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use distlto_planner::compile_jobs;
-use distlto_planner::index::{IndexError, compiler_of};
-use distlto_planner::link_command::LinkCommand;
+use distlto_planner::link_command::{LinkCommand, compiler_of};
 use distlto_planner::link_line::{Argument, last_value, options};
 use distlto_planner::linker::options::last;
 use distlto_planner::response;
@@ -85,7 +84,7 @@ impl<'a> Ways<'a> {
         let scratch = scratch.canonicalize().map_err(IoError::on("find", scratch))?;
         let sources = scratch.join(SOURCES);
         let line = compile_jobs::run(link, &sources.to_string_lossy(), runner);
-        let line = line.map_err(IndexError::from).map_err(LinkError::from)?;
+        let line = line.map_err(LinkError::from)?;
         Ok(Self {
             args,
             link,

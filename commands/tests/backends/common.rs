@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{NoHooks, RunOptions};
-use distlto_planner::graph::{Action, ActionGraph, ActionId, BackendWork, Work};
+use distlto_planner::graph::{Action, ActionGraph, ActionId, BackendWork, Decided, Work};
 use distlto_record::progress::Silent;
 use distlto_record::report::{Outcome, Report};
 
@@ -136,6 +136,7 @@ pub fn add_opt_with(graph: &mut ActionGraph, compiler: &str, module: &str, shard
         object: graph.file(&output),
         dwo: None,
         also: Vec::new(),
+        decided: Decided::default(),
     });
     graph.add(Action { work, label: module.to_owned(), prefix, args, cost: 1 })
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use distlto_planner::graph::{Action, ActionGraph, ActionId, BackendWork, Work};
+use distlto_planner::graph::{Action, ActionGraph, ActionId, BackendWork, Decided, Work};
 use distlto_prepare::mutex::lock;
 use distlto_record::action::ActionRecord;
 use distlto_record::progress::Progress;
@@ -55,6 +55,7 @@ impl Arrival {
             object: graph.file(object),
             dwo: dwo.map(|path| graph.file(path)),
             also: Vec::new(),
+            decided: Decided::default(),
         });
         let prefix = Some(graph.prefix(prefix.to_vec()));
         graph.add(Action { work, label, prefix, args, cost })

@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use super::error::{JobFileFailure, Problem};
 use super::paths::{PathId, Paths};
 use super::{JobFile, Shape};
-use crate::graph::{Action, ActionGraph, BackendWork, FileId, PrefixId, Work, is_dwo};
+use crate::graph::{Action, ActionGraph, BackendWork, Decided, FileId, PrefixId, Work, is_dwo};
 
 /// One job: its own words, then files. Inputs begin with module and shard, outputs with the object.
 #[derive(Debug, Default)]
@@ -201,7 +201,7 @@ impl UncheckedJobs<'_> {
             let also = written.into_iter().filter(|&file| Some(file) != dwo).collect();
             objects.push(object);
             actions.push(Action {
-                work: Work::Backend(BackendWork { module, shard, imports, extra, object, dwo, also }),
+                work: Work::Backend(BackendWork { module, shard, imports, extra, object, dwo, also, decided: Decided::default() }),
                 label: self.paths.text(job.module()).to_owned(),
                 prefix: Some(PrefixId(0)),
                 args: job.args,

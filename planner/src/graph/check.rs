@@ -55,12 +55,14 @@ impl ActionGraph {
 
     /// This graph, checked, in canonical order, with the edges that actions added before their producers lack.
     pub fn checked(self) -> Result<Self, GraphError> {
+        let is_record = self.is_record;
         let (actions, _) = self.actions.into_nodes_edges();
-        Self::from_parts(
+        let graph = Self::from_parts(
             self.files.into_iter().collect(),
             self.prefixes.into_iter().collect(),
             actions.into_iter().map(|node| node.weight).collect(),
-        )
+        )?;
+        Ok(Self { is_record, ..graph })
     }
 
     fn check_action(&self, index: usize, action: &Action, seen: &mut [Seen]) -> Result<(), GraphError> {

@@ -12,13 +12,15 @@ use serde::{Deserialize, Serialize};
 
 use super::error::GraphError;
 use super::json_kind::KindName;
-use super::{ActionGraph, FileId, Listed, PrefixId, VERSION};
+use super::{ActionGraph, Decided, FileId, Listed, PrefixId, VERSION};
 
 /// The whole text.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document<'a> {
     version: u64,
+    #[serde(default)]
+    is_record: bool,
     files: Vec<String>,
     prefixes: Vec<Vec<String>>,
     #[serde(borrow)]
@@ -38,12 +40,24 @@ struct ActionObject<'a> {
     inputs: Vec<u32>,
     outputs: Vec<u32>,
     cost: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    imported: u64,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    shard: Option<Cow<'a, str>>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Writes the graph's JSON. Equal graphs give equal bytes, in whatever order they were put together.
 pub fn write(graph: &ActionGraph, out: &mut impl Write) -> io::Result<()> {
     let order = graph.canonical_order();
-    write!(out, "{{\n\"version\":{VERSION},\n\"files\":")?;
+    write!(out, "{{\n\"version\":{VERSION},\n")?;
+    if graph.is_record() {
+        out.write_all(b"\"is_record\":true,\n")?;
+    }
+    out.write_all(b"\"files\":")?;
     lines(out, order.files.iter().map(|&file| graph.text(file)))?;
     out.write_all(b",\n\"prefixes\":")?;
     lines(out, order.prefixes.iter().map(|&prefix| graph.prefix_words(prefix)))?;
@@ -58,6 +72,8 @@ pub fn write(graph: &ActionGraph, out: &mut impl Write) -> io::Result<()> {
             inputs: action.inputs().map(|file| order.place(file)).collect(),
             outputs: action.outputs().map(|file| order.place(file)).collect(),
             cost: action.cost,
+            imported: action.backend().map_or(0, |backend| backend.decided.imported),
+            shard: action.backend().and_then(|backend| backend.decided.shard.as_deref()).map(Cow::Borrowed),
         }
     });
     lines(out, records)?;
@@ -88,8 +104,10 @@ pub fn read(bytes: &[u8]) -> Result<ActionGraph, GraphError> {
         inputs: ids(record.inputs),
         outputs: ids(record.outputs),
         cost: record.cost,
+        decided: Decided { imported: record.imported, shard: record.shard.map(Cow::into_owned) },
     });
-    ActionGraph::from_lists(files, document.prefixes, actions.collect())
+    let graph = ActionGraph::from_lists(files, document.prefixes, actions.collect())?;
+    Ok(if document.is_record { graph.into_record() } else { graph })
 }
 
 /// A JSON array with one line for each item.

@@ -46,7 +46,7 @@ impl ActionGraph {
     /// order that follows from their content: equal content gives equal graphs.
     pub fn canonical(&self) -> Self {
         let order = self.canonical_order();
-        let mut graph = Self::new();
+        let mut graph = Self { is_record: self.is_record, ..Self::new() };
         for &file in &order.files {
             graph.file(self.path(file));
         }

@@ -25,8 +25,8 @@ pub enum Work {
         reads: Vec<FileId>,
         /// Shards, lists of imports, and what else is written.
         writes: Vec<FileId>,
-        /// The link plan, which is one of `writes`.
-        plan: Option<FileId>,
+        /// The graph itself, which is one of `writes`.
+        graph: Option<FileId>,
     },
     /// Compiles one module.
     Backend(BackendWork),
@@ -58,6 +58,18 @@ pub struct BackendWork {
     pub dwo: Option<FileId>,
     /// What else is written.
     pub also: Vec<FileId>,
+    /// What the thin link has decided.
+    pub decided: Decided,
+}
+
+/// What a thin link has decided of a module, as far as it is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Decided {
+    /// IR instructions that are imported, a part of the action's cost.
+    pub imported: u64,
+    /// The digest of the shard's canonical form ([`digest`](crate::shard::digest)), by which the final link knows the
+    /// shard that the object was made from.
+    pub shard: Option<String>,
 }
 
 impl BackendWork {
@@ -73,6 +85,7 @@ impl PartialEq for BackendWork {
         (self.module, self.shard, self.object, self.dwo)
             == (other.module, other.shard, other.object, other.dwo)
             && self.also == other.also
+            && self.decided == other.decided
             && self.others().eq(other.others())
     }
 }
@@ -119,8 +132,8 @@ impl Work {
             Self::Prepare { sources, members } => {
                 Self::Prepare { sources: all(sources), members: all(members) }
             }
-            Self::ThinLink { reads, writes, plan } => {
-                Self::ThinLink { reads: all(reads), writes: all(writes), plan: plan.map(file) }
+            Self::ThinLink { reads, writes, graph } => {
+                Self::ThinLink { reads: all(reads), writes: all(writes), graph: graph.map(file) }
             }
             Self::Backend(backend) => Self::Backend(BackendWork {
                 imports: all(&backend.imports),
@@ -130,6 +143,7 @@ impl Work {
                 shard: file(backend.shard),
                 object: file(backend.object),
                 dwo: backend.dwo.map(file),
+                decided: backend.decided.clone(),
             }),
             Self::Link { reads, writes, program } => {
                 Self::Link { reads: all(reads), writes: all(writes), program: file(*program) }
@@ -155,6 +169,8 @@ pub struct Listed {
     pub outputs: Vec<FileId>,
     /// Relative cost.
     pub cost: u64,
+    /// Of a backend compilation.
+    pub decided: Decided,
 }
 
 impl Listed {
@@ -174,8 +190,8 @@ impl Listed {
         let work = match self.kind {
             ActionKind::Prepare => Work::Prepare { sources: self.inputs, members: self.outputs },
             ActionKind::ThinLink => {
-                let plan = named(&|path| Place::LinkPlan.is_name_of(path));
-                Work::ThinLink { reads: self.inputs, writes: self.outputs, plan }
+                let graph = named(&|path| Place::Graph.is_name_of(path));
+                Work::ThinLink { reads: self.inputs, writes: self.outputs, graph }
             }
             ActionKind::Opt => {
                 let &[module, shard, ref read @ ..] = self.inputs.as_slice() else {
@@ -193,6 +209,7 @@ impl Listed {
                     object: first,
                     dwo,
                     also: others.iter().copied().filter(|&file| Some(file) != dwo).collect(),
+                    decided: self.decided,
                 })
             }
             ActionKind::Link => {

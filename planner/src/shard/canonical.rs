@@ -15,6 +15,7 @@ use super::{
     SUMMARY_VERSION, VALUE_GUID, VARIABLE,
 };
 use crate::bitcode::writer::Writer;
+use crate::digests::Digest;
 use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
 use crate::module::number;
 
@@ -51,6 +52,11 @@ pub struct Renamed {
 /// that [`read`](super::read) refuses need not be refused here.
 pub fn canonical(bytes: &[u8]) -> Result<Canonical, BitcodeError> {
     canonical_form(bytes).map_err(|error| BitcodeError { remedy: REMEDY, ..error })
+}
+
+/// The digest of a shard's canonical form: equal for equal decisions about equal modules, wherever these lie.
+pub fn digest(bytes: &[u8]) -> Result<String, BitcodeError> {
+    canonical(bytes).map(|canonical| Digest::of(&canonical.bytes).hex())
 }
 
 /// A canonical form without the hashes of its modules: what the thin link decided, whatever the modules hold.

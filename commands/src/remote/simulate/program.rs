@@ -2,7 +2,7 @@
 //!
 //! Those of a link that was recorded, or of a larger one that is like it. Pure: knows nothing of engines and of files.
 
-use distlto_planner::graph::{Action, ActionGraph, BackendWork, Work};
+use distlto_planner::graph::{Action, ActionGraph, BackendWork, Decided, Work};
 
 /// Bytes that go up for an action beside its files: the Action, the Command and folders.
 const MESSAGES: u64 = 3000;
@@ -56,6 +56,7 @@ impl SimulatedLink {
                 object: graph.file(format!("{number}.native.o")),
                 dwo: None,
                 also: Vec::new(),
+                decided: Decided::default(),
             });
             let label = number.to_string();
             graph.add(Action { work, label, prefix: None, args: Vec::new(), cost: backend.took });

@@ -68,13 +68,9 @@ fn graph_of(place: &Utf8Path, files: &[PathBuf], record: &RunRecord) -> Result<A
         }
         _ => None,
     };
-    let plan = state.filter(|state| state.join(Place::LinkPlan.name()).exists()).map(Utf8Path::to_owned);
+    let kept = state.filter(|state| state.join(Place::Graph.name()).exists()).map(Utf8Path::to_owned);
     let named = record.graph.as_ref().map(|graph| Utf8PathBuf::from(&record.directory).join(&graph.file));
-    let found = plan.or(named).unwrap_or_else(|| place.to_owned());
-    let found = match (found.file_name(), found.parent()) {
-        (Some(name), Some(parent)) if name == Place::LinkPlan.name() => parent.to_owned(),
-        _ => found,
-    };
+    let found = kept.or(named).unwrap_or_else(|| place.to_owned());
     Ok(GraphSource::find(&found, None)?.read()?)
 }
 

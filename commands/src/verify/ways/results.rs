@@ -1,27 +1,29 @@
-//! What links have left: the plan of distlto's, native objects, and names of directories in them.
+//! What links have left: native objects, and names of directories in them.
 //!
 //! Knows nothing of how the links are made.
 
 use std::borrow::Cow;
 
 use distlto_planner::link_line::last_value;
-use distlto_planner::link_plan::{LinkPlan, ObjectPlan};
-use distlto_planner::state::{self, Place};
+use distlto_planner::state;
 use distlto_prepare::input::Input;
-use distlto_prepare::regular;
 
 use super::{DISTLTO, Made, PLACES, Ways};
+use crate::serve::kept::{self, KeptObject};
 use crate::verify::VerifyError;
 
 impl Ways<'_> {
-    /// What distlto planned: none where lld did it all by itself.
-    pub fn plan(&self) -> Result<Vec<ObjectPlan>, VerifyError> {
-        let path = Place::LinkPlan.path(self.state());
-        let Some(bytes) = regular::read_if_there(&path)? else { return Ok(Vec::new()) };
-        match LinkPlan::read(&bytes) {
-            Ok(plan) => Ok(plan.modules),
-            Err(source) => Err(VerifyError::Plan { path, source }),
+    /// What distlto made of each module, in link order: none where lld did it all by itself.
+    pub fn made(&self) -> Vec<KeptObject> {
+        let sources = self.sources().to_string_lossy().into_owned();
+        let mut objects = kept::in_order(&self.state());
+        for object in &mut objects {
+            // Without the directory that is gone afterwards.
+            if let Some(source) = state::made_of(&object.label, &sources) {
+                object.label = source.to_owned();
+            }
         }
+        objects
     }
 
     /// What lld's backends made, in the order of the modules; `None` if their number is not this one.
@@ -56,13 +58,6 @@ impl Ways<'_> {
             }
         }
         bytes
-    }
-
-    /// A module's name without the directories that are gone afterwards.
-    pub fn label(&self, module: &ObjectPlan) -> String {
-        let id = module.id.as_str();
-        let made = [self.state(), self.sources().to_string_lossy().into_owned()];
-        made.iter().find_map(|directory| state::made_of(id, directory)).unwrap_or(id).to_owned()
     }
 
     /// The state of distlto's link.

@@ -1,0 +1,100 @@
+//! Links of which only the modules are asked: their linkers perform their thin links, and nothing is compiled.
+//!
+//! Knows nothing of what is made of the answers.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use camino::Utf8PathBuf;
+use distlto_planner::link_command::LinkCommand;
+use distlto_prepare::mutex::lock;
+
+use super::describe::Described;
+use super::modules::ModuleFiles;
+use super::preview::collect;
+use super::settings::CompileSettings;
+use super::socket::Caller;
+use crate::link::LinkError;
+
+/// What is to be made of a command's links.
+pub enum Task<'a> {
+    /// They are made.
+    Link,
+    /// It is said what they would run.
+    Preview,
+    /// Their modules are collected.
+    Collect(&'a Collection),
+    /// They are made of the objects of a graph.
+    Answer(&'a super::graph::Answers),
+}
+
+impl Task<'_> {
+    /// Whether no program is made.
+    pub fn is_thin(&self) -> bool {
+        matches!(self, Self::Preview | Self::Collect(_))
+    }
+}
+
+/// Where the modules of links are collected.
+pub struct Collection {
+    /// The directory for modules that are no files of their own.
+    directory: String,
+    links: Mutex<Vec<CollectedLink>>,
+    alone: Mutex<Vec<String>>,
+}
+
+/// A link and its modules.
+pub struct CollectedLink {
+    pub link: LinkCommand,
+    pub compilation: CompileSettings,
+    /// Each with its id, in the order in which the linker wrote their shards.
+    pub modules: Vec<(String, Described)>,
+    /// Modules that were written to files of their own.
+    pub written: Vec<String>,
+    /// Files that hold flags of modules.
+    pub records: Vec<Utf8PathBuf>,
+    /// Whether the linker ran in another directory than its command.
+    pub is_elsewhere: bool,
+}
+
+impl Collection {
+    pub fn new(directory: &str) -> Self {
+        Self { directory: directory.to_owned(), links: Mutex::default(), alone: Mutex::default() }
+    }
+
+    /// Hears a linker that performs its thin link; `folder` has its shards.
+    pub fn hear(
+        &self,
+        caller: &Caller,
+        folder: &Path,
+        (link, compilation): (LinkCommand, CompileSettings),
+        elsewhere: Option<&Path>,
+    ) -> Result<(), LinkError> {
+        let root = elsewhere.unwrap_or(Path::new(""));
+        let mut files = ModuleFiles::new(root, &self.directory).with_temporaries();
+        let mut modules = collect(caller, folder, &mut files)?;
+        let mut records = Vec::new();
+        for (id, described) in &mut modules {
+            let own = compilation.of_module(&mut files, id)?;
+            described.flags = own.args;
+            records.extend(own.file);
+        }
+        let written = files.written().map(str::to_owned).collect();
+        let is_elsewhere = elsewhere.is_some();
+        lock(&self.links).push(CollectedLink { link, compilation, modules, written, records, is_elsewhere });
+        Ok(())
+    }
+
+    /// A linker is left alone.
+    pub fn leave(&self, why: String) {
+        lock(&self.alone).push(why);
+    }
+
+    /// The links, and why linkers were left alone.
+    pub fn into_parts(self) -> (Vec<CollectedLink>, Vec<String>) {
+        (
+            self.links.into_inner().unwrap_or_else(PoisonError::into_inner),
+            self.alone.into_inner().unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+}

@@ -1,0 +1,99 @@
+//! What the backend of a module reads: its shard, completed and with paths that a compiler finds, and the modules it imports from.
+//!
+//! Knows nothing of who compiles it.
+
+use distlto_planner::shard::{self, Cost, Shard};
+use distlto_prepare::io_error::IoError;
+
+use super::modules::ModuleFiles;
+use crate::completion::Completion;
+
+/// What the backend of a module reads.
+pub struct Described {
+    /// What people call the module.
+    pub label: String,
+    /// The archive that holds it, and where in that its header is.
+    pub archive: Option<(String, usize)>,
+    /// The file that its compiler reads.
+    pub file: String,
+    /// Those of the modules that it imports from, in the order of the shard.
+    pub imports: Vec<String>,
+    /// What people call these, in the same order.
+    pub labels: Vec<String>,
+    /// The shard.
+    pub shard: Vec<u8>,
+    /// What compiling it takes.
+    pub cost: Cost,
+    /// The flags that a build has recorded of it, where those count.
+    pub flags: Vec<String>,
+}
+
+/// Why a module has no backend of ours.
+pub enum Unfit {
+    /// The linker compiles it itself.
+    Because(String),
+    /// A file.
+    Io(IoError),
+}
+
+impl From<IoError> for Unfit {
+    fn from(error: IoError) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Describes a module by the shard that its linker wrote, and by what the linker has resolved.
+pub fn describe(
+    files: &mut ModuleFiles,
+    completion: Option<&mut Completion<'_>>,
+    id: &str,
+    bytes: &[u8],
+) -> Result<Described, Unfit> {
+    let unfit = |error: &dyn std::fmt::Display| Unfit::Because(error.to_string());
+    let read = shard::read(bytes).map_err(|error| unfit(&error))?;
+    let completed = completed(files, completion, id, bytes)?;
+    let ids = modules_of(&read, id)?;
+    let mut places = files.places(&ids)?;
+    let place_of = |path: &[u8]| {
+        let at = ids.iter().position(|id| id.as_bytes() == path)?;
+        Some(places[at].clone().into_bytes())
+    };
+    let shard = shard::rename(&completed, place_of).map_err(|error| unfit(&error))?;
+    let imports = places.split_off(1);
+    let labels = ids[1..].iter().map(|import| files.label(import)).collect();
+    Ok(Described {
+        label: files.label(id),
+        archive: files.archive_of(id).map(|(archive, offset)| (archive.to_owned(), offset)),
+        file: places.swap_remove(0),
+        imports,
+        labels,
+        shard,
+        cost: read.cost(id).unwrap_or_default(),
+        flags: Vec::new(),
+    })
+}
+
+/// A shard with what it lacks, where the linker has said what it resolved.
+pub fn completed(
+    files: &mut ModuleFiles,
+    completion: Option<&mut Completion<'_>>,
+    id: &str,
+    bytes: &[u8],
+) -> Result<Vec<u8>, Unfit> {
+    if !shard::modules(bytes).is_ok_and(|named| named.iter().any(|module| module.path == id.as_bytes())) {
+        return Err(Unfit::Because("LLVM cannot write its name into a shard".to_owned()));
+    }
+    let Some(known) = completion else { return Ok(bytes.to_vec()) };
+    known
+        .complete(bytes, id, &mut |id| files.references(id))
+        .map_err(|error| Unfit::Because(error.to_string()))
+}
+
+/// The modules that a shard names: its own, then those that it imports from.
+fn modules_of<'s>(shard: &'s Shard, own: &'s str) -> Result<Vec<&'s str>, Unfit> {
+    let imports = shard.imported_from(own).map(|import| std::str::from_utf8(&import.path));
+    let imports: Result<Vec<&str>, _> = imports.collect();
+    let imports = imports
+        .map_err(|_| Unfit::Because("a module that it imports has a name that is not UTF-8".to_owned()))?;
+    Ok([own].into_iter().chain(imports).collect())
+}

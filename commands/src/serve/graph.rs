@@ -1,0 +1,139 @@
+//! A link of a graph whose backends have run: each module's object is the one that the graph names.
+//!
+//! The linker performs its thin link again. Each shard is compared with the one that the object was made from, so that a graph
+//! that no longer holds is an error, and never another program. Needs the graph and the objects, and no state.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use distlto_planner::graph::{ActionGraph, BackendWork};
+use distlto_planner::shard;
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::kind::{Kind, classify_file};
+
+use super::backends::{give, send};
+use super::describe::{Unfit, completed};
+use super::link::read;
+use super::modules::ModuleFiles;
+use super::protocol::{Answer, PACKET, Question, RESOLUTIONS};
+use super::socket::{Caller, Received};
+use crate::completion::Completion;
+use crate::link::LinkError;
+
+/// What a graph has for each module.
+pub struct Answers {
+    graph: Utf8PathBuf,
+    /// By what people call the modules.
+    modules: HashMap<String, Made>,
+    is_asked: AtomicBool,
+}
+
+/// What was made of a module.
+struct Made {
+    object: PathBuf,
+    /// The digest of the shard that it was made from.
+    shard: String,
+    /// How many modules it imports from.
+    imports: usize,
+}
+
+impl Answers {
+    /// Of a graph that lies at `path`. A backend without a digest of its shard cannot be answered for.
+    pub fn of(path: &Utf8Path, graph: &ActionGraph) -> Self {
+        let made = |backend: &BackendWork| {
+            let object = graph.path(backend.object).as_std_path().to_owned();
+            let shard = backend.decided.shard.clone()?;
+            Some(Made { object, shard, imports: backend.imports.len() })
+        };
+        let modules = graph.actions().filter_map(|(_, action)| {
+            let made = made(action.backend()?)?;
+            Some((action.label.clone(), made))
+        });
+        Self { graph: path.to_owned(), modules: modules.collect(), is_asked: AtomicBool::new(false) }
+    }
+
+    /// Whether a link without a question was no link of the graph.
+    pub fn is_left_out(&self) -> bool {
+        !self.modules.is_empty() && !self.is_asked.load(Ordering::Relaxed)
+    }
+
+    /// Answers a linker until it is gone. `root` is where it runs.
+    pub fn serve(&self, caller: &Caller, root: &Path) -> Result<(), LinkError> {
+        let mut files = ModuleFiles::new(root, "");
+        let heard = |error| IoError::on("hear", "the linker")(error);
+        let (resolutions, mut resolved, mut completion) = (OnceCell::new(), None, None);
+        let mut bytes = vec![0; PACKET];
+        loop {
+            let (bytes, shard) = match caller.receive(&mut bytes, None).map_err(heard)? {
+                Received::Packet(bytes, file) if bytes == RESOLUTIONS => {
+                    resolved = file;
+                    continue;
+                }
+                Received::Packet(bytes, shard) => (bytes, shard),
+                Received::Nothing => continue,
+                Received::Gone => return Ok(()),
+            };
+            // Before the first question.
+            if let Some(file) = resolved.take() {
+                let text = read(Some(file)).map_err(IoError::on("read", "what the linker resolved"))?;
+                completion = Some(Completion::of(resolutions.get_or_init(|| text)));
+            }
+            let question =
+                Question::from_bytes(bytes).ok_or_else(|| heard(std::io::ErrorKind::InvalidData.into()))?;
+            self.is_asked.store(true, Ordering::Relaxed);
+            let id = String::from_utf8_lossy(question.module);
+            let shard = read(shard).map_err(IoError::on("read the index shard of", &*id))?;
+            match self.answer(&mut files, completion.as_mut(), &id, &shard) {
+                Ok(Some(object)) => give(caller, question.ticket, &root.join(object))?,
+                Ok(None) => send(caller, question.ticket, Answer::Compile)?,
+                Err(error) => {
+                    send(caller, question.ticket, Answer::End(1))?;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// The object of a module; `None` for one that only the linker can compile.
+    fn answer(
+        &self,
+        files: &mut ModuleFiles,
+        completion: Option<&mut Completion<'_>>,
+        id: &str,
+        bytes: &[u8],
+    ) -> Result<Option<&Path>, LinkError> {
+        let stale = |module: String, why: String| LinkError::StaleGraph {
+            graph: self.graph.clone(),
+            module,
+            why,
+        };
+        let label = files.label(id);
+        let completed = match completed(files, completion, id, bytes) {
+            Ok(completed) => completed,
+            // The thin link left it to the linker.
+            Err(Unfit::Because(_)) if !self.modules.contains_key(&label) => return Ok(None),
+            Err(Unfit::Because(why)) => return Err(stale(label, why)),
+            Err(Unfit::Io(error)) => return Err(error.into()),
+        };
+        let Some(made) = self.modules.get(&label) else {
+            return Err(stale(label, "the graph has no backend of it".to_owned()));
+        };
+        if shard::digest(&completed).is_ok_and(|digest| digest == made.shard) {
+            let kind = classify_file(&made.object)?;
+            if !matches!(kind, Kind::Native(_)) {
+                let object = made.object.clone();
+                return Err(LinkError::NoObject { object, module: label, kind: kind.to_string() });
+            }
+            return Ok(Some(&made.object));
+        }
+        let imports = shard::read(bytes).map_or(0, |read| read.imported_from(id).count());
+        let why = match imports == made.imports {
+            true => "the module, one that it imports from, or what the thin link says of them is another".to_owned(),
+            false => format!("it imports from {imports} modules, and imported from {} before", made.imports),
+        };
+        Err(stale(label, why))
+    }
+}
