@@ -1,7 +1,8 @@
 //! The command line of `distlto`: the one source of its help texts and man pages.
 
 use std::ffi::OsString;
-use camino::Utf8PathBuf;
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand};
 use distlto_commands::diff::DiffArgs;
 use distlto_commands::distribute::DistributeArgs;
@@ -148,7 +149,7 @@ pub struct LinkArgs {
     /// Each module's shard is compared with the one that its object was made from; a difference is an error that names the module.
     /// Nothing is compiled, and no state, store or server is used. docs/action-graph.md describes the graph.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "stable_names", "flags_from"])]
-    pub graph: Option<Utf8PathBuf>,
+    pub graph: Option<PathBuf>,
     /// Say which backends would run, why, and for how long
     ///
     /// The thin link is performed, and nothing else. Nothing is written.

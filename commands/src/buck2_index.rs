@@ -36,7 +36,7 @@ const HEADING: &str = "As Buck2's planner";
 #[derive(Debug, Clone, Default, Args)]
 pub struct Buck2Args {
     /// Plan for Buck2: read this meta file and write the plans that it names
-    #[arg(long, help_heading = HEADING, value_name = "FILE", requires_all = ["index", "link_plan"], conflicts_with_all = ["compiler", "backend_args", "store"])]
+    #[arg(long, help_heading = HEADING, value_name = "FILE", requires_all = ["index", "link_plan"], conflicts_with_all = ["compiler", "backend_args", "plain_shards", "flags_from"])]
     pub meta: Option<PathBuf>,
     /// Write the plan of the final link to this file
     #[arg(long, help_heading = HEADING, value_name = "FILE", requires = "meta")]

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use camino::Utf8PathBuf;
 use clap::Args;
 use distlto_planner::graph::ActionGraph;
+use distlto_planner::link_command::GivenCommand;
 use distlto_planner::recorded_flags::FlagsSource;
 use distlto_planner::state::VARIABLE;
 use distlto_planner::words::{Word, lossy, word_of};
@@ -83,7 +84,8 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         return buck2_index::run(&request, &command, &runner, cancel);
     }
     let wanted = args.slices.as_deref().map(slices::Wanted::read).transpose()?;
-    let output = state::guess_output(&command).unwrap_or_else(|| "a.out".to_owned());
+    let given = GivenCommand::new(&command);
+    let output = state::guess_output(given.expanded()?).unwrap_or_else(|| "a.out".to_owned());
     let directory = args.index.clone().unwrap_or_else(|| state::directory(&output, args.state.as_deref()));
     let folder = args.state.as_deref().filter(|_| args.index.is_none());
     let held = state::LinkState::open(&directory, folder)?;
@@ -91,11 +93,12 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         Asked::Link(asked) => asked,
         Asked::Failed(code) => return Ok(code),
     };
-    let index = Index { args, command: &command, directory: &directory };
+    // Whoever runs it again may have its words in a file of their own.
+    let index = Index { args, command: given.expanded()?, directory: &directory };
     let graph = index.write(&asked)?;
     if let Some(wanted) = wanted {
         drop(held);
-        wanted.write(graph, &directory)?;
+        wanted.write(&graph, &directory)?;
     }
     Ok(0)
 }
@@ -123,7 +126,9 @@ pub enum Asked {
 
 /// A link, and what its processes read.
 pub struct AskedLink {
+    /// The link.
     pub link: CollectedLink,
+    /// The files that they read.
     pub inputs: Vec<Utf8PathBuf>,
 }
 

@@ -10,7 +10,6 @@ use std::path::Path;
 use clap::Args;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;
-use distlto_planner::index::IndexError;
 use distlto_planner::index_only::IndexOnly;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
 use distlto_planner::runner::Runner;
@@ -63,7 +62,7 @@ pub fn perform(
     let done = asked.run(&link.linker, words, &scratch, runner);
     scratch.close()?;
     held.remove()?;
-    let (output, written) = done.map_err(IndexError::from)?;
+    let (output, written) = done?;
     to_standard_output(&output.stdout)?;
     show(&output.stderr);
     if verbose {

@@ -29,13 +29,14 @@ use distlto_planner::invocation::{ProgramKind, program};
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
 use distlto_planner::runner::{Runner, ToolError, ToolOutput};
 use distlto_planner::words::{Word, lossy, path_of};
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::say;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::to_standard_output;
 
 use crate::index_only;
-use crate::remote::connect::RemoteError;
 use crate::plan::GraphSource;
+use crate::remote::connect::RemoteError;
 use crate::serve::collected::Task;
 use crate::serve::graph::Answers;
 use crate::serve::{Ended, Service, run_once};
@@ -130,12 +131,10 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
 }
 
 /// Links with the objects that the backends of a graph have made.
-fn of_graph(
-    path: &Utf8Path,
-    command: &[Word],
-    options: &LinkOptions,
-    cancel: &Cancel,
-) -> Result<u8, LinkError> {
+fn of_graph(path: &Path, command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<u8, LinkError> {
+    let path = Utf8Path::from_path(path).ok_or_else(|| {
+        IoError::on("read", path)(io::Error::new(io::ErrorKind::InvalidFilename, "its name is not UTF-8"))
+    })?;
     let answers = Answers::of(path, &GraphSource::find(path, None)?.read_to_run()?);
     let ended = run_once(command, options, cancel, Task::Answer(&answers))?;
     if let Some(error) = ended.error {
@@ -166,6 +165,9 @@ fn dry_run_end(ended: Ended) -> Result<u8, LinkError> {
     }
     ended.error.map_or(Ok(ended.code), Err)
 }
+
+/// Printed by a dry run of any other command.
+const IS_NO_LINK: &[u8] = b"the command would run as it is: it is no distributed ThinLTO link\n";
 
 /// A thin link that a build asks for by a linker's own command line.
 fn thin_link_alone(given: &GivenCommand<'_>) -> Result<Option<(IndexOnly, LinkCommand)>, LinkError> {
@@ -234,7 +236,6 @@ pub(crate) struct Session<'a> {
 }
 
 /// Why a link is the linker's alone.
-pub(crate) const NO_BITCODE: &str = "ThinLTO is off, no input is LTO bitcode";
 pub(crate) const WRITES_ITSELF: &str = "the line asks for what only the linker writes";
 
 impl Session<'_> {

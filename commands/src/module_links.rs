@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
-use distlto_planner::alias::climbs;
+use distlto_planner::dtlto::identifier::climbs;
 use distlto_planner::words::shell_quote;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::TEMPORARY_PREFIX;

@@ -124,7 +124,9 @@ pub enum PlanCommandError {
     #[error("{path} is of a link that the linker performed in one run: its steps cannot be run one by one")]
     #[diagnostic(
         code(distlto::usage),
-        help("make a graph to run with distlto index -- LINK COMMAND; distlto link --dry-run says what a link would run")
+        help(
+            "make a graph to run with distlto index -- LINK COMMAND; distlto link --dry-run says what a link would run"
+        )
     )]
     Record {
         /// The graph.

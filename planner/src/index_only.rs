@@ -11,13 +11,14 @@ use std::path::{Component, Path, PathBuf};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
 use distlto_prepare::write::{write_atomically, write_if_changed};
+use miette::Diagnostic;
+use thiserror::Error;
 
 use crate::keep;
 use crate::link_line::{Argument, options};
 use crate::linker::options::{is, value};
 use crate::runner::{Runner, ToolError, ToolOutput};
 use crate::scratch::Scratch;
-use crate::thin_link::ThinLinkError;
 use crate::words::{Word, lossy};
 
 /// More directories than any module id climbs, so that `../x.o` stays in the scratch directory.
@@ -41,6 +42,43 @@ struct Replaced {
     old: String,
     new: String,
     objects: Option<String>,
+}
+
+/// Why a thin link left nothing.
+#[derive(Debug, Error, Diagnostic)]
+pub enum IndexOnlyError {
+    /// The linker could not be run.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Tool(#[from] ToolError),
+    /// A file could not be read or written.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+    /// The linker failed; its own messages and exit code are the user's.
+    #[error("the thin link failed: {linker} ended with {}", status)]
+    #[diagnostic(
+        code(distlto::failed),
+        help("the linker's own messages above say why; no output was changed")
+    )]
+    Failed {
+        /// The linker.
+        linker: String,
+        /// How it ended.
+        status: std::process::ExitStatus,
+        /// What it printed.
+        output: Box<ToolOutput>,
+    },
+    /// A shard that the linker should have written is missing.
+    #[error("the thin link wrote no index shard for {id}")]
+    #[diagnostic(
+        code(distlto::tool),
+        help("the linker is too old or was changed; distlto is tested with ld.lld 16, 19, 22 and 23")
+    )]
+    Missing {
+        /// The module id.
+        id: String,
+    },
 }
 
 /// What was written.
@@ -70,7 +108,7 @@ impl IndexOnly {
         words: &[Word],
         scratch: &Scratch,
         runner: &dyn Runner,
-    ) -> Result<(ToolOutput, Written), ThinLinkError> {
+    ) -> Result<(ToolOutput, Written), IndexOnlyError> {
         let top = format!("{}/modules/", scratch.path());
         let prefix = format!("{top}{}", BELOW.repeat(CLIMBS));
         fs::create_dir_all(&prefix).map_err(IoError::on("create directory", &prefix))?;
@@ -82,7 +120,7 @@ impl IndexOnly {
         let output =
             runner.run(&command).map_err(|source| ToolError::Start { program: linker.clone(), source })?;
         if !output.status.success() {
-            return Err(ThinLinkError::Failed { linker, status: output.status, output: Box::new(output) });
+            return Err(IndexOnlyError::Failed { linker, status: output.status, output: Box::new(output) });
         }
         let text = lossy(&fs::read(&list).map_err(IoError::on("read", &list))?);
         let ids = text.lines().map(|line| line.strip_prefix(prefix.as_str()).unwrap_or(line));
@@ -92,7 +130,7 @@ impl IndexOnly {
         for id in ids.iter().filter(|id| seen.insert(**id)) {
             let from = format!("{prefix}{id}");
             if !Path::new(&format!("{from}{SHARD}")).is_file() {
-                return Err(ThinLinkError::Missing { what: "index shard", id: (*id).to_owned() });
+                return Err(IndexOnlyError::Missing { id: (*id).to_owned() });
             }
             written.changed += usize::from(self.put(&from, &self.place(id))?);
         }

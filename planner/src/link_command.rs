@@ -181,7 +181,7 @@ fn ask_driver(
                 linker: vec![linker],
                 line: LinkLine::read(expanded.words)?,
                 compilations: jobs.before_link().to_vec(),
-                compiler: compiler_of(command, kind, &jobs),
+                compiler: named_compiler(command, kind, &jobs),
                 driver: DriverReads {
                     program: Some(command[0].clone()),
                     files: with_configuration(expanded.files, &jobs),
@@ -251,7 +251,7 @@ fn linker_of(command: &[Word], link: &[Word], runner: &dyn Runner) -> Option<Wor
 }
 
 /// A clang that was named compiles too; behind another name the installation it reported is used.
-fn compiler_of(command: &[Word], kind: ProgramKind, jobs: &DriverJobs) -> Option<Word> {
+fn named_compiler(command: &[Word], kind: ProgramKind, jobs: &DriverJobs) -> Option<Word> {
     match kind {
         ProgramKind::Clang => Some(command[0].clone()),
         _ => jobs.installed_dir.as_deref().and_then(clang_in),
@@ -280,4 +280,3 @@ pub fn compiler_of(link: &LinkCommand, asked: Option<&str>) -> Result<String, To
         .or_else(|| program_file(Path::new("clang")).map(|_| "clang".to_owned()))
         .ok_or_else(|| ToolError::NoCompiler { linker: lossy(linker) })
 }
-

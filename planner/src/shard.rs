@@ -20,7 +20,7 @@ use crate::module::{hash, number};
 
 pub use canonical::{Canonical, Renamed, canonical, decisions, digest, is_equivalent};
 pub use complete::complete;
-pub use own::{OwnSymbol, OwnSymbols, guid, own_symbols, stand_aside};
+pub use own::{OwnSymbol, OwnSymbols, guid, own_symbols};
 pub use rename::{rename, rename_all};
 
 const REMEDY: &str = "run the thin link again; a shard is written only by a thin link that succeeds";

@@ -1,4 +1,4 @@
-//! Slices: the backends of a link plan in parts that each hold all that they read, for build systems whose actions
+//! Slices: the backends of a link in parts that each hold all that they read, for build systems whose actions
 //! declare inputs before the thin link has run.
 //!
 //! A slice is a directory with an action graph of backends and every file that these read. In it modules are called by
@@ -14,11 +14,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::names::escape_path;
 
-use crate::graph::{Action, ActionGraph, BackendWork, Work};
+use crate::graph::error::GraphError;
+use crate::graph::{Action, ActionGraph, BackendWork, FileId, Work};
 use crate::keep;
-use crate::link_plan::{LinkPlan, ObjectPlan};
 use crate::shard;
-use crate::state::Place;
 
 pub use error::SliceError;
 pub use request::{SliceRequest, WantedObject, WantedTree};
@@ -52,57 +51,64 @@ pub enum SliceContent {
 /// Reads a file of the link.
 pub type ReadFile<'a> = dyn Fn(&Utf8Path) -> Result<Vec<u8>, IoError> + 'a;
 
-/// Cuts a plan into the slices that were asked for, one each, be it without backends. The plan's objects are then where the
-/// backends of the slices put them.
+/// Cuts a link's graph into the slices that were asked for, one each, be it without backends. The graph that comes with them has
+/// the objects where the backends of the slices put them.
 pub fn cut(
-    plan: &mut LinkPlan,
-    state: &str,
+    graph: &ActionGraph,
     request: &SliceRequest,
     read: &ReadFile<'_>,
-) -> Result<Vec<Slice>, SliceError> {
+) -> Result<(Vec<Slice>, ActionGraph), SliceError> {
     let by_file: HashMap<&str, usize> =
         request.objects.iter().enumerate().map(|(at, object)| (object.file.as_str(), at)).collect();
-    let mut of_objects: Vec<Option<&ObjectPlan>> = vec![None; request.objects.len()];
-    let mut of_trees: Vec<Vec<(String, &ObjectPlan)>> = vec![Vec::new(); request.trees.len()];
-    let mut moved: HashMap<Utf8PathBuf, Utf8PathBuf> = HashMap::new();
-    let members = format!("{}/", Place::Members.of(state));
-    for module in &plan.modules {
-        let own = match by_file.get(module.id.as_str()) {
+    let mut of_objects: Vec<Option<Backend<'_>>> = vec![None; request.objects.len()];
+    let mut of_trees: Vec<Vec<(String, Backend<'_>)>> = vec![Vec::new(); request.trees.len()];
+    let mut moved: HashMap<FileId, Utf8PathBuf> = HashMap::new();
+    for backend in backends(graph) {
+        let own = match by_file.get(backend.action.label.as_str()) {
             Some(&at) => {
-                of_objects[at] = Some(module);
+                of_objects[at] = Some(backend);
                 request.objects[at].native.clone()
             }
             None => {
-                let name = module.id.as_str().strip_prefix(&members).unwrap_or(module.id.as_str());
-                let label = request.label(name);
+                let label = request.label(&backend.action.label);
                 let Some(at) = request.tree_of(label) else {
-                    return Err(SliceError::Unplaced { id: module.id.clone() });
+                    return Err(SliceError::Unplaced { id: backend.action.label.clone().into() });
                 };
                 let name = escape_path(label.as_bytes());
-                of_trees[at].push((label.to_owned(), module));
+                of_trees[at].push((label.to_owned(), backend));
                 request.trees[at].native.join(format!("{name}.o"))
             }
         };
-        moved.insert(module.object.clone(), own);
+        moved.insert(backend.files.object, own);
     }
     let mut slices = Vec::with_capacity(request.objects.len() + request.trees.len());
-    for (wanted, module) in request.objects.iter().zip(of_objects) {
-        let mut cutting = Cutting::new(&plan.backend, read);
-        if let Some(module) = module {
-            cutting.add(&wanted.label, module, OBJECT, DWO)?;
+    for (wanted, backend) in request.objects.iter().zip(of_objects) {
+        let mut cutting = Cutting::new(graph, read);
+        if let Some(backend) = backend {
+            cutting.add(&wanted.label, backend, OBJECT, DWO)?;
         }
         slices.push(cutting.finish(&wanted.slice)?);
     }
-    for (wanted, modules) in request.trees.iter().zip(of_trees) {
-        let mut cutting = Cutting::new(&plan.backend, read);
-        for (label, module) in modules {
+    for (wanted, backends) in request.trees.iter().zip(of_trees) {
+        let mut cutting = Cutting::new(graph, read);
+        for (label, backend) in backends {
             let name = escape_path(label.as_bytes());
-            cutting.add(&label, module, &format!("{name}.o"), &format!("{name}.dwo"))?;
+            cutting.add(&label, backend, &format!("{name}.o"), &format!("{name}.dwo"))?;
         }
         slices.push(cutting.finish(&wanted.slice)?);
     }
-    move_objects(plan, &moved);
-    Ok(slices)
+    Ok((slices, with_objects_at(graph, &moved)?))
+}
+
+/// One backend of a graph.
+#[derive(Clone, Copy)]
+struct Backend<'a> {
+    action: &'a Action,
+    files: &'a BackendWork,
+}
+
+fn backends(graph: &ActionGraph) -> impl Iterator<Item = Backend<'_>> {
+    graph.actions().filter_map(|(_, action)| Some(Backend { action, files: action.backend()? }))
 }
 
 /// Which of several trees a name belongs to: by the name alone, so that one that comes or goes moves no other.
@@ -116,27 +122,33 @@ fn bucket(name: &str, count: usize) -> Option<usize> {
 
 /// What each backend imports, a line each, and what the link did not compile is not told: for a person who asks why a
 /// backend ran.
-pub fn explain(plan: &LinkPlan, state: &str, request: &SliceRequest) -> String {
-    let members = format!("{}/", Place::Members.of(state));
+pub fn explain(graph: &ActionGraph, request: &SliceRequest) -> String {
     let announced: HashMap<&str, &str> =
         request.objects.iter().map(|object| (object.file.as_str(), object.label.as_str())).collect();
-    let name = |id: &Utf8Path| {
-        let plain = request.label(id.as_str().strip_prefix(&members).unwrap_or(id.as_str())).to_owned();
-        announced.get(id.as_str()).map_or(plain, |&label| label.to_owned())
+    let name = |label: &str| {
+        let plain = request.label(label).to_owned();
+        announced.get(label).map_or(plain, |&label| label.to_owned())
     };
+    let labels: HashMap<FileId, &str> =
+        backends(graph).map(|backend| (backend.files.module, backend.action.label.as_str())).collect();
     let mut text = String::new();
-    for module in &plan.modules {
-        let (own, imported) = (module.own_instructions, module.imported_instructions);
-        let imports: Vec<String> = module.imports.iter().map(|id| name(id)).collect();
+    for Backend { action, files } in backends(graph) {
+        let imported = files.decided.imported;
+        let own = action.cost.saturating_sub(imported);
+        // A module has two names where one that imports from it has members of archives beside it.
+        let label = |file: &FileId| {
+            labels.get(file).map_or_else(|| graph.path(*file).to_string(), |label| name(label))
+        };
+        let imports: Vec<String> = files.imports.iter().map(label).collect();
         let from = if imports.is_empty() { String::new() } else { format!(" from {}", imports.join(", ")) };
-        text += &format!("{}: {own} instructions, {imported} imported{from}\n", name(&module.id));
+        text += &format!("{}: {own} instructions, {imported} imported{from}\n", name(&action.label));
     }
     text
 }
 
 /// One slice in the making.
 struct Cutting<'a> {
-    backend: &'a [String],
+    graph: &'a ActionGraph,
     read: &'a ReadFile<'a>,
     parts: Vec<Part<'a>>,
 }
@@ -144,41 +156,34 @@ struct Cutting<'a> {
 /// One backend of a slice, before its modules have names.
 struct Part<'a> {
     label: String,
-    module: &'a ObjectPlan,
+    backend: Backend<'a>,
     shard: shard::Canonical,
     object: String,
     dwo: String,
 }
 
 impl<'a> Cutting<'a> {
-    fn new(backend: &'a [String], read: &'a ReadFile<'a>) -> Self {
-        Self { backend, read, parts: Vec::new() }
+    fn new(graph: &'a ActionGraph, read: &'a ReadFile<'a>) -> Self {
+        Self { graph, read, parts: Vec::new() }
     }
 
-    fn add(
-        &mut self,
-        label: &str,
-        module: &'a ObjectPlan,
-        object: &str,
-        dwo: &str,
-    ) -> Result<(), SliceError> {
-        let bytes = (self.read)(&module.shard)?;
-        let shard =
-            shard::canonical(&bytes).map_err(|source| SliceError::Shard { id: module.id.clone(), source })?;
-        self.parts.push(Part {
-            label: label.to_owned(),
-            module,
-            shard,
-            object: object.to_owned(),
-            dwo: dwo.to_owned(),
-        });
+    fn add(&mut self, label: &str, backend: Backend<'a>, object: &str, dwo: &str) -> Result<(), SliceError> {
+        let bytes = (self.read)(self.graph.path(backend.files.shard))?;
+        let shard = shard::canonical(&bytes)
+            .map_err(|source| SliceError::Shard { id: backend.action.label.clone().into(), source })?;
+        let (label, object, dwo) = (label.to_owned(), object.to_owned(), dwo.to_owned());
+        self.parts.push(Part { label, backend, shard, object, dwo });
         Ok(())
+    }
+
+    fn module(&self, part: &Part<'_>) -> &'a Utf8Path {
+        self.graph.path(part.backend.files.module)
     }
 
     fn finish(self, directory: &Utf8Path) -> Result<Slice, SliceError> {
         let ids = self.parts.iter().flat_map(|part| {
             let named = part.shard.modules.iter().map(|module| module.path.as_slice());
-            named.chain([part.module.id.as_str().as_bytes()])
+            named.chain([self.module(part).as_str().as_bytes()])
         });
         let ids: Vec<&[u8]> = ids.collect::<BTreeSet<_>>().into_iter().collect();
         let mut graph = ActionGraph::new();
@@ -197,57 +202,60 @@ impl<'a> Cutting<'a> {
         graph: &mut ActionGraph,
         files: &mut BTreeMap<String, SliceContent>,
     ) -> Result<Action, SliceError> {
-        let plan = part.module;
+        let Backend { action, files: backend } = part.backend;
+        let module = self.module(part);
+        let id = || Utf8PathBuf::from(&action.label);
         let name_of = |id: &[u8]| format!("{:07}.bc", ids.partition_point(|&other| other < id));
         let mut names = HashMap::new();
         let mut imports = Vec::new();
-        for module in &part.shard.modules {
-            let name = name_of(&module.path);
-            let path =
-                std::str::from_utf8(&module.path).map_err(|_| SliceError::NotText { id: plan.id.clone() })?;
+        for named in &part.shard.modules {
+            let name = name_of(&named.path);
+            let path = std::str::from_utf8(&named.path).map_err(|_| SliceError::NotText { id: id() })?;
             files.insert(name.clone(), SliceContent::File(path.into()));
-            if path != plan.id {
+            if path != module {
                 imports.push(name.clone());
             }
-            names.insert(module.name.as_bytes(), name);
+            names.insert(named.name.as_bytes(), name);
         }
-        let own = name_of(plan.id.as_str().as_bytes());
-        files.insert(own.clone(), SliceContent::File(plan.id.clone()));
+        let own = name_of(module.as_str().as_bytes());
+        files.insert(own.clone(), SliceContent::File(module.to_owned()));
         let bytes = shard::rename(&part.shard.bytes, |name| names.get(name).map(|name| name.clone().into()))
-            .map_err(|source| SliceError::Shard { id: plan.id.clone(), source })?;
+            .map_err(|source| SliceError::Shard { id: id(), source })?;
         let shard = own.replace(".bc", ".thinlto.bc");
         files.insert(shard.clone(), SliceContent::Bytes(bytes));
+        let path = |file: FileId| self.graph.path(file).to_string();
         let mut words = vec![
-            (plan.id.to_string(), own.clone()),
-            (plan.shard.to_string(), shard.clone()),
-            (plan.object.to_string(), part.object.clone()),
+            (module.to_string(), own.clone()),
+            (path(backend.shard), shard.clone()),
+            (path(backend.object), part.object.clone()),
         ];
         let mut extra = Vec::new();
-        let read = plan.extra_inputs.iter().filter(|file| !keep::is_toolchain(file.as_std_path()));
-        for (at, file) in read.enumerate() {
+        let read = backend.extra.iter().map(|&file| self.graph.path(file));
+        for (at, file) in read.filter(|file| !keep::is_toolchain(file.as_std_path())).enumerate() {
             let name = format!("input-{at}");
-            files.insert(name.clone(), SliceContent::File(file.clone()));
+            files.insert(name.clone(), SliceContent::File(file.to_owned()));
             words.push((file.to_string(), name.clone()));
             extra.push(graph.file(name));
         }
-        let dwo = plan.extra_outputs.first();
-        words.extend(dwo.map(|dwo| (dwo.to_string(), part.dwo.clone())));
+        words.extend(backend.dwo.map(|dwo| (path(dwo), part.dwo.clone())));
         imports.sort_unstable();
+        let shared = action.prefix.map_or(&[][..], |prefix| self.graph.prefix_words(prefix));
         let work = Work::Backend(BackendWork {
             module: graph.file(own),
             shard: graph.file(shard),
             imports: imports.iter().map(|name| graph.file(name)).collect(),
             extra,
             object: graph.file(&part.object),
-            dwo: dwo.map(|_| graph.file(&part.dwo)),
+            dwo: backend.dwo.map(|_| graph.file(&part.dwo)),
             also: Vec::new(),
+            decided: backend.decided.clone(),
         });
         Ok(Action {
             work,
             label: part.label.clone(),
-            prefix: Some(graph.prefix(reworded(self.backend, &words))),
-            args: reworded(&plan.args, &words),
-            cost: plan.own_instructions.saturating_add(plan.imported_instructions),
+            prefix: Some(graph.prefix(reworded(shared, &words))),
+            args: reworded(&action.args, &words),
+            cost: action.cost,
         })
     }
 }
@@ -265,27 +273,25 @@ pub fn reworded(words: &[String], names: &[(String, String)]) -> Vec<String> {
     words.iter().map(put).collect()
 }
 
-/// Puts the plan's objects where others make them.
-fn move_objects(plan: &mut LinkPlan, moved: &HashMap<Utf8PathBuf, Utf8PathBuf>) {
-    let of = |path: &str| moved.get(Utf8Path::new(path)).cloned();
-    for module in &mut plan.modules {
-        if let Some(object) = of(module.object.as_str()) {
-            let name = (module.object.to_string(), object.to_string());
-            module.args = reworded(&module.args, &[name]);
-            module.object = object;
-        }
+/// The graph with objects where others make them.
+fn with_objects_at(
+    graph: &ActionGraph,
+    moved: &HashMap<FileId, Utf8PathBuf>,
+) -> Result<ActionGraph, GraphError> {
+    let mut there = ActionGraph::new();
+    for (_, action) in graph.actions() {
+        let work = action.work.map(|file| match moved.get(&file) {
+            Some(place) => there.file(place),
+            None => there.file(graph.path(file)),
+        });
+        let object = action.backend().map(|backend| backend.object);
+        let place =
+            object.and_then(|object| Some((graph.path(object).to_string(), moved.get(&object)?.to_string())));
+        let prefix = action.prefix.map(|prefix| there.prefix(graph.prefix_words(prefix).to_vec()));
+        let args = reworded(&action.args, &Vec::from_iter(place));
+        there.add(Action { work, label: action.label.clone(), prefix, args, cost: action.cost });
     }
-    for word in &mut plan.link.command {
-        if let Some(object) = of(word) {
-            *word = object.into_string();
-        }
-    }
-    for input in &mut plan.link.inputs {
-        if let Some(object) = of(input.as_str()) {
-            *input = object;
-        }
-    }
-    plan.link.inputs.sort_unstable();
+    there.checked()
 }
 
 #[cfg(test)]

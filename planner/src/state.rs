@@ -23,40 +23,26 @@ pub enum Place {
     ActionLog,
     /// Objects of sources on the link line.
     Compiled,
-    /// What the linker says that it read.
-    Dependencies,
     /// Digests of files.
     Digests,
     /// The action graph.
     Graph,
     /// What modules took when they last ran.
     History,
-    /// Plain names for inputs whose names a tool cannot take.
-    Inputs,
     /// What each kept object was compiled from.
     KeptObjects,
     /// The files of the last link.
     LastLink,
     /// The outputs of the last link.
     LastOutputs,
-    /// The driver's answer.
-    LinkLine,
-    /// The link plan.
-    LinkPlan,
-    /// Parts of archives for the final link.
-    Loaded,
     /// Held while a link runs.
     Lock,
     /// Unpacked members of archives.
     Members,
     /// Native objects, by module.
     Objects,
-    /// A plan for each module and archive.
-    Plans,
     /// Which object was made of which IR.
     PreciseKeys,
-    /// Code of modules that take part in regular LTO.
-    RegularLto,
     /// Index shards and import lists, by module.
     Shards,
     /// What compiles.
@@ -69,23 +55,16 @@ impl Place {
         match self {
             Self::ActionLog => "actions.log",
             Self::Compiled => "compiled",
-            Self::Dependencies => "dependencies",
             Self::Digests => "digests",
             Self::Graph => "graph.json",
             Self::History => "history",
-            Self::Inputs => "inputs",
             Self::KeptObjects => "kept-objects",
             Self::LastLink => "last-link.json",
             Self::LastOutputs => "last-outputs.json",
-            Self::LinkLine => "link-line.json",
-            Self::LinkPlan => "link-plan.json",
-            Self::Loaded => "loaded",
             Self::Lock => "lock",
             Self::Members => "members",
             Self::Objects => "objects",
-            Self::Plans => "plans",
             Self::PreciseKeys => "precise-keys",
-            Self::RegularLto => "regular-lto.o",
             Self::Shards => "shards",
             Self::Toolchain => "toolchain",
         }

@@ -15,7 +15,7 @@ use crate::shell::{cargo, quietly, remove, run, target};
 
 /// The parsers of `tests/fuzz/src/main.rs`.
 const PARSERS: [&str; 11] =
-    ["archive", "buck2", "graph", "job-file", "module", "native", "plan", "record", "shard", "text", "thing"];
+    ["archive", "buck2", "graph", "job-file", "module", "native", "record", "shard", "text", "thing"];
 
 /// What makes a program tell libFuzzer where it has been, and end where a release would go on.
 const FLAGS: [&str; 8] = [
@@ -114,7 +114,7 @@ fn seeds(folder: &Path) -> Result<PathBuf> {
         "llvm-ar-22 rc lib.a b.o",
         "llvm-ar-22 rcT thin.a b.o",
         &format!("{ours} link -- {link} -Wl,--time-trace=trace.json -o program"),
-        &format!("{ours} link --two-step --save-plan=graph.json -- {link} -o two"),
+        &format!("{ours} index --index two -- {link} -o two"),
     ] {
         quietly(&mut command(words))?;
     }

@@ -10,8 +10,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use distlto_planner::alias::climbs;
 use distlto_planner::bitcode::BitcodeError;
+use distlto_planner::dtlto::identifier::climbs;
 use distlto_planner::dtlto::{self, JobFile, write};
 use distlto_planner::graph::error::GraphError;
 use distlto_planner::graph::{Action, ActionGraph, ActionId};

@@ -4,8 +4,6 @@
 
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_planner::backend_flags;
-use distlto_planner::index::IndexError;
-use distlto_planner::inputs::Bitcode;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
 use distlto_planner::linker::options::last;
 use distlto_planner::runner::Runner;
@@ -13,6 +11,10 @@ use distlto_planner::search_path::this_or_newest;
 use distlto_planner::words::{Word, lossy};
 
 use super::{Doctor, TOOL};
+use crate::index::{self, Asked};
+use crate::link::{LinkError, LinkOptions};
+use crate::run_args::RunArgs;
+use crate::scratch::scratch;
 use crate::tool::ToolRunner;
 
 /// The linker that is looked at where no command is given.
@@ -30,7 +32,7 @@ impl Doctor<'_> {
         match link_command::resolve(&GivenCommand::new(words), &runner) {
             Ok(Resolved::Link(link)) => {
                 if is_given {
-                    self.link(&link);
+                    self.link(words, &link);
                 }
                 Some(link)
             }
@@ -69,30 +71,45 @@ impl Doctor<'_> {
         }
     }
 
-    fn link(&mut self, link: &LinkCommand) {
+    fn link(&mut self, words: &[Word], link: &LinkCommand) {
         let arguments = link.line.arguments();
         self.report.good(&format!("it links {} by {}", link.line.output(), lossy(&link.linker[0])));
-        match Bitcode::among(arguments) {
-            Err(error) => self.fails("an input cannot be used", &error),
-            Ok(found) if found.is_empty() && link.compilations.is_empty() => self.report.note(
-                "no input that exists is LTO bitcode: as it is the linker links by itself (compile with -flto=thin)",
-            ),
-            Ok(found) if found.is_full_lto() => self
-                .report
-                .note("all bitcode is that of full LTO: the linker links by itself (compile with -flto=thin)"),
-            Ok(found) => self.report.good(&format!(
-                "ThinLTO objects among its inputs: {}; other bitcode: {}; archives with bitcode: {}",
-                found.thin(),
-                found.objects.len() - found.thin(),
-                found.archives
-            )),
-        }
+        self.modules(words);
         if last(arguments, "thinlto-cache-dir").is_some() {
             self.report.note("--thinlto-cache-dir has no effect: objects are kept with the state, and --cache DIR shares them");
         }
-        match backend_flags::of_distributed_line(arguments, None, &[]).map_err(IndexError::from) {
+        match backend_flags::of_distributed_line(arguments, None, &[]) {
             Ok(_) => self.report.good("all its options that change code can be told to clang"),
             Err(error) => self.fails("its options", &error),
+        }
+    }
+
+    /// What the linker loads, which it is asked.
+    fn modules(&mut self, words: &[Word]) {
+        let run = RunArgs { quiet: true, ..RunArgs::default() };
+        let options = LinkOptions { run, ..LinkOptions::default() };
+        let scratch = match scratch("doctor") {
+            Ok(scratch) => scratch,
+            Err(error) => return self.fails("there is no place for a trial", &error),
+        };
+        match index::ask(words, &options, &scratch.path().to_string_lossy(), self.cancel) {
+            Ok(Asked::Link(asked)) if asked.link.modules.is_empty() => self.report.note(
+                "the linker loads no ThinLTO bitcode: as it is it links by itself (compile with -flto=thin)",
+            ),
+            Ok(Asked::Link(asked)) => {
+                let members = asked.link.modules.iter().filter(|(_, module)| module.archive.is_some());
+                self.report.good(&format!(
+                    "the linker loads {} ThinLTO modules, {} of them members of archives",
+                    asked.link.modules.len(),
+                    members.count()
+                ));
+            }
+            Ok(Asked::Failed(code)) => {
+                self.report
+                    .note(&format!("its thin link ended with exit code {code}: are all its inputs there?"));
+            }
+            Err(error @ LinkError::LeftAlone { .. }) => self.report.note(&error.to_string()),
+            Err(error) => self.fails("its linker cannot be asked", &error),
         }
     }
 }

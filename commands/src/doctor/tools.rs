@@ -8,8 +8,7 @@ use std::path::Path;
 use distlto_executor::execute::forkserver::{self, ForkServer};
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::loaded;
-use distlto_planner::index;
-use distlto_planner::link_command::LinkCommand;
+use distlto_planner::link_command::{LinkCommand, compiler_of};
 use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::search_path::program_file;
 use distlto_planner::words::{Word, lossy, path_of, word_of};
@@ -83,7 +82,7 @@ impl Doctor<'_> {
     fn compiler(&mut self, link: Option<&LinkCommand>, runner: &dyn Runner) -> Option<String> {
         let asked = self.args.compiler.as_deref();
         let found = match link {
-            Some(link) => index::compiler_of(link, asked),
+            Some(link) => compiler_of(link, asked),
             None => asked
                 .map(str::to_owned)
                 .or_else(|| program_file(Path::new("clang")).map(|_| "clang".to_owned()))

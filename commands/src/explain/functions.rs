@@ -17,9 +17,9 @@ use distlto_planner::module;
 use distlto_planner::runner::Runner;
 use distlto_planner::search_path::program_file;
 use distlto_planner::words::{Word, lossy, word_of};
-use distlto_prepare::excerpt::Excerpts;
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::named_members::NamedMembers;
 use distlto_prepare::text::printable;
 use serde::Serialize;
 
@@ -289,7 +289,7 @@ fn member(archive: &Utf8Path, label: &str) -> Result<Vec<u8>, SeenError> {
         .rsplit_once(")#")
         .map_or((label.trim_end_matches(')'), 1), |(name, count)| (name, count.parse().unwrap_or(1)));
     let name = name.rsplit_once('(').map_or(name, |(_, name)| name);
-    let members = Excerpts::open(archive.as_std_path())?;
+    let members = NamedMembers::open(archive.as_std_path())?;
     let place = members.places(name.as_bytes()).get(usize::max(count, 1) - 1).ok_or_else(missing)?;
     Ok(members.member(*place)?)
 }

@@ -1,4 +1,4 @@
-//! `distlto-index --slices`: writes a link's slices, and the response file of its final link.
+//! `distlto-index --slices`: writes a link's slices.
 //!
 //! A module is on disk once for all slices, for a slice is as large as all that its backends import.
 //! Knows nothing of what belongs into a slice.
@@ -7,14 +7,10 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use distlto_planner::graph::summary::GraphSummary;
 use distlto_planner::graph::{ActionGraph, json};
-use distlto_planner::link_command::LinkCommand;
-use distlto_planner::link_plan::LinkPlan;
-use distlto_planner::response;
 use distlto_planner::slices::{self, GRAPH, Slice, SliceContent, SliceRequest};
-use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
 use distlto_prepare::share::Sharing;
@@ -35,41 +31,25 @@ impl Wanted {
         Ok(Self { request })
     }
 
-    /// Writes the slices of a plan, and leaves of its state directory what the final link reads.
-    pub(super) fn write(&self, mut plan: LinkPlan, state: &str) -> Result<(), LinkError> {
+    /// Writes the slices of a link, and removes what its index directory holds.
+    pub(super) fn write(&self, graph: &ActionGraph, state: &str) -> Result<(), LinkError> {
         let read = |path: &Utf8Path| {
             regular::read(path.as_std_path()).map_err(IoError::on("read the index shard", path))
         };
-        let slices = slices::cut(&mut plan, state, &self.request, &read)?;
+        let (slices, graph) = slices::cut(graph, &self.request, &read)?;
         let mut sharing = Sharing::default();
         slices.iter().try_for_each(|slice| write(slice, &mut sharing))?;
-        let graph = plan.to_graph()?;
-        self.tell(&graph, &slices::explain(&plan, state, &self.request))?;
-        let words: Vec<Word> = plan.link.command[1..].iter().map(|word| word.clone().into_bytes()).collect();
-        self.link(&words)?;
-        let kept: HashSet<&Path> = plan.link.inputs.iter().map(|path| path.as_std_path()).collect();
-        Ok(prune(Path::new(state), &kept)?)
-    }
-
-    /// The slices of a link without bitcode: none has a backend, and the linker gets the line as it is.
-    pub(super) fn of_native_link(&self, link: &LinkCommand, state: &str) -> Result<(), LinkError> {
-        let objects = self.request.objects.iter().map(|object| &object.slice);
-        let empty = |directory: &Utf8PathBuf| Slice { directory: directory.clone(), ..Slice::default() };
-        let slices = objects.chain(self.request.trees.iter().map(|tree| &tree.slice)).map(empty);
-        slices.into_iter().try_for_each(|slice| write(&slice, &mut Sharing::default()))?;
-        self.tell(&Slice::default().graph, "")?;
-        self.link(&[&link.linker[1..], link.line.words()].concat())?;
-        fs::create_dir_all(state).map_err(IoError::on("create directory", state))?;
+        self.tell(&graph)?;
         Ok(prune(Path::new(state), &HashSet::new())?)
     }
 
     /// What people and other programs may ask for.
-    fn tell(&self, graph: &ActionGraph, explained: &str) -> Result<(), IoError> {
+    fn tell(&self, graph: &ActionGraph) -> Result<(), IoError> {
         let wanted = &self.request;
         let texts = [
             (&wanted.graph, json::to_bytes(graph)),
             (&wanted.report, GraphSummary::of(graph).to_string().into_bytes()),
-            (&wanted.explain, explained.as_bytes().to_vec()),
+            (&wanted.explain, slices::explain(graph, wanted).into_bytes()),
         ];
         for (place, text) in texts {
             if let Some(place) = place {
@@ -77,12 +57,6 @@ impl Wanted {
             }
         }
         Ok(())
-    }
-
-    /// The words after the linker's name.
-    fn link(&self, words: &[Word]) -> Result<(), IoError> {
-        let Some(path) = &self.request.link else { return Ok(()) };
-        write_if_changed(path.as_std_path(), &response::content(words.iter().map(Vec::as_slice))).map(drop)
     }
 }
 

@@ -8,9 +8,9 @@ use camino::Utf8Path;
 use distlto_planner::module::{self, SummaryKind};
 use distlto_planner::shard::{self, Shard};
 use distlto_planner::state::{self, SUFFIX};
-use distlto_prepare::excerpt::Excerpts;
 use distlto_prepare::input::Input;
 use distlto_prepare::kind::{Kind, bitcode_of, classify};
+use distlto_prepare::named_members::NamedMembers;
 use distlto_prepare::text::printable;
 use distlto_record::inspect::counted;
 use serde::Serialize;
@@ -149,7 +149,7 @@ fn of_shard(shard: &Shard) -> What {
 }
 
 fn members(path: &Utf8Path) -> Result<Vec<Member>, SeenError> {
-    let archive = Excerpts::open(path.as_std_path())?;
+    let archive = NamedMembers::open(path.as_std_path())?;
     let names: Vec<String> = archive.names().map(str::to_owned).collect();
     let member = |(place, name): (usize, String)| {
         let bytes = archive.member(place)?;

@@ -7,11 +7,10 @@ use camino::Utf8PathBuf;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::INSTALL;
 use distlto_planner::compile_jobs::CompileError;
-use distlto_planner::index::IndexError;
+use distlto_planner::index_only::IndexOnlyError;
 use distlto_planner::link_command::LinkCommandError;
 use distlto_planner::response::ResponseError;
 use distlto_planner::runner::{ToolError, ToolOutput};
-use distlto_planner::thin_link::ThinLinkError;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::show;
 use distlto_prepare::private::Exposed;
@@ -36,7 +35,10 @@ pub enum LinkError {
     Front(#[from] LinkCommandError),
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Index(#[from] IndexError),
+    IndexOnly(#[from] IndexOnlyError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Compile(#[from] CompileError),
     #[error(transparent)]
     #[diagnostic(transparent)]
     Tool(#[from] ToolError),
@@ -119,7 +121,10 @@ pub enum LinkError {
     )]
     StaleGraph { graph: Utf8PathBuf, module: String, why: String },
     #[error("{}, the object of {module}, is no object: it is {kind}", object.display())]
-    #[diagnostic(code(distlto::bad_input), help("run its backend again: distlto run GRAPH, or the build system"))]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("run its backend again: distlto run GRAPH, or the build system")
+    )]
     NoObject { object: PathBuf, module: String, kind: String },
     #[error("the linker was not asked for the objects of {graph}: {why}")]
     #[diagnostic(code(distlto::tool), help("{INSTALL}; the command has to run ld.lld 15 or later"))]
@@ -180,8 +185,8 @@ impl LinkError {
     /// What a tool printed that failed.
     pub fn tool_output(&self) -> Option<&ToolOutput> {
         match self {
-            Self::Index(IndexError::ThinLink(ThinLinkError::Failed { output, .. })) => Some(output),
-            Self::Index(IndexError::Compile(CompileError::Failed { output, .. })) => Some(output),
+            Self::IndexOnly(IndexOnlyError::Failed { output, .. }) => Some(output),
+            Self::Compile(CompileError::Failed { output, .. }) => Some(output),
             _ => None,
         }
     }

@@ -133,11 +133,6 @@ impl FileState {
         UNIX_EPOCH + Duration::from_nanos(u64::try_from(latest).unwrap_or(0))
     }
 
-    /// The size of what is there.
-    pub fn size(&self) -> u64 {
-        self.target.size
-    }
-
     /// Whether a change at `time` or after it would show.
     pub fn is_older_than(&self, time: SystemTime) -> bool {
         let limit = (time - GRAIN).duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128);
@@ -160,7 +155,7 @@ mod tests {
             path
         });
         let states = || [&kept, &changed].map(|path| FileState::of(path).expect("a file"));
-        let of = |state: &FileState| (state.path().to_owned(), state.size(), state.youngest());
+        let of = |state: &FileState| (state.path().to_owned(), state.target.size, state.youngest());
         let before = states().map(|state| of(&state));
         let start = Start::with(before.iter().map(|(path, size, changed)| (path.as_path(), *size, *changed)));
         fs::write(&changed, "two").expect("written");

@@ -1,6 +1,7 @@
 //! How to link, as all ways of linking are told.
 
-use camino::Utf8PathBuf;
+use std::path::PathBuf;
+
 use distlto_planner::recorded_flags::FlagsSource;
 
 use crate::run_args::RunArgs;
@@ -23,7 +24,7 @@ pub struct LinkOptions {
     /// The folder that holds the state of this link and of others; beside the output where absent.
     pub state: Option<String>,
     /// The graph whose backends have made the objects.
-    pub graph: Option<Utf8PathBuf>,
+    pub graph: Option<PathBuf>,
     /// Whether to say what would run, and to run no backend.
     pub dry_run: bool,
 }

@@ -1,18 +1,12 @@
 //! What a link read: files, places that hold nothing, programs with the libraries that they load.
 //!
-//! Filled while a link runs, each file with its state when it was told of, so that one which changes under the link is
-//! noticed by `unchanged`. What cannot be known is a doubt, and with a doubt nothing is recorded. Knows nothing of how a
+//! Each file has the state that it had when it was told of, so that one which changes under the link is noticed by `unchanged`. What cannot be known is a doubt, and with a doubt nothing is recorded. Knows nothing of how a
 //! link is done.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use distlto_planner::dependency_file::DependencyFile;
-use distlto_planner::link_command::{DriverReads, LinkCommand};
-use distlto_planner::link_line::Argument;
-use distlto_planner::linker::elf::search::Search;
-use distlto_planner::linker::options::may_read;
+use distlto_planner::link_command::DriverReads;
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::peek::files_beside;
 use rayon::prelude::*;
@@ -26,13 +20,11 @@ use distlto_executor::loaded;
 pub struct Reads {
     own: PathBuf,
     files: BTreeMap<PathBuf, FileState>,
-    /// Those of `files` that the line or the linker names, as opposed to programs.
+    /// Those that processes of the link were seen to read.
     inputs: BTreeSet<PathBuf>,
     absent: BTreeSet<PathBuf>,
     programs: BTreeSet<PathBuf>,
     environment: bool,
-    /// Whether the command also compiles: what a source includes is not known.
-    compiles: bool,
     doubt: Option<String>,
 }
 
@@ -87,21 +79,13 @@ impl Reads {
         self.states(beside, |path| Some((FileState::of(path)?, Vec::new())));
     }
 
-    /// Directories, whose lists of names decide what is found in them.
-    pub fn directories(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
-        let (there, gone): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.exists());
-        self.states(there, |path| Some((FileState::of(path)?, Vec::new())));
-        self.absent.extend(gone);
-    }
-
     /// Takes the states of those that are not known yet; returns the further files that `look` names.
     fn states(
         &mut self,
         paths: impl IntoIterator<Item = PathBuf>,
         look: impl Fn(&Path) -> Option<(FileState, Vec<PathBuf>)> + Sync,
     ) -> Vec<PathBuf> {
-        let paths = paths.into_iter().map(|path| self.behind_alias(path));
-        let mut new: Vec<PathBuf> = paths.filter(|path| self.is_new(path)).collect();
+        let mut new: Vec<PathBuf> = paths.into_iter().filter(|path| self.is_new(path)).collect();
         new.sort_unstable();
         new.dedup();
         let looked: Vec<_> = new.par_iter().with_min_len(64).map(|path| look(path)).collect();
@@ -122,62 +106,9 @@ impl Reads {
         !self.files.contains_key(path) && !path.starts_with(&self.own)
     }
 
-    /// The input that a symbolic link of our own leads to.
-    fn behind_alias(&self, path: PathBuf) -> PathBuf {
-        if path.starts_with(&self.own) { fs::read_link(&path).unwrap_or(path) } else { path }
-    }
-
     /// Places where something was looked for in vain. One that holds something was passed over for another reason.
     pub fn absent(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
         self.absent.extend(paths.into_iter().filter(|path| !path.exists()));
-    }
-
-    /// What a link line names: to be told before the link runs.
-    pub fn line(&mut self, arguments: &[Argument]) {
-        let search = Search::of(arguments);
-        let mut named = Vec::new();
-        for argument in arguments {
-            match argument {
-                Argument::Input(word) => named.push(path_of(word)),
-                Argument::Library(name) => {
-                    let found = search.library(name, false);
-                    self.absent(found.absent);
-                    named.extend(found.file);
-                }
-                Argument::Option(option) => named.extend(may_read(option)),
-            }
-        }
-        self.inputs(named.into_iter().filter(|path| path.is_file()).collect());
-    }
-
-    fn inputs(&mut self, paths: Vec<PathBuf>) {
-        self.inputs.extend(paths.iter().cloned());
-        self.files(paths);
-    }
-
-    /// What the driver of a link command read, and the driver itself.
-    pub fn driver(&mut self, link: &LinkCommand) {
-        self.inputs(link.driver.files.clone());
-        self.directories(link.driver.searched.iter().cloned());
-        if let Some(driver) = &link.driver.program {
-            self.compiler(driver, &link.driver);
-        }
-        self.compiles = !link.compilations.is_empty();
-    }
-
-    /// The files of a dependency file that the linker has written for a line with these `arguments`, and where it looked
-    /// for those that the line does not name.
-    pub fn dependency_file(&mut self, bytes: &[u8], arguments: &[Argument]) {
-        let Some(read) = DependencyFile::parse(bytes) else {
-            return self.doubt("the linker's dependency file cannot be read");
-        };
-        let search = Search::of(arguments);
-        let garbled: HashSet<Word> = self.files.keys().filter_map(|path| with_slashes(path)).collect();
-        let files = read.files.iter().filter(|file| !garbled.contains(*file));
-        let files: Vec<PathBuf> = files.map(|file| path_of(file)).collect();
-        let unnamed: Vec<_> = files.iter().filter(|path| !self.inputs.contains(*path)).cloned().collect();
-        self.absent(unnamed.iter().flat_map(|path| search.before(path)));
-        self.inputs(files);
     }
 
     /// A program that ran, by path or as a name to be found in `PATH`, with the libraries that it loads.
@@ -226,14 +157,16 @@ impl Reads {
         }
     }
 
-    /// The files that the line or the linker names and whose states are known.
-    pub(super) fn inputs_read(&self) -> impl Iterator<Item = &Path> {
-        self.inputs.iter().filter(|path| self.files.contains_key(*path)).map(PathBuf::as_path)
-    }
-
     /// Files and directories that processes of the link were seen to read.
     pub fn observed(&mut self, paths: impl Iterator<Item = PathBuf>) {
-        self.inputs(paths.collect());
+        let paths: Vec<PathBuf> = paths.collect();
+        self.inputs.extend(paths.iter().cloned());
+        self.files(paths);
+    }
+
+    /// Those of them whose states are known.
+    pub(super) fn inputs_read(&self) -> impl Iterator<Item = &Path> {
+        self.inputs.iter().filter(|path| self.files.contains_key(*path)).map(PathBuf::as_path)
     }
 
     /// A program ran whose dependencies are unknown.
@@ -244,11 +177,6 @@ impl Reads {
     /// Something that the link may have read and that cannot be compared: nothing is recorded.
     pub fn doubt(&mut self, why: impl Into<String>) {
         self.doubt.get_or_insert_with(|| why.into());
-    }
-
-    /// The start of a link that reads the files that were told of.
-    pub fn start(&self) -> Start {
-        Start::with(self.files.values().map(|file| (file.path(), file.size(), file.youngest())))
     }
 
     /// The states that a later run compares with, and the places that have to stay empty. An error says what may have changed
@@ -267,22 +195,10 @@ impl Reads {
         Ok((files.into_iter().cloned().collect(), self.absent.iter().cloned().collect()))
     }
 
-    /// Whether the command also compiles, so that no record of it says that there is nothing to do.
-    pub(super) fn compiles(&self) -> bool {
-        self.compiles
-    }
-
     /// Whether a program ran whose behaviour may depend on all of the environment.
     pub(super) fn environment_matters(&self) -> bool {
         self.environment
     }
-}
-
-/// A name with backslashes as lld writes it into a dependency file, where it has any.
-fn with_slashes(path: &Path) -> Option<Word> {
-    let name = path.as_os_str().as_encoded_bytes();
-    let slashed = || name.iter().map(|&byte| if byte == b'\\' { b'/' } else { byte }).collect();
-    name.contains(&b'\\').then(slashed)
 }
 
 /// The places of a name in the directories of a variable, before the one where it was found, if it was found there.

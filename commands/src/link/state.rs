@@ -37,8 +37,8 @@ pub fn key(expanded: &[Word], options: &LinkOptions) -> LinkKey {
     let mut text = Vec::new();
     let mut add = |bytes: &[u8]| frame::push(&mut text, bytes);
     add(env!("CARGO_PKG_VERSION").as_bytes());
-    let LinkOptions { compiler, backend_args, flags_from, two_step, stable_names, .. } = options;
-    add(format!("{compiler:?} {backend_args:?} {flags_from:?} {two_step} {stable_names}").as_bytes());
+    let LinkOptions { compiler, backend_args, flags_from, plain_shards, stable_names, .. } = options;
+    add(format!("{compiler:?} {backend_args:?} {flags_from:?} {plain_shards} {stable_names}").as_bytes());
     add(std::env::current_dir().unwrap_or_default().as_os_str().as_bytes());
     for (name, value) in variables::all().filter_map(|(name, value)| Some((name, value?))) {
         add(name.as_bytes());

@@ -6,7 +6,7 @@
 //! means that the link is done. Outputs of a link that had nothing to do become newer than its inputs, or
 //! a build system that goes by times would ask for the link for ever.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -26,7 +26,7 @@ use super::reads::{Outputs, Reads};
 use super::state::LinkKey;
 use distlto_executor::variables;
 
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// What a link read.
 #[derive(Serialize, Deserialize)]
@@ -35,8 +35,6 @@ struct Record {
     key: String,
     /// Of the whole environment, where a program ran that may depend on any of it.
     environment: Option<String>,
-    /// Whether the command also compiles, which it has to do each time.
-    compiles: bool,
     files: Vec<FileState>,
     /// What inputs held, so that one that was only touched is known.
     contents: BTreeMap<PathBuf, String>,
@@ -75,7 +73,7 @@ pub fn find(directory: &str, key: &LinkKey) -> Option<Unchanged> {
     let written = read::<Written>(&written_place(directory))?;
     let hold = written.files.par_iter().with_min_len(64).all(FileState::holds);
     let record = read::<Record>(&record_place(directory))?;
-    if written.version != VERSION || !hold || record.compiles || !record.is_of(key) {
+    if written.version != VERSION || !hold || !record.is_of(key) {
         return None;
     }
     let other: Vec<&FileState> =
@@ -129,21 +127,6 @@ impl Record {
     }
 }
 
-/// Whether the last link in this directory was the same, and nothing has changed of what it read besides files that are
-/// `compared` otherwise, and of what it wrote besides the program.
-pub fn is_unchanged_besides(directory: &str, key: &LinkKey, compared: &HashSet<&Path>) -> bool {
-    let written = read::<Written>(&written_place(directory));
-    written.is_some_and(|written| written.files.iter().skip(1).all(FileState::holds))
-        && holds_besides(directory, key, compared)
-}
-
-fn holds_besides(directory: &str, key: &LinkKey, compared: &HashSet<&Path>) -> bool {
-    let Some(record) = read::<Record>(&record_place(directory)) else { return false };
-    let holds =
-        |file: &FileState| compared.contains(file.path()) || file.holds() || record.holds_content(file);
-    record.is_of(key) && record.files.par_iter().with_min_len(64).all(holds)
-}
-
 impl Unchanged {
     /// Has the outputs of the last link in this directory become newer than whatever asked for it again, as the linker's
     /// would: they are written now.
@@ -159,14 +142,9 @@ impl Unchanged {
     }
 }
 
-/// The same for outputs that a link has found up to date.
-pub fn touch_all(outputs: &Outputs) -> Result<(), IoError> {
-    outputs.files().iter().try_for_each(|path| touch(path))
-}
-
 /// Sets a file's time of modification to this moment. One that may not be touched is left alone: it asks for the link
 /// again, which does no harm.
-pub fn touch(path: &Path) -> Result<(), IoError> {
+fn touch(path: &Path) -> Result<(), IoError> {
     let now = Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
         last_modification: Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
@@ -210,7 +188,6 @@ pub fn record(
                 version: VERSION,
                 key: key.to_string(),
                 environment,
-                compiles: reads.compiles(),
                 contents: contents(reads.inputs_read(), digests),
                 files,
                 absent,

@@ -53,7 +53,8 @@ impl Seen {
         let output = file.linker_output.as_ref().map_or_else(|| named.to_string(), ToString::to_string);
         let files =
             file.jobs.iter().map(|&job| files(file.module(job), file.shard(job).to_owned())).collect();
-        let listing = Listing { modules: files, compiler: file.common_args.first().cloned() };
+        let listing =
+            Listing { modules: files, compiler: file.common_args.first().cloned(), ..Listing::default() };
         Ok(Self { output, modules, listing, notes, ..Self::without_runs(named) })
     }
 
@@ -83,7 +84,7 @@ impl Seen {
         notes.extend(
             (empty > 0).then(|| format!("not ThinLTO: {}, whose shard is empty", counted(empty, "object"))),
         );
-        let (modules, listing) = (numbered(modules), Listing { modules: listed, compiler: None });
+        let (modules, listing) = (numbered(modules), Listing { modules: listed, ..Listing::default() });
         Ok(Some(Self { modules, listing, notes, ..Self::without_runs(named) }))
     }
 
@@ -117,7 +118,7 @@ impl Seen {
         let mut notes = vec![format!("a meta file of Buck2's rule: {}", counted(places.len(), "object"))];
         notes.extend((native > 0).then(|| format!("not ThinLTO: {}", counted(native, "object"))));
         notes.extend(gone(absent, modules.len()));
-        let (modules, listing) = (numbered(modules), Listing { modules: listed, compiler: None });
+        let (modules, listing) = (numbered(modules), Listing { modules: listed, ..Listing::default() });
         Ok(Self { modules, listing, notes, ..Self::without_runs(named) })
     }
 }

@@ -105,11 +105,8 @@ impl Answers {
         id: &str,
         bytes: &[u8],
     ) -> Result<Option<&Path>, LinkError> {
-        let stale = |module: String, why: String| LinkError::StaleGraph {
-            graph: self.graph.clone(),
-            module,
-            why,
-        };
+        let stale =
+            |module: String, why: String| LinkError::StaleGraph { graph: self.graph.clone(), module, why };
         let label = files.label(id);
         let completed = match completed(files, completion, id, bytes) {
             Ok(completed) => completed,
@@ -131,7 +128,8 @@ impl Answers {
         }
         let imports = shard::read(bytes).map_or(0, |read| read.imported_from(id).count());
         let why = match imports == made.imports {
-            true => "the module, one that it imports from, or what the thin link says of them is another".to_owned(),
+            true => "the module, one that it imports from, or what the thin link says of them is another"
+                .to_owned(),
             false => format!("it imports from {imports} modules, and imported from {} before", made.imports),
         };
         Err(stale(label, why))

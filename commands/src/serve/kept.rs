@@ -164,7 +164,7 @@ pub fn settle(state: &str, objects: &[KeptObject]) -> Result<(), IoError> {
 
 /// The objects of the last link that ended well, in link order.
 pub fn in_order(state: &str) -> Vec<KeptObject> {
-    file(state).read().collect()
+    file(state).read()
 }
 
 fn file(state: &str) -> JsonLines {

@@ -167,13 +167,14 @@ impl ModuleFiles {
         if sources.iter().all(Option::is_none) {
             return Ok(ids.iter().map(|&id| id.to_owned()).collect());
         }
-        let name = if ids.iter().all(|id| is_plain(id)) { plain_name } else { encoded_name };
-        let place = |(id, source): (&&str, &Option<Source>)| {
-            let place = format!("{}/{}", self.members, name(id));
+        let labels: Vec<String> = ids.iter().map(|id| self.label(id)).collect();
+        let names = names(ids, &labels);
+        let place = |((id, source), name): ((&&str, &Option<Source>), String)| {
+            let place = format!("{}/{name}", self.members);
             self.write(id, &place, source.as_ref())?;
             Ok(place)
         };
-        ids.iter().zip(&sources).map(place).collect()
+        ids.iter().zip(&sources).zip(names).map(place).collect()
     }
 
     /// Where a compiler finds a module alone.
@@ -291,8 +292,19 @@ fn is_plain(id: &str) -> bool {
     id.split('/').all(|part| part != ".." && part.len() <= LONGEST)
 }
 
-fn plain_name(id: &str) -> String {
-    id.to_owned()
+/// Names of files that sort as the ids do: what people call the modules, which does not change where another member of an archive
+/// grows; else the ids themselves, or digits. For make `a(b)` is a member of an archive.
+fn names(ids: &[&str], labels: &[String]) -> Vec<String> {
+    let mut order: Vec<usize> = (0..ids.len()).collect();
+    order.sort_by_key(|&at| ids[at]);
+    let are_fit = |names: &Vec<String>| {
+        order.windows(2).all(|pair| names[pair[0]] < names[pair[1]])
+            && names.iter().all(|name| is_plain(name))
+    };
+    let by_label = labels.iter().map(|label| format!("{label}.bc")).collect();
+    let by_id = ids.iter().map(|id| format!("{id}.bc")).collect();
+    let encoded = || ids.iter().map(|id| encoded_name(id)).collect();
+    [by_label, by_id].into_iter().find(are_fit).unwrap_or_else(encoded)
 }
 
 /// A name of digits that sorts as the name itself does, in folders. The end sorts before a folder, and before digits.

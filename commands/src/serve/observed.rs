@@ -137,10 +137,13 @@ pub fn read(
     ReadFiles { reads, outputs, files, order }
 }
 
-/// The files that processes have read and have not written, as far as their names are text; below this directory without it.
+/// The files that processes have read and have not written, as far as their names are text; below this directory without it. Of
+/// response files the words are known.
 pub fn files_read(observed: &[Observed], service: &Path) -> Result<Vec<Utf8PathBuf>, IoError> {
     let [mut read, mut written] = [const { BTreeSet::new() }; 2];
     for seen in observed {
+        let responses = seen.process.words.iter().filter_map(|word| word.strip_prefix(b"@"));
+        written.extend(responses.map(|file| seen.process.directory.join(path_of(file))));
         let program = &seen.process.program;
         let trace = seen.trace().map_err(IoError::on("read what was noted by", program))?;
         if trace.is_cut {

@@ -62,13 +62,7 @@ impl Identity {
 
 impl Parts {
     /// Of a module. `extra` names those of its inputs that are no imports, `flags` are its own, `dwo` says where split debug information goes.
-    pub fn of(
-        identity: &Identity,
-        inputs: &Inputs<'_>,
-        extra: &[&str],
-        flags: &[String],
-        dwo: &str,
-    ) -> Self {
+    pub fn of(identity: &Identity, inputs: &Inputs<'_>, extra: &[&str], flags: &[String], dwo: &str) -> Self {
         let (own, module) = inputs.module;
         let mut shard = Framed::new("distlto part 1");
         let mut imports = Framed::new("distlto part 2");

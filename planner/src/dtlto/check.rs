@@ -201,7 +201,16 @@ impl UncheckedJobs<'_> {
             let also = written.into_iter().filter(|&file| Some(file) != dwo).collect();
             objects.push(object);
             actions.push(Action {
-                work: Work::Backend(BackendWork { module, shard, imports, extra, object, dwo, also, decided: Decided::default() }),
+                work: Work::Backend(BackendWork {
+                    module,
+                    shard,
+                    imports,
+                    extra,
+                    object,
+                    dwo,
+                    also,
+                    decided: Decided::default(),
+                }),
                 label: self.paths.text(job.module()).to_owned(),
                 prefix: Some(PrefixId(0)),
                 args: job.args,

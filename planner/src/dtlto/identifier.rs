@@ -4,6 +4,8 @@
 //! header in the archive (`BitcodeFile` in `lld/ELF/InputFiles.cpp`). Pure: whether the archive exists is for the
 //! caller to see.
 
+use std::path::{Component, Path};
+
 use camino::Utf8Path;
 
 /// A member of an archive.
@@ -34,6 +36,20 @@ pub fn members(identifier: &str) -> Vec<ArchiveMember<'_>> {
     let usual = |found: &ArchiveMember<'_>| matches!(found.archive.extension(), Some("a" | "lib" | "rlib"));
     found.sort_by_key(|found| !usual(found));
     found
+}
+
+/// How many directories a path climbs above where it starts, at most.
+pub fn climbs(path: &str) -> usize {
+    let (mut depth, mut deepest) = (0_isize, 0);
+    for component in Path::new(path).components() {
+        match component {
+            Component::ParentDir => depth -= 1,
+            Component::Normal(_) => depth += 1,
+            _ => {}
+        }
+        deepest = deepest.min(depth);
+    }
+    deepest.unsigned_abs()
 }
 
 #[cfg(test)]

@@ -19,17 +19,11 @@ pub fn backend_words<'a>(
     (files, words.collect())
 }
 
-/// The place of the linker among a link's words: where a program of its own runs it, it follows that program's options.
-pub fn linker_place(words: &[&str]) -> usize {
-    words.iter().position(|word| *word == "--").map_or(0, |dashes| dashes + 1)
-}
-
-/// How many words of a link's command stand on the command line: its program and, where a thin link is run by
-/// a program of its own, that program's options up to the linker that follows `--`. The flavour of a generic lld, which
-/// it looks for before it opens response files, stands there too, and an empty word with all before it, because
-/// LLVM's response files drop empty words.
-pub fn words_outside_response_file(words: &[&str], linker: usize) -> usize {
-    let linker = linker + 1;
+/// How many words of a link's command stand on the command line: its program and, where that runs the linker, its options up to
+/// the linker that follows `--`. The flavour of a generic lld, which it looks for before it opens response files, stands
+/// there too, and an empty word with all before it, because LLVM's response files drop empty words.
+pub fn words_outside_response_file(words: &[&str]) -> usize {
+    let linker = words.iter().position(|word| *word == "--").map_or(1, |dashes| dashes + 2);
     let flavour = if words.get(linker).is_some_and(|word| *word == "-flavor") { 2 } else { 0 };
     let empty = words.iter().rposition(|word| word.is_empty());
     (linker + flavour).max(empty.map_or(0, |empty| empty + 1)).min(words.len())

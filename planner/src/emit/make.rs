@@ -12,7 +12,7 @@ use indexmap::IndexSet;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use super::command::{backend_words, command_line, linker_place, words_outside_response_file};
+use super::command::{backend_words, command_line, words_outside_response_file};
 use crate::graph::{Action, ActionGraph, BackendWork, Work};
 use crate::response;
 use crate::words::{shell_line, shell_quote};
@@ -67,8 +67,7 @@ pub fn render(graph: &ActionGraph, options: &MakeOptions) -> Result<String, Make
         match &action.work {
             Work::Backend(backend) => writer.backend(backend, &mut flags)?,
             Work::Prepare { .. } => writer.step(&[command_line(&words)])?,
-            Work::ThinLink { .. } => writer.link(&words, linker_place(&words))?,
-            Work::Link { .. } => writer.link(&words, 0)?,
+            Work::ThinLink { .. } | Work::Link { .. } => writer.link(&words)?,
         }
     }
     let mut text = String::from("# One distributed ThinLTO link. Run it in the link's working directory.\n");
@@ -118,10 +117,10 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A link. `linker` is the place of the linker among the words; those after it stand in a response file, which make
+    /// A link. The words after its linker stand in a response file, which make
     /// writes.
-    fn link(&mut self, words: &[&str], linker: usize) -> Result<(), MakeError> {
-        let (head, rest) = words.split_at(words_outside_response_file(words, linker));
+    fn link(&mut self, words: &[&str]) -> Result<(), MakeError> {
+        let (head, rest) = words.split_at(words_outside_response_file(words));
         let first = self.action.outputs().next().map_or("", |file| self.graph.path(file).as_str());
         let response = format!("{first}.rsp");
         let quoted: Vec<_> = rest

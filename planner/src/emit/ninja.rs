@@ -10,7 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use super::command::{command_line, linker_place, own_flags, program, words_outside_response_file};
+use super::command::{command_line, own_flags, program, words_outside_response_file};
 use crate::graph::{Action, ActionGraph, BackendWork, FileId, Work};
 use crate::response;
 use crate::words::{shell_line, shell_quote};
@@ -26,7 +26,7 @@ pub struct NinjaOptions {
     pub opt_program: String,
     /// Where Ninja keeps its log; without it in the working directory, where another build's log may lie.
     pub build_directory: Option<Utf8PathBuf>,
-    /// How the file itself is made again when the link plan changes.
+    /// How the file itself is made again when the graph changes.
     pub manifest: Option<NinjaRemake>,
 }
 
@@ -74,9 +74,9 @@ pub fn render(graph: &ActionGraph, options: &NinjaOptions) -> Result<String, Nin
         let words = graph.command(id);
         match &action.work {
             Work::Prepare { .. } => file.prepare(action, &words)?,
-            Work::ThinLink { .. } => file.link(action, "thin_link", &words, linker_place(&words))?,
+            Work::ThinLink { .. } => file.link(action, "thin_link", &words)?,
             Work::Backend(backend) => file.opt(action, backend, options)?,
-            Work::Link { .. } => file.link(action, "link", &words, 0)?,
+            Work::Link { .. } => file.link(action, "link", &words)?,
         }
     }
     if let Some(manifest) = &options.manifest {
@@ -126,9 +126,8 @@ impl File<'_> {
         self.variable("  ", "words", &words, &action.label)
     }
 
-    /// `linker` is the place of the linker among the words.
-    fn link(&mut self, action: &Action, rule: &str, words: &[&str], linker: usize) -> Result<(), NinjaError> {
-        let (head, rest) = words.split_at(words_outside_response_file(words, linker));
+    fn link(&mut self, action: &Action, rule: &str, words: &[&str]) -> Result<(), NinjaError> {
+        let (head, rest) = words.split_at(words_outside_response_file(words));
         // A checked graph has an output for each action; in another one Ninja will refuse the build line.
         let first = action.outputs().next().map_or("", |file| self.graph.path(file).as_str());
         let response = format!("{first}.rsp");

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use camino::Utf8Path;
 use indexmap::IndexSet;
 
-use super::command::{backend_words, command_line, linker_place, program, words_outside_response_file};
+use super::command::{backend_words, command_line, program, words_outside_response_file};
 use crate::graph::{Action, ActionGraph, BackendWork, Work};
 use crate::response;
 use crate::words::{shell_line, shell_quote};
@@ -34,8 +34,8 @@ pub fn render(graph: &ActionGraph, opt_program: &str) -> String {
         match &action.work {
             Work::Backend(backend) => lines += &compilation(&graph, action, backend, opt_program),
             Work::Prepare { .. } => lines += &command_line(&words),
-            Work::ThinLink { .. } => lines += &link(&graph, action, &words, linker_place(&words)),
-            Work::Link { .. } => lines += &link(&graph, action, &words, 0),
+            Work::ThinLink { .. } => lines += &link(&graph, action, &words),
+            Work::Link { .. } => lines += &link(&graph, action, &words),
         }
         text.push_str(&lines);
         text.push('\n');
@@ -55,8 +55,8 @@ fn compilation(graph: &ActionGraph, action: &Action, backend: &BackendWork, opt_
 }
 
 /// A link, whose words from the linker's on stand in a response file: what a here-document holds is not looked at by the shell if its end is quoted.
-fn link(graph: &ActionGraph, action: &Action, words: &[&str], linker: usize) -> String {
-    let (head, rest) = words.split_at(words_outside_response_file(words, linker));
+fn link(graph: &ActionGraph, action: &Action, words: &[&str]) -> String {
+    let (head, rest) = words.split_at(words_outside_response_file(words));
     // A checked graph has an output for each action.
     let first = action.outputs().next().map_or("", |file| graph.path(file).as_str());
     let response = format!("{first}.rsp");

@@ -15,8 +15,8 @@ use super::{
     SUMMARY_VERSION, VALUE_GUID, VARIABLE,
 };
 use crate::bitcode::writer::Writer;
-use crate::digests::Digest;
 use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
+use crate::digests::Digest;
 use crate::module::number;
 
 const FUNCTION: u64 = 5;

@@ -4,7 +4,7 @@
 //! needs is internal (`thinLTOResolvePrevailingInIndex`, `thinLTOInternalizeAndPromoteInIndex`, llvm/lib/LTO/LTO.cpp). Layouts:
 //! `writeCombinedGlobalValueSummary` in `BitcodeWriter.cpp`, LLVM 14 to 22. Knows nothing of the module itself.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use md5::{Digest, Md5};
 
@@ -97,12 +97,6 @@ pub fn own_symbols(bytes: &[u8], own: &str) -> Result<Option<OwnSymbols>, Bitcod
         Some(block) => summaries(block, &mut walk, own),
         None => Ok(None),
     }
-}
-
-/// The symbols of module `own` whose definitions there do not count, by [`guid`]; none in a shard of a version that is not known.
-pub fn stand_aside(bytes: &[u8], own: &str) -> Result<HashSet<u64>, BitcodeError> {
-    let symbols = own_symbols(bytes, own)?.unwrap_or_default();
-    Ok(symbols.into_iter().filter(|(_, symbol)| symbol.is_elsewhere()).map(|(guid, _)| guid).collect())
 }
 
 /// The modules of the table of paths, by their numbers.

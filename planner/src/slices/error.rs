@@ -16,7 +16,7 @@ pub enum SliceError {
     #[diagnostic(
         code(distlto::bad_input),
         help(
-            "expected, with tabs between: `object LABEL FILE SLICE NATIVE`, `rest SLICE NATIVE`, `root DIR`, or `link`, `graph`, `report` or `explain` and a file"
+            "expected, with tabs between: `object LABEL FILE SLICE NATIVE`, `rest SLICE NATIVE`, `root DIR`, or `graph`, `report` or `explain` and a file"
         )
     )]
     Line {
@@ -37,7 +37,7 @@ pub enum SliceError {
     },
     /// A module's shard cannot be rewritten.
     #[error("the index shard of {id}: {source}")]
-    #[diagnostic(code(distlto::bad_input), help("is the linker of an LLVM from 14 to 22?"))]
+    #[diagnostic(code(distlto::bad_input), help("is the linker of an LLVM from 15 to 23?"))]
     Shard {
         /// The module id.
         id: Utf8PathBuf,

@@ -15,8 +15,6 @@ pub struct SliceRequest {
     pub trees: Vec<WantedTree>,
     /// Directories that names of other modules are told without, so that they are the same in every configuration.
     pub roots: Vec<String>,
-    /// Where the final link's response file goes.
-    pub link: Option<Utf8PathBuf>,
     /// Where the action graph of the whole link goes.
     pub graph: Option<Utf8PathBuf>,
     /// Where a summary of the link goes.
@@ -64,7 +62,6 @@ impl SliceRequest {
                     request.trees.push(WantedTree { slice: slice.into(), native: native.into() });
                 }
                 ["root", directory] => request.roots.push(format!("{}/", directory.trim_end_matches('/'))),
-                ["link", file] => request.link = Some(file.into()),
                 ["graph", file] => request.graph = Some(file.into()),
                 ["report", file] => request.report = Some(file.into()),
                 ["explain", file] => request.explain = Some(file.into()),
@@ -91,13 +88,12 @@ mod tests {
 
     #[test]
     fn records_and_what_is_none() {
-        let text = "root\tbin\nobject\tapp/main.cc\tm.o\ts/m\tn/m.o\nrest\ts/0\tn/0\n\nlink\tl.args\ngraph\tg.json\n";
+        let text = "root\tbin\nobject\tapp/main.cc\tm.o\ts/m\tn/m.o\nrest\ts/0\tn/0\n\ngraph\tg.json\n";
         let request = SliceRequest::read(text).expect("a request");
         assert_eq!((request.objects.len(), request.trees.len()), (1, 1));
         assert_eq!(request.objects[0].native, "n/m.o");
-        assert_eq!(request.link.as_deref(), Some("l.args".into()));
         assert_eq!((request.label("bin/x.a/m.o"), request.label("binx/m.o")), ("x.a/m.o", "binx/m.o"));
-        let wrong = SliceRequest::read("link\ta\nobject\tm.o").expect_err("too few fields");
+        let wrong = SliceRequest::read("graph\ta\nobject\tm.o").expect_err("too few fields");
         assert!(matches!(wrong, SliceError::Line { number: 2, .. }), "{wrong}");
     }
 }

@@ -3,7 +3,6 @@
 
 #![no_main]
 
-use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -16,14 +15,11 @@ use distlto_planner::emit::make::{self, MakeOptions};
 use distlto_planner::emit::ninja::{self, NinjaOptions};
 use distlto_planner::emit::{compile_commands, dot, shell};
 use distlto_planner::graph::{self, ActionGraph};
-use distlto_planner::link_plan::LinkPlan;
 use distlto_planner::resolution::Resolutions;
 use distlto_planner::slices::SliceRequest;
-use distlto_planner::{
-    buck2, contents, driver, dtlto, module, module_names, processor, references, response, shard,
-};
+use distlto_planner::{buck2, contents, driver, dtlto, module, processor, references, response, shard};
 use distlto_prepare::unpack::{Unpack, unpack};
-use distlto_prepare::{definitions, json, kind};
+use distlto_prepare::{json, kind};
 use distlto_record::inspect::Inspection;
 use distlto_record::page::TimeTrace;
 use distlto_record::run::RunRecord;
@@ -33,14 +29,13 @@ use libfuzzer_sys::fuzz_target;
 type Parser = fn(&[u8]);
 
 /// The parsers, as they are named on the command line.
-const PARSERS: [(&str, Parser); 11] = [
+const PARSERS: [(&str, Parser); 10] = [
     ("archive", archive),
     ("buck2", of_buck2),
     ("graph", of_graph),
     ("job-file", job_file),
     ("module", of_module),
     ("native", native),
-    ("plan", plan),
     ("record", record),
     ("shard", of_shard),
     ("text", text),
@@ -115,27 +110,15 @@ fn job_file(bytes: &[u8]) {
 
 fn of_module(bytes: &[u8]) {
     let _ = references::read(bytes);
-
     let _ = module::read(bytes);
     let _ = contents::required(bytes, None, "m.o");
     let _ = processor::read(bytes);
-    let _ = module_names::read(bytes, &HashSet::new());
 }
 
 fn native(bytes: &[u8]) {
     kind::classify(bytes);
     kind::is_whole(bytes);
     kind::bitcode_of(bytes);
-    let defined = definitions::definitions(bytes);
-    definitions::references(bytes);
-    definitions::weak_references(bytes);
-    definitions::without(bytes, &defined);
-}
-
-fn plan(bytes: &[u8]) {
-    if let Ok(graph) = LinkPlan::read(bytes).and_then(|plan| plan.to_graph()) {
-        emit(&graph);
-    }
 }
 
 fn record(bytes: &[u8]) {
