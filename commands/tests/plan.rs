@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use distlto_planner::digests::FileDigests;
 use distlto_planner::freshness::{self, ActionLog};
+use distlto_planner::graph::build::LinkParts;
 use distlto_planner::graph::json;
 
 #[path = "../../planner/tests/graph/samples.rs"]
@@ -39,12 +40,15 @@ fn failure(directory: &Path, arguments: &[&str]) -> String {
     format!("exit {code}\n{}", String::from_utf8_lossy(&output.stderr).trim_end())
 }
 
+fn bytes(link: &LinkParts) -> Vec<u8> {
+    json::to_bytes(&link.to_graph().expect("sound"))
+}
+
 /// A directory with the index directory `i` of the sample plan.
 fn index() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
     fs::create_dir(directory.path().join("i")).expect("making the index directory");
-    fs::write(directory.path().join("i/link-plan.json"), samples::plan().to_bytes())
-        .expect("writing the plan");
+    fs::write(directory.path().join("i/graph.json"), bytes(&samples::link())).expect("writing the plan");
     directory
 }
 
@@ -52,19 +56,13 @@ fn index() -> tempfile::TempDir {
 fn a_directory_and_its_graph_give_the_same() {
     let directory = index();
     let directory = directory.path();
-    assert_eq!(out(directory, &["i", "--json", "i/graph.json"]), "");
-    let written = fs::read(directory.join("i/graph.json")).expect("the graph");
-    assert_eq!(written, json::to_bytes(&samples::plan().to_graph().expect("sound")));
-    for option in ["--json", "--dot", "--ninja"] {
-        assert_eq!(out(directory, &["i", option, "-"]), out(directory, &["i/graph.json", option, "-"]));
+    assert_eq!(out(directory, &["i", "--json", "g.json"]), "");
+    let written = fs::read(directory.join("g.json")).expect("the graph");
+    assert_eq!(written, bytes(&samples::link()));
+    for option in ["--json", "--dot"] {
+        assert_eq!(out(directory, &["i", option, "-"]), out(directory, &["g.json", option, "-"]));
     }
-    assert_eq!(out(directory, &["i"]), out(directory, &["i/graph.json", "--summary"]));
-    fs::remove_file(directory.join("i/link-plan.json")).expect("removing the plan");
-    assert_eq!(
-        out(directory, &["i", "--json", "-"]).as_bytes(),
-        written,
-        "a front end may leave a graph only"
-    );
+    assert_eq!(out(directory, &["i"]), out(directory, &["g.json", "--summary"]));
 }
 
 #[test]
@@ -87,7 +85,7 @@ fn a_dry_run_says_what_and_why() {
         .expect("the index directory")
         .map(|entry| entry.expect("an entry").file_name())
         .collect();
-    assert_eq!(names, ["link-plan.json"], "a dry run writes nothing");
+    assert_eq!(names, ["graph.json"], "a dry run writes nothing");
 }
 
 /// After all actions of the sample plan ran: nothing would run; after an edit, what reads the edited file.
@@ -95,7 +93,7 @@ fn a_dry_run_says_what_and_why() {
 fn a_dry_run_follows_content() {
     let directory = index();
     let directory = directory.path();
-    let graph = samples::plan().to_graph().expect("sound");
+    let graph = samples::link().to_graph().expect("sound");
     for path in graph.files() {
         let path = directory.join(path);
         fs::create_dir_all(path.parent().expect("a directory")).expect("making a directory");
@@ -130,9 +128,9 @@ fn the_ninja_file_makes_itself_again() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     assert!(ninja().contains("no work to do"));
-    let mut plan = samples::plan();
-    plan.backend.push("-DADDED".to_owned());
-    fs::write(directory.join("i/link-plan.json"), plan.to_bytes()).expect("writing the plan");
+    let mut link = samples::link();
+    samples::tell_backends(&mut link, "-DADDED");
+    fs::write(directory.join("i/graph.json"), bytes(&link)).expect("writing the plan");
     // Both may have been written within one tick of the file system's clock.
     let file = fs::File::options().append(true).open(directory.join("x.ninja")).expect("the Ninja file");
     file.set_modified(SystemTime::now() - Duration::from_secs(60)).expect("setting its time");
@@ -147,9 +145,9 @@ fn the_ninja_file_makes_itself_again() {
 fn a_reader_that_goes_away_is_no_error() {
     let directory = index();
     // More than a pipe holds, so that writing meets the closed end.
-    let mut plan = samples::plan();
-    plan.backend.push("x".repeat(1 << 20));
-    fs::write(directory.path().join("i/link-plan.json"), plan.to_bytes()).expect("writing the plan");
+    let mut link = samples::link();
+    samples::tell_backends(&mut link, &"x".repeat(1 << 20));
+    fs::write(directory.path().join("i/graph.json"), bytes(&link)).expect("writing the plan");
     let mut child = command(directory.path(), &["i", "--json", "-"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -168,29 +166,29 @@ fn errors_name_file_and_remedy() {
     let write =
         |name: &str, text: &[u8]| fs::write(directory.join(name), text).expect("writing a broken file");
     fs::create_dir(directory.join("empty")).expect("making a directory");
-    let plan = samples::plan().to_bytes();
+    let plan = bytes(&samples::link());
     let broken = |name: &str, text: &[u8]| {
         fs::create_dir(directory.join(name)).expect("making a directory");
-        write(&format!("{name}/link-plan.json"), text);
+        write(&format!("{name}/graph.json"), text);
     };
     broken("truncated", &plan[..plan.len() / 2]);
     broken("newer", b"{\"version\":9,\"links\":[]}");
     broken("array", b"[1]");
-    let mut cyclic = samples::plan();
-    cyclic.thin_link.inputs = vec!["out dir/prog".into()];
-    broken("cyclic", &cyclic.to_bytes());
+    let text = String::from_utf8(plan.clone()).expect("text");
+    let record = text.replacen("\"files\"", "\"is_record\":true,\n\"files\"", 1);
+    broken("record", record.as_bytes());
     write("g.json", b"{\"version\":1,\n\"files\":[");
     write("not-text.json", b"\xff\xfe\0");
-    let mut newline = samples::plan();
-    newline.modules[0].id = "a\nb.o".into();
-    broken("newline", &newline.to_bytes());
+    let mut newline = samples::link();
+    newline.backends[0].label = "a\nb.o".into();
+    broken("newline", &bytes(&newline));
     let failures = [
         failure(directory, &["absent"]),
         failure(directory, &["empty"]),
         failure(directory, &["truncated"]),
         failure(directory, &["newer"]),
         failure(directory, &["array"]),
-        failure(directory, &["cyclic"]),
+        failure(directory, &["record", "--ninja", "-"]),
         failure(directory, &["g.json"]),
         failure(directory, &["not-text.json"]),
         failure(directory, &["newline", "--ninja", "-"]),

@@ -6,7 +6,7 @@ use std::path::Path;
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::freshness::{self, ActionLog, RanAction, Reason};
-use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, FileId, Listed};
+use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, Decided, FileId, Listed};
 use proptest::prelude::*;
 
 use crate::shard::toolchain;
@@ -23,7 +23,16 @@ fn add(
     let mut files = |paths: &[&str]| -> Vec<FileId> { paths.iter().map(|path| graph.file(path)).collect() };
     let (inputs, outputs) = (files(inputs), files(outputs));
     let args = args.iter().map(|word| (*word).to_owned()).collect();
-    let listed = Listed { kind, label: label.to_owned(), prefix: None, args, inputs, outputs, cost: 0 };
+    let listed = Listed {
+        kind,
+        label: label.to_owned(),
+        prefix: None,
+        args,
+        inputs,
+        outputs,
+        cost: 0,
+        decided: Decided::default(),
+    };
     let action = listed.typed(&|file| Some(graph.path(file)), &|_| true).expect("whole lists");
     graph.add(action)
 }

@@ -5,7 +5,6 @@ mod check;
 mod dot;
 mod json;
 mod ninja;
-mod ninja_build;
 mod samples;
 mod shell;
 mod summary;

@@ -7,7 +7,6 @@ mod digests;
 mod dtlto;
 mod freshness;
 mod graph;
-mod index;
 mod module;
 mod options;
 mod processor;

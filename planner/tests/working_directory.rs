@@ -1,7 +1,6 @@
 //! A temporary directory that is the working directory of the process: one test has it at a time, the others wait.
 
 use std::env;
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
 use distlto_prepare::mutex::lock;
@@ -11,7 +10,7 @@ static TURN: Mutex<()> = Mutex::new(());
 
 /// Left and removed with this value.
 pub struct WorkingDirectory {
-    directory: TempDir,
+    _directory: TempDir,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -21,12 +20,7 @@ impl WorkingDirectory {
         let turn = lock(&TURN);
         let directory = tempfile::tempdir().expect("a temporary directory");
         env::set_current_dir(directory.path()).expect("entered");
-        Self { directory, _turn: turn }
-    }
-
-    /// Where it lies.
-    pub fn path(&self) -> &Path {
-        self.directory.path()
+        Self { _directory: directory, _turn: turn }
     }
 }
 

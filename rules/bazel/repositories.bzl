@@ -14,6 +14,7 @@ distlto_toolchain(
     distlto = "//bin:distlto",
     dwp_path = {dwp},
     execution_requirements = {execution_requirements},
+    hook = "//bin:libdistlto_hook.so",
     linkopts = {linkopts},
     lld_path = {lld},
     shards = {shards},
@@ -49,11 +50,23 @@ def _distlto(repository_ctx):
 distlto: the program `{}` is not to be found.
 Install it (`cargo xtask install --prefix DIR` in its repository) and put it into PATH, or name it: `--repo_env=DISTLTO=/path/to/distlto`.
 """.format(path or "distlto"))
-    return found
+    return found.realpath
+
+def _hook(repository_ctx, distlto):
+    for place in ["", "/../lib/distlto"]:
+        found = repository_ctx.path("{}{}/libdistlto_hook.so".format(distlto.dirname, place))
+        if found.exists:
+            return found
+    fail("""
+distlto: libdistlto_hook.so is neither beside {} nor in ../lib/distlto.
+Install both (`cargo xtask install --prefix DIR` in the repository of distlto).
+""".format(distlto))
 
 def _configure_impl(repository_ctx):
-    repository_ctx.symlink(_distlto(repository_ctx), "bin/distlto")
-    repository_ctx.file("bin/BUILD.bazel", "exports_files([\"distlto\"])\n")
+    distlto = _distlto(repository_ctx)
+    repository_ctx.symlink(distlto, "bin/distlto")
+    repository_ctx.symlink(_hook(repository_ctx, distlto), "bin/libdistlto_hook.so")
+    repository_ctx.file("bin/BUILD.bazel", "exports_files([\"distlto\", \"libdistlto_hook.so\"])\n")
     attributes = repository_ctx.attr
     repository_ctx.file("BUILD.bazel", _BUILD.format(
         clang = repr(_which(repository_ctx, "clang", "clang")),

@@ -14,7 +14,7 @@ use crate::install::files;
 use crate::shell::{cargo, quietly, remove, run, target};
 
 /// The parsers of `tests/fuzz/src/main.rs`.
-const PARSERS: [&str; 11] =
+const PARSERS: [&str; 10] =
     ["archive", "buck2", "graph", "job-file", "module", "native", "record", "shard", "text", "thing"];
 
 /// What makes a program tell libFuzzer where it has been, and end where a release would go on.

@@ -8,11 +8,15 @@ use std::io::{self, Write};
 
 use camino::Utf8PathBuf;
 use distlto_prepare::json::{self, JsonObject, Unread};
+use serde::de::{Deserializer, Error, Unexpected};
 use serde::{Deserialize, Serialize};
 
 use super::error::GraphError;
 use super::json_kind::KindName;
 use super::{ActionGraph, Decided, FileId, Listed, PrefixId, VERSION};
+
+/// Digits of a digest.
+const DIGITS: usize = 64;
 
 /// The whole text.
 #[derive(Deserialize)]
@@ -42,8 +46,20 @@ struct ActionObject<'a> {
     cost: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
     imported: u64,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow, default, deserialize_with = "digest", skip_serializing_if = "Option::is_none")]
     shard: Option<Cow<'a, str>>,
+}
+
+/// A digest in hexadecimal.
+fn digest<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'a, str>>, D::Error> {
+    let text = Cow::<'a, str>::deserialize(deserializer)?;
+    let is_digit = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
+    match text.len() == DIGITS && text.bytes().all(is_digit) {
+        true => Ok(Some(text)),
+        false => {
+            Err(D::Error::invalid_value(Unexpected::Str(&text), &"64 hexadecimal digits, in lower case"))
+        }
+    }
 }
 
 fn is_zero(number: &u64) -> bool {

@@ -1,7 +1,7 @@
 //! The graph's JSON: snapshots, round trips, and that reader and published schema refuse the same texts.
 
 use distlto_planner::graph::json::{read, to_bytes, write};
-use distlto_planner::graph::{ActionGraph, ActionKind, Listed};
+use distlto_planner::graph::{ActionGraph, ActionKind, Decided, Listed};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -20,13 +20,13 @@ fn value(graph: &ActionGraph) -> Value {
 
 #[test]
 fn a_plan_with_odd_names() {
-    let graph = samples::plan().to_graph().expect("the sample plan is sound");
+    let graph = samples::link().to_graph().expect("the sample plan is sound");
     insta::assert_snapshot!(String::from_utf8(to_bytes(&graph)).expect("JSON is UTF-8"));
 }
 
 #[test]
 fn real_graphs_follow_the_schema_and_read_back() {
-    for graph in [samples::plan().to_graph().expect("sound"), samples::lld_jobs(), ActionGraph::new()] {
+    for graph in [samples::link().to_graph().expect("sound"), samples::lld_jobs(), ActionGraph::new()] {
         let errors: Vec<_> = schema().iter_errors(&value(&graph)).map(|error| error.to_string()).collect();
         assert_eq!(errors, [""; 0]);
         let read = read(&to_bytes(&graph)).expect("the reader reads what the writer wrote");
@@ -39,8 +39,8 @@ fn real_graphs_follow_the_schema_and_read_back() {
 #[test]
 fn schema_and_reader_refuse_the_same_shapes() {
     type Edit = fn(&mut Value);
-    let edits: [(&str, Edit); 22] = [
-        ("version 2", |graph| graph["version"] = json!(2)),
+    let edits: [(&str, Edit); 25] = [
+        ("version 1", |graph| graph["version"] = json!(1)),
         ("version as text", |graph| graph["version"] = json!("1")),
         ("no version", |graph| drop(graph.as_object_mut().expect("object").remove("version"))),
         ("unknown field", |graph| graph["more"] = json!(1)),
@@ -58,6 +58,9 @@ fn schema_and_reader_refuse_the_same_shapes() {
         ("kind as an object", |graph| graph["actions"][0]["kind"] = json!({ "prepare": null })),
         ("no label", |graph| drop(graph["actions"][0].as_object_mut().expect("object").remove("label"))),
         ("unknown field of an action", |graph| graph["actions"][0]["env"] = json!({})),
+        ("a word for is_record", |graph| graph["is_record"] = json!("yes")),
+        ("a digest that is too short", |graph| graph["actions"][1]["shard"] = json!("0f")),
+        ("negative imported", |graph| graph["actions"][1]["imported"] = json!(-1)),
         ("negative cost", |graph| graph["actions"][0]["cost"] = json!(-1)),
         ("cost beyond 64 bits", |graph| graph["actions"][0]["cost"] = json!(18446744073709551616.0)),
         ("no output", |graph| graph["actions"][0]["outputs"] = json!([])),
@@ -65,7 +68,7 @@ fn schema_and_reader_refuse_the_same_shapes() {
         ("an opt action without a shard", |graph| graph["actions"][2]["inputs"] = json!([0])),
         ("an index beyond 32 bits", |graph| graph["actions"][0]["prefix"] = json!(4294967296_u64)),
     ];
-    let sound = value(&samples::plan().to_graph().expect("sound"));
+    let sound = value(&samples::link().to_graph().expect("sound"));
     let schema = schema();
     for (what, edit) in edits {
         let mut broken = sound.clone();
@@ -77,7 +80,7 @@ fn schema_and_reader_refuse_the_same_shapes() {
 
 #[test]
 fn every_truncation_is_refused() {
-    let bytes = to_bytes(&samples::plan().to_graph().expect("sound"));
+    let bytes = to_bytes(&samples::link().to_graph().expect("sound"));
     let end = bytes.len() - 1;
     assert!(read(&bytes[..end]).is_ok(), "only the last newline is missing");
     for length in 0..end {
@@ -88,26 +91,26 @@ fn every_truncation_is_refused() {
 #[test]
 fn errors_name_the_place() {
     let message = |text: &str| read(text.as_bytes()).expect_err("a broken text").to_string();
-    let deep = format!("{{\"version\":1,\"files\":{}", "[".repeat(100_000));
-    let deep_unknown = format!("{{\"version\":1,\"more\":{}", "[".repeat(100_000));
+    let deep = format!("{{\"version\":2,\"files\":{}", "[".repeat(100_000));
+    let deep_unknown = format!("{{\"version\":2,\"more\":{}", "[".repeat(100_000));
     let texts = [
         "",
-        "{\"version\":1,\n\"files\":[],\"prefixes\":[],\n\"actions\":[]} x",
+        "{\"version\":2,\n\"files\":[],\"prefixes\":[],\n\"actions\":[]} x",
         "{\"version\":7,\"nodes\":[]}",
-        "{\"version\":1,\n\"files\":[\"a\",7]",
-        "{\"version\":1,\"files\":[],\"prefixes\":[],\"actions\":[],\n \"version\":1}",
+        "{\"version\":2,\n\"files\":[\"a\",7]",
+        "{\"version\":2,\"files\":[],\"prefixes\":[],\"actions\":[],\n \"version\":2}",
         "[1,[],[],[]]",
-        "{\"version\":1,\"files\":[\"a\"],\"prefixes\":[],\"actions\":[\n{\"kind\":\"link\",\"label\":\"p\",\
+        "{\"version\":2,\"files\":[\"a\"],\"prefixes\":[],\"actions\":[\n{\"kind\":\"link\",\"label\":\"p\",\
          \"args\":[\"ld\"],\"inputs\":[],\"outputs\":[1],\"cost\":0}]}",
-        "{\"version\":1,\"files\":[\"a\"],\"prefixes\":[],\"actions\":[\n{\"kind\":\"link\",\"label\":\"p\",\
+        "{\"version\":2,\"files\":[\"a\"],\"prefixes\":[],\"actions\":[\n{\"kind\":\"link\",\"label\":\"p\",\
          \"prefix\":3,\"args\":[\"ld\"],\"inputs\":[],\"outputs\":[0],\"cost\":0}]}",
-        "{\"version\":1,\"files\":[\"a/b\",\"a//b\"],\"prefixes\":[],\"actions\":[]}",
+        "{\"version\":2,\"files\":[\"a/b\",\"a//b\"],\"prefixes\":[],\"actions\":[]}",
         &deep,
         &deep_unknown,
-        "{\"version\":1,\"files\":[\"\u{fffd}\",\"\\ud800\"]}",
+        "{\"version\":2,\"files\":[\"\u{fffd}\",\"\\ud800\"]}",
     ];
     insta::assert_snapshot!(texts.map(message).join("\n"));
-    assert!(read(b"{\"version\":1,\"files\":[\"\xff\"]}").is_err(), "bytes that are not UTF-8");
+    assert!(read(b"{\"version\":2,\"files\":[\"\xff\"]}").is_err(), "bytes that are not UTF-8");
 }
 
 /// Far more than any known link.
@@ -123,7 +126,16 @@ fn a_hundred_thousand_actions() {
         let (kind, label) = (ActionKind::Opt, format!("m{n}.o"));
         samples::add(
             &mut graph,
-            Listed { kind, label, prefix: Some(prefix), args: Vec::new(), inputs, outputs, cost: n as u64 },
+            Listed {
+                kind,
+                label,
+                prefix: Some(prefix),
+                args: Vec::new(),
+                inputs,
+                outputs,
+                cost: n as u64,
+                decided: Decided::default(),
+            },
         );
     }
     let mut bytes = Vec::new();
@@ -153,7 +165,7 @@ proptest! {
 
     #[test]
     fn no_text_panics(cut in any::<prop::sample::Index>(), byte in any::<u8>()) {
-        let mut bytes = to_bytes(&samples::plan().to_graph().expect("sound"));
+        let mut bytes = to_bytes(&samples::link().to_graph().expect("sound"));
         let at = cut.index(bytes.len());
         bytes[at] = byte;
         if let Ok(graph) = read(&bytes) {

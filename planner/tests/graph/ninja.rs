@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use distlto_planner::emit::ninja::{NinjaOptions, NinjaRemake, render};
-use distlto_planner::graph::{Action, ActionGraph, ActionKind, FileId, Listed};
+use distlto_planner::graph::{Action, ActionGraph, ActionKind, Decided, FileId, Listed};
 use distlto_planner::response;
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -32,52 +32,49 @@ fn a_plan_with_odd_names() {
         build_directory: Some("out dir/prog.distlto".into()),
         manifest: Some(NinjaRemake {
             path: "build.ninja".into(),
-            source: "out dir/prog.distlto/link-plan.json".into(),
+            source: "out dir/prog.distlto/graph.json".into(),
             command: ["distlto-plan", "out dir/prog.distlto", "--ninja", "build.ninja"]
                 .map(str::to_owned)
                 .to_vec(),
         }),
     };
     insta::assert_snapshot!(
-        render(&samples::plan().to_graph().expect("sound"), &options).expect("one-line names")
+        render(&samples::link().to_graph().expect("sound"), &options).expect("one-line names")
     );
 }
 
 #[test]
 fn what_ninja_cannot_express() {
-    let mut plan = samples::plan();
-    plan.modules[0].id = "a\nb.o".into();
-    let error = render(&plan.to_graph().expect("sound"), &options()).expect_err("a newline has no escape");
+    let mut link = samples::link();
+    link.backends[0].label = "a\nb.o".into();
+    let error = render(&link.to_graph().expect("sound"), &options()).expect_err("a newline has no escape");
     insta::assert_snapshot!(error.to_string());
-    let mut plan = samples::plan();
-    plan.backend.push("x".repeat(140_000));
-    let error = render(&plan.to_graph().expect("sound"), &options()).expect_err("sh -c cannot take it");
+    let mut link = samples::link();
+    samples::tell_backends(&mut link, &"x".repeat(140_000));
+    let error = render(&link.to_graph().expect("sound"), &options()).expect_err("sh -c cannot take it");
     insta::assert_snapshot!(error.to_string());
     // Links of any size pass through a response file.
-    let mut plan = samples::plan();
-    plan.link.command.push("x".repeat(140_000));
-    assert!(render(&plan.to_graph().expect("sound"), &options()).is_ok());
+    let mut link = samples::link();
+    link.command.push("x".repeat(140_000));
+    assert!(render(&link.to_graph().expect("sound"), &options()).is_ok());
 }
 
 /// A generic lld looks for its flavour before it opens response files.
 #[test]
 fn a_flavour_stands_on_the_command_line() {
-    let mut plan = samples::plan();
-    let linker = ["lld", "-flavor", "gnu"].map(str::to_owned);
-    plan.link.command.splice(..1, linker.clone());
+    let mut link = samples::link();
     // An empty word keeps all words before it on the command line too.
-    plan.link.command.retain(|word| !word.is_empty());
-    let at = plan.thin_link.command.iter().position(|word| word == "ld.lld").expect("the linker");
-    plan.thin_link.command.splice(at..=at, linker);
-    let text = render(&plan.to_graph().expect("sound"), &options()).expect("one-line names");
+    link.command.retain(|word| !word.is_empty());
+    let at = link.command.iter().position(|word| word == "clang").expect("the linker");
+    link.command.splice(at..=at, ["lld", "-flavor", "gnu"].map(str::to_owned));
+    let text = render(&link.to_graph().expect("sound"), &options()).expect("one-line names");
     assert!(text.contains(" -- lld -flavor gnu '@"), "{text}");
-    assert!(text.contains("words = lld -flavor gnu '@"), "{text}");
 }
 
 /// Every output is a target of Ninja, in the spelling of the graph.
 #[test]
 fn ninja_sees_every_output() {
-    for graph in [samples::plan().to_graph().expect("sound"), samples::lld_jobs()] {
+    for graph in [samples::link().to_graph().expect("sound"), samples::lld_jobs()] {
         let directory = tempfile::tempdir().expect("a temporary directory");
         write_and_check(directory.path(), &graph);
     }
@@ -195,6 +192,7 @@ fn chain(names: &[String], words: &[String]) -> ActionGraph {
                 inputs: last.to_vec(),
                 outputs: outputs.to_vec(),
                 cost: 0,
+                decided: Decided::default(),
             },
         );
         last = outputs;

@@ -1,41 +1,38 @@
-//! Graphs that the tests share: a hand-made plan with odd names, a graph of a real job file of lld, and
+//! Graphs that the tests share: a hand-made link with odd names, a graph of a real job file of lld, and
 //! arbitrary graphs.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, FileId, Listed, PrefixId};
-use distlto_planner::link_plan::{ArchivePlan, LinkPlan, MemberPlan, ObjectPlan, PlanStep, VERSION};
+use distlto_planner::graph::build::{BackendParts, LinkParts};
+use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, Decided, FileId, Listed, PrefixId};
+use distlto_planner::shard::Cost;
 use proptest::prelude::*;
 use serde::Deserialize;
 
-/// One backend compilation with the names that lld and the driver would give its files.
-pub fn module(id: &str, imports: &[&str], own: u64, imported: u64) -> ObjectPlan {
-    ObjectPlan {
-        archive: None,
-        id: id.into(),
-        shard: format!("thin/{id}.thinlto.bc").into(),
+/// One backend compilation with the names that an index directory would give its files.
+fn module(label: &str, file: &str, imports: &[&str], own: u64, imported: u64) -> BackendParts {
+    BackendParts {
+        label: label.to_owned(),
+        module: file.into(),
+        shard: format!("thin/{label}.thinlto.bc").into(),
+        digest: Some(format!("{own:064x}")),
         imports: imports.iter().map(Utf8PathBuf::from).collect(),
-        extra_inputs: Vec::new(),
-        object: format!("native/{id}").into(),
-        extra_outputs: Vec::new(),
-        args: [
+        object: format!("native/{label}").into(),
+        shared: words(&["clang", "-c", "-O2", "-DNAME=\"a $b\"", "-Wno-unused-command-line-argument"]),
+        args: words(&[
             "-x",
             "ir",
-            id,
-            &format!("-fthinlto-index=thin/{id}.thinlto.bc"),
+            file,
+            &format!("-fthinlto-index=thin/{label}.thinlto.bc"),
             "-o",
-            &format!("native/{id}"),
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-        own_instructions: own,
-        imported_instructions: imported,
+            &format!("native/{label}"),
+        ]),
+        cost: Cost { own_instructions: own, imported_instructions: imported },
+        ..BackendParts::default()
     }
 }
 
-fn sorted<'a>(paths: impl IntoIterator<Item = &'a str>) -> Vec<Utf8PathBuf> {
-    let mut paths: Vec<_> = paths.into_iter().map(Utf8PathBuf::from).collect();
-    paths.sort();
-    paths
+fn paths<'a>(paths: impl IntoIterator<Item = &'a str>) -> Vec<Utf8PathBuf> {
+    paths.into_iter().map(Utf8PathBuf::from).collect()
 }
 
 fn words(line: &[&str]) -> Vec<String> {
@@ -43,73 +40,36 @@ fn words(line: &[&str]) -> Vec<String> {
 }
 
 /// A link of two objects and an archive, with names that every reader of a command treats specially.
-pub fn plan() -> LinkPlan {
-    let member = |path: &str, bitcode, loaded| MemberPlan { path: path.into(), bitcode, loaded };
-    let mut b = module("it's $b|(odd).o", &["a dir/a:1.o", "unpacked/lib.a/m (1).o"], 40, 25);
-    b.extra_inputs = vec!["prof \"x\".profdata".into()];
+pub fn link() -> LinkParts {
+    let mut b = module(
+        "it's $b|(odd).o",
+        "it's $b|(odd).o",
+        &["a dir/a:1.o", "thin/members/lib$.a(m (1).o).bc"],
+        40,
+        25,
+    );
+    b.inputs = paths(["prof \"x\".profdata"]);
     b.args.push("-fprofile-use=prof \"x\".profdata".to_owned());
-    b.extra_outputs = vec!["native/it's $b|(odd).dwo".into()];
-    LinkPlan {
-        by_linker: false,
-        version: VERSION,
+    b.outputs = paths(["native/it's $b|(odd).dwo"]);
+    let line = ["clang", "a dir/a:1.o", "it's $b|(odd).o", "lib;1/lib$.a", "", "-o", "out dir/prog"];
+    let after = |first: &[&str]| words(&[first, &["--"], &line].concat());
+    LinkParts {
         output: "out dir/prog".into(),
-        archives: vec![ArchivePlan {
-            path: "lib;1/lib$.a".into(),
-            directory: "unpacked/lib.a".into(),
-            fat_lto: true,
-            inputs: vec!["lib;1/lib$.a".into()],
-            members: vec![
-                member("unpacked/lib.a/m (1).o", true, true),
-                member("unpacked/lib.a/unused.o", true, false),
-                member("unpacked/lib.a/native\\.o", false, true),
-                member("elsewhere/thin.o", true, false),
-            ],
-        }],
-        thin_link: PlanStep {
-            command: words(&[
-                "distlto-index",
-                "--index",
-                "thin",
-                "--compiler",
-                "clang",
-                "--",
-                "ld.lld",
-                "a dir/a:1.o",
-                "it's $b|(odd).o",
-            ]),
-            inputs: sorted([
-                "a dir/a:1.o",
-                "it's $b|(odd).o",
-                "unpacked/lib.a/m (1).o",
-                "unpacked/lib.a/unused.o",
-                "unpacked/lib.a/native\\.o",
-            ]),
-            outputs: sorted(["thin/link-plan.json"]),
-        },
-        backend: words(&["clang", "-c", "-O2", "-DNAME=\"a $b\"", "-Wno-unused-command-line-argument"]),
-        modules: vec![
-            module("a dir/a:1.o", &[], 100, 0),
+        thin_link: Some((after(&["distlto-index", "--index", "thin"]), "thin/graph.json".into())),
+        written: paths(["thin/members/lib$.a(m (1).o).bc"]),
+        command: after(&["distlto", "link", "--graph", "thin/graph.json"]),
+        inputs: paths(["a dir/a:1.o", "it's $b|(odd).o", "lib;1/lib$.a", "native\\.o"]),
+        backends: vec![
+            module("a dir/a:1.o", "a dir/a:1.o", &[], 100, 0),
             b,
-            module("unpacked/lib.a/m (1).o", &["a dir/a:1.o"], 7, 3),
+            module("lib$.a(m (1).o)", "thin/members/lib$.a(m (1).o).bc", &["a dir/a:1.o"], 7, 3),
         ],
-        link: PlanStep {
-            command: words(&[
-                "clang",
-                "-o",
-                "out dir/prog",
-                "native/a dir/a:1.o",
-                "native/it's $b|(odd).o",
-                "",
-            ]),
-            inputs: sorted([
-                "native/a dir/a:1.o",
-                "native/it's $b|(odd).o",
-                "native/unpacked/lib.a/m (1).o",
-                "unpacked/lib.a/native\\.o",
-            ]),
-            outputs: sorted(["out dir/prog"]),
-        },
     }
+}
+
+/// Gives every backend another word.
+pub fn tell_backends(link: &mut LinkParts, word: &str) {
+    link.backends.iter_mut().for_each(|backend| backend.shared.push(word.to_owned()));
 }
 
 /// The graph of a job file that lld 22 wrote for a link with odd names: its jobs as opt actions, its link.
@@ -149,6 +109,7 @@ pub fn lld_jobs() -> ActionGraph {
                 inputs,
                 outputs,
                 cost: 0,
+                decided: Decided::default(),
             },
         );
     }
@@ -163,6 +124,7 @@ pub fn lld_jobs() -> ActionGraph {
             inputs: objects,
             outputs: vec![output],
             cost: 0,
+            decided: Decided::default(),
         },
     );
     graph
@@ -221,6 +183,7 @@ pub fn parts(word: &'static str) -> impl Strategy<Value = (Vec<Utf8PathBuf>, Vec
                 inputs: chosen,
                 outputs,
                 cost,
+                decided: Decided::default(),
             });
         }
         (files, prefixes, actions)

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use distlto_planner::emit::{compile_commands, shell};
+use distlto_planner::graph::build::LinkParts;
 use distlto_planner::graph::{ActionGraph, ActionKind};
 use distlto_planner::response;
 
@@ -16,18 +17,25 @@ const PROGRAM: &str = "#!/bin/sh\nprintf '%s\\0' \"${0##*/}\" \"$@\" '' >> log\n
                        for word; do [ \"$word\" != \"$(cat fails)\" ] || exit 3; done\n";
 
 fn graph() -> ActionGraph {
-    let mut plan = samples::plan();
-    plan.output = "new\nline".into();
-    plan.backend.push("-DQUOTES='\"`$(date)`\\".to_owned());
-    plan.thin_link.command.push("END_OF_WORDS".to_owned());
-    plan.thin_link.command.push("two\nlines".to_owned());
-    plan.to_graph().expect("sound")
+    let thin_link = |link: &mut LinkParts, word: &str| {
+        let command = link.thin_link.as_mut().map(|(command, _)| command);
+        command.expect("it has one").push(word.to_owned());
+    };
+    let mut link = samples::link();
+    link.output = "new\nline".into();
+    // The log ends a run with an empty word.
+    link.command.retain(|word| !word.is_empty());
+    link.thin_link.iter_mut().for_each(|(command, _)| command.retain(|word| !word.is_empty()));
+    samples::tell_backends(&mut link, "-DQUOTES='\"`$(date)`\\");
+    thin_link(&mut link, "END_OF_WORDS");
+    thin_link(&mut link, "two\nlines");
+    link.to_graph().expect("sound")
 }
 
 /// Runs the script; gives its exit code and the words of each program that it ran, response files expanded.
 fn run(directory: &Path, fails: &str) -> (Option<i32>, Vec<Vec<String>>) {
     fs::create_dir(directory.join("bin")).expect("made");
-    for name in ["distlto-prepare", "distlto-index", "opt program", "clang"] {
+    for name in ["distlto", "distlto-index", "opt program", "clang"] {
         let path = directory.join("bin").join(name);
         fs::write(&path, PROGRAM).expect("written");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("made executable");

@@ -1,7 +1,7 @@
 //! The summary and the simulated schedules.
 
 use distlto_planner::graph::summary::{GraphSummary, Spread, makespan};
-use distlto_planner::graph::{ActionGraph, ActionKind, Listed};
+use distlto_planner::graph::{ActionGraph, ActionKind, Decided, Listed};
 use proptest::prelude::*;
 
 use super::samples;
@@ -12,14 +12,17 @@ fn independent(costs: &[u64]) -> ActionGraph {
         let inputs = vec![graph.file(format!("m{n}")), graph.file(format!("s{n}"))];
         let outputs = vec![graph.file(format!("o{n}"))];
         let (kind, label, args) = (ActionKind::Opt, format!("m{n}"), vec!["cc".to_owned()]);
-        samples::add(&mut graph, Listed { kind, label, prefix: None, args, inputs, outputs, cost });
+        samples::add(
+            &mut graph,
+            Listed { kind, label, prefix: None, args, inputs, outputs, cost, decided: Decided::default() },
+        );
     }
     graph
 }
 
 #[test]
 fn of_a_plan() {
-    let plan = samples::plan().to_graph().expect("sound");
+    let plan = samples::link().to_graph().expect("sound");
     insta::assert_snapshot!(GraphSummary::of(&plan).to_string());
     insta::assert_snapshot!(GraphSummary::of(&samples::lld_jobs()).to_string());
     insta::assert_snapshot!(GraphSummary::of(&ActionGraph::new()).to_string());
@@ -44,7 +47,7 @@ fn spreads() {
 
 #[test]
 fn critical_paths_add_up_along_chains() {
-    let graph = samples::plan().to_graph().expect("sound");
+    let graph = samples::link().to_graph().expect("sound");
     let costs = graph.critical_path_costs();
     for (id, action) in graph.actions() {
         let behind = graph.dependents(id).into_iter().map(|next| costs[next.index()]).max().unwrap_or(0);

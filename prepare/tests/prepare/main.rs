@@ -3,7 +3,6 @@
 //! The oracle for content is `llvm-ar x`; for kinds, the compiler that made the file.
 
 mod buck2;
-mod definitions;
 mod formats;
 mod hostile;
 mod kinds;

@@ -1,9 +1,14 @@
-"""A link by distributed ThinLTO: one thin link, a backend for each slice, a final link.
+"""A link by distributed ThinLTO: an index, a backend for each slice, the link.
 
-The thin link (DistltoIndex) knows what each backend reads only when it has run, and Bazel wants to know before. So it
-writes a slice for each object: a tree artifact with the object, what it imports and its index shard, which is the sole
-input of its backend (DistltoOpt). What is in archives and directories is not known during analysis; it is spread over a
-fixed number of slices by its names. Formats: docs/slices.md of the distlto repository.
+DistltoIndex runs the driver on the link's line, and has the linker do its thin link and no more. Only then is known what
+each backend reads, and Bazel wants to know before. So it writes a slice for each object: a tree artifact with the
+object, what it imports and its index shard, which is the sole input of its backend (DistltoOpt). What is in archives and
+directories is not known during analysis; it is spread over a fixed number of slices by its names. Formats: docs/slices.md
+of the distlto repository.
+
+DistltoLink runs the driver on the same line again. The linker does its thin link once more, and takes the native object
+that the graph names for each module. So the program is the linker's own, and the inputs are those of DistltoIndex, the
+native objects and the graph.
 
 With Bazel 9, `actions.map_directory` can take the place of slices for what is unknown: a template that sees the names of
 files in a tree artifact could declare one backend for each member, from a plan written as names.
@@ -103,36 +108,24 @@ def link(ctx, output, line, objects, unknown, inputs, driver = None, fission = F
         slices.append(slice)
         units.append(struct(label = "{} (part {} of {})".format(ctx.label, at + 1, toolchain.shards), slice = slice, native = native, dwo = None, tree = True))
 
-    # What the final link reads besides: excerpts of archives, members that were not loaded.
-    state = ctx.actions.declare_directory(below + "/link")
-    response = ctx.actions.declare_file(below + "/link.args")
     graph = ctx.actions.declare_file(below + "/graph.json")
-    request.add_joined(["link", response], join_with = "\t")
     request.add_joined(["graph", graph], join_with = "\t")
     report = ctx.actions.declare_file(below + "/report.txt")
     request.add_joined(["report", report], join_with = "\t")
     explain = ctx.actions.declare_file(below + "/explain.txt")
     request.add_joined(["explain", explain], join_with = "\t")
 
+    command = ["--", driver or toolchain.clangxx, line]
     run(
         ctx,
         toolchain,
         "DistltoIndex",
         "Planning ThinLTO of {}".format(output.short_path),
         executable = toolchain.distlto,
-        arguments = [
-            "index",
-            "--index",
-            state.path,
-            request,
-            "--compiler",
-            toolchain.clangxx,
-            "--",
-            driver or toolchain.clangxx,
-            line,
-        ],
+        # The directory is empty when the action ends, and no output; names in the graph begin with it.
+        arguments = ["index", "--index", graph.dirname + "/index", request, "--compiler", toolchain.clangxx] + command,
         inputs = inputs,
-        outputs = [state, response, graph, report, explain] + slices,
+        outputs = [graph, report, explain] + slices,
     )
     for unit in units:
         _backend(ctx, toolchain, unit)
@@ -142,9 +135,9 @@ def link(ctx, output, line, objects, unknown, inputs, driver = None, fission = F
         toolchain,
         "DistltoLink",
         "Linking {}".format(output.short_path),
-        executable = toolchain.lld,
-        arguments = ["@" + response.path],
-        inputs = depset([state, response] + natives, transitive = [inputs]),
+        executable = toolchain.distlto,
+        arguments = ["link", "--graph", graph.path] + command,
+        inputs = depset([graph] + natives, transitive = [inputs]),
         outputs = [output],
     )
     dwp = _dwp(ctx, toolchain, output, [unit.dwo or unit.native for unit in units]) if fission else None

@@ -10,6 +10,8 @@ TOOLCHAIN = {
     ),
 }
 
+_HOOK = "libdistlto_hook.so"
+
 # Every action of these rules.
 MNEMONICS = ["DistltoCompile", "DistltoIndex", "DistltoOpt", "DistltoLink", "DistltoDwp"]
 
@@ -42,6 +44,20 @@ def _requirements(ctx):
         found[mnemonic] = {word.partition("=")[0]: word.partition("=")[2] for word in words}
     return found
 
+def _hook(ctx, distlto):
+    """The library that distlto loads into linkers, which it finds by where itself lies."""
+    hook = ctx.file.hook
+    if type(distlto) == "string":
+        if hook:
+            fail("{}: `hook` goes with `distlto`; that of `distlto_path` lies beside the program or in ../lib/distlto".format(ctx.label))
+        return []
+    if not hook:
+        fail("{}: no `hook`: give the label of libdistlto_hook.so, which is installed with distlto".format(ctx.label))
+    where = distlto.path.split("/")
+    if hook.path not in ["/".join(parts + [_HOOK]) for parts in [where[:-1], where[:-2] + ["lib", "distlto"]]]:
+        fail("{}: {} is neither beside {} nor in ../lib/distlto, as {}, where distlto looks for it".format(ctx.label, hook.path, distlto.path, _HOOK))
+    return [depset([hook])]
+
 def toolchain_of(ctx, given, more_files):
     """The toolchain that attributes describe.
 
@@ -64,6 +80,7 @@ def toolchain_of(ctx, given, more_files):
     for name in ["clangxx", "lld", "distlto"]:
         if not programs[name]:
             fail("{}: no `{}`: give its label, or the path where every machine has it as `{}_path`".format(ctx.label, name, name))
+    files += _hook(ctx, programs["distlto"])
     return [DistltoToolchainInfo(
         clang = _path(programs["clang"] or programs["clangxx"]),
         clangxx = _path(programs["clangxx"]),
@@ -88,6 +105,8 @@ def programs(names):
     for name in names:
         attrs[name] = attr.label(doc = _DOCS[name], allow_files = True, cfg = "exec")
         attrs[name + "_path"] = attr.string(doc = "The same as an absolute path that all machines of the build have")
+    if "distlto" in names:
+        attrs["hook"] = attr.label(doc = "The library libdistlto_hook.so, beside `distlto` or in ../lib/distlto", allow_single_file = True, cfg = "exec")
     return attrs
 
 _DOCS = {
