@@ -19,7 +19,7 @@ use distlto_planner::words::{Word, lossy, word_of};
 use distlto_prepare::exit;
 
 use crate::buck2_index::{self, Buck2Args};
-use crate::link::{LinkError, LinkOptions, state};
+use crate::link::{LinkError, LinkOptions, identity, state};
 use crate::run_args::RunArgs;
 use crate::serve::collected::{CollectedLink, Collection, Task};
 use crate::serve::run_once;
@@ -85,6 +85,9 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
     }
     let wanted = args.slices.as_deref().map(slices::Wanted::read).transpose()?;
     let given = GivenCommand::new(&command);
+    if let Some(word) = given.expanded()?.iter().find(|word| std::str::from_utf8(word).is_err()) {
+        return Err(LinkError::NotText { word: lossy(word) });
+    }
     let output = state::guess_output(given.expanded()?).unwrap_or_else(|| "a.out".to_owned());
     let directory = args.index.clone().unwrap_or_else(|| state::directory(&output, args.state.as_deref()));
     let folder = args.state.as_deref().filter(|_| args.index.is_none());
@@ -166,6 +169,9 @@ pub fn ask(
     }
     let mut inputs = ended.files_read()?;
     inputs.extend(link.records.iter().cloned());
+    // Another compiler is another note of it, for which the backends wait.
+    let compiler = identity::located(&link.compilation.compiler);
+    inputs.extend(compiler.and_then(|path| Utf8PathBuf::from_path_buf(path).ok()));
     Ok(Asked::Link(Box::new(AskedLink { link, inputs })))
 }
 

@@ -15,7 +15,7 @@ use distlto_executor::cancel::Cancel;
 use distlto_planner::state::VARIABLE;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
-use distlto_prepare::kind::classify_file;
+use distlto_prepare::kind::{Kind, classify_file};
 use distlto_prepare::text::printable;
 use distlto_prepare::write::to_standard_output;
 use distlto_record::inspect::{Inspection, ModuleFacts};
@@ -158,7 +158,13 @@ fn native(seen: &Seen) -> Vec<(&Utf8Path, String)> {
         classify_file(seen.place(path).as_std_path())
             .map_or_else(|error| error.to_string(), |kind| kind.to_string())
     };
-    seen.others().iter().map(|path| (path.as_path(), kind(path))).collect()
+    // What a driver reads of the system, and the linker itself, are no inputs of a link.
+    let is_input = |path: &&Utf8PathBuf| {
+        !path.starts_with("/etc")
+            && !matches!(classify_file(seen.place(path).as_std_path()), Ok(Kind::Executable(_)))
+    };
+    let others = seen.others().iter().filter(is_input);
+    others.map(|path| (path.as_path(), kind(path))).collect()
 }
 
 /// How many inputs of each kind are no modules.

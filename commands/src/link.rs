@@ -27,6 +27,7 @@ use camino::Utf8Path;
 use distlto_planner::index_only::IndexOnly;
 use distlto_planner::invocation::{ProgramKind, program};
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
+use distlto_planner::recorded_flags::FlagRecords;
 use distlto_planner::runner::{Runner, ToolError, ToolOutput};
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::io_error::IoError;
@@ -67,6 +68,9 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     if let Some((asked, link)) = thin_link_alone(&given)? {
         let done = index_only::perform(&asked, &link, &runner, options.run.verbose);
         return done.or_else(|error| tool_failure(error, cancel));
+    }
+    if let Some(source) = &options.flags_from {
+        FlagRecords::open(source)?;
     }
     let key = state::key(expanded, options);
     let kind = program(&lossy(&command[0]), command.get(1).map(Vec::as_slice));

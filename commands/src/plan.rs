@@ -102,7 +102,7 @@ pub enum PlanCommandError {
         path: Utf8PathBuf,
     },
     /// A directory without a graph.
-    #[error("{directory} holds no {}", Place::Graph.name())]
+    #[error("{directory} holds neither {} nor {}", Place::Graph.name(), Place::LinkGraph.name())]
     #[diagnostic(
         code(distlto::bad_input),
         help("name the directory that distlto-index wrote, or run the thin link again if it did not end")
@@ -205,10 +205,10 @@ impl GraphSource {
         let given = elsewhere.as_deref().filter(|elsewhere| elsewhere.is_dir()).unwrap_or(given);
         match fs::metadata(given) {
             Ok(found) if found.is_dir() => {
-                let path = given.join(Place::Graph.name());
-                if !path.exists() {
-                    return Err(PlanCommandError::NotAnIndex { directory: given.to_owned() });
-                }
+                let places = [Place::Graph, Place::LinkGraph].map(|place| given.join(place.name()));
+                let path = places.into_iter().find(|path| path.exists());
+                let path =
+                    path.ok_or_else(|| PlanCommandError::NotAnIndex { directory: given.to_owned() })?;
                 regular::check_place(path.as_std_path()).map_err(IoError::on("read", &path))?;
                 Ok(Self { path })
             }
@@ -218,6 +218,14 @@ impl GraphSource {
             }
             Err(error) => Err(IoError::on("read", given)(error).into()),
         }
+    }
+
+    /// That of a directory that was written last: a link's record, or the graph of an index.
+    pub fn latest(directory: &Utf8Path) -> Result<Self, PlanCommandError> {
+        let found = Self::find(directory, None)?;
+        let written = |path: &Utf8Path| fs::metadata(path).and_then(|found| found.modified()).ok();
+        let record = directory.join(Place::LinkGraph.name());
+        Ok(if written(&record) > written(&found.path) { Self { path: record } } else { found })
     }
 
     /// The file.

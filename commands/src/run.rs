@@ -76,10 +76,13 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     let directory = args.state.clone().unwrap_or_else(|| input.run_state());
     let held = LinkState::open_or_scratch(&directory, args.state.as_deref())?;
     let spawner = args.run.spawner();
-    let reporter = args.run.reporter(Profile::COMMAND)?;
+    let mut reporter = args.run.reporter(Profile::COMMAND)?;
     let directory = Path::new(held.directory());
     let mut rounds = || {
         for number in 0..ROUNDS {
+            if number > 0 {
+                reporter = args.run.reporter(Profile::COMMAND)?;
+            }
             let round = Round {
                 args,
                 graph: &graph,
@@ -117,7 +120,7 @@ enum End {
     Code(u8),
     /// Nothing was out of date.
     NothingToDo,
-    /// The graph was written again by an action of its own.
+    /// A thin link has run, and may have written the graph again.
     Rewritten(Box<ActionGraph>),
 }
 
@@ -141,7 +144,12 @@ impl Round<'_> {
         let records = Records::open(self.directory)?;
         let found = records.perhaps_out_of_date(graph, &targets)?;
         let stale = found.iter().filter(|(_, reason)| reason.is_some());
-        let wanted: Vec<ActionId> = stale.map(|&(id, _)| id).collect();
+        let mut wanted: Vec<ActionId> = stale.map(|&(id, _)| id).collect();
+        let first = self.before_thin_links(&wanted);
+        let goes_on = !first.is_empty() && first.len() < wanted.len();
+        if goes_on {
+            wanted = first;
+        }
         if wanted.is_empty() {
             records.save()?;
             self.nothing_to_do();
@@ -179,11 +187,25 @@ impl Round<'_> {
         saved?;
         match rewritten.into_inner() {
             Some(newer) if report.cancelled.is_none() => Ok(End::Rewritten(Box::new(newer))),
+            None if goes_on && report.exit_code() == 0 => Ok(End::Rewritten(Box::new(graph.clone()))),
             _ => {
                 self.reporter.conclude(self.what(), Some(graph), None);
                 Ok(End::Code(report.exit_code()))
             }
         }
+    }
+
+    /// The thin links among these actions with what they wait for: what comes after them the thin link decides.
+    fn before_thin_links(&self, wanted: &[ActionId]) -> Vec<ActionId> {
+        let is_thin = |id: &ActionId| self.graph.action(*id).kind() == ActionKind::ThinLink;
+        let mut left: Vec<ActionId> = wanted.iter().copied().filter(is_thin).collect();
+        let mut first = BTreeSet::new();
+        while let Some(id) = left.pop() {
+            if first.insert(id) {
+                left.extend(self.graph.dependencies(id).into_iter().filter(|id| wanted.contains(id)));
+            }
+        }
+        first.into_iter().collect()
     }
 
     /// What a person calls the graph: the program that it links.

@@ -71,13 +71,18 @@ impl Seen {
             }
             return Err(SeenError::Unknown { path: named.to_owned(), beside });
         }
-        let source = GraphSource::find(&directory, None);
+        let source = GraphSource::latest(&directory);
         // Each may hold a hundred thousand modules.
         let (graph, runs) = rayon::join(
             || source.as_ref().map_or(Ok(None), |source| source.read().map(Some)),
             || read_runs(&directory),
         );
-        let runs = runs?;
+        let mut runs = runs?;
+        if let Ok(source) = &source
+            && runs.is_empty()
+        {
+            runs = read_runs(Utf8Path::new(&source.run_state()))?;
+        }
         match (source, runs.last()) {
             (Ok(_), _) => {
                 let known = graph?.map(|graph| Self::of_graph(named, &graph));

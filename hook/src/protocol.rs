@@ -195,6 +195,8 @@ pub enum Role {
     /// It is a linker that is to perform its thin link. Carries the same, and each shard becomes a file in that folder, named by
     /// a number, of which a [`Question`] without a key tells. Nothing is answered.
     Collector,
+    /// It is a linker that is to do nothing: it ends well at once.
+    End,
     /// The announced program is to be started with another command line. Carries a file with that, each word ended by NUL.
     Program,
 }
@@ -206,13 +208,14 @@ impl Role {
             Self::None => b'-',
             Self::Linker => b'L',
             Self::Collector => b'C',
+            Self::End => b'E',
             Self::Program => b'P',
         }
     }
 
     /// As received; `None` for an unknown one.
     pub fn from_byte(byte: u8) -> Option<Self> {
-        [Self::None, Self::Linker, Self::Collector, Self::Program]
+        [Self::None, Self::Linker, Self::Collector, Self::End, Self::Program]
             .into_iter()
             .find(|role| role.to_byte() == byte)
     }

@@ -29,6 +29,10 @@ pub fn main_of(main: Main) -> Option<Main> {
     let socket = socket::connect(&folder, SERVICE_SOCKET).ok()?;
     socket::send(socket.as_fd(), &greeting()).ok()?;
     let (role, files) = role(&socket).ok()?;
+    if role == Role::End {
+        // SAFETY: ends the process, which has done nothing yet.
+        unsafe { libc::_exit(0) };
+    }
     let mut files = files.into_iter();
     let strings = if role == Role::None { None } else { files.next() };
     if let Some(memory) = files.next() {

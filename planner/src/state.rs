@@ -35,6 +35,8 @@ pub enum Place {
     LastLink,
     /// The outputs of the last link.
     LastOutputs,
+    /// The graph of the last link, to be looked at.
+    LinkGraph,
     /// Held while a link runs.
     Lock,
     /// Unpacked members of archives.
@@ -61,6 +63,7 @@ impl Place {
             Self::KeptObjects => "kept-objects",
             Self::LastLink => "last-link.json",
             Self::LastOutputs => "last-outputs.json",
+            Self::LinkGraph => "link-graph.json",
             Self::Lock => "lock",
             Self::Members => "members",
             Self::Objects => "objects",

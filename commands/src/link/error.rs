@@ -108,6 +108,9 @@ pub enum LinkError {
     #[error("{linker} is not asked for its modules: {why}")]
     #[diagnostic(code(distlto::usage), help("link it with distlto link, which leaves it to the linker"))]
     LeftAlone { linker: String, why: String },
+    #[error("the word {word:?} of the command is not UTF-8, and no graph can hold it")]
+    #[diagnostic(code(distlto::usage), help("rename the file, or link with distlto link"))]
+    NotText { word: String },
     #[error("the command has {count} links, and a graph is of one")]
     #[diagnostic(code(distlto::usage), help("name the command of one link, as the build system prints it"))]
     ManyLinks { count: usize },

@@ -59,7 +59,7 @@ impl Session<'_> {
 
     /// The graph that has just been kept.
     pub(crate) fn tell_graph(&self) {
-        self.reporter.graph(&Place::Graph.path(self.directory));
+        self.reporter.graph(&Place::LinkGraph.path(self.directory));
     }
 
     /// The link has ended, with this exit code if nothing of ours failed.

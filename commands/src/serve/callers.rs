@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_planner::link_command::LinkCommand;
+use distlto_planner::link_line::Argument;
 use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
@@ -25,6 +26,7 @@ use super::collected::Task;
 use super::kept::Kept;
 use super::link::Served;
 use super::linkers::Linkers;
+use super::modules::{self, Temporaries};
 use super::observed::{self, Observed, Previous};
 use super::process::{self, Process};
 use super::protocol::{self, PACKET, Role};
@@ -144,7 +146,7 @@ impl<'a> Shared<'a> {
         caller: &Caller,
         asking: &Asking,
         directory: &str,
-        folder: &Path,
+        (folder, kept): (&Path, Temporaries),
         elsewhere: Option<&Path>,
     ) -> Result<(), LinkError> {
         let service = self.service;
@@ -171,7 +173,7 @@ impl<'a> Shared<'a> {
             cc1_commands: &Cc1Commands::default(),
             stable_names: *stable_names,
         };
-        if preview::tell(&answering, caller, folder)? {
+        if preview::tell(&answering, caller, folder, kept)? {
             self.is_previewed.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -219,16 +221,14 @@ impl<'a> Shared<'a> {
         let asking = match called {
             Called::Link(asking) => asking,
             other => {
-                let mut answer = (Role::None, None);
+                let mut role = Role::None;
                 if let Called::Alone(why) = other {
                     self.alone(&why);
                     if self.service.task.is_thin() {
-                        let nowhere = Path::new("");
-                        answer = (Role::Linker, Some(process.strings(nowhere, &no_link()).map_err(failed)?));
+                        role = Role::End;
                     }
                 }
-                let (role, strings) = answer;
-                let files: Vec<_> = strings.iter().chain(&notes).map(AsFd::as_fd).collect();
+                let files: Vec<_> = notes.iter().map(AsFd::as_fd).collect();
                 caller.send(&[role.to_byte()], &files).map_err(failed)?;
                 lock(&self.observed).push(Observed { process, notes });
                 return Ok(());
@@ -273,13 +273,16 @@ impl<'a> Shared<'a> {
         match service.task {
             Task::Link => {}
             Task::Preview => {
+                // A driver removes them when its linker ends.
+                let kept = temporaries(&link);
                 let folder = self.thin_link(caller, &process, notes.as_ref(), &compilation)?;
                 let asking = Asking { link, compilation, stable_names };
-                return self.preview(caller, &asking, &directory, &folder, elsewhere.as_deref());
+                return self.preview(caller, &asking, &directory, (&folder, kept), elsewhere.as_deref());
             }
             Task::Collect(collection) => {
+                let kept = temporaries(&link);
                 let folder = self.thin_link(caller, &process, notes.as_ref(), &compilation)?;
-                collection.hear(caller, &folder, (link, compilation), elsewhere.as_deref())?;
+                collection.hear(caller, &folder, (link, compilation), kept, elsewhere.as_deref())?;
                 lock(&self.observed).push(Observed { process, notes });
                 return Ok(());
             }
@@ -352,6 +355,14 @@ impl<'a> Shared<'a> {
         // What failed has been told, and the linker has ended for it.
         service.conclude(link, None).map(drop)
     }
+}
+
+/// The modules of a link that its driver has compiled.
+fn temporaries(link: &LinkCommand) -> Temporaries {
+    modules::temporaries(link.line.arguments().iter().filter_map(|argument| match argument {
+        Argument::Input(word) => Some(word),
+        _ => None,
+    }))
 }
 
 /// What has a linker do nothing.

@@ -10,7 +10,7 @@ use distlto_planner::link_command::LinkCommand;
 use distlto_prepare::mutex::lock;
 
 use super::describe::Described;
-use super::modules::ModuleFiles;
+use super::modules::{ModuleFiles, Temporaries};
 use super::preview::collect;
 use super::settings::CompileSettings;
 use super::socket::Caller;
@@ -68,10 +68,11 @@ impl Collection {
         caller: &Caller,
         folder: &Path,
         (link, compilation): (LinkCommand, CompileSettings),
+        kept: Temporaries,
         elsewhere: Option<&Path>,
     ) -> Result<(), LinkError> {
         let root = elsewhere.unwrap_or(Path::new(""));
-        let mut files = ModuleFiles::new(root, &self.directory).with_temporaries();
+        let mut files = ModuleFiles::new(root, &self.directory).with_kept(kept);
         let mut modules = collect(caller, folder, &mut files)?;
         let mut records = Vec::new();
         for (id, described) in &mut modules {

@@ -17,6 +17,7 @@ use camino::Utf8PathBuf;
 use distlto_planner::module::source_name;
 use distlto_planner::references::{self, References};
 use distlto_planner::state::Place;
+use distlto_planner::words::Word;
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Kind, bitcode_of, classify};
@@ -27,6 +28,9 @@ use distlto_prepare::write::write_if_changed;
 const LONGEST: usize = 255;
 /// How many digits of an encoded name stand in one folder.
 const DIGITS: usize = 200;
+
+/// Modules that a driver has compiled for a link alone, by their ids.
+pub type Temporaries = HashMap<String, Rc<Input>>;
 
 /// The modules of one link.
 pub struct ModuleFiles {
@@ -41,8 +45,8 @@ pub struct ModuleFiles {
     temporaries: HashMap<String, String>,
     /// What has been written, with what it is of.
     written: HashMap<String, String>,
-    /// Whether modules stay that a driver has compiled for the link alone.
-    keeps_temporaries: bool,
+    /// Modules that a driver has compiled for the link alone, where they are to outlive it.
+    kept: Temporaries,
 }
 
 struct Archive {
@@ -51,12 +55,14 @@ struct Archive {
 }
 
 /// Where the bytes of a module are that is no file of its own.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum Source {
     /// The bitcode in a file, as a link takes it.
     File(PathBuf),
     /// A part of an archive.
     Part(String, Range<usize>),
+    /// A file that may be gone.
+    Kept(Rc<Input>),
 }
 
 impl ModuleFiles {
@@ -69,13 +75,13 @@ impl ModuleFiles {
             sources: HashMap::new(),
             temporaries: HashMap::new(),
             written: HashMap::new(),
-            keeps_temporaries: false,
+            kept: HashMap::new(),
         }
     }
 
-    /// The same where modules that a driver has compiled for the link alone are to outlive it.
-    pub fn with_temporaries(self) -> Self {
-        Self { keeps_temporaries: true, ..self }
+    /// The same, with these modules of a driver's that are about to go.
+    pub fn with_kept(self, kept: Temporaries) -> Self {
+        Self { kept, ..self }
     }
 
     /// Where modules were written.
@@ -120,7 +126,8 @@ impl ModuleFiles {
 
     /// The source of an object whose own name a driver has made up, if no other has that source.
     fn label_of_temporary(&mut self, id: &str) -> String {
-        let input = Input::open(&self.directory.join(id)).ok();
+        let kept = self.kept.get(id).cloned();
+        let input = kept.or_else(|| Input::open(&self.directory.join(id)).ok().map(Rc::new));
         let source = input.and_then(|input| source_name(bitcode_of(&input)?).ok());
         let source = source.filter(|source| !source.is_empty()).unwrap_or_else(|| id.to_owned());
         match self.temporaries.entry(source) {
@@ -202,6 +209,7 @@ impl ModuleFiles {
                     archive.as_ref().and_then(|archive| archive.input.get(range)).unwrap_or_default(),
                 ));
             }
+            Some(Source::Kept(input)) => return Ok(work(&input)),
             Some(Source::File(path)) => path,
             None => self.directory.join(id),
         };
@@ -210,6 +218,9 @@ impl ModuleFiles {
     }
 
     fn look(&mut self, id: &str) -> Result<Option<Source>, IoError> {
+        if let Some(kept) = self.kept.get(id) {
+            return Ok(Some(Source::Kept(Rc::clone(kept))));
+        }
         let file = self.directory.join(id);
         if !file.is_file()
             && let Some((path, archive, at)) = self.member(id)
@@ -220,8 +231,7 @@ impl ModuleFiles {
             }));
         }
         let is_fat = Input::open(&file).map(|input| matches!(classify(&input), Kind::FatLto(_)));
-        let is_fat = is_fat.map_err(|error| unreadable(&file, error))?;
-        Ok((is_fat || self.keeps_temporaries && is_temporary(id)).then_some(Source::File(file)))
+        Ok(is_fat.map_err(|error| unreadable(&file, error))?.then_some(Source::File(file)))
     }
 
     fn archive(&mut self, path: &str) -> Option<Rc<Archive>> {
@@ -265,6 +275,13 @@ impl ModuleFiles {
     }
 }
 
+/// The modules among these inputs that a driver has compiled for the link alone.
+pub fn temporaries<'w>(inputs: impl Iterator<Item = &'w Word>) -> Temporaries {
+    let named = inputs.filter_map(|word| std::str::from_utf8(word).ok()).filter(|id| is_temporary(id));
+    // What cannot be read the linker tells of.
+    named.filter_map(|id| Some((id.to_owned(), Rc::new(Input::open(Path::new(id)).ok()?)))).collect()
+}
+
 /// Whether a module has a name that a driver has made up.
 fn is_temporary(id: &str) -> bool {
     Path::new(id).starts_with(std::env::temp_dir())
@@ -302,9 +319,15 @@ fn names(ids: &[&str], labels: &[String]) -> Vec<String> {
             && names.iter().all(|name| is_plain(name))
     };
     let by_label = labels.iter().map(|label| format!("{label}.bc")).collect();
-    let by_id = ids.iter().map(|id| format!("{id}.bc")).collect();
+    let by_id = ids.iter().map(|id| format!("{}.bc", id.trim_start_matches('/'))).collect();
+    // In the place of a name that a driver has made up.
+    let stable = |(id, label): (&&str, &String)| match Path::new(id).parent().filter(|_| is_temporary(id)) {
+        Some(folder) => format!("{}/{label}.bc", folder.display()).trim_start_matches('/').to_owned(),
+        None => format!("{}.bc", id.trim_start_matches('/')),
+    };
+    let by_source = ids.iter().zip(labels).map(stable).collect();
     let encoded = || ids.iter().map(|id| encoded_name(id)).collect();
-    [by_label, by_id].into_iter().find(are_fit).unwrap_or_else(encoded)
+    [by_label, by_source, by_id].into_iter().find(are_fit).unwrap_or_else(encoded)
 }
 
 /// A name of digits that sorts as the name itself does, in folders. The end sorts before a folder, and before digits.

@@ -17,7 +17,7 @@ use super::answering::Answering;
 use super::describe::{Described, Unfit, describe};
 use super::link::read;
 use super::module::{LinkModule, triple};
-use super::modules::ModuleFiles;
+use super::modules::{ModuleFiles, Temporaries};
 use super::protocol::{PACKET, Question, RESOLUTIONS};
 use super::socket::{Caller, Received};
 use crate::completion::Completion;
@@ -50,9 +50,15 @@ pub fn collect(
 }
 
 /// Says which backends of a linker would run. False where there was no shard.
-pub fn tell(answering: &Answering<'_>, caller: &Caller, folder: &Path) -> Result<bool, LinkError> {
+pub fn tell(
+    answering: &Answering<'_>,
+    caller: &Caller,
+    folder: &Path,
+    kept: Temporaries,
+) -> Result<bool, LinkError> {
     let mut files =
-        ModuleFiles::new(answering.directory.unwrap_or(Path::new("")), answering.session.directory);
+        ModuleFiles::new(answering.directory.unwrap_or(Path::new("")), answering.session.directory)
+            .with_kept(kept);
     let mut found = collect(caller, folder, &mut files)?;
     if found.is_empty() {
         return Ok(false);

@@ -44,7 +44,7 @@ impl Finished<'_> {
             self.modules.iter().filter_map(|module| module.object.clone()).collect();
         kept::settle(session.directory, &objects)?;
         let graph = self.parts().to_graph()?.into_record();
-        write_if_changed(&Place::Graph.path(session.directory), &json::to_bytes(&graph))?;
+        write_if_changed(&Place::LinkGraph.path(session.directory), &json::to_bytes(&graph))?;
         sweep_objects(session.directory, &objects)?;
         if let Some((reads, outputs, start)) = observed {
             let digests = self.records.digests();

@@ -68,7 +68,9 @@ fn graph_of(place: &Utf8Path, files: &[PathBuf], record: &RunRecord) -> Result<A
         }
         _ => None,
     };
-    let kept = state.filter(|state| state.join(Place::Graph.name()).exists()).map(Utf8Path::to_owned);
+    let has =
+        |state: &&Utf8Path| [Place::Graph, Place::LinkGraph].iter().any(|place| place.path(state).exists());
+    let kept = state.filter(has).map(Utf8Path::to_owned);
     let named = record.graph.as_ref().map(|graph| Utf8PathBuf::from(&record.directory).join(&graph.file));
     let found = kept.or(named).unwrap_or_else(|| place.to_owned());
     Ok(GraphSource::find(&found, None)?.read()?)
