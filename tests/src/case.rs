@@ -49,8 +49,6 @@ pub struct Case {
     pub fails: Option<String>,
     /// How many of them a linker that is served compiles itself.
     pub own: usize,
-    /// Two steps refuse the link, saying this, although the linker alone would not.
-    pub refused: Option<String>,
 }
 
 /// A file of a case.
@@ -161,7 +159,6 @@ impl Case {
             "modules" => self.modules = Some(value.parse().context("expected a count")?),
             "own" => self.own = value.parse().context("expected a count")?,
             "fails" => self.fails = Some(text),
-            "refused" => self.refused = Some(text),
             _ => match key.split_once(' ') {
                 Some(("flags", file)) => self.flags_of.push((file.trim().to_owned(), text)),
                 _ => bail!("unknown directive `{key}`; tests/cases/README.md lists the known ones"),

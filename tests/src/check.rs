@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::SystemTime;
 use std::{fs, str};
 
@@ -13,14 +14,14 @@ use crate::distlto::objects_dir;
 use crate::folder::Folder;
 use crate::program::{objects, symbols};
 use crate::run::{capture, fail, shown, succeed, told};
-use crate::sliced;
 use crate::toolchain::Toolchain;
-use crate::way::Way;
+use crate::way::{Way, graph_dir};
+use crate::{distlto, sliced};
 
 /// How many native objects were compared, and how many there were.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Compared {
-    /// Those of programs that are the linker's, byte for byte, and those equal to DTLTO's.
+    /// Those of programs that are the linker's, byte for byte.
     pub identical: usize,
     /// All objects that distlto compiled.
     pub compiled: usize,
@@ -39,10 +40,7 @@ pub fn check(case: &Case, toolchain: Toolchain) -> Result<Compared> {
     let folder = build(case, toolchain)?;
     if let Some(text) = &case.fails {
         fail(&mut Way::InProcess.command(case, &folder)?)?;
-        return refuses(case, &folder, text, &[Way::Distlto, Way::TwoStep]);
-    }
-    if let Some(text) = &case.refused {
-        refuses(case, &folder, text, &[Way::TwoStep])?;
+        return refuses(case, &folder, text, &[Way::Distlto, Way::Graph]);
     }
     let oracle = outcome(case, &folder, Way::InProcess)?;
     let dtlto = toolchain.has_dtlto() && case.without_dtlto.is_none();
@@ -50,15 +48,29 @@ pub fn check(case: &Case, toolchain: Toolchain) -> Result<Compared> {
         let said = outcome(case, &folder, Way::Dtlto)?;
         ensure!(said == oracle, "DTLTO's program behaves unlike the in-process one, so it is no oracle");
     }
-    let mut compared = links_alike(case, &folder, Way::Distlto, &oracle, dtlto)?;
-    if toolchain.has_dtlto() && case.refused.is_none() {
-        compared = compared + links_alike(case, &folder, Way::TwoStep, &oracle, dtlto)?;
-    }
-    // Slices are the two steps' plan in another form, so one version shows what they do, on programs that are quick to link.
-    if dtlto && case.refused.is_none() && !case.name.starts_with("third-party/") {
-        sliced_alike(case, &folder, &oracle)?;
+    let compared = links_alike(case, &folder, &oracle)?;
+    // What is left to the linker has no graph.
+    let alone = case.otherwise.is_some() || compared.compiled == 0;
+    if !alone && !case.name.starts_with("third-party/") {
+        graph_alike(case, &folder, &oracle)?;
+        // Slices are a graph in another form, so one version shows what they do.
+        if dtlto {
+            sliced_alike(case, &folder, &oracle)?;
+        }
     }
     Ok(compared)
+}
+
+/// Has a graph's actions run, and compares with the oracles.
+fn graph_alike(case: &Case, folder: &Folder, oracle: &str) -> Result<()> {
+    let way = Way::Graph;
+    succeed(&mut way.command(case, folder)?)?;
+    let mut run = Command::new(distlto::binary()?);
+    run.arg("run").arg(graph_dir(folder)).current_dir(&folder.path).env("PATH", distlto::search_path()?);
+    succeed(&mut run)?;
+    let said = outcome_of_linked(case, folder, way)?;
+    ensure!(said == oracle, "{}: the program says\n{said}\nand the in-process one\n{oracle}", way.dir());
+    is_of_linker(case, folder, way)
 }
 
 /// Links by slices, and compares with the oracles.
@@ -68,27 +80,32 @@ fn sliced_alike(case: &Case, folder: &Folder, oracle: &str) -> Result<()> {
     sliced::finish(folder)?;
     let said = outcome_of_linked(case, folder, way)?;
     ensure!(said == oracle, "{}: the program says\n{said}\nand the in-process one\n{oracle}", way.dir());
-    same_symbols(folder, way)?;
-    same_objects(folder, way).map(|_| ())
+    is_of_linker(case, folder, way)
+}
+
+/// A program is that of the linker alone, byte for byte. Its name stands in a library, and what is made of that in the build id.
+fn is_of_linker(case: &Case, folder: &Folder, way: Way) -> Result<()> {
+    let output = way.output(folder);
+    let read = || fs::read(&output).with_context(|| format!("cannot read {}", output.display()));
+    let ours = read()?;
+    succeed(&mut way.command_alone(case, folder)?)?;
+    ensure!(ours == read()?, "{}: another program than that of the linker alone", way.dir());
+    Ok(())
 }
 
 /// Links in a way of ours, and compares with the oracles; links again, which changes nothing.
-fn links_alike(case: &Case, folder: &Folder, way: Way, oracle: &str, dtlto: bool) -> Result<Compared> {
+fn links_alike(case: &Case, folder: &Folder, oracle: &str) -> Result<Compared> {
+    let way = Way::Distlto;
     let said = outcome(case, folder, way)?;
     ensure!(said == oracle, "{}: the program says\n{said}\nand the in-process one\n{oracle}", way.dir());
     same_symbols(folder, way)?;
-    let output = way.output(folder);
-    let mut compared = Compared { identical: 0, compiled: objects(&objects_dir(&output))?.len() };
-    if dtlto && way != Way::Distlto {
-        compared.identical = same_objects(folder, way)?;
-    }
+    let mut compared = Compared { identical: 0, compiled: objects(&objects_dir(&way.output(folder)))?.len() };
     if let Some(modules) = case.modules {
-        let found = compared.compiled;
-        let modules = if way == Way::Distlto { modules - case.own } else { modules };
+        let (found, modules) = (compared.compiled, modules - case.own);
         ensure!(found == modules, "{}: {found} native objects were compiled, expected {modules}", way.dir());
     }
     unchanged_by_relink(case, folder, way)?;
-    if way == Way::Distlto && same_program(case, folder)? {
+    if same_program(case, folder)? {
         compared.identical = compared.compiled;
     }
     Ok(compared)
@@ -148,38 +165,6 @@ fn same_program(case: &Case, folder: &Folder) -> Result<bool> {
         (Some(reason), is_same) => ensure!(!is_same, "the programs are the same; the case says: {reason}"),
     }
     Ok(case.otherwise.is_none())
-}
-
-/// The objects of a way of ours are those that DTLTO's distributor made, byte for byte. Gives their number.
-///
-/// Compared as multisets: module ids differ where archives are unpacked in different places.
-fn same_objects(folder: &Folder, way: Way) -> Result<usize> {
-    let mut expected = objects(&Way::Dtlto.kept(folder))?;
-    let found = objects(&objects_dir(&way.output(folder)))?;
-    let all = found.len();
-    let mut unlike = Vec::new();
-    for (path, bytes) in &found {
-        match expected.iter().position(|(_, other)| other == bytes) {
-            Some(place) => drop(expected.swap_remove(place)),
-            None => unlike.push(path.display().to_string()),
-        }
-    }
-    if !unlike.is_empty() || !expected.is_empty() {
-        let left: Vec<_> = expected
-            .iter()
-            .map(|(path, _)| {
-                let id = fs::read_to_string(path.with_extension("id")).unwrap_or_default();
-                format!("{} ({id})", path.display())
-            })
-            .collect();
-        bail!(
-            "{} of {all} objects are identical to DTLTO's. distlto's:\n  {}\nDTLTO's without an equal:\n  {}",
-            all - unlike.len(),
-            unlike.join("\n  "),
-            left.join("\n  ")
-        );
-    }
-    Ok(all)
 }
 
 /// A second link with nothing changed writes no object, and leaves the program's content: only its time may differ, since a

@@ -2,7 +2,7 @@
 //! `DISTLTO_TEST_BIN` names one that is built. Knows its command line and where it keeps its state, nothing more.
 
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -86,11 +86,17 @@ pub fn link() -> Result<Command> {
     Ok(command)
 }
 
-/// The same, with the linker run twice.
-pub fn link_in_two_steps() -> Result<Command> {
+/// `distlto index --index DIRECTORY -- `, to be followed by a linker command.
+pub fn index(directory: &Path) -> Result<Command> {
     let mut command = Command::new(binary()?);
-    command.args(["link", "--two-step", "--"]);
+    command.args(["index", "--index"]).arg(directory).arg("--");
     Ok(command)
+}
+
+/// `PATH` with the program and its stand-ins before all else, for graphs, which name them.
+pub fn search_path() -> Result<OsString> {
+    let inherited = env::var_os("PATH").unwrap_or_default();
+    Ok(env::join_paths([directory()?.to_owned()].into_iter().chain(env::split_paths(&inherited)))?)
 }
 
 /// Where the state of a link of `output` lies.

@@ -1,4 +1,5 @@
-//! A link by slices, as a build system would run it: `distlto index --slices`, `distlto opt --slice` for each, ld.lld.
+//! A link by slices, as a build system would run it: `distlto index --slices`, `distlto opt --slice` for each, and
+//! `distlto link --graph` with the graph that is left.
 //!
 //! Every other object of a case is announced before the link; all other modules are spread over a few slices.
 
@@ -7,7 +8,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use serde_json::Value;
 
 use crate::distlto;
 use crate::folder::Folder;
@@ -30,11 +32,16 @@ fn natives(folder: &Folder) -> Result<String> {
     Ok(place.display().to_string())
 }
 
+/// Where the graph of the link lies.
+fn graph() -> String {
+    format!("{}/graph.json", Way::Slices.dir())
+}
+
 /// The command that plans, without the link's own words.
 pub fn index(folder: &Folder) -> Result<Command> {
     let dir = Way::Slices.dir();
     let natives = natives(folder)?;
-    let mut request = format!("link\t{dir}/link.args\ngraph\t{dir}/graph.json\nreport\t{dir}/report.txt\n");
+    let mut request = format!("graph\t{}\nreport\t{dir}/report.txt\n", graph());
     for (at, object) in announced(folder) {
         writeln!(request, "object\tnumber {at}\t{object}\t{dir}/slices/{at}\t{natives}/{at}.o")?;
     }
@@ -47,7 +54,7 @@ pub fn index(folder: &Folder) -> Result<Command> {
     Ok(command)
 }
 
-/// Runs the backends of every slice, and the final link.
+/// Runs the backends of every slice, and the link.
 pub fn finish(folder: &Folder) -> Result<()> {
     let dir = Way::Slices.dir();
     let natives = natives(folder)?;
@@ -74,6 +81,19 @@ pub fn finish(folder: &Folder) -> Result<()> {
             fs::rename(&path, folder.path.join(dir).join("program-dwo").join(name))?;
         }
     }
-    let mut linker = Command::new(folder.toolchain.tool("ld.lld")?);
-    succeed(linker.arg(format!("@{dir}/link.args")).current_dir(&folder.path)).map(drop)
+    let mut link = Command::new(distlto::binary()?);
+    link.args(["link", "--graph", &graph(), "--"]).args(line(folder)?).current_dir(&folder.path);
+    succeed(&mut link).map(drop)
+}
+
+/// The link's own words, as the graph's last action has them.
+fn line(folder: &Folder) -> Result<Vec<String>> {
+    let bytes = fs::read(folder.path.join(graph()))?;
+    let graph: Value = serde_json::from_slice(&bytes)?;
+    let last = graph["actions"].as_array().and_then(|actions| actions.last());
+    let words = last.and_then(|last| last["args"].as_array()).context("a graph ends in a link")?;
+    let words = words.iter().map(|word| word.as_str().map(str::to_owned));
+    let words: Vec<String> = words.collect::<Option<_>>().context("words are text")?;
+    let at = words.iter().position(|word| word == "--").context("distlto is given a command")?;
+    Ok(words[at + 1..].to_vec())
 }

@@ -1,5 +1,5 @@
 //! The ways of linking a case: in-process ThinLTO, lld's DTLTO with the simplest distributor, `distlto link`, which is one
-//! run of a linker with DTLTO, `distlto link --two-step`, and slices, whose backends and final link are run by hand.
+//! run of the linker, a graph that `distlto run` runs, and slices, whose backends are run by hand.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,10 +20,15 @@ pub enum Way {
     Dtlto,
     /// The program under test.
     Distlto,
-    /// The program under test, which runs the linker twice.
-    TwoStep,
+    /// The program under test makes a graph, whose actions it runs then.
+    Graph,
     /// The program under test plans, and cuts what is to be done into slices.
     Slices,
+}
+
+/// The index directory of a graph.
+pub fn graph_dir(folder: &Folder) -> PathBuf {
+    distlto::state_dir(&Way::Graph.output(folder))
 }
 
 impl Way {
@@ -33,7 +38,7 @@ impl Way {
             Self::InProcess => "by-linker",
             Self::Dtlto => "by-dtlto",
             Self::Distlto => "by-distlto",
-            Self::TwoStep => "by-distlto-in-two-steps",
+            Self::Graph => "by-graph",
             Self::Slices => "by-slices",
         }
     }
@@ -58,11 +63,11 @@ impl Way {
         let words = self.words(case, folder)?;
         let mut command = match self {
             Self::Distlto => distlto::link()?,
-            Self::TwoStep => distlto::link_in_two_steps()?,
+            Self::Graph => distlto::index(&graph_dir(folder))?,
             Self::Slices => sliced::index(folder)?,
             Self::InProcess | Self::Dtlto => Command::new(&words[0]),
         };
-        let wrapped = matches!(self, Self::Distlto | Self::TwoStep | Self::Slices);
+        let wrapped = matches!(self, Self::Distlto | Self::Graph | Self::Slices);
         command.args(if wrapped { &words[..] } else { &words[1..] });
         command.current_dir(&folder.path);
         Ok(command)

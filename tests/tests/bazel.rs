@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 use distlto_reapi_server::{Faults, Options, Server};
+use distlto_tests::bazel::same::as_one_lld;
 use distlto_tests::bazel::table::{CHANGED, Row, Table};
 use distlto_tests::bazel::workspace::Workspace;
 use distlto_tests::bazel::{Version, mistakes, native, program};
@@ -42,6 +43,8 @@ fn check(workspace: &Workspace) -> Result<()> {
         println!("with {}:\n{}", mistake.name, mistake.tried(workspace)?);
     }
     workspace.build(&["//app"])?;
+    let same = as_one_lld(workspace, "//app", &[])?;
+    ensure!(same.identical, "{same}");
     mistakes::no_mistakes(workspace)
 }
 

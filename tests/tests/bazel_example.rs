@@ -21,13 +21,14 @@ fn by_modules() -> Result<()> {
     let example = create(Version::Seven, "example")?;
     check(&example)?;
     // main, checksum, vowels, length, rot13 of both languages, and text.
-    let same = as_one_lld(&example, "//app", &[])?;
-    assert_eq!((same.equal, same.objects, same.symbols), (7, 7, true), "{same}");
+    as_of_one_lld(&example, "//app", &[], 7)?;
+    as_of_one_lld(&example, "//plugin", &[], 2)?;
     // Needs cc rules, which the older version fetches.
     let compiler = "--repo_env=CC=clang-22";
     let actions = example.build(&["//cc:hello", "//cc:hello_thinlto", compiler])?;
     // hello.cc and greeting.cc, which are compiled once for each of the two.
     assert_eq!(actions.ran("DistltoOpt").len(), 2, "{actions}");
+    as_of_one_lld(&example, "//cc:hello_thinlto", &[compiler], 2)?;
     assert_eq!(example.say("cc/hello")?, example.say("cc/hello_thinlto")?);
     let (said, _) = example.test(&["//cc:greeting_thinlto_test", compiler])?;
     assert!(said.contains("//cc:greeting_thinlto_test") && said.contains("PASSED"), "{said}");
@@ -39,6 +40,14 @@ fn by_modules() -> Result<()> {
     example.edit(build, "        \"//cc:greeting\",\n", "")?;
     // In this test, as a server takes long to start.
     on_an_engine(&example)
+}
+
+/// What a target is, and each of its native objects, is what lld makes of the same line.
+fn as_of_one_lld(example: &Workspace, target: &str, options: &[&str], modules: usize) -> Result<()> {
+    let same = as_one_lld(example, target, options)?;
+    ensure!(same.identical, "{target}: {same}");
+    ensure!((same.equal, same.objects) == (modules, modules), "{target}: {same}");
+    Ok(())
 }
 
 /// The program says of three words what their letters say by themselves, and the tests pass.

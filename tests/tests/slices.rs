@@ -1,7 +1,8 @@
-//! `distlto-index --slices` and `distlto-opt --slice`: slices that are the same wherever the link is, what an edit changes
-//! in them, and what is wrong with a request. That programs are right is for the cases, which are linked by slices too.
+//! `distlto index --slices` and `distlto opt --slice`: slices that are the same wherever the link is, what an edit changes
+//! in them, the link with what they give, and what is wrong with a request. Cases are linked by slices too.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,6 +12,7 @@ use distlto_tests::distlto;
 use distlto_tests::folder::Folder;
 use distlto_tests::run::{fail, succeed};
 use distlto_tests::toolchain::{NEWEST, Toolchain};
+use serde_json::Value;
 
 const SOURCES: [(&str, &str); 4] = [
     ("main.c", "int f(int), g(int), h(int);\nint main(void) { return f(1) + g(2) + h(3); }\n"),
@@ -21,7 +23,7 @@ const SOURCES: [(&str, &str); 4] = [
 
 /// `main.o` and `f.o` are announced, the members of an archive are not.
 const REQUEST: &str = "object\tmain\tbin/main.o\tout/main\tout/main.o\nobject\tf\tbin/f.o\tout/f\tout/f.o\n\
-    rest\tout/rest/0\tout/objects/0\nrest\tout/rest/1\tout/objects/1\nroot\tbin\nlink\tout/link.args\n";
+    rest\tout/rest/0\tout/objects/0\nrest\tout/rest/1\tout/objects/1\nroot\tbin\ngraph\tout/graph.json\n";
 
 struct Link {
     folder: Folder,
@@ -46,10 +48,14 @@ impl Link {
     }
 
     fn build(&self) -> Result<()> {
+        self.compile("-flto=thin")
+    }
+
+    fn compile(&self, flags: &str) -> Result<()> {
         self.run("mkdir -p bin/")?;
         for (source, _) in SOURCES {
             let object = source.replace(".c", ".o");
-            self.run(&format!("%clang -O2 -fPIC -flto=thin -c {source} -o bin/{object}"))?;
+            self.run(&format!("%clang -O2 -fPIC {flags} -c {source} -o bin/{object}"))?;
         }
         self.run("rm -f bin/lib.a")?;
         self.run("%ar rcD bin/lib.a bin/g.o bin/h.o")
@@ -58,11 +64,48 @@ impl Link {
     fn index(&self, request: &str) -> Result<Command> {
         let request = request.replace("\tbin", &format!("\t{}", self.bin));
         self.folder.write("request", request)?;
-        let link =
-            format!("%clang -flto=thin -fuse-ld=lld {0}/main.o {0}/f.o {0}/lib.a -o program", self.bin);
+        let mut command = self.distlto(&["index", "--slices", "request", "--index", "out/state", "--"])?;
+        command.args(self.line()?);
+        Ok(command)
+    }
+
+    /// The link's own words; what it is of stands in a file.
+    fn line(&self) -> Result<Vec<String>> {
+        self.folder.write("objects.rsp", format!("{0}/main.o {0}/f.o {0}/lib.a", self.bin))?;
+        self.folder.words("%clang -flto=thin -fuse-ld=lld @objects.rsp -o program", ".")
+    }
+
+    /// Runs the backends of all slices.
+    fn backends(&self) -> Result<()> {
+        let slices = [("main", "--out", "main.o"), ("f", "--out", "f.o")];
+        let trees = [("rest/0", "--objects", "objects/0"), ("rest/1", "--objects", "objects/1")];
+        for (slice, option, place) in slices.into_iter().chain(trees) {
+            let words = ["opt", "--slice", &format!("out/{slice}"), option, &format!("out/{place}")];
+            succeed(&mut self.distlto(&words)?)?;
+        }
+        Ok(())
+    }
+
+    fn link(&self) -> Result<Command> {
+        let mut command = self.distlto(&["link", "--graph", "out/graph.json", "--"])?;
+        command.args(self.line()?);
+        Ok(command)
+    }
+
+    /// Links by the graph, and by the linker alone, into the same program.
+    fn links_as_alone(&self) -> Result<()> {
+        let program = self.folder.path.join("program");
+        succeed(&mut self.link()?)?;
+        let ours = fs::read(&program)?;
+        let line = self.line()?;
+        succeed(Command::new(&line[0]).args(&line[1..]).current_dir(&self.folder.path))?;
+        ensure!(fs::read(&program)? == ours, "the linker alone makes another program");
+        Ok(())
+    }
+
+    fn distlto(&self, words: &[impl AsRef<OsStr>]) -> Result<Command> {
         let mut command = Command::new(distlto::binary()?);
-        command.args(["index", "--slices", "request", "--index", "out/state", "--"]);
-        command.args(self.folder.words(&link, ".")?).current_dir(&self.folder.path);
+        command.args(words).current_dir(&self.folder.path);
         Ok(command)
     }
 
@@ -119,6 +162,46 @@ fn an_edit_changes_the_slices_that_read_it() -> Result<()> {
 }
 
 #[test]
+fn the_program_is_that_of_the_linker_alone() -> Result<()> {
+    let link = Link::create("program", "bin")?;
+    succeed(&mut link.index(REQUEST)?)?;
+    let left = fs::read_dir(link.folder.path.join("out/state"))?.count();
+    ensure!(left == 0, "{left} files are left in the directory of the index");
+    link.backends()?;
+    let mut names = Vec::new();
+    for tree in ["out/objects/0", "out/objects/1"] {
+        for entry in fs::read_dir(link.folder.path.join(tree))? {
+            names.push(entry?.file_name());
+        }
+    }
+    names.sort();
+    ensure!(names == ["lib.a(g.o).o", "lib.a(h.o).o"], "{names:?}");
+    link.links_as_alone()?;
+    // The graph is of the objects as they were.
+    link.folder.write("main.c", SOURCES[0].1.replace("g(2)", "g(5)"))?;
+    link.build()?;
+    let (code, said) = fail(&mut link.link()?)?;
+    let told = "out/graph.json is out of date: the object of bin/main.o is another one now";
+    ensure!(code == 3 && said.contains(told), "{code}: {said}");
+    Ok(())
+}
+
+#[test]
+fn without_bitcode_slices_are_empty_and_the_link_is_alone() -> Result<()> {
+    let link = Link::create("native", "bin")?;
+    link.compile("")?;
+    succeed(&mut link.index(REQUEST)?)?;
+    let graph = fs::read(link.folder.path.join("out/graph.json"))?;
+    let graph: Value = serde_json::from_slice(&graph)?;
+    let actions = graph["actions"].as_array().context("a graph has actions")?;
+    let kinds: Vec<_> = actions.iter().filter_map(|action| action["kind"].as_str()).collect();
+    ensure!(kinds == ["thin-link", "link"], "{kinds:?}");
+    link.backends()?;
+    ensure!(fs::metadata(link.folder.path.join("out/f.o"))?.len() == 0, "it stands for no object");
+    link.links_as_alone()
+}
+
+#[test]
 fn modules_that_may_be_written_to_are_copied_once() -> Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -144,13 +227,12 @@ fn what_is_wrong_with_a_request() -> Result<()> {
     let link = Link::create("wrong", "bin")?;
     let (code, said) = fail(&mut link.index("object\tmain\tbin/main.o\tout/main\tout/main.o\n")?)?;
     ensure!(code == 2 && said.contains("has no slice"), "{code}: {said}");
-    let (code, said) = fail(&mut link.index("link\ta\nobjects\tmain\n")?)?;
+    let (code, said) = fail(&mut link.index("graph\ta\nobjects\tmain\n")?)?;
     ensure!(code == 3 && said.contains("request: line 2 is no record"), "{code}: {said}");
     let slice = link.folder.path.join("out/rest/1");
     fs::create_dir_all(&slice)?;
     fs::write(slice.join("graph.json"), "{}")?;
-    let mut opt = Command::new(distlto::binary()?);
-    opt.args(["opt", "--slice", "out/rest/1", "--out", "x.o"]).current_dir(&link.folder.path);
+    let mut opt = link.distlto(&["opt", "--slice", "out/rest/1", "--out", "x.o"])?;
     let (code, said) = fail(&mut opt)?;
     ensure!(code == 3 && said.contains("out/rest/1/graph.json: "), "{code}: {said}");
     Ok(())
@@ -161,8 +243,7 @@ fn a_slice_of_several_backends_has_no_single_object() -> Result<()> {
     let link = Link::create("several", "bin")?;
     let one = REQUEST.replace("rest\tout/rest/1\tout/objects/1\n", "");
     succeed(&mut link.index(&one)?)?;
-    let mut opt = Command::new(distlto::binary()?);
-    opt.args(["opt", "--slice", "out/rest/0", "--out", "x.o"]).current_dir(&link.folder.path);
+    let mut opt = link.distlto(&["opt", "--slice", "out/rest/0", "--out", "x.o"])?;
     let (code, said) = fail(&mut opt)?;
     ensure!(code == 2 && said.contains("holds 2 backends"), "{code}: {said}");
     ensure!(!link.folder.path.join("x.o").exists(), "nothing is written");

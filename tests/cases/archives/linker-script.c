@@ -1,6 +1,5 @@
 // An archive of bitcode that only a linker script names. Two steps refuse it, since its members could not be replaced.
 //# without dtlto: lld 22 loses the name of an archive that only a script names
-//# refused: name its archive or object on the link line
 //# step: %ar rcs libreal.a a.o b.o helper.o unused.o
 //# link: main.o -L. -lx
 //--- libx.a

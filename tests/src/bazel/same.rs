@@ -1,4 +1,4 @@
-//! Whether the rules' program is the one that a single lld links: the same driver, words and files, backends by lld's DTLTO.
+//! Whether the rules' program is the one that a single lld links: the same driver, words and files, backends in process.
 //!
 //! Words come from `bazel aquery`, whose format is `ActionGraphContainer` of Bazel's `analysis_v2.proto`, as JSON. Knows
 //! nothing of what the program is.
@@ -14,20 +14,15 @@ use object::{Object, ObjectSection};
 use serde_json::Value;
 
 use super::workspace::Workspace;
-use crate::distlto::cargo_build;
 use crate::program::{objects, symbols};
 use crate::run::succeed;
-use crate::toolchain::helper;
-
-/// The simplest one for lld's DTLTO.
-const DISTRIBUTOR: &str = "distlto-test-distributor";
 
 /// How far they are the same.
 #[derive(Debug)]
 pub struct Same {
-    /// How many native objects lld's DTLTO had made.
+    /// How many native objects lld has made.
     pub objects: usize,
-    /// How many of them the rules' backends had made, byte for byte.
+    /// How many of them the rules' backends have made, byte for byte.
     pub equal: usize,
     /// Whether both programs define the same symbols.
     pub symbols: bool,
@@ -58,24 +53,25 @@ pub fn as_one_lld(workspace: &Workspace, target: &str, options: &[&str]) -> Resu
     let dir = tempfile::tempdir()?;
     let path =
         |name: &str| Ok::<_, anyhow::Error>(dir.path().join(name).to_str().context("text")?.to_owned());
-    let (theirs, kept) = (path("program")?, path("kept")?);
+    let theirs = path("program")?;
     words[at].clone_from(&theirs);
-    let distributor = match helper(DISTRIBUTOR) {
-        Ok(built) => built,
-        // `cargo xtask bazel` builds the program that runs this alone.
-        Err(_) => cargo_build(&["--package", "distlto-tests", "--bin", DISTRIBUTOR])?.join(DISTRIBUTOR),
+    let alone = |more: &[String]| {
+        succeed(Command::new(&words[0]).args(&words[1..]).args(more).current_dir(&root)).map(drop)
     };
-    words.push(format!("-fthinlto-distributor={}", distributor.display()));
-    words.push(format!("-Xthinlto-distributor={kept}"));
-    succeed(Command::new(&words[0]).args(&words[1..]).current_dir(&root))?;
+    // Has it write the objects that it makes, beside this name; the program has one more then, of an empty module.
+    let kept = dir.path().join("kept");
+    fs::create_dir(&kept)?;
+    alone(&[format!("-Wl,--lto-obj-path={}", path("kept/object")?)])?;
+    fs::remove_file(kept.join("object"))?;
+    alone(&[])?;
     let (ours, theirs) = (root.join(&output), PathBuf::from(theirs));
     let made: HashSet<Vec<u8>> =
         native(&root.join(format!("{output}.thinlto")))?.into_iter().map(|(_, bytes)| bytes).collect();
-    let kept = objects(Path::new(&kept))?;
-    ensure!(!kept.is_empty(), "lld's DTLTO has run no backend of {target}");
+    let kept = fs::read_dir(&kept)?.map(|entry| Ok(fs::read(entry?.path())?)).collect::<Result<Vec<_>>>()?;
+    ensure!(!kept.is_empty(), "lld has compiled no module of {target}");
     Ok(Same {
         objects: kept.len(),
-        equal: kept.iter().filter(|(_, bytes)| made.contains(bytes)).count(),
+        equal: kept.iter().filter(|&bytes| made.contains(bytes)).count(),
         symbols: symbols(&ours)? == symbols(&theirs)?,
         identical: fs::read(&ours)? == fs::read(&theirs)?,
         sections: differing(&sections(&ours)?, &sections(&theirs)?),

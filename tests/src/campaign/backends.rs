@@ -1,8 +1,7 @@
 //! Which backends a link has and what each reads, asked of lld alone: its separate thin link, whose shards llvm-dis prints.
 //!
 //! A shard names the modules that it imports from, with their hashes, so equal entries stand for equal inputs. A member goes
-//! by which one of its name it is, since two steps unpack it under a name that says so, and not by where it stands; for
-//! one lld, whose backends run by content, it has no name. Knows nothing of distlto but that and the events of `--json`.
+//! by which one of its name it is, and not by where it stands. Knows nothing of distlto but that and the events of `--json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +14,7 @@ use serde_json::Value;
 
 use super::line;
 use super::model::Program;
-use super::ways::{COLLISION, Way, asks};
+use super::ways::{COLLISION, asks};
 use super::workspace::Workspace;
 use crate::run::{capture, succeed, told};
 
@@ -25,10 +24,8 @@ type Shards = BTreeMap<String, Vec<String>>;
 /// The shards of a link, with and without the names of modules.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Backends {
-    /// Modules by path, which a way may put on its backends' command lines.
-    by_path: Shards,
-    /// The same, the order of paths, in which a backend imports: that of members that are called by their places; and what lld
-    /// has resolved of the symbols of its modules.
+    /// Modules by path, the order of paths, in which a backend imports: that of members that are called by their places; and what
+    /// lld has resolved of the symbols of its modules.
     by_order: Shards,
     /// Modules by hash: one that moves into an archive stays the same.
     by_hash: Shards,
@@ -68,15 +65,11 @@ impl Backends {
             let by_path = canonical(&text, |entry| without_place(entry, &members), Order::Kept);
             let by_hash = canonical(&text, what_keys_say, Order::Sorted);
             let by_order = format!("{by_path}\n{}\n{}", order(&text, &members), resolved.of(&text));
-            for (shards, text) in [
-                (&mut backends.by_path, by_path),
-                (&mut backends.by_order, by_order),
-                (&mut backends.by_hash, by_hash),
-            ] {
+            for (shards, text) in [(&mut backends.by_order, by_order), (&mut backends.by_hash, by_hash)] {
                 shards.entry(name.clone()).or_default().push(text);
             }
         }
-        for shards in [&mut backends.by_path, &mut backends.by_order, &mut backends.by_hash] {
+        for shards in [&mut backends.by_order, &mut backends.by_hash] {
             shards.values_mut().for_each(|texts| texts.sort());
         }
         Ok(Some(backends))
@@ -84,19 +77,15 @@ impl Backends {
 
     /// How many there are.
     pub fn number(&self) -> usize {
-        self.by_path.values().map(Vec::len).sum()
+        self.by_hash.values().map(Vec::len).sum()
     }
 
-    /// Those that have to run after others, and those that may, by name; one for each member of that name. One lld runs
-    /// backends by content, and may or may not run one whose modules are only called otherwise.
-    pub fn unlike(&self, before: &Self, way: Way) -> Unlike {
-        if way.exact {
-            let [must, may] = [(&self.by_hash, &before.by_hash), (&self.by_order, &before.by_order)]
-                .map(|(shards, before)| unlike(shards, before));
-            return Unlike { must, may };
-        }
-        let all = unlike(&self.by_path, &before.by_path);
-        Unlike { must: all.clone(), may: all }
+    /// Those that have to run after others, and those that may, by name; one for each member of that name. Backends run by content,
+    /// and one whose modules are only called otherwise may run or not.
+    pub fn unlike(&self, before: &Self) -> Unlike {
+        let [must, may] = [(&self.by_hash, &before.by_hash), (&self.by_order, &before.by_order)]
+            .map(|(shards, before)| unlike(shards, before));
+        Unlike { must, may }
     }
 }
 
@@ -115,6 +104,14 @@ impl Unlike {
         let mut ran: Vec<String> = ran.iter().map(|label| stem(label).to_owned()).collect();
         ran.sort();
         within(&self.must, &ran) && within(&ran, &self.may)
+    }
+}
+
+impl Unlike {
+    /// Whether those that have to run are among these.
+    pub fn are_among(&self, ran: &[String]) -> bool {
+        let ran: Vec<String> = ran.iter().map(|label| stem(label).to_owned()).collect();
+        within(&self.must, &ran)
     }
 }
 

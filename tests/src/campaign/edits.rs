@@ -18,8 +18,9 @@ use super::links::{Request, each, explain};
 use super::model::Program;
 use super::outcome::{difference, outcome, save_commands};
 use super::random::Random;
-use super::ways::{self, Way};
+use super::ways::{NINJA, SERVED, Way};
 use super::workspace::Workspace;
+use crate::run::capture;
 use crate::toolchain::Toolchain;
 
 /// How many edits each program gets.
@@ -202,7 +203,7 @@ impl Edited {
             }
             Also::Delete => {
                 let map = self.program.options.map && random.chance(50);
-                for &way in ways::own(self.workspace.toolchain) {
+                for way in [SERVED, NINJA] {
                     let output = line::output(&self.program, way.dir);
                     let path = self.workspace.path.join(if map { format!("{output}.map") } else { output });
                     // There is none after a link that failed.
@@ -217,7 +218,7 @@ impl Edited {
     fn link(&mut self, edit: &'static str) -> Result<()> {
         self.workspace.build(&self.program)?;
         let mut backends: Option<Option<Backends>> = None;
-        for &way in ways::own(self.workspace.toolchain) {
+        for way in [SERVED, NINJA] {
             let names: &[&str] = if way.keeps && self.seed % 2 == 1 { &["--stable-names"] } else { &[] };
             let more = if way.keeps { [&["--json"], names].concat() } else { Vec::new() };
             let foretold = if way.keeps {
@@ -238,7 +239,7 @@ impl Edited {
                 self.tell(way, edit, kind.name(), &explain(kind, &again, &oracle));
             } else if again.bytes != oracle.bytes {
                 self.tell(way, edit, "bytes", "");
-            } else if again.error.is_none() && self.lacks_map(way) {
+            } else if way.keeps && again.error.is_none() && self.lacks_map(way) {
                 self.tell(way, edit, "map", "  there is no map file\n");
             }
             if way.keeps && again.error.is_none() {
@@ -247,12 +248,16 @@ impl Edited {
                     None => backends.insert(Backends::of(&self.program, &fresh)?).clone(),
                 };
                 let before = backends.as_ref().and_then(|now| Some((now, self.before.get(way.name)?)));
-                let may = before.map(|(now, before)| now.unlike(before, way).may).unwrap_or_default();
+                let may = before.map(|(now, before)| now.unlike(before).may).unwrap_or_default();
                 self.compare(way, edit, foretold, &again.events, &may)?;
                 match backends {
                     Some(backends) => self.count(way, edit, &again.events, backends)?,
                     None => drop(self.before.remove(way.name)),
                 }
+            } else if again.error.is_none() {
+                self.settles(way, edit)?;
+                let now = Backends::of(&self.program, &fresh)?;
+                self.has_run(way, edit, &again.events, now);
             } else {
                 self.before.remove(way.name);
                 self.objects.remove(way.name);
@@ -276,7 +281,7 @@ impl Edited {
         let checked = foretold.and_then(|foretold| {
             let foretold = foretold.ok_or("a dry run fails where the link does not")?;
             let came_up = came_up(events).map_err(|error| error.to_string())?;
-            let written = if way.exact { foretold.check_written() } else { Ok(()) };
+            let written = foretold.check_written();
             let checked = written.and_then(|()| foretold.check(came_up.0, may));
             checked.and_then(|()| foretold.check_reasons(&before, &now)).map_err(|error| error.to_string())
         });
@@ -291,6 +296,40 @@ impl Edited {
         Ok(())
     }
 
+    /// A build program that has just built has nothing to do.
+    fn settles(&mut self, way: Way, edit: &'static str) -> Result<()> {
+        let mut build = way.commands(&self.program, &self.workspace, &[])?;
+        let mut build = build.pop().context("a way has commands")?;
+        let text = String::from_utf8_lossy(&capture(&mut build)?.stdout).into_owned();
+        if !text.contains("no work to do") {
+            self.tell(way, edit, "not settled", &text);
+        }
+        Ok(())
+    }
+
+    /// A build program has compiled what changed. It goes by times, so that it may compile more.
+    fn has_run(&mut self, way: Way, edit: &'static str, said: &str, now: Option<Backends>) {
+        let before = self.before.remove(way.name);
+        let Some(now) = now else { return };
+        let number = now.number();
+        let compiled = said.lines().filter_map(|line| Some(line.split_once("] opt ")?.1.to_owned()));
+        let ran: Vec<String> = compiled.collect();
+        if let Some(before) = &before {
+            let changed = now.unlike(before);
+            let counts = self.found.ways.entry(way.name).or_default();
+            counts.counted += 1;
+            counts.backends += number;
+            counts.ran += ran.len();
+            counts.changed += changed.must.len();
+            if !changed.are_among(&ran) {
+                counts.unequal += 1;
+                let text = format!("  ran: {}\n  changed: {}\n", ran.join(" "), changed.must.join(" "));
+                self.message(way, edit, "backends", &text);
+            }
+        }
+        self.before.insert(way.name, now);
+    }
+
     fn lacks_map(&self, way: Way) -> bool {
         let map = format!("{}.map", line::output(&self.program, way.dir));
         self.program.options.map && !self.workspace.path.join(map).exists()
@@ -300,9 +339,8 @@ impl Edited {
     fn count(&mut self, way: Way, edit: &'static str, events: &str, backends: Backends) -> Result<()> {
         let (ran, kept) = came_up(events)?;
         let number = backends.number();
-        // One lld is left alone only with what no word of its line names.
-        let may_be_left = !way.exact || backends.noted;
-        if number > 0 && may_be_left && !is_planned(events)? {
+        // A linker is left alone only with what no word of its line names.
+        if number > 0 && backends.noted && !is_planned(events)? {
             self.before.remove(way.name);
             self.found.ways.entry(way.name).or_default().left += 1;
             return Ok(());
@@ -312,7 +350,7 @@ impl Edited {
             return Ok(());
         }
         let Some(before) = self.before.insert(way.name, backends.clone()) else { return Ok(()) };
-        let changed = backends.unlike(&before, way);
+        let changed = backends.unlike(&before);
         let counts = self.found.ways.entry(way.name).or_default();
         counts.counted += 1;
         counts.backends += number;

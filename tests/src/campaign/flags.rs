@@ -1,9 +1,8 @@
 //! `campaign flags`: two small modules for a random machine with random flags, linked by lld in process, by its DTLTO and by
-//! distlto in both ways: the program is lld's, byte for byte, and so are the objects of two steps, or the flag is refused by name.
-//! Older LLVMs take two steps alone.
+//! distlto: the program is lld's, byte for byte, or the flag is refused by name.
 //!
-//! Some machines, and the lowest levels, lld in process tells otherwise than a compiler can be told: there a served program may be
-//! another one. Of two steps a program that is the same as that of lld's DTLTO counts too.
+//! Some machines, and the lowest levels, lld in process tells otherwise than a compiler can be told: there the program may be
+//! another one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,15 +10,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 
 use super::flag_groups::{GROUPS, Group, MACHINES};
 use super::links::{Request, each};
 use super::random::Random;
-use super::ways::{self, By, DTLTO, IN_PROCESS, SERVED, Way};
+use super::ways::{By, IN_PROCESS, SERVED, Way};
+use crate::distlto;
 use crate::run::{capture, shown};
 use crate::toolchain::Toolchain;
-use crate::{distlto, program, toolchain};
 
 const FIRST: &str = "int next(int);\nfloat sum(const float *, int);\nextern __thread int calls;\nextern int table[];\n\
 static int many(int x) {\n  switch (x) {\n  case 0: return 7;\n  case 1: return next(3);\n  case 2: return 11;\n\
@@ -39,14 +38,8 @@ extern \"C\" int measured(const Shape *of) { return of->area() + of->edges(); }\
 /// Nothing is linked that has a start, `memcpy` or `sin`.
 const UNRESOLVED: &str = "-Wl,-e,first,--unresolved-symbols=ignore-all";
 
-/// The name of the object that no module is for, among those that lld keeps.
-const WITHOUT_MODULE: &str = "object";
-
 /// Machines and flags of which lld in process tells its backends something else than clang does, as docs/reference.md says.
 const OTHERWISE: &[&str] = &["arm", "thumb", "riscv", "mips", "-O0"];
-
-/// What lld calls an object of its backends: for some machines it defines what they refer to only before they run.
-const BACKENDS_OBJECT: [&str; 2] = ["program.lto.", "lto.tmp"];
 
 /// How the programs of one way compare.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -55,10 +48,6 @@ pub struct Counts {
     pub same: usize,
     /// Another program of a served link, for a reason that is known.
     pub otherwise: usize,
-    /// Those of lld's DTLTO alone.
-    pub as_dtlto: usize,
-    /// Of two steps, where lld cannot link what its own backends made.
-    pub beyond: usize,
     /// Another program than either, or one where lld makes none.
     pub other: usize,
     /// Refused, with the flag's name.
@@ -88,14 +77,11 @@ impl fmt::Display for Found {
         writeln!(formatter, "{links} links; clang refuses {uncompiled} more, and lld {refused} of them")?;
         writeln!(
             formatter,
-            "{:<20} {:>8} {:>10} {:>14} {:>12} {:>8} {:>16} {:>8}",
-            "way", "as lld", "otherwise", "as DTLTO only", "lld cannot", "other", "refused by name", "failed"
+            "{:<20} {:>8} {:>10} {:>8} {:>16} {:>8}",
+            "way", "as lld", "otherwise", "other", "refused by name", "failed"
         )?;
-        for (name, Counts { same, otherwise, as_dtlto, beyond, other, refused, failed }) in ways {
-            writeln!(
-                formatter,
-                "{name:<20} {same:>8} {otherwise:>10} {as_dtlto:>14} {beyond:>12} {other:>8} {refused:>16} {failed:>8}"
-            )?;
+        for (name, Counts { same, otherwise, other, refused, failed }) in ways {
+            writeln!(formatter, "{name:<20} {same:>8} {otherwise:>10} {other:>8} {refused:>16} {failed:>8}")?;
         }
         Ok(())
     }
@@ -114,8 +100,6 @@ pub fn flags(request: &Request, toolchain: Toolchain) -> Result<Found> {
                 let sum = all.ways.entry(name).or_default();
                 sum.same += counts.same;
                 sum.otherwise += counts.otherwise;
-                sum.as_dtlto += counts.as_dtlto;
-                sum.beyond += counts.beyond;
                 sum.other += counts.other;
                 sum.refused += counts.refused;
                 sum.failed += counts.failed;
@@ -144,7 +128,7 @@ pub fn closed(request: &Request, toolchain: Toolchain) -> Result<Vec<&'static st
         ensure!(place.compile(&draw)?, "{reason}: clang does not compile");
         let [lld, served] = [IN_PROCESS, SERVED].map(|way| place.link(&draw, way));
         match (lld?, served?) {
-            (Ok(lld), Ok(served)) if lld.is(&served, SERVED) => closed.push(reason),
+            (Ok(lld), Ok(served)) if lld == served => closed.push(reason),
             (Ok(_), Ok(_)) => {}
             (Err(error), _) | (_, Err(error)) => bail!("{reason}: {error}"),
         }
@@ -209,22 +193,8 @@ struct Place {
     commands: String,
 }
 
-/// A program, and the objects of its modules, sorted.
-struct Linked {
-    program: Vec<u8>,
-    objects: Vec<Vec<u8>>,
-}
-
-impl Linked {
-    /// Whether a way made the same. Of two steps the final link orders symbols as objects have them, not as modules: the
-    /// objects are compared, but for a link that is left to the linker.
-    fn is(&self, other: &Self, way: Way) -> bool {
-        self.program == other.program || !way.exact && self.objects == other.objects
-    }
-}
-
-/// What was linked, or what was said instead.
-type Made = Result<Linked, String>;
+/// The program, or what was said instead.
+type Made = Result<Vec<u8>, String>;
 
 fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
     let draw = draw(seed, toolchain.has_dtlto());
@@ -288,15 +258,15 @@ impl Place {
     }
 
     fn link(&mut self, draw: &Draw, way: Way) -> Result<Made> {
-        fs::create_dir_all(self.path.join(way.dir).join("kept"))?;
+        fs::create_dir_all(self.path.join(way.dir))?;
         let driver = self.toolchain.tool("clang")?;
         let mut command = match way.by {
-            By::Lld | By::Distributor | By::Distribute => Command::new(&driver),
-            By::Distlto(options) => {
+            By::Distlto => {
                 let mut command = Command::new(distlto::binary()?);
-                command.arg("link").args(options).arg("--").arg(&driver);
+                command.args(["link", "--"]).arg(&driver);
                 command
             }
+            _ => Command::new(&driver),
         };
         command.arg(format!("--target={}", draw.machine)).args(["-fuse-ld=lld", "-flto=thin", "-nostdlib"]);
         command.args(match draw.kind {
@@ -306,96 +276,44 @@ impl Place {
         });
         command.args(["-O2", "first.o", "second.o"]);
         command.args(draw.groups.iter().flat_map(|group| group.link));
-        if way.by == By::Distributor {
-            let helper = toolchain::helper("distlto-test-distributor")?;
-            let helper = helper.to_str().context("the target directory's name is UTF-8")?;
-            let driver = driver.to_str().context("a compiler's name is UTF-8")?;
-            // Some machines' drivers do not tell the linker of their own option.
-            command.arg(format!(
-                "-Wl,--thinlto-distributor={helper},--thinlto-distributor-arg={}/kept,--thinlto-remote-compiler={driver}",
-                way.dir
-            ));
-            let fixed: &[&str] = if matches!(draw.kind, Kind::Fixed) { &["-fno-pic"] } else { &[] };
-            let remote = draw.groups.iter().flat_map(|group| group.remote).chain(fixed);
-            command.args(remote.map(|word| format!("-Wl,--thinlto-remote-compiler-arg={word}")));
-        }
         let program = format!("{}/program", way.dir);
         command.args(["-o", &program]);
         let output = self.run(&mut command)?;
         if !output.status.success() {
             return Ok(Err(String::from_utf8_lossy(&output.stderr).into_owned()));
         }
-        let program = fs::read(self.path.join(program))?;
-        if way.by == By::Lld {
-            // Objects that are kept have other names, which stand in the program.
-            command.arg(format!("-Wl,--lto-obj-path={}/kept/{WITHOUT_MODULE}", way.dir));
-            self.run(&mut command)?;
-        }
-        Ok(Ok(Linked { program, objects: self.objects(way)? }))
-    }
-
-    /// The objects of the modules of a link.
-    fn objects(&self, way: Way) -> Result<Vec<Vec<u8>>> {
-        let dir = self.path.join(way.dir);
-        let mut objects = Vec::new();
-        if let By::Distlto(_) = way.by {
-            objects.extend(
-                program::objects(&dir.join("program.distlto/objects"))?.into_iter().map(|(_, bytes)| bytes),
-            );
-        } else {
-            for entry in fs::read_dir(dir.join("kept"))? {
-                let path = entry?.path();
-                if !path.ends_with(WITHOUT_MODULE)
-                    && path.extension().is_none_or(|extension| extension != "id")
-                {
-                    objects.push(fs::read(path)?);
-                }
-            }
-        }
-        objects.sort();
-        Ok(objects)
+        Ok(Ok(fs::read(self.path.join(program))?))
     }
 
     fn compare(&mut self, draw: &Draw, seed: u64, found: &mut Found) -> Result<()> {
         let in_process = self.link(draw, IN_PROCESS)?;
         found.refused = usize::from(in_process.is_err());
-        let has_dtlto = self.toolchain.has_dtlto();
-        let by_dtlto = if has_dtlto { self.link(draw, DTLTO)? } else { Err(String::new()) };
-        for &way in ways::own(self.toolchain) {
-            let made = self.link(draw, way)?;
-            let mut counts = Counts::default();
-            let mut tell = |kind: &str, text: &str| {
-                found.messages.push(format!(
-                    "seed {seed}: {}: {kind}: {} {:?} {:?} link {:?}\n{text}",
-                    way.name,
-                    draw.machine,
-                    draw.kind,
-                    draw.compiled,
-                    draw.groups.iter().flat_map(|group| group.link).collect::<Vec<_>>(),
-                ));
-            };
-            match (&made, &in_process, &by_dtlto) {
-                (Ok(made), Ok(linked), _) if made.is(linked, way) => counts.same = 1,
-                (Err(_), Err(_), _) => counts.same = 1,
-                (Ok(_), Ok(_), _) if way.exact && draw.is_otherwise() => counts.otherwise = 1,
-                (Ok(made), _, Ok(linked)) if !way.exact && made.is(linked, way) => counts.as_dtlto = 1,
-                (Ok(_), Err(error), Err(_))
-                    if !way.exact && BACKENDS_OBJECT.iter().any(|name| error.contains(name)) =>
-                {
-                    counts.beyond = 1
-                }
-                (Ok(_), ..) => {
-                    counts.other = 1;
-                    tell("another program", in_process.as_ref().err().map_or("", String::as_str));
-                }
-                (Err(error), ..) if names_a_flag(error, draw) => counts.refused = 1,
-                (Err(error), ..) => {
-                    counts.failed = 1;
-                    tell("no program", error);
-                }
+        let made = self.link(draw, SERVED)?;
+        let mut counts = Counts::default();
+        let mut tell = |kind: &str, text: &str| {
+            found.messages.push(format!(
+                "seed {seed}: {kind}: {} {:?} {:?} link {:?}\n{text}",
+                draw.machine,
+                draw.kind,
+                draw.compiled,
+                draw.groups.iter().flat_map(|group| group.link).collect::<Vec<_>>(),
+            ));
+        };
+        match (&made, &in_process) {
+            (Ok(made), Ok(linked)) if made == linked => counts.same = 1,
+            (Err(_), Err(_)) => counts.same = 1,
+            (Ok(_), Ok(_)) if draw.is_otherwise() => counts.otherwise = 1,
+            (Ok(_), _) => {
+                counts.other = 1;
+                tell("another program", in_process.as_ref().err().map_or("", String::as_str));
             }
-            found.ways.insert(way.name, counts);
+            (Err(error), _) if names_a_flag(error, draw) => counts.refused = 1,
+            (Err(error), _) => {
+                counts.failed = 1;
+                tell("no program", error);
+            }
         }
+        found.ways.insert(SERVED.name, counts);
         Ok(())
     }
 }

@@ -72,7 +72,7 @@ impl Foretold {
         Ok(Some(Self { written, ..foretold }))
     }
 
-    /// Whether nothing was written. Planning two steps writes below the state directory, which they cannot do without.
+    /// Whether nothing was written.
     pub fn check_written(&self) -> Result<()> {
         ensure!(self.written.is_empty(), "a dry run has written {:?}", self.written);
         Ok(())

@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 
 use super::generate;
 use super::outcome::{Difference, Outcome, difference, outcome, save_commands};
-use super::ways::{self, By, COLLISION, DTLTO, IN_PROCESS, SERVED, TWO_STEP, Way};
+use super::ways::{self, By, COLLISION, DTLTO, IN_PROCESS, SERVED, Way};
 use super::workspace::Workspace;
 use crate::toolchain::Toolchain;
 
@@ -70,7 +70,7 @@ impl Found {
         let mut text = format!(
             "{links} links, of which lld refuses {refused}; {collided} are for its DTLTO alone, and {without_oracle} not for that either\n"
         );
-        let heads = ["status", "behaviour", "exports", "order", "bytes", "told order", "refused"];
+        let heads = ["status", "behaviour", "exports", "order", "bytes", "refused"];
         let row = |name: &str, columns: &[String]| {
             let columns: String = columns.iter().map(|column| format!(" {column:>11}")).collect();
             format!("{name:<20}{columns}\n")
@@ -142,17 +142,13 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
             oracle = outcome(&program, &mut workspace, DTLTO, &[])?;
         }
         if collides(&oracle) {
-            oracle = outcome(&program, &mut workspace, ways::own(toolchain)[0], &[])?;
+            oracle = outcome(&program, &mut workspace, SERVED, &[])?;
             found.without_oracle = 1;
         }
     }
     found.refused = usize::from(oracle.error.is_some());
     let mut by_dtlto: Option<Outcome> = None;
-    for &way in ways::compared(toolchain) {
-        // Two steps link what no linker does.
-        if found.without_oracle > 0 && way == TWO_STEP {
-            continue;
-        }
+    for way in ways::compared(toolchain, seed) {
         let outcome = outcome(&program, &mut workspace, way, &[])?;
         let mut counts = Counts::default();
         let mut differences = Vec::new();
@@ -165,7 +161,7 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
         let links = outcome.error.is_none() && oracle.error.is_none();
         let stock = match &by_dtlto {
             // The linker's own program; but DTLTO's where it has none.
-            _ if way == SERVED => (found.collided == 0).then_some(&oracle),
+            _ if matches!(way.by, By::Distlto | By::Graph(_)) => (found.collided == 0).then_some(&oracle),
             // Programs that behave otherwise have other bytes.
             Some(stock) if way.by == By::Distribute && stock.error.is_none() => Some(stock),
             _ => None,

@@ -19,14 +19,13 @@ use super::model::Program;
 use super::outcome::save_commands;
 use super::random::Random;
 use super::server_faults::{NOTHING, Names, disturb, faults};
-use super::ways::{SERVED, TWO_STEP, Way};
+use super::ways::{SERVED, Way};
 use super::workspace::Workspace;
 use crate::program::objects;
 use crate::run::{capture, shown};
 use crate::toolchain::Toolchain;
 
 const SERVED_THERE: Way = Way { name: "served, remote", dir: "by-distlto", ..SERVED };
-const TWO_STEP_THERE: Way = Way { name: "two steps, remote", dir: "by-steps", ..TWO_STEP };
 /// Longer than any link here takes, whatever errs.
 const STUCK: Duration = Duration::from_secs(240);
 
@@ -153,7 +152,7 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
     let mut workspace = Workspace::create(request.directory.join(format!("remote-{seed}")), toolchain)?;
     workspace.build(&program)?;
     let mut random = Random::new(seed ^ 0x7265_6d6f_7465);
-    let way = if random.chance(30) { TWO_STEP_THERE } else { SERVED_THERE };
+    let way = SERVED_THERE;
     let here = capture(&mut way.command(&program, &workspace, &[])?)?;
     let expected = if here.status.success() { made(&program, &workspace, way)? } else { None };
     let mut found = Found { refused: usize::from(expected.is_none()), ..Found::default() };

@@ -1,15 +1,16 @@
-//! The ways of linking one command, as data: lld in process, lld's DTLTO with the simplest distributor and with ours, and
-//! `distlto link`.
+//! The ways of linking one command, as data: lld in process, lld's DTLTO with the simplest distributor and with ours,
+//! `distlto link`, and the actions of a graph.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::line;
 use super::model::Program;
 use super::workspace::Workspace;
-use crate::toolchain::Toolchain;
+use crate::toolchain::{Toolchain, system_tool};
 use crate::{distlto, toolchain};
 
 /// A way of linking.
@@ -21,8 +22,6 @@ pub struct Way {
     pub dir: &'static str,
     /// Who links.
     pub by: By,
-    /// Whether one lld links, so that its program is byte for byte what stock tools make of the same objects.
-    pub exact: bool,
     /// Whether `--json` says what ran, and only what changed runs.
     pub keeps: bool,
     /// What it says of links that it is known not to do.
@@ -38,8 +37,21 @@ pub enum By {
     Distributor,
     /// lld and `distlto-distribute`.
     Distribute,
-    /// `distlto link` with these options.
-    Distlto(&'static [&'static str]),
+    /// `distlto link`.
+    Distlto,
+    /// The actions of a graph.
+    Graph(Runner),
+}
+
+/// Who runs a graph's actions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runner {
+    /// `distlto run`.
+    Run,
+    /// Ninja.
+    Ninja,
+    /// GNU make.
+    Make,
 }
 
 /// lld in process names a member by its archive and its place there, so one that is loaded twice (`-z muldefs`, an archive
@@ -49,14 +61,13 @@ pub const COLLISION: &str = "Expected at most one ThinLTO module per bitcode fil
 
 /// The linker does everything: the oracle of how programs behave.
 pub const IN_PROCESS: Way =
-    Way { name: "lld in process", dir: "by-lld", by: By::Lld, exact: false, keeps: false, refusals: &[] };
+    Way { name: "lld in process", dir: "by-lld", by: By::Lld, keeps: false, refusals: &[] };
 
 /// lld's DTLTO: the oracle of a program's bytes.
 pub const DTLTO: Way = Way {
     name: "lld's DTLTO",
     dir: "by-dtlto",
     by: By::Distributor,
-    exact: true,
     keeps: false,
     // It calls a member of a thin archive by the object's path, and two archives may hold one object.
     refusals: &[COLLISION],
@@ -70,29 +81,36 @@ pub const DISTRIBUTE: Way =
 pub const SERVED: Way = Way {
     name: "distlto, served",
     dir: "by-distlto",
-    by: By::Distlto(&[]),
-    exact: true,
+    by: By::Distlto,
     keeps: true,
     // The linker's own.
     refusals: &[COLLISION],
 };
 
-/// A thin link and a final link.
-pub const TWO_STEP: Way = Way {
-    name: "distlto, two steps",
-    dir: "by-steps",
-    by: By::Distlto(&["--two-step"]),
-    exact: false,
-    keeps: true,
-    refusals: &[],
+/// A graph that distlto runs itself.
+pub const GRAPH: Way = Way {
+    name: "graph, distlto run",
+    dir: "by-graph",
+    by: By::Graph(Runner::Run),
+    keeps: false,
+    // A link that is left to the linker has no graph.
+    refusals: &[COLLISION, "is not asked for its modules"],
 };
+
+/// A graph that Ninja runs.
+pub const NINJA: Way = Way { name: "graph, Ninja", by: By::Graph(Runner::Ninja), ..GRAPH };
+
+/// A graph that make runs.
+pub const MAKE: Way = Way { name: "graph, make", by: By::Graph(Runner::Make), ..GRAPH };
 
 /// The first LLVM whose lld can be made to ask for its objects.
 const ASKS: u32 = 15;
 
-/// The ways whose programs are compared with those of lld in process, as far as an LLVM has them.
-pub fn compared(toolchain: Toolchain) -> &'static [Way] {
-    if toolchain.has_dtlto() { &[DTLTO, DISTRIBUTE, SERVED, TWO_STEP] } else { own(toolchain) }
+/// The ways whose programs are compared with those of lld in process, as far as an LLVM has them. Graphs are run by one or another.
+pub fn compared(toolchain: Toolchain, seed: u64) -> Vec<Way> {
+    let graph = [GRAPH, NINJA, MAKE][(seed % 3) as usize];
+    let stock: &[Way] = if toolchain.has_dtlto() { &[DTLTO, DISTRIBUTE] } else { &[] };
+    [stock, &[SERVED, graph]].concat()
 }
 
 /// Whether an LLVM's lld can be made to ask for its objects.
@@ -100,24 +118,25 @@ pub fn asks(toolchain: Toolchain) -> bool {
     toolchain.version >= ASKS
 }
 
-/// Those of distlto's own.
-pub fn own(toolchain: Toolchain) -> &'static [Way] {
-    if asks(toolchain) { &[SERVED, TWO_STEP] } else { &[TWO_STEP] }
-}
-
 impl Way {
-    /// The command that links a program with this way, ready to run.
-    pub fn command(self, program: &Program, workspace: &Workspace, more: &[&str]) -> Result<Command> {
+    /// The commands that link a program with this way, ready to run one after the other.
+    pub fn commands(self, program: &Program, workspace: &Workspace, more: &[&str]) -> Result<Vec<Command>> {
         fs::create_dir_all(workspace.path.join(self.dir))?;
         let driver = workspace.toolchain.tool("clang")?;
         let mut command = match self.by {
             By::Lld | By::Distributor | By::Distribute => Command::new(&driver),
-            By::Distlto(options) => {
-                let mut command = Command::new(distlto::binary()?);
-                command.arg("link").args(options).args(more).arg("--").arg(&driver);
-                command
-            }
+            By::Distlto | By::Graph(_) => Command::new(distlto::binary()?),
         };
+        let graph = format!("{}/graph", self.dir);
+        match self.by {
+            By::Distlto => {
+                command.arg("link").args(more).arg("--").arg(&driver);
+            }
+            By::Graph(_) => {
+                command.args(["index", "--index", &graph]).args(more).arg("--").arg(&driver);
+            }
+            _ => {}
+        }
         if self.by == By::Distributor {
             let helper = toolchain::helper("distlto-test-distributor")?;
             let helper = helper.to_str().context("the target directory's name is UTF-8")?;
@@ -132,10 +151,45 @@ impl Way {
         if matches!(self.by, By::Distributor | By::Distribute) {
             command.args(line::left_out(program));
         }
-        command.args(line::words(program, self.dir)).current_dir(&workspace.path);
-        for name in ["DISTLTO_CACHE", "DISTLTO_STATE", "DISTLTO_LINK_OPTIONS"] {
-            command.env_remove(name);
+        command.args(line::words(program, self.dir));
+        let mut commands = vec![command];
+        if let By::Graph(runner) = self.by {
+            commands.extend(runner.commands(&graph)?);
         }
-        Ok(command)
+        for command in &mut commands {
+            command.current_dir(&workspace.path).env("PATH", distlto::search_path()?);
+            for name in ["DISTLTO_CACHE", "DISTLTO_STATE", "DISTLTO_LINK_OPTIONS"] {
+                command.env_remove(name);
+            }
+        }
+        Ok(commands)
+    }
+
+    /// The command of a way that has one.
+    pub fn command(self, program: &Program, workspace: &Workspace, more: &[&str]) -> Result<Command> {
+        let mut commands = self.commands(program, workspace, more)?;
+        ensure!(commands.len() == 1, "{} has several commands", self.name);
+        Ok(commands.remove(0))
+    }
+}
+
+impl Runner {
+    /// The commands that run the actions of an index directory.
+    fn commands(self, index: &str) -> Result<Vec<Command>> {
+        let command = |program: PathBuf, words: &[&str]| {
+            let mut command = Command::new(program);
+            command.args(words);
+            command
+        };
+        let distlto = |words: &[&str]| Ok::<_, anyhow::Error>(command(distlto::binary()?.to_owned(), words));
+        let (option, tool, words): (_, _, &[&str]) = match self {
+            Self::Run => return Ok(vec![distlto(&["run", index])?]),
+            Self::Ninja => ("--ninja", "ninja", &[]),
+            Self::Make => ("--make", "make", &["-j2"]),
+        };
+        let file = format!("{index}/link.{tool}");
+        let mut build = command(system_tool(tool)?, words);
+        build.args(["-f", &file]);
+        Ok(vec![distlto(&["plan", index, option, &file])?, build])
     }
 }
