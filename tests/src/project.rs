@@ -122,6 +122,13 @@ impl Project {
         Ok(command)
     }
 
+    /// The command that writes the link's graph.
+    pub fn index(&self) -> Result<Command> {
+        let mut command = Command::new(distlto::binary()?);
+        command.args(["index", "--"]).args(self.linker_words()?).current_dir(&self.folder.path);
+        Ok(command)
+    }
+
     /// The link without distlto.
     pub fn plain_link(&self) -> Result<Command> {
         let words = self.linker_words()?;

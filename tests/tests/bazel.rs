@@ -42,6 +42,7 @@ fn check(workspace: &Workspace) -> Result<()> {
     for mistake in &mistakes::MISTAKES {
         println!("with {}:\n{}", mistake.name, mistake.tried(workspace)?);
     }
+    println!("without the library:\n{}", mistakes::without_library(workspace)?);
     workspace.build(&["//app"])?;
     let same = as_one_lld(workspace, "//app", &[])?;
     ensure!(same.identical, "{same}");

@@ -36,7 +36,7 @@ impl Plan {
         // Tools that are said by name alone.
         let tools = folder.path.join("tools");
         fs::create_dir_all(&tools)?;
-        for name in ["distlto-index", "distlto-prepare", "distlto-opt", "distlto-plan"] {
+        for name in ["distlto", "distlto-index", "distlto-opt", "distlto-plan"] {
             std::os::unix::fs::symlink(distlto::binary()?, tools.join(name))?;
         }
         let inherited = env::var_os("PATH").unwrap_or_default();
@@ -70,9 +70,7 @@ impl Plan {
     fn built(&self, option: &str, file: &str, run: impl FnOnce(&Self) -> Result<()>) -> Result<Made> {
         let state = self.folder.path.join("program.distlto");
         let program = self.folder.path.join("program");
-        for gone in [state.join("objects"), state.join("members")] {
-            fs::remove_dir_all(gone).or_else(|error| if_there(error, ()))?;
-        }
+        fs::remove_dir_all(state.join("objects")).or_else(|error| if_there(error, ()))?;
         fs::remove_file(&program).or_else(|error| if_there(error, ()))?;
         succeed(self.command("distlto-plan").args(["program.distlto", option, file]))?;
         run(self).with_context(|| option.to_owned())?;

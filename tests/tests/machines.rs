@@ -19,14 +19,10 @@ fn linked(target: &str, is_same: bool) -> Result<()> {
     project.flags = [&format!("--target={target}"), "-nostdlib", "-shared"].map(str::to_owned).to_vec();
     succeed(&mut project.plain_link()?)?;
     let expected = std::fs::read(project.path(&project.output))?;
-    for options in [vec![], vec!["--two-step"]] {
-        let in_one = options.is_empty() && project.folder.toolchain.has_dtlto();
-        project.options = options;
-        let output = capture(&mut project.link()?)?;
-        ensure!(output.status.success(), "{target}: {}", String::from_utf8_lossy(&output.stderr));
-        let found = std::fs::read(project.path(&project.output))?;
-        ensure!(!(in_one && is_same) || found == expected, "{target}: another program than lld's");
-    }
+    let output = capture(&mut project.link()?)?;
+    ensure!(output.status.success(), "{target}: {}", String::from_utf8_lossy(&output.stderr));
+    let found = std::fs::read(project.path(&project.output))?;
+    ensure!(!is_same || found == expected, "{target}: another program than lld's");
     Ok(())
 }
 

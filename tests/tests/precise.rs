@@ -81,7 +81,7 @@ fn stepped(project: &Project) -> Result<Vec<String>> {
 
 #[test]
 fn an_object_is_kept_that_imports_the_same() -> Result<()> {
-    for (name, ways) in [("precise", &[STABLE][..]), ("precise-two", &[STABLE, "--two-step"])] {
+    for (name, ways) in [("precise", &[STABLE][..]), ("precise-plain", &[STABLE, "--plain-shards"])] {
         let project = Project::create(name, &SOURCES)?;
         ensure!(relink(&project, ways)?.len() == 4, "everything runs at first");
         project.edit("shared.c", "x * 7", "x * 9")?;
@@ -224,7 +224,7 @@ fn sources_of_one_name_have_no_stable_names() -> Result<()> {
         succeed(&mut command)?;
         project.objects.push(format!("{folder}/same.o"));
     }
-    for ways in [&[STABLE][..], &[STABLE, "--two-step"]] {
+    for ways in [&[STABLE][..], &[STABLE, "--plain-shards"]] {
         let output = succeed(&mut project.link_with(ways)?)?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(said.contains("--stable-names is off for this link: "), "{said}");
@@ -251,7 +251,7 @@ fn a_compiler_that_knows_no_stable_names_does_without() -> Result<()> {
     // A script that is being written cannot be run.
     fs::rename(script, project.path("old-clang"))?;
     let compiler = format!("--compiler={}", project.path("old-clang").display());
-    for ways in [&[STABLE][..], &[STABLE, "--two-step"]] {
+    for ways in [&[STABLE][..], &[STABLE, "--plain-shards"]] {
         let options: Vec<&str> = ways.iter().copied().chain([compiler.as_str()]).collect();
         let output = succeed(&mut project.link_with(&options)?)?;
         let said = String::from_utf8_lossy(&output.stderr);

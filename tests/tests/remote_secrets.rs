@@ -34,16 +34,7 @@ fn no_header_is_left_behind() -> Result<()> {
     let mut command = Command::new(distlto::binary()?);
     command.current_dir(&folder).env("XDG_CONFIG_HOME", folder.path().join("none"));
     command.env("DISTLTO_REMOTE_HEADERS", format!("authorization: Bearer {SECRET}"));
-    command.args([
-        "link",
-        "-v",
-        "--two-step",
-        "--trace",
-        "trace.json",
-        "--save-plan",
-        "plan.json",
-        "--remote-cache",
-    ]);
+    command.args(["link", "-v", "--trace", "trace.json", "--remote-cache"]);
     command.arg(server.url()).arg("--").arg(&wrapper);
     command.args(["-O2", "-flto=thin", "-fuse-ld=lld", "a.o", "b.o", "-o", "prog"]);
     let output = capture(&mut command)?;

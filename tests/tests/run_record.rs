@@ -35,8 +35,6 @@ const SOURCES: [(&str, &str); 5] = [
     ("leaf.c", "__attribute__((noinline)) int leaf(int x) { return x * 7; }\n"),
 ];
 
-const WAYS: [(&str, &[&str]); 2] = [("one-lld", &[]), ("two-steps", &["--two-step"])];
-
 fn state(project: &Project) -> PathBuf {
     project.path(&format!("{}.distlto", project.output))
 }
@@ -128,75 +126,64 @@ fn changes(action: &ActionRecord) -> Vec<Change> {
 
 #[test]
 fn a_link_and_an_edit_are_told_with_their_reasons() -> Result<()> {
-    for (way, options) in WAYS {
-        let mut project = Project::create(&format!("record/{way}"), &SOURCES)?;
-        project.options = options.to_vec();
-        succeed(&mut project.link()?)?;
-        let first = last(&project)?;
-        check(&project, &first)?;
-        ensure!(labels(&first, Fate::Done).len() == SOURCES.len(), "{way}: {first:?}");
-        ensure!(
-            first.actions.iter().all(|action| action.why == [Change::of(What::FirstTime)]),
-            "{way}: {first:?}"
-        );
+    let mut project = Project::create("record/edit", &SOURCES)?;
+    succeed(&mut project.link()?)?;
+    let first = last(&project)?;
+    check(&project, &first)?;
+    ensure!(labels(&first, Fate::Done).len() == SOURCES.len(), "{first:?}");
+    ensure!(first.actions.iter().all(|action| action.why == [Change::of(What::FirstTime)]), "{first:?}");
 
-        // Nothing to do, and nothing to tell.
-        succeed(&mut project.link()?)?;
-        ensure!(records(&state(&project))?.len() == 1, "{way}: a link that did nothing left a record");
+    // Nothing to do, and nothing to tell.
+    succeed(&mut project.link()?)?;
+    ensure!(records(&state(&project))?.len() == 1, "a link that did nothing left a record");
 
-        project.edit("shared.c", "x * 100", "x * 200")?;
-        project.forget()?;
-        succeed(&mut project.link()?)?;
-        let second = last(&project)?;
-        check(&project, &second)?;
-        let ran = project.ran()?.backends;
-        let told = labels(&second, Fate::Done);
-        ensure!(told.iter().copied().eq(ran.iter().map(String::as_str)), "{way}: ran {ran:?}, told {told:?}");
-        ensure!(labels(&second, Fate::Kept) == BTreeSet::from(["leaf.o", "main.o"]), "{way}: {second:?}");
-        ensure!(changes(of(&second, "shared.o")?).contains(&Change::of(What::Module)), "{way}: {second:?}");
-        let import = Change::named(What::Import, "shared.o");
-        ensure!(changes(of(&second, "a.o")?).contains(&import), "{way}: {:?}", of(&second, "a.o")?.why);
-        for label in ["a.o", "b.o", "leaf.o"] {
-            let output = |record: &RunRecord| Ok::<_, anyhow::Error>(of(record, label)?.outputs[0].clone());
-            let (before, after) = (output(&first)?, output(&second)?);
-            ensure!(before.after == after.before, "{way}: {label} was {before:?}, then {after:?}");
-            ensure!((after.before == after.after) == (label == "leaf.o"), "{way}: {label}: {after:?}");
-        }
-
-        project.flags.push("-Wl,--lto-O1".to_owned());
-        succeed(&mut project.link()?)?;
-        let third = last(&project)?;
-        check(&project, &third)?;
-        let what: BTreeSet<_> =
-            third.actions.iter().flat_map(|action| &action.why).map(Change::to_string).collect();
-        let expected = if way == "one-lld" { "the compiler's flags changed" } else { "its command changed" };
-        ensure!(what.contains(expected), "{way}: {what:?}");
+    project.edit("shared.c", "x * 100", "x * 200")?;
+    project.forget()?;
+    succeed(&mut project.link()?)?;
+    let second = last(&project)?;
+    check(&project, &second)?;
+    let ran = project.ran()?.backends;
+    let told = labels(&second, Fate::Done);
+    ensure!(told.iter().copied().eq(ran.iter().map(String::as_str)), "ran {ran:?}, told {told:?}");
+    ensure!(labels(&second, Fate::Kept) == BTreeSet::from(["leaf.o", "main.o"]), "{second:?}");
+    ensure!(changes(of(&second, "shared.o")?).contains(&Change::of(What::Module)), "{second:?}");
+    let import = Change::named(What::Import, "shared.o");
+    ensure!(changes(of(&second, "a.o")?).contains(&import), "{:?}", of(&second, "a.o")?.why);
+    for label in ["a.o", "b.o", "leaf.o"] {
+        let output = |record: &RunRecord| Ok::<_, anyhow::Error>(of(record, label)?.outputs[0].clone());
+        let (before, after) = (output(&first)?, output(&second)?);
+        ensure!(before.after == after.before, "{label} was {before:?}, then {after:?}");
+        ensure!((after.before == after.after) == (label == "leaf.o"), "{label}: {after:?}");
     }
+
+    project.flags.push("-Wl,--lto-O1".to_owned());
+    succeed(&mut project.link()?)?;
+    let third = last(&project)?;
+    check(&project, &third)?;
+    let what: BTreeSet<_> =
+        third.actions.iter().flat_map(|action| &action.why).map(Change::to_string).collect();
+    ensure!(what.contains("the compiler's flags changed"), "{what:?}");
     Ok(())
 }
 
 #[test]
 fn an_object_that_is_lost_is_told_as_such() -> Result<()> {
-    for (way, options) in WAYS {
-        let mut project = Project::create(&format!("record/lost-{way}"), &SOURCES)?;
-        project.options = options.to_vec();
-        succeed(&mut project.link()?)?;
-        let objects = project.native_objects()?;
-        let (lost, _) = objects.iter().find(|(path, _)| path.ends_with("leaf.o.o")).context("leaf")?;
-        let (spoilt, _) = objects.iter().find(|(path, _)| path.ends_with("a.o.o")).context("a")?;
-        fs::remove_file(lost)?;
-        fs::remove_file(spoilt)?;
-        fs::write(spoilt, "spoilt")?;
-        fs::remove_file(project.path("program"))?;
-        succeed(&mut project.link()?)?;
-        let record = last(&project)?;
-        check(&project, &record)?;
-        let why =
-            |label: &str| Ok::<_, anyhow::Error>(of(&record, label)?.why.first().map(|change| change.what));
-        ensure!(why("leaf.o")? == Some(What::OutputMissing), "{way}: {record:?}");
-        ensure!(why("a.o")? == Some(What::OutputChanged), "{way}: {record:?}");
-        ensure!(labels(&record, Fate::Done).len() == 2, "{way}: {record:?}");
-    }
+    let project = Project::create("record/lost", &SOURCES)?;
+    succeed(&mut project.link()?)?;
+    let objects = project.native_objects()?;
+    let (lost, _) = objects.iter().find(|(path, _)| path.ends_with("leaf.o.o")).context("leaf")?;
+    let (spoilt, _) = objects.iter().find(|(path, _)| path.ends_with("a.o.o")).context("a")?;
+    fs::remove_file(lost)?;
+    fs::remove_file(spoilt)?;
+    fs::write(spoilt, "spoilt")?;
+    fs::remove_file(project.path("program"))?;
+    succeed(&mut project.link()?)?;
+    let record = last(&project)?;
+    check(&project, &record)?;
+    let why = |label: &str| Ok::<_, anyhow::Error>(of(&record, label)?.why.first().map(|change| change.what));
+    ensure!(why("leaf.o")? == Some(What::OutputMissing), "{record:?}");
+    ensure!(why("a.o")? == Some(What::OutputChanged), "{record:?}");
+    ensure!(labels(&record, Fate::Done).len() == 2, "{record:?}");
     Ok(())
 }
 
@@ -221,50 +208,41 @@ const FAILS: Misbehaviour = Misbehaviour { name: "fails", script: "echo why >&2\
 
 #[test]
 fn a_failed_backend_is_told_with_what_it_said_and_what_did_not_start() -> Result<()> {
-    for (way, options) in WAYS {
-        let mut project = Project::create(&format!("record/fails-{way}"), &SOURCES)?;
-        project.options = options.to_vec();
-        project.misbehave("leaf.o", FAILS)?;
-        let (code, said) = fail(&mut project.link_with(&["-j1"])?)?;
-        let record = last(&project)?;
-        ensure!(record.exit_code.map(i32::from) == Some(code), "{way}: {record:?}");
-        let action = of(&record, "leaf.o")?;
-        let failure = action.failure.as_ref().context("why it failed")?;
-        ensure!(action.result == Fate::Failed && failure.stderr == "why\n", "{way}: {action:?}");
-        ensure!(
-            failure.cause.class == "distlto::failed" && said.contains(&failure.cause.text),
-            "{way}: {said}"
-        );
-        ensure!(said.contains(&failure.repeat), "{way}: {failure:?} is not what was said: {said}");
-        ensure!(action.outputs[0].after.is_none(), "{way}: {action:?}");
-        let (failed, left) = (record.counts.failed, record.counts.not_started);
-        ensure!(failed == 1 && labels(&record, Fate::NotStarted).len() == left, "{way}: {record:?}");
-        ensure!(record.counts.done == labels(&record, Fate::Done).len(), "{way}: {record:?}");
+    let project = Project::create("record/fails", &SOURCES)?;
+    project.misbehave("leaf.o", FAILS)?;
+    let (code, said) = fail(&mut project.link_with(&["-j1"])?)?;
+    let record = last(&project)?;
+    ensure!(record.exit_code.map(i32::from) == Some(code), "{record:?}");
+    let action = of(&record, "leaf.o")?;
+    let failure = action.failure.as_ref().context("why it failed")?;
+    ensure!(action.result == Fate::Failed && failure.stderr == "why\n", "{action:?}");
+    ensure!(failure.cause.class == "distlto::failed" && said.contains(&failure.cause.text), "{said}");
+    ensure!(said.contains(&failure.repeat), "{failure:?} is not what was said: {said}");
+    ensure!(action.outputs[0].after.is_none(), "{action:?}");
+    let (failed, left) = (record.counts.failed, record.counts.not_started);
+    ensure!(failed == 1 && labels(&record, Fate::NotStarted).len() == left, "{record:?}");
+    ensure!(record.counts.done == labels(&record, Fate::Done).len(), "{record:?}");
 
-        project.behave()?;
-        succeed(&mut project.link()?)?;
-        let record = last(&project)?;
-        check(&project, &record)?;
-        ensure!(of(&record, "leaf.o")?.why == [Change::of(What::FirstTime)], "{way}: {record:?}");
-    }
+    project.behave()?;
+    succeed(&mut project.link()?)?;
+    let record = last(&project)?;
+    check(&project, &record)?;
+    ensure!(of(&record, "leaf.o")?.why == [Change::of(What::FirstTime)], "{record:?}");
     Ok(())
 }
 
 #[test]
 fn a_link_that_fails_before_any_backend_is_told() -> Result<()> {
-    for (way, options) in WAYS {
-        let mut project = Project::create(&format!("record/no-thin-link-{way}"), &SOURCES)?;
-        project.options = options.to_vec();
-        succeed(&mut project.link()?)?;
-        fs::remove_file(project.path("leaf.o"))?;
-        let (code, said) = fail(&mut project.link()?)?;
-        let record = last(&project)?;
-        ensure!(record.exit_code.map(i32::from) == Some(code), "{way}: {record:?}");
-        ensure!(record.actions.is_empty() && record.graph.is_none(), "{way}: {record:?}");
-        let failure = record.failure.as_ref().context("why it failed")?;
-        ensure!(failure.text.contains("ended with exit"), "{way}: {failure:?}");
-        ensure!(said.contains("leaf.o"), "{way}: {said}");
-    }
+    let project = Project::create("record/no-thin-link", &SOURCES)?;
+    succeed(&mut project.link()?)?;
+    fs::remove_file(project.path("leaf.o"))?;
+    let (code, said) = fail(&mut project.link()?)?;
+    let record = last(&project)?;
+    ensure!(record.exit_code.map(i32::from) == Some(code), "{record:?}");
+    ensure!(record.actions.is_empty() && record.graph.is_none(), "{record:?}");
+    let failure = record.failure.as_ref().context("why it failed")?;
+    ensure!(failure.text.contains("ended with exit"), "{failure:?}");
+    ensure!(said.contains("leaf.o"), "{said}");
     Ok(())
 }
 
@@ -273,28 +251,25 @@ const SLOW: Misbehaviour = Misbehaviour { name: "slow", script: "echo $$ > tools
 
 #[test]
 fn an_interrupted_link_is_told_as_far_as_it_came() -> Result<()> {
-    for (way, options) in WAYS {
-        let mut project = Project::create(&format!("record/interrupted-{way}"), &SOURCES)?;
-        project.options = options.to_vec();
-        project.misbehave("leaf.o", SLOW)?;
-        let mut link = project.link()?.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let start = Instant::now();
-        while !fs::read_to_string(project.path("tools/running")).unwrap_or_default().ends_with('\n') {
-            ensure!(start.elapsed() < Duration::from_secs(300), "{way}: no backend ran");
-            sleep(Duration::from_millis(10));
-        }
-        succeed(Command::new("kill").args(["-INT", &link.id().to_string()]))?;
-        ensure!(link.wait()?.code() == Some(130), "{way}");
-        let record = last(&project)?;
-        ensure!(record.exit_code == Some(130), "{way}: {record:?}");
-        let action = of(&record, "leaf.o")?;
-        ensure!(action.result == Fate::Running && action.end_us.is_some(), "{way}: {action:?}");
-        ensure!(
-            record.failure.as_ref().is_some_and(|cause| cause.class == "distlto::interrupted")
-                || record.counts.interrupted > 0,
-            "{way}: {record:?}"
-        );
+    let project = Project::create("record/interrupted", &SOURCES)?;
+    project.misbehave("leaf.o", SLOW)?;
+    let mut link = project.link()?.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let start = Instant::now();
+    while !fs::read_to_string(project.path("tools/running")).unwrap_or_default().ends_with('\n') {
+        ensure!(start.elapsed() < Duration::from_secs(300), "no backend ran");
+        sleep(Duration::from_millis(10));
     }
+    succeed(Command::new("kill").args(["-INT", &link.id().to_string()]))?;
+    ensure!(link.wait()?.code() == Some(130));
+    let record = last(&project)?;
+    ensure!(record.exit_code == Some(130), "{record:?}");
+    let action = of(&record, "leaf.o")?;
+    ensure!(action.result == Fate::Running && action.end_us.is_some(), "{action:?}");
+    ensure!(
+        record.failure.as_ref().is_some_and(|cause| cause.class == "distlto::interrupted")
+            || record.counts.interrupted > 0,
+        "{record:?}"
+    );
     Ok(())
 }
 
@@ -377,9 +352,9 @@ fn a_cache_is_told_with_key_and_answer() -> Result<()> {
 
 #[test]
 fn a_graph_that_is_run_and_a_distributor_leave_records_too() -> Result<()> {
-    let mut project = Project::create("record/graph", &SOURCES)?;
-    project.options = vec!["--two-step", "--save-plan", "graph.json"];
-    succeed(&mut project.link()?)?;
+    let project = Project::create("record/graph", &SOURCES)?;
+    succeed(&mut project.index()?)?;
+    fs::copy(project.path("program.distlto/graph.json"), project.path("graph.json"))?;
     let run_graph = || -> Result<()> {
         let mut command = Command::new(distlto::binary()?);
         command.args(["run", "graph.json"]).current_dir(&project.folder.path);
@@ -400,8 +375,7 @@ fn a_graph_that_is_run_and_a_distributor_leave_records_too() -> Result<()> {
     let record = records(&state)?.pop().context("a record")?;
     let leaf = of(&record, "leaf.o")?;
     ensure!(leaf.result == Fate::Done && leaf.why.contains(&Change::of(What::Module)), "{leaf:?}");
-    let up_to_date = labels(&record, Fate::UpToDate);
-    ensure!(up_to_date.contains("a.o"), "its shard is written as it was: {record:?}");
+    ensure!(labels(&record, Fate::Done) == BTreeSet::from(["leaf.o", "program"]), "no other ran: {record:?}");
 
     let folder = project.path("states");
     let distributor = distlto::distributor()?;

@@ -44,7 +44,7 @@ fn json(project: &Project, words: &[&str]) -> Result<Value> {
 
 #[test]
 fn a_link_answers_for_itself() -> Result<()> {
-    for more in [&[][..], &["--two-step"]] {
+    for more in [&[][..], &["--plain-shards"]] {
         let project = Project::create(if more.is_empty() { "seen" } else { "seen-two" }, &SOURCES)?;
         succeed(&mut project.link_with(more)?)?;
         let told = answer(&project, &["inspect", "program"])?;
@@ -127,7 +127,7 @@ fn a_key_that_missed_is_compared_with_the_nearest_one() -> Result<()> {
 
 #[test]
 fn what_an_edit_would_run_is_what_it_runs() -> Result<()> {
-    for more in [&[][..], &["--two-step"]] {
+    for more in [&[][..], &["--plain-shards"]] {
         let mut project = Project::create("seen-edit", &SOURCES)?;
         succeed(&mut project.link_with(more)?)?;
         let told = json(&project, &["explain", "program", "shared.o", "--edit"])?;
@@ -208,7 +208,7 @@ fn an_import_that_no_link_had_before() -> Result<()> {
         ("first.c", "int g(void) { return 1; }\n"),
         ("second.c", "int g(void) { return 2; }\n"),
     ];
-    for more in [&[][..], &["--two-step"]] {
+    for more in [&[][..], &["--plain-shards"]] {
         let name = if more.is_empty() { "new-import" } else { "new-import-two" };
         let mut project = Project::create(name, &sources)?;
         for other in ["first.o", "second.o"] {

@@ -75,7 +75,7 @@ fn a_dry_run_foretells_and_leaves_nothing() -> Result<()> {
         let words: Vec<&str> = ["--dry-run"].iter().chain(more).copied().collect();
         Ok(String::from_utf8(succeed(&mut project.link_with(&words)?)?.stdout)?)
     };
-    for more in [&[][..], &["--two-step"]] {
+    for more in [&[][..], &["--plain-shards"]] {
         let first = ask(more)?;
         ensure!(first.contains("4 of 4 backends would run, for about "), "{first}");
         ensure!(first.contains("a.o: there is no record of an earlier run\n"), "{first}");
@@ -172,8 +172,8 @@ fn a_trace_has_every_backend_on_a_worker_and_the_links_beside() -> Result<()> {
 }
 
 #[test]
-fn a_trace_is_written_of_a_failure_and_of_a_thin_link_that_fails() -> Result<()> {
-    let mut project = Project::create("show-trace-failed", &FORKED)?;
+fn a_trace_is_written_of_a_failure() -> Result<()> {
+    let project = Project::create("show-trace-failed", &FORKED)?;
     project.misbehave("a.o", FAILS)?;
     let output = capture(&mut project.link_with(&["--trace", "trace.json", "-j1", "-k"])?)?;
     ensure!(output.status.code() == Some(1), "{output:?}");
@@ -183,14 +183,6 @@ fn a_trace_is_written_of_a_failure_and_of_a_thin_link_that_fails() -> Result<()>
         results.contains(&Some("failed: distlto::failed")) && results.contains(&Some("done")),
         "{results:?}"
     );
-
-    project.replace_thin_link("echo broken >&2; exit 9")?;
-    project.options = vec!["--two-step"];
-    fs::remove_file(project.path("trace.json"))?;
-    let output = capture(&mut project.link_with(&["--trace", "trace.json"])?)?;
-    ensure!(output.status.code() == Some(9), "{output:?}");
-    let events = check_trace(&fs::read(project.path("trace.json"))?)?;
-    ensure!(!spans(&events, "link").is_empty(), "the thin link ran");
 
     let output = capture(&mut project.link_with(&["--trace", "nowhere/trace.json"])?)?;
     ensure!(output.status.code() == Some(4), "said before anything runs: {output:?}");

@@ -22,7 +22,7 @@ use distlto_tests::run::{succeed, told};
 use distlto_tests::toolchain::Toolchain;
 
 /// Ways of `distlto link`, by the options that choose them.
-const WAYS: [&[&str]; 2] = [&[], &["--two-step"]];
+const WAYS: [&[&str]; 2] = [&[], &["--plain-shards"]];
 
 /// A program of two modules in a folder of its own, and the command that links it.
 struct Link {

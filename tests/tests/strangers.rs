@@ -359,26 +359,6 @@ fn state_that_others_could_have_prepared_is_not_used() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_store_that_others_could_have_prepared_is_not_used() -> Result<()> {
-    let build = Build::new()?;
-    let ar = Toolchain::from_env()?.tool("llvm-ar")?;
-    succeed(Command::new(ar).args(["qc", "b.a", "b.o"]).current_dir(build.path("build")))?;
-    build.folder("store", 0o777)?;
-    fs::write(build.path("store/prepared"), "")?;
-    let store = build.path("store").display().to_string();
-    let mut command = build.command(&["--two-step", "--store", &store])?;
-    command.arg("b.a");
-    let shown = format!("warning: the store {store} is not used: ");
-    let said = build.link_by(&mut command)?;
-    expect(
-        &said,
-        &[&shown, "it can be written by all users (mode 777); chmod go-w ", "or name another one"],
-    )?;
-    ensure!(fs::read_dir(&store)?.count() == 1, "something is put into the store");
-    Ok(())
-}
-
 /// lld waits until the test has called.
 #[test]
 fn who_calls_the_socket_and_is_silent_does_not_hold_the_link() -> Result<()> {

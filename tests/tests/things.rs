@@ -195,7 +195,7 @@ fn a_link_command_is_looked_at_without_a_trace() -> Result<()> {
         &[&["--"], &link[..]].concat(),
         &["program: 3 modules, 1 import\n", "its thin link was performed"],
     )?;
-    things.says(&[&["--imports", "--"], &link[..]].concat(), &["lib.a/a.o from b.o\n"])?;
+    things.says(&[&["--imports", "--"], &link[..]].concat(), &["lib.a(a.o) from b.o\n"])?;
     ensure!(things.names()? == before, "{:?}", things.names()?);
     let output = things.inspect(&["--", &clang, "native.o", &lld, "-o", "program"])?;
     ensure!(output.status.code() == Some(2), "{output:?}");

@@ -6,7 +6,7 @@ use distlto_planner::words::Word;
 
 use super::{Seen, SeenError};
 use crate::index::{self, Asked};
-use crate::link::LinkOptions;
+use crate::link::{LinkError, LinkOptions};
 use crate::run_args::RunArgs;
 use crate::scratch::scratch;
 
@@ -21,6 +21,9 @@ impl Seen {
             Asked::Link(asked) => asked,
             Asked::Failed(code) => return Ok(Err(code)),
         };
+        if asked.link.modules.is_empty() {
+            return Err(LinkError::NothingToIndex.into());
+        }
         let graph = index::graph_of(&asked, words, &directory)?;
         let mut seen = Self::of_graph(asked.link.link.line.output().into(), &graph);
         // Names that do not go with the directory.

@@ -80,9 +80,8 @@ pub fn completed(
     id: &str,
     bytes: &[u8],
 ) -> Result<Vec<u8>, Unfit> {
-    if !shard::modules(bytes).is_ok_and(|named| named.iter().any(|module| module.path == id.as_bytes())) {
-        return Err(Unfit::Because("LLVM cannot write its name into a shard".to_owned()));
-    }
+    let read = shard::read(bytes).map_err(|error| Unfit::Because(error.to_string()))?;
+    modules_of(&read, id)?;
     let Some(known) = completion else { return Ok(bytes.to_vec()) };
     known
         .complete(bytes, id, &mut |id| files.references(id))
@@ -91,6 +90,9 @@ pub fn completed(
 
 /// The modules that a shard names: its own, then those that it imports from.
 fn modules_of<'s>(shard: &'s Shard, own: &'s str) -> Result<Vec<&'s str>, Unfit> {
+    if !shard.modules.iter().any(|module| module.path == own.as_bytes()) {
+        return Err(Unfit::Because("LLVM cannot write its name into a shard".to_owned()));
+    }
     let imports = shard.imported_from(own).map(|import| std::str::from_utf8(&import.path));
     let imports: Result<Vec<&str>, _> = imports.collect();
     let imports = imports

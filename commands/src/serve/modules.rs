@@ -47,6 +47,8 @@ pub struct ModuleFiles {
     written: HashMap<String, String>,
     /// Modules that a driver has compiled for the link alone, where they are to outlive it.
     kept: Temporaries,
+    /// The place of each module, where each has the same for all that import from it.
+    placed: HashMap<String, String>,
 }
 
 struct Archive {
@@ -76,6 +78,7 @@ impl ModuleFiles {
             temporaries: HashMap::new(),
             written: HashMap::new(),
             kept: HashMap::new(),
+            placed: HashMap::new(),
         }
     }
 
@@ -168,8 +171,19 @@ impl ModuleFiles {
         })
     }
 
+    /// Gives each module of a link one place, whoever imports from it.
+    pub fn place(&mut self, ids: &[&str]) -> Result<(), IoError> {
+        let places = self.places(ids)?;
+        self.placed = ids.iter().map(|&id| id.to_owned()).zip(places).collect();
+        Ok(())
+    }
+
     /// The files of the modules that one shard names, in the order of `ids`; the ids themselves where all are files.
     pub fn places(&mut self, ids: &[&str]) -> Result<Vec<String>, IoError> {
+        let placed: Option<Vec<String>> = ids.iter().map(|&id| self.placed.get(id).cloned()).collect();
+        if let Some(placed) = placed {
+            return Ok(placed);
+        }
         let sources: Vec<_> = ids.iter().map(|id| self.source(id)).collect::<Result<_, _>>()?;
         if sources.iter().all(Option::is_none) {
             return Ok(ids.iter().map(|&id| id.to_owned()).collect());

@@ -32,14 +32,18 @@ pub fn collect(
 ) -> Result<Vec<(String, Described)>, LinkError> {
     let (shards, resolutions) = hear(caller).map_err(IoError::on("hear", "the linker"))?;
     let mut completion = resolutions.as_deref().map(Completion::of);
-    let mut modules = Vec::new();
+    let mut loaded = Vec::new();
     for (number, id) in shards {
         let path = folder.join(number.to_string());
         let bytes = fs::read(&path).map_err(IoError::on("read the index shard", &path))?;
         // A module that the linker did not load has a stub.
-        if shard::read(&bytes).map_or(true, |read| read.is_stub()) {
-            continue;
+        if shard::read(&bytes).is_ok_and(|read| !read.is_stub()) {
+            loaded.push((id, bytes));
         }
+    }
+    files.place(&loaded.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>())?;
+    let mut modules = Vec::new();
+    for (id, bytes) in loaded {
         match describe(files, completion.as_mut(), &id, &bytes) {
             Ok(described) => modules.push((id, described)),
             Err(Unfit::Because(_)) => {}

@@ -16,13 +16,11 @@ use super::VERSION;
 pub enum GraphError {
     /// Not JSON, or JSON of another shape; the message says where.
     #[error("not an action graph: {0}")]
-    #[diagnostic(help(
-        "write the graph again with distlto-plan --json; docs/action-graph.md describes the format"
-    ))]
+    #[diagnostic(help("make the graph again with distlto index; docs/action-graph.md describes the format"))]
     Json(#[source] JsonError),
     /// A version that this program does not know.
     #[error("an action graph of version {found}; this program reads version {VERSION}")]
-    #[diagnostic(help("write the graph again with the distlto-plan of this release"))]
+    #[diagnostic(help("make the graph again with the distlto index of this release"))]
     Version {
         /// What the graph says.
         found: u64,

@@ -111,7 +111,7 @@ def programs(names):
 
 _DOCS = {
     "clang": "The C compiler; that of C++ where absent",
-    "clangxx": "The C++ compiler and driver of links, of LLVM 14 or later",
+    "clangxx": "The C++ compiler and driver of links, of LLVM 15 or later",
     "distlto": "The program `distlto`",
     "dwp": "llvm-dwp, for split debug information",
     "lld": "ld.lld of the same LLVM",

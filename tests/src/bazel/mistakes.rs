@@ -76,6 +76,17 @@ impl Mistake {
     }
 }
 
+/// What Bazel says of a distlto that is installed without its library.
+pub fn without_library(workspace: &Workspace) -> Result<String> {
+    workspace.write("alone/distlto", "")?;
+    let said = workspace
+        .fail(&["//app", &format!("--repo_env=DISTLTO={}", workspace.path("alone/distlto").display())])?;
+    for told in ["libdistlto_hook.so is neither beside", "cargo xtask install"] {
+        ensure!(said.contains(told), "Bazel does not say {told:?}:\n{said}");
+    }
+    Ok(said)
+}
+
 /// An archive of native code among bitcode, and a library of headers alone: both are linked as they are.
 pub fn no_mistakes(workspace: &Workspace) -> Result<()> {
     let said = workspace.say("app/app")?;

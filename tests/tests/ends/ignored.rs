@@ -36,7 +36,7 @@ fn what_was_ignored_stays_ignored() -> Result<()> {
     for (name, signals, options) in [
         ("nohup", &[("HUP", 1)][..], &["-j1"][..]),
         ("background", &[("INT", 2)], &["-j1"]),
-        ("daemon", &[("HUP", 1), ("INT", 2), ("TERM", 15)], &["-j1", "--two-step"]),
+        ("daemon", &[("HUP", 1), ("INT", 2), ("TERM", 15)], &["-j1", "--plain-shards"]),
     ] {
         let project = waiting(&format!("ignored-{name}"))?;
         let names: Vec<_> = signals.iter().map(|(name, _)| *name).collect();

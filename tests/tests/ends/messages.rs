@@ -38,7 +38,7 @@ fn unread(command: &mut Command, taker: Taker) -> Result<Option<i32>> {
 fn a_link_whose_messages_cannot_be_written_goes_on() -> Result<()> {
     let project = Project::create("unread", &SOURCES)?;
     let mut expected = 2;
-    for options in [&["-v"][..], &["-v", "--two-step"], &["--json"], &["-q"]] {
+    for options in [&["-v"][..], &["-v", "--plain-shards"], &["--json"], &["-q"]] {
         for taker in [Taker::ClosedPipe, Taker::FullDisk] {
             project.edit("part.c", &format!("x + {}", expected - 1), &format!("x + {expected}"))?;
             expected += 1;

@@ -185,10 +185,10 @@ fn parse(number: &str) -> Result<u64> {
 }
 
 /// Links one program alone, two backends at once. Gives what its backends held together, and its linker beside them.
-fn alone(links: &Links, at: usize, way: &[&str]) -> Result<(u64, u64)> {
+fn alone(links: &Links, at: usize) -> Result<(u64, u64)> {
     // They begin, and wait for this test to say that they may go on.
     links.meet(usize::MAX, "")?;
-    let mut link = links.link(at, &[way, &["-j2"]].concat())?;
+    let mut link = links.link(at, &["-j2"])?;
     let child = link.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let process = child.id();
     let ledger = Ledger::open(links.shared.path().join("ledger"))?;
@@ -207,10 +207,7 @@ fn alone(links: &Links, at: usize, way: &[&str]) -> Result<(u64, u64)> {
     ensure!(output.status.success(), "{}", told(&link, &output));
     let [run] = held[..] else { bail!("{held:?}") };
     ensure!((run.process, run.slots) == (process, 2) && run.memory > 0, "{run:?}");
-    ensure!(
-        (run.beside > 0) == (way.is_empty() && links.projects[at].folder.toolchain.has_dtlto()),
-        "{run:?}"
-    );
+    ensure!(run.beside > 0, "{run:?}");
     let said = String::from_utf8(doctor.stdout)?;
     let sentence = format!("process {process} (");
     ensure!(said.contains(&sentence) && said.contains(" runs 2 jobs, which take "), "{said}");
@@ -226,34 +223,32 @@ fn alone(links: &Links, at: usize, way: &[&str]) -> Result<(u64, u64)> {
 
 #[test]
 fn two_links_within_a_budget_of_one_and_a_half() -> Result<()> {
-    for way in [&["--two-step"][..], &[]] {
-        let links = Links::create(&format!("two{}", way.len()), 2)?;
-        let (first, second) = (alone(&links, 0, way)?, alone(&links, 1, way)?);
-        let one = first.0.max(second.0);
-        // What a backend takes differs a little each time.
-        let room = one / 2 * 3 + one / 10;
-        let beside = first.1 + second.1;
-        links.edit("25", "26")?;
-        links.meet(3, "")?;
-        let budget = (room + beside).to_string();
-        links.all(&[way, &["-j2", "--memory", &budget]].concat(), |_| {})?;
-        let (count, bytes) = links.most(&[links.memory(0)?, links.memory(1)?])?;
-        println!(
-            "{way:?}: MiB: one link {}, budget {} and {} for linkers, both {}; {count} backends at once",
-            one >> 20,
-            room >> 20,
-            beside >> 20,
-            bytes >> 20
-        );
-        ensure!(count == 3, "{count} at once");
-        ensure!(bytes <= room, "{bytes} of {room}");
-        // Without the ledger nothing keeps the fourth.
-        links.edit("26", "27")?;
-        links.meet(4, "")?;
-        links.all(&[way, &["-j2", "--memory", &budget]].concat(), |link| {
-            link.env("DISTLTO_LEDGER", "off");
-        })?;
-    }
+    let links = Links::create("two", 2)?;
+    let (first, second) = (alone(&links, 0)?, alone(&links, 1)?);
+    let one = first.0.max(second.0);
+    // What a backend takes differs a little each time.
+    let room = one / 2 * 3 + one / 10;
+    let beside = first.1 + second.1;
+    links.edit("25", "26")?;
+    links.meet(3, "")?;
+    let budget = (room + beside).to_string();
+    links.all(&["-j2", "--memory", &budget], |_| {})?;
+    let (count, bytes) = links.most(&[links.memory(0)?, links.memory(1)?])?;
+    println!(
+        "MiB: one link {}, budget {} and {} for linkers, both {}; {count} backends at once",
+        one >> 20,
+        room >> 20,
+        beside >> 20,
+        bytes >> 20
+    );
+    ensure!(count == 3, "{count} at once");
+    ensure!(bytes <= room, "{bytes} of {room}");
+    // Without the ledger nothing keeps the fourth.
+    links.edit("26", "27")?;
+    links.meet(4, "")?;
+    links.all(&["-j2", "--memory", &budget], |link| {
+        link.env("DISTLTO_LEDGER", "off");
+    })?;
     Ok(())
 }
 
@@ -261,7 +256,7 @@ fn two_links_within_a_budget_of_one_and_a_half() -> Result<()> {
 fn of_three_links_without_a_budget_nobody_is_killed() -> Result<()> {
     let links = Links::create("three", 3)?;
     links.meet(1, "")?;
-    links.all(&["--two-step", "-j3"], |_| {})?;
+    links.all(&["-j3"], |_| {})?;
     // By what is known of them three backends are all that this machine has memory for.
     let available = System::real().available().context("the system says what is available")?;
     let kill = format!(
@@ -277,7 +272,7 @@ fn of_three_links_without_a_budget_nobody_is_killed() -> Result<()> {
         links.pretend(available / 4)?;
         links.edit(if ledger { "25" } else { "26" }, if ledger { "26" } else { "27" })?;
         links.meet(at_least, &kill)?;
-        links.all(&["--two-step", "-j3"], |link| {
+        links.all(&["-j3"], |link| {
             if !ledger {
                 link.env("DISTLTO_LEDGER", "off");
             }
@@ -310,7 +305,7 @@ fn on_one_processor(command: &Command) -> Result<Command> {
 fn two_links_share_slots_and_each_has_one() -> Result<()> {
     let links = Links::create("slots", 2)?;
     links.meet(3, "")?;
-    links.all(&["--two-step", "-j3"], |link| {
+    links.all(&["-j3"], |link| {
         *link = on_one_processor(link).expect("taskset");
         link.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     })?;

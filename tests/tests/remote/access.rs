@@ -127,7 +127,7 @@ fn configuration_is_read_before_the_linker_starts() -> Result<()> {
         ensure!(!said.contains("ld.lld") && !said.contains("DTLTO"), "{said}");
         Ok(())
     };
-    for way in [&[][..], &["--two-step"]] {
+    for way in [&[][..], &["--plain-shards"]] {
         let with = |words: &[&'static str]| [way, words].concat();
         check(&with(&[]), "[remote]\ncache-mod = 1\n", 3, "distlto.toml:2:1: unknown field `cache-mod`")?;
         check(&with(&["--remote=http://h:1"]), "", 2, "http:// names a cache that speaks plain HTTP")?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use distlto_tests::run::{capture, told};
+use distlto_tests::run::{capture, succeed, told};
 use distlto_tests::{distlto, engine};
 
 use super::program::{Checkout, Running, warnings};
@@ -26,31 +26,19 @@ fn every_front_end_makes_the_same_on_a_real_engine() -> Result<()> {
     ensure!(output.status.success(), "{}", told(&plain, &output));
     checkout.check_program()?;
 
-    // In two steps the linker names modules otherwise: the oracle is the same link on this machine.
-    let link = |remote: &[&str]| -> Result<_> {
-        let checkout = Checkout::new()?;
-        let options = [&["--two-step", "-j1", "--save-plan=plan.json"], remote].concat();
-        let ended = Running::start(checkout.link(&options)?)?.end()?;
-        ensure!(ended.output.status.success(), "{}", ended.told());
-        Ok((checkout.objects()?, fs::read(checkout.path.join("program"))?, checkout))
-    };
-    let here = link(&[])?;
-    let there = link(&["--remote", url, "--remote-fallback=never"])?;
-    ensure!(here.0 == there.0 && here.1 == there.1, "in two steps another program is made");
-
-    // The graph of that link, from the beginning.
-    let checkout = here.2;
-    let remove = |name: &str| fs::remove_dir_all(checkout.path.join(name));
-    remove("program.distlto/objects")?;
-    fs::remove_file(checkout.path.join("program"))?;
+    // A graph of the same link.
+    let (checkout, here) = (Checkout::new()?, Checkout::new()?);
+    succeed(&mut here.link(&[])?)?;
+    let link = checkout.link(&[])?;
+    let words: Vec<_> = link.get_args().skip_while(|word| *word != "--").collect();
+    let mut index = checkout.command(Path::new(distlto::binary()?))?;
+    succeed(index.args(["index", "--index", "graph"]).args(words))?;
     let mut run = checkout.command(Path::new(distlto::binary()?))?;
-    run.args(["run", "-j1", "--remote", url, "--remote-fallback=never", "plan.json"]);
+    run.args(["run", "-j1", "--remote", url, "--remote-fallback=never", "graph"]);
     let ended = Running::start(run)?.end()?;
     ensure!(ended.output.status.success(), "{}", ended.told());
-    ensure!(
-        fs::read(checkout.path.join("program"))? == here.1 && checkout.objects()? == here.0,
-        "{}",
-        ended.told()
-    );
+    let programs = [&checkout, &here].map(|checkout| fs::read(checkout.path.join("program")));
+    let [there, here] = programs;
+    ensure!(there? == here?, "{}", ended.told());
     checkout.check_temporaries()
 }
