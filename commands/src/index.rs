@@ -14,7 +14,7 @@ use clap::Args;
 use distlto_planner::graph::ActionGraph;
 use distlto_planner::link_command::GivenCommand;
 use distlto_planner::recorded_flags::FlagsSource;
-use distlto_planner::state::VARIABLE;
+use distlto_planner::state::{Place, VARIABLE};
 use distlto_planner::words::{Word, lossy, word_of};
 use distlto_prepare::exit;
 
@@ -35,7 +35,7 @@ use written::Index;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]
 pub struct IndexArgs {
-    /// Write shards and the action graph to this directory [default: OUTPUT.distlto]
+    /// Write shards and the action graph to this directory [default: OUTPUT.distlto/index]
     ///
     /// A file is written only if its content differs, so a build system that compares contents re-runs only the
     /// backends whose shard changed.
@@ -89,7 +89,8 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         return Err(LinkError::NotText { word: lossy(word) });
     }
     let output = state::guess_output(given.expanded()?).unwrap_or_else(|| "a.out".to_owned());
-    let directory = args.index.clone().unwrap_or_else(|| state::directory(&output, args.state.as_deref()));
+    let own = || Place::Index.of(&state::directory(&output, args.state.as_deref()));
+    let directory = args.index.clone().unwrap_or_else(own);
     let folder = args.state.as_deref().filter(|_| args.index.is_none());
     let held = state::LinkState::open(&directory, folder)?;
     let asked = match ask(&command, &args.options(), &directory, cancel)? {

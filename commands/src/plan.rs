@@ -205,8 +205,10 @@ impl GraphSource {
         let given = elsewhere.as_deref().filter(|elsewhere| elsewhere.is_dir()).unwrap_or(given);
         match fs::metadata(given) {
             Ok(found) if found.is_dir() => {
-                let places = [Place::Graph, Place::LinkGraph].map(|place| given.join(place.name()));
-                let path = places.into_iter().find(|path| path.exists());
+                let index = given.join(Place::Index.name());
+                let places = [given.join(Place::Graph.name()), index.join(Place::Graph.name())];
+                let record = given.join(Place::LinkGraph.name());
+                let path = places.into_iter().chain([record]).find(|path| path.exists());
                 let path =
                     path.ok_or_else(|| PlanCommandError::NotAnIndex { directory: given.to_owned() })?;
                 regular::check_place(path.as_std_path()).map_err(IoError::on("read", &path))?;

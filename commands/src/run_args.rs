@@ -24,12 +24,11 @@ use distlto_executor::execute::process::Spawner;
 use distlto_executor::execute::remote::engine::Engine;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::ledger::Ledger;
-use distlto_executor::precise::{self, Precise};
+use distlto_executor::precise::Precise;
 use distlto_executor::run;
 use distlto_executor::schedule::Policy;
 use distlto_executor::schedule::memory::Limit;
 use distlto_executor::schedule::tokens;
-use distlto_planner::backend_flags::stable_names;
 use distlto_planner::state::Place;
 use distlto_record::progress::{Profile, Progress, Reporter, Style};
 use jobserver::Client;
@@ -274,15 +273,6 @@ impl RunArgs {
         }
         if self.cache.directory().is_none() {
             spawner.prewarm(compiler, jobs);
-        }
-    }
-
-    /// The same for what performs the import steps of backends with these arguments.
-    pub fn prewarm_steps(&self, spawner: &ForkServer<LocalSpawner>, compiler: &OsStr, arguments: &[String]) {
-        if stable_names::are_asked_for(arguments.iter().map(String::as_str))
-            && let Some(program) = precise::program(Path::new(compiler))
-        {
-            spawner.prewarm(program.as_os_str(), 1);
         }
     }
 

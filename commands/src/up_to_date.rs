@@ -115,22 +115,9 @@ impl Records {
         }
     }
 
-    /// Why an action has to run that has no output: it never ran, or what it wrote is gone.
-    pub fn without_output(&self, graph: &ActionGraph, id: ActionId) -> Reason {
-        let written = freshness::last_written(graph, id, &self.log);
-        written.into_iter().next().map_or(Reason::NeverRun, |(path, _)| Reason::OutputMissing(path))
-    }
-
     /// Records that an action ran.
     pub fn finished(&self, graph: &ActionGraph, action: ActionId) -> Result<(), IoError> {
         freshness::finished(graph, action, &self.log, &self.digests)
-    }
-
-    /// Records those of the actions whose record does not hold. All have run, and nothing has written their outputs since the
-    /// digests of those were first asked for.
-    pub fn record(&self, graph: &ActionGraph, actions: &[ActionId]) -> Result<(), IoError> {
-        let stale = self.out_of_date(graph, actions)?;
-        stale.into_iter().try_for_each(|(id, _)| freshness::record(graph, id, &self.log, &self.digests))
     }
 
     /// Saves the digests for the next run.

@@ -286,26 +286,6 @@ impl FileDigests {
         lock(self.shard(path)).remove(path);
     }
 
-    /// Keeps the digest of a file to which this run has made links that are gone, and which nobody writes: its time of change
-    /// is of today, while a write would show in its time of modification.
-    pub fn relinked(&self, path: &Utf8Path) {
-        let slot = self.slot(path);
-        let mut slot = lock(&slot);
-        let Some(entry @ Remembered { status: Some(known), .. }) = slot.entry.filter(|_| slot.settled) else {
-            return;
-        };
-        let found = std::fs::metadata(self.root.join(path)).ok().and_then(|found| Status::of(&found));
-        let rests = known.modified.checked_add(REST).is_some_and(|rest| rest <= now());
-        if let Some(found) = found
-            && rests
-            && found != known
-            && (Status { changed: known.changed, ..found }) == known
-        {
-            slot.entry = Some(Remembered { status: Some(found), ..entry });
-            slot.saved = false;
-        }
-    }
-
     fn slot(&self, path: &Utf8Path) -> Arc<Mutex<Slot>> {
         let mut shard = lock(self.shard(path));
         // The path is copied only for a file that is not known yet.

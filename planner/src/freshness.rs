@@ -185,13 +185,8 @@ pub fn finished(
     record(graph, id, log, digests)
 }
 
-/// The same for an action that ran before the digests of what it wrote were asked for.
-pub fn record(
-    graph: &ActionGraph,
-    id: ActionId,
-    log: &ActionLog,
-    digests: &FileDigests,
-) -> Result<(), IoError> {
+/// The same without forgetting.
+fn record(graph: &ActionGraph, id: ActionId, log: &ActionLog, digests: &FileDigests) -> Result<(), IoError> {
     let action = graph.action(id);
     let hasher = action.prefix.map(|prefix| prefix_hasher(graph.prefix_words(prefix))).unwrap_or_default();
     let version = |id| -> Result<_, IoError> {

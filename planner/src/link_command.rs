@@ -12,7 +12,6 @@ use crate::clang::driver::find;
 use crate::driver::{self, DriverJobs};
 use crate::invocation::{ProgramKind, program};
 use crate::link_line::{LinkLine, LinkLineError};
-use crate::options::LinkStep;
 use crate::response::{self, ResponseError};
 use crate::runner::{Runner, ToolError};
 use crate::search_path::program_file;
@@ -100,17 +99,6 @@ impl<'a> GivenCommand<'a> {
         }
         let expanded = response::expand(self.words.to_vec())?;
         Ok(self.expanded.get_or_init(|| expanded))
-    }
-}
-
-impl LinkCommand {
-    /// Asks the linker whether it can hand its backends to a distributor: its help speaks of one then.
-    pub fn asks_distributors(&self, runner: &dyn Runner) -> Result<bool, ToolError> {
-        let mut question = self.linker.clone();
-        question.push(b"--help".to_vec());
-        let start = |source| ToolError::Start { program: lossy(&self.linker[0]), source };
-        let answer = runner.run(&question).map_err(start)?;
-        Ok(String::from_utf8_lossy(&answer.stdout).contains("--thinlto-distributor="))
     }
 }
 
@@ -230,7 +218,7 @@ fn configuration(file: &Path, depth: usize, files: &mut Vec<PathBuf>) {
 
 /// `clang --version` and the like print and compile nothing.
 fn asks_for_information(command: &[Word]) -> bool {
-    let whole = |word: &Word| find(word).is_some_and(|known| known.option.step == LinkStep::Whole);
+    let whole = |word: &Word| find(word).is_some_and(|known| known.option.is_whole);
     command.len() == 1 || command.iter().any(whole)
 }
 

@@ -77,11 +77,6 @@ impl LinkLine {
         &self.arguments
     }
 
-    /// What the words are, for good.
-    pub fn into_arguments(self) -> Vec<Argument> {
-        self.arguments
-    }
-
     /// The output that it names; the linker's own default where it names none.
     pub fn output(&self) -> &str {
         last_value(&self.arguments, "output").unwrap_or("a.out")

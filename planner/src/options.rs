@@ -1,5 +1,4 @@
-//! What a tool's options are: names, shape of the value, the step of a distributed link that they are for, which files
-//! they name, and what they change in a backend. A tool's table is a list of these, one option a line.
+//! What a tool's options are: names, shape of the value, which files they name, and what they change in a backend. A tool's table is a list of these, one option a line.
 //!
 //! Knows no option itself: see `linker::elf::table`, `clang::driver` and `clang::cc1`.
 
@@ -14,8 +13,8 @@ pub struct Opt {
     pub dashes: Dashes,
     /// How its value is given.
     pub value: Value,
-    /// Which step it is for.
-    pub step: LinkStep,
+    /// Whether the tool stops before the program, or writes what only it can.
+    pub is_whole: bool,
     /// Which files it names.
     pub files: Files,
     /// What it changes in what a backend makes of a module.
@@ -54,21 +53,6 @@ pub enum Value {
     JoinedAndNext,
 }
 
-/// Which step of a distributed link an option is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkStep {
-    /// The thin link and the final link.
-    Every,
-    /// The final link: it writes or prints something of the finished program.
-    Final,
-    /// Backends that the linker runs itself.
-    Backends,
-    /// Each step has a value of its own.
-    Chosen,
-    /// A link that is not distributed: the tool stops before the program, or writes what only it can.
-    Whole,
-}
-
 /// Which files an option names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Files {
@@ -76,20 +60,16 @@ pub enum Files {
     Unknown,
     /// The value is a file that is read.
     Read,
-    /// The value is a file that is read, by a path or by a name that is searched.
-    Searched,
-    /// The value is a directory in which files are found.
-    Directory,
-    /// The value is a file that is written.
-    Written,
-    /// Without a value a file is written that is named after the output, with this ending; with one, the value.
-    Beside(&'static str),
-    /// Many files are written whose names begin as the output's.
-    Temporaries,
     /// The value is code that the tool loads.
     Loaded,
     /// Files are read or written that no word names, or in ways that are not known.
     Unnamed,
+    /// The value is a file that is written.
+    Written,
+    /// Without a value a file is written that is named after the output; with one, the value.
+    Beside,
+    /// Many files are written whose names begin as the output's.
+    Temporaries,
 }
 
 /// What an option changes in what a backend makes of a module.
@@ -168,7 +148,7 @@ impl Opt {
             canonical: name,
             dashes,
             value,
-            step: LinkStep::Every,
+            is_whole: false,
             files: Files::Unknown,
             code: Code::Same,
         }
@@ -179,54 +159,14 @@ impl Opt {
         Self { canonical, ..self }
     }
 
-    /// It is for the final link.
-    pub const fn last(self) -> Self {
-        Self { step: LinkStep::Final, ..self }
-    }
-
-    /// It is for backends that the linker runs itself.
-    pub const fn lto(self) -> Self {
-        Self { step: LinkStep::Backends, ..self }
-    }
-
-    /// Each step chooses its value.
-    pub const fn chosen(self) -> Self {
-        Self { step: LinkStep::Chosen, ..self }
-    }
-
-    /// With it a link is not distributed.
+    /// With it the tool stops before the program, or writes what only it can.
     pub const fn whole(self) -> Self {
-        Self { step: LinkStep::Whole, ..self }
+        Self { is_whole: true, ..self }
     }
 
     /// It names a file that is read.
     pub const fn reads(self) -> Self {
         Self { files: Files::Read, ..self }
-    }
-
-    /// It names a file that is read, and that may be searched.
-    pub const fn searches(self) -> Self {
-        Self { files: Files::Searched, ..self }
-    }
-
-    /// It names a directory in which files are found.
-    pub const fn directory(self) -> Self {
-        Self { files: Files::Directory, ..self }
-    }
-
-    /// It names a file that is written.
-    pub const fn writes(self) -> Self {
-        Self { files: Files::Written, ..self }
-    }
-
-    /// It writes a file of the output's name and this ending.
-    pub const fn beside(self, ending: &'static str) -> Self {
-        Self { files: Files::Beside(ending), ..self }
-    }
-
-    /// It writes many files beside the output.
-    pub const fn temporaries(self) -> Self {
-        Self { files: Files::Temporaries, ..self }
     }
 
     /// It names code that is loaded.
@@ -237,6 +177,21 @@ impl Opt {
     /// Which files it concerns is not in the words.
     pub const fn unnamed(self) -> Self {
         Self { files: Files::Unnamed, ..self }
+    }
+
+    /// It names a file that is written.
+    pub const fn writes(self) -> Self {
+        Self { files: Files::Written, ..self }
+    }
+
+    /// It writes a file of the output's name and an ending.
+    pub const fn beside(self) -> Self {
+        Self { files: Files::Beside, ..self }
+    }
+
+    /// It writes many files beside the output.
+    pub const fn temporaries(self) -> Self {
+        Self { files: Files::Temporaries, ..self }
     }
 
     /// It changes what a backend makes of a module.

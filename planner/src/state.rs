@@ -29,6 +29,8 @@ pub enum Place {
     Graph,
     /// What modules took when they last ran.
     History,
+    /// The graph of an index, with its shards: by default a folder of the link's state.
+    Index,
     /// What each kept object was compiled from.
     KeptObjects,
     /// The files of the last link.
@@ -60,6 +62,7 @@ impl Place {
             Self::Digests => "digests",
             Self::Graph => "graph.json",
             Self::History => "history",
+            Self::Index => "index",
             Self::KeptObjects => "kept-objects",
             Self::LastLink => "last-link.json",
             Self::LastOutputs => "last-outputs.json",

@@ -101,29 +101,6 @@ fn what_is_no_file_does_not_change() {
 }
 
 #[test]
-fn links_that_came_and_went_leave_a_digest_in_force() {
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    let (cache, file, link) = (dir.path().join("cache"), dir.path().join("file"), dir.path().join("link"));
-    fs::write(&file, "one").expect("written");
-    let holds_after = |change: &dyn Fn()| {
-        // What was changed just before would have no digest to keep.
-        std::thread::sleep(Duration::from_millis(60));
-        let digests = FileDigests::new(dir.path());
-        digests.digest("file".into()).expect("read");
-        change();
-        digests.relinked("file".into());
-        digests.save(&cache).expect("saved");
-        // What fits the file is left.
-        FileDigests::prune(&cache, dir.path()).expect("pruned");
-        fs::read(&cache).expect("there").windows(4).any(|part| part == b"file")
-    };
-    assert!(holds_after(&|| fs::hard_link(&file, &link)
-        .and_then(|()| fs::remove_file(&link))
-        .expect("linked")));
-    assert!(!holds_after(&|| fs::write(&file, "two").expect("written")));
-}
-
-#[test]
 fn what_is_read_is_what_the_digest_is_of() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let file = dir.path().join("file");

@@ -306,16 +306,23 @@ fn a_graph_finds_its_results() -> Result<()> {
     };
     cleaned()?;
     succeed(&mut project.index()?)?;
-    fs::copy(project.path("program.distlto/graph.json"), project.path("graph.json"))?;
+    fs::copy(project.path("program.distlto/index/graph.json"), project.path("graph.json"))?;
     cleaned()?;
     succeed(project.link()?.env("DISTLTO_CACHE", linked.cache.path()))?;
-    let objects = project.native_objects()?;
+    let contents = |place: &str| -> Result<Vec<Vec<u8>>> {
+        let objects = objects(&project.path(place))?;
+        Ok(objects.into_iter().map(|(_, bytes)| bytes).collect())
+    };
+    let linked_objects = contents("program.distlto/objects")?;
     let own = Cache::new()?;
     for (cache, backends) in [(&linked.cache, &[][..]), (&own, ALL), (&own, &[])] {
         cleaned()?;
         let ran = run(cache.path())?;
         ensure!(ran.backends == backends && ran.links == 2, "{ran:?}");
-        ensure!(project.native_objects()? == objects, "other objects than the link's");
+        ensure!(
+            contents("program.distlto/index/objects")? == linked_objects,
+            "other objects than the link's"
+        );
     }
     ensure!(own.lookups()? == Lookups { hits: 3, all: 6 }, "{:?}", own.lookups()?);
     Ok(())

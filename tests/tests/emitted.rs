@@ -68,7 +68,7 @@ impl Plan {
 
     /// What a build makes where there is no object and no program: the objects by name, and the program.
     fn built(&self, option: &str, file: &str, run: impl FnOnce(&Self) -> Result<()>) -> Result<Made> {
-        let state = self.folder.path.join("program.distlto");
+        let state = self.folder.path.join("program.distlto/index");
         let program = self.folder.path.join("program");
         fs::remove_dir_all(state.join("objects")).or_else(|error| if_there(error, ()))?;
         fs::remove_file(&program).or_else(|error| if_there(error, ()))?;

@@ -241,7 +241,7 @@ fn the_plan_is_the_same_in_two_directories() -> Result<()> {
     let (one, two) = (project("same-plan-one")?, project("same-plan-two")?);
     let plan = |project: &Project| -> Result<String> {
         succeed(&mut project.index()?)?;
-        let graph = project.path("program.distlto/graph.json");
+        let graph = project.path("program.distlto/index/graph.json");
         let first = fs::read_to_string(&graph)?;
         succeed(&mut project.index()?)?;
         let text = fs::read_to_string(&graph)?;

@@ -107,7 +107,7 @@ impl Link {
 
     /// What the backend of each module reads, as the graph has it.
     fn modules(&self) -> Result<BTreeMap<String, Module>> {
-        let graph = fs::read(self.folder.path.join("program.distlto/graph.json"))?;
+        let graph = fs::read(self.folder.path.join("program.distlto/index/graph.json"))?;
         let graph: serde_json::Value = serde_json::from_slice(&graph)?;
         let path = |number: &serde_json::Value| {
             let number = number.as_u64().and_then(|number| usize::try_from(number).ok());

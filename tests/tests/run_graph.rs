@@ -36,7 +36,7 @@ fn said(output: &Output) -> String {
 fn cleaned(name: &str) -> Result<Project> {
     let project = Project::create(name, &SOURCES)?;
     succeed(&mut project.index()?)?;
-    fs::copy(project.path("program.distlto/graph.json"), project.path("graph.json"))?;
+    fs::copy(project.path("program.distlto/index/graph.json"), project.path("graph.json"))?;
     fs::remove_dir_all(project.path("program.distlto"))?;
     project.forget()?;
     Ok(project)
@@ -145,7 +145,7 @@ fn backends_alone(project: &Project) -> Result<()> {
 fn a_graph_by_hand_is_as_good_and_recorded_hashes_are_compared() -> Result<()> {
     let project = Project::create("run-hand", &SOURCES)?;
     succeed(&mut project.index()?)?;
-    fs::copy(project.path("program.distlto/graph.json"), project.path("graph.json"))?;
+    fs::copy(project.path("program.distlto/index/graph.json"), project.path("graph.json"))?;
     backends_alone(&project)?;
     project.forget()?;
     succeed(&mut distlto_run(&project, &["--state", "state", "hand.json"])?)?;

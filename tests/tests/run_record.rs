@@ -354,7 +354,7 @@ fn a_cache_is_told_with_key_and_answer() -> Result<()> {
 fn a_graph_that_is_run_and_a_distributor_leave_records_too() -> Result<()> {
     let project = Project::create("record/graph", &SOURCES)?;
     succeed(&mut project.index()?)?;
-    fs::copy(project.path("program.distlto/graph.json"), project.path("graph.json"))?;
+    fs::copy(project.path("program.distlto/index/graph.json"), project.path("graph.json"))?;
     let run_graph = || -> Result<()> {
         let mut command = Command::new(distlto::binary()?);
         command.args(["run", "graph.json"]).current_dir(&project.folder.path);

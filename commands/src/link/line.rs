@@ -15,7 +15,7 @@ fn asks_for_temporaries(option: &LinkOption) -> bool {
 }
 
 fn writes(option: &LinkOption) -> bool {
-    of(option).is_some_and(|known| matches!(known.files, Files::Written | Files::Beside(_)))
+    of(option).is_some_and(|known| matches!(known.files, Files::Written | Files::Beside))
 }
 
 /// The words of a line that asks for a program alone.

@@ -161,24 +161,6 @@ pub fn run_keeping(
     })
 }
 
-/// [`run`], with this process's standard output as the command's own. What it writes to standard error is handed on as
-/// it comes.
-pub fn run_through(
-    command: &Command,
-    spawner: &dyn Spawner,
-    cancel: &Cancel,
-    grace: Duration,
-    stderr: Sink<'_>,
-) -> io::Result<Finished> {
-    repeat(spawner, cancel, |spawner| {
-        let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-        rustix::io::ioctl_fionbio(&reader, true)?;
-        let child = spawner.spawn(command, io::stdout().as_fd().try_clone_to_owned()?, writer)?;
-        let stream = |reader, sink| Stream { reader, captured: Captured::keeping(0), sink };
-        attend(child, stream(None, None), stream(Some(reader), Some(stderr)), cancel, grace)
-    })
-}
-
 /// Runs until the outcome is the command's own doing.
 fn repeat(
     spawner: &dyn Spawner,

@@ -65,13 +65,6 @@ pub fn unpacked(name: &str, process: u32) -> Option<&str> {
     numbered.rsplit_once('.').map(|(stem, _)| stem)
 }
 
-/// The process that has unpacked something into a file of this name.
-pub fn unpacking_process(name: &str) -> Option<u32> {
-    let (_, number) = name.strip_suffix(".o")?.rsplit_once('.')?;
-    let plain = !number.is_empty() && number.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'A'..=b'F'));
-    u32::from_str_radix(number, 16).ok().filter(|_| plain)
-}
-
 fn without_hexadecimal(stem: &str, process: u32) -> Option<&str> {
     stem.strip_suffix(&format!(".{process:X}")).filter(|head| ends_in_number(head))
 }

@@ -107,11 +107,6 @@ impl Reporter {
         })
     }
 
-    /// A part of the command that is not shown while it lasts: what is printed meanwhile would be drawn over.
-    pub fn had_phase(&self, name: &'static str, start: Instant) {
-        self.phase(Phase { name, start, end: Some(Instant::now()) });
-    }
-
     /// Shows a part of the command while it lasts.
     pub fn during<T>(&self, name: &'static str, body: impl FnOnce() -> T) -> T {
         let start = Instant::now();
