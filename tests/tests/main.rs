@@ -1,5 +1,6 @@
 //! All tests that cross crates but the cases of `programs.rs`, in one program, since linking is the cost.
 
+mod alike;
 mod bazel;
 mod bazel_example;
 mod buck2;

@@ -47,18 +47,16 @@ fn links(program: &Program, tools: &Tools, runs: usize) -> Result<()> {
         command.arg(format!("-Xthinlto-distributor={arguments}"));
         command
     };
-    let in_front = |options: &[&str], output: &str| {
-        let mut command = Command::new(&tools.distlto);
-        command.args(["link", "-j", &jobs]).args(options).arg("--").args(&program.words);
-        command.args(["-o", output]).current_dir(&program.dir);
-        command
-    };
     let mut ways = [
         ("serial script", handed(&tools.own, "distribute,1", "by-serial")),
         ("simple parallel script", handed(&tools.own, &format!("distribute,{jobs}"), "by-parallel")),
         ("distlto-distribute", handed(&distribute, &ours, "by-distribute")),
-        ("distlto link --two-step", in_front(&["--two-step"], "by-front")),
-        ("distlto link", in_front(&[], "by-link")),
+        ("distlto link", {
+            let mut command = Command::new(&tools.distlto);
+            command.args(["link", "-j", &jobs, "--"]).args(&program.words);
+            command.args(["-o", "by-link"]).current_dir(&program.dir);
+            command
+        }),
         ("in-process ThinLTO", {
             let mut command = program.link(&program.words[0], "by-linker");
             command.arg(format!("-Wl,--thinlto-jobs={jobs}"));

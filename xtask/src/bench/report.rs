@@ -1,6 +1,7 @@
 //! `cargo xtask bench report`: the page of a link that is larger than any here, made up: its size, when its first answer is on the
 //! screen, how long it takes over what a person does; and time and memory of `distlto inspect` and `report`.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -24,7 +25,7 @@ pub fn report(modules: usize, imports: usize, debug: bool) -> Result<()> {
     remove(&folder)?;
     let state = folder.join("app.distlto");
     fs::create_dir_all(state.join("runs"))?;
-    plan(&state.join("link-plan.json"), modules, imports)?;
+    graph(&state.join("link-graph.json"), modules, imports)?;
     for (second, name) in [(1, "20261122T100000.000Z-1.json"), (2, "20261122T110000.000Z-2.json")] {
         record(&state.join("runs").join(name), modules, second)?;
     }
@@ -46,8 +47,8 @@ fn name(module: usize) -> String {
 }
 
 /// Who imports from whom: most from near by, some from anywhere, many from a few hubs.
-fn imports_of(module: usize, modules: usize, imports: usize, numbers: &mut Rng) -> Vec<String> {
-    let mut found = std::collections::BTreeSet::new();
+fn imports_of(module: usize, modules: usize, imports: usize, numbers: &mut Rng) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
     while found.len() < imports.min(modules - 1) {
         let other = match numbers.u64(..10) {
             0..6 => (module + modules - 300 + numbers.u64(..600) as usize) % modules,
@@ -55,30 +56,44 @@ fn imports_of(module: usize, modules: usize, imports: usize, numbers: &mut Rng) 
             _ => numbers.u64(..1000).pow(2) as usize / 1000,
         };
         if other != module && other < modules {
-            found.insert(name(other));
+            found.insert(other);
         }
     }
-    found.into_iter().collect()
+    found
 }
 
-fn plan(path: &Path, modules: usize, imports: usize) -> Result<()> {
+/// The record of the link. Its files are the program, then each module, its shard and its object.
+fn graph(path: &Path, modules: usize, imports: usize) -> Result<()> {
     let mut out = BufWriter::new(File::create(path).with_context(|| path.display().to_string())?);
-    let step = json!({ "command": [], "inputs": [], "outputs": ["app"] });
-    write!(
-        out,
-        "{{\"version\":1,\"by_linker\":true,\"output\":\"app\",\"archives\":[],\"thin_link\":{step},\"backend\":[\"clang\"],\"modules\":["
-    )?;
-    let mut numbers = Rng::with_seed(1);
+    write!(out, "{{\"version\":2,\"is_record\":true,\"files\":[\"app\"")?;
     for module in 0..modules {
         let id = name(module);
-        let one = json!({
-            "id": id, "shard": format!("{id}.thinlto.bc"), "imports": imports_of(module, modules, imports, &mut numbers),
-            "extra_inputs": [], "object": format!("{id}.native.o"), "extra_outputs": [], "args": [],
-            "own_instructions": 100 + numbers.u64(..20_000), "imported_instructions": numbers.u64(..5000),
-        });
-        write!(out, "{}{one}", if module == 0 { "" } else { "," })?;
+        write!(
+            out,
+            ",\n{},{},{}",
+            json!(id),
+            json!(format!("{id}.thinlto.bc")),
+            json!(format!("{id}.native.o"))
+        )?;
     }
-    writeln!(out, "],\"link\":{step}}}")?;
+    write!(out, "],\"prefixes\":[[\"clang\"]],\"actions\":[")?;
+    let mut numbers = Rng::with_seed(1);
+    for module in 0..modules {
+        let [at, shard, object] = [1, 2, 3].map(|place| 3 * module + place);
+        let from = imports_of(module, modules, imports, &mut numbers).into_iter().map(|other| 3 * other + 1);
+        let inputs: Vec<usize> = [at, shard].into_iter().chain(from).collect();
+        let imported = numbers.u64(..5000);
+        let one = json!({
+            "kind": "opt", "label": name(module), "prefix": 0, "args": [], "inputs": inputs, "outputs": [object],
+            "cost": 100 + numbers.u64(..20_000) + imported, "imported": imported,
+        });
+        writeln!(out, "{one},")?;
+    }
+    let objects: Vec<usize> = (0..modules).map(|module| 3 * module + 3).collect();
+    let link = json!({
+        "kind": "link", "label": "app", "args": ["ld.lld"], "inputs": objects, "outputs": [0], "cost": 0,
+    });
+    writeln!(out, "{link}]}}")?;
     Ok(out.flush()?)
 }
 

@@ -76,14 +76,11 @@ impl Graphs {
     fn new(program: &Program, tools: &Tools) -> Result<Self> {
         let at = |name: &str| program.dir.join(name);
         shell::remove(&at("by-makespan.distlto"))?;
-        let whole = at("makespan.json");
-        let mut link = tools.link(program, "by-makespan", &[]);
-        // The option comes before the words of the link.
-        let words: Vec<_> = link.get_args().skip(1).map(ToOwned::to_owned).collect();
-        link = Command::new(&tools.distlto);
-        link.args(["link", "--save-plan"]).arg(&whole).args(words).current_dir(&program.dir);
-        measure(&mut link)?;
-        let mut graph: Value = serde_json::from_slice(&fs::read(&whole)?)?;
+        let index = at("by-makespan.distlto/index");
+        let mut command = Command::new(&tools.distlto);
+        command.arg("index").arg("--index").arg(&index).arg("--").args(&program.words);
+        measure(command.args(["-o", "by-makespan"]).current_dir(&program.dir))?;
+        let mut graph: Value = serde_json::from_slice(&fs::read(index.join("graph.json"))?)?;
         let actions = graph["actions"].as_array_mut().context("a graph has actions")?;
         actions.retain(|action| action["kind"] == "opt");
         let count = actions.len();
