@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use camino::Utf8PathBuf;
@@ -132,7 +133,10 @@ impl IndexArgs {
 
 /// Removes files that are not named, and directories that are left empty.
 fn sweep(directory: &Path, named: &HashSet<PathBuf>) -> Result<(), IoError> {
-    let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(IoError::on("read", directory))?,
+    };
     for entry in entries {
         let entry = entry.map_err(IoError::on("read", directory))?;
         let path = entry.path();
