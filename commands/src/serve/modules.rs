@@ -332,16 +332,27 @@ fn names(ids: &[&str], labels: &[String]) -> Vec<String> {
         order.windows(2).all(|pair| names[pair[0]] < names[pair[1]])
             && names.iter().all(|name| is_plain(name))
     };
-    let by_label = labels.iter().map(|label| format!("{label}.bc")).collect();
-    let by_id = ids.iter().map(|id| format!("{}.bc", id.trim_start_matches('/'))).collect();
+    let by_label = labels.iter().map(|label| format!("{}.bc", one_spelling(label))).collect();
+    let of_id = |id: &str| format!("{}.bc", one_spelling(id.trim_start_matches('/')));
+    let by_id = ids.iter().map(|id| of_id(id)).collect();
     // In the place of a name that a driver has made up.
     let stable = |(id, label): (&&str, &String)| match Path::new(id).parent().filter(|_| is_temporary(id)) {
         Some(folder) => format!("{}/{label}.bc", folder.display()).trim_start_matches('/').to_owned(),
-        None => format!("{}.bc", id.trim_start_matches('/')),
+        None => of_id(id),
     };
     let by_source = ids.iter().zip(labels).map(stable).collect();
     let encoded = || ids.iter().map(|id| encoded_name(id)).collect();
     [by_label, by_source, by_id].into_iter().find(are_fit).unwrap_or_else(encoded)
+}
+
+/// A name in which each component counts: `./a` is the file that `a` is, but another module where a line has both.
+fn one_spelling(name: &str) -> String {
+    let spelled = |(at, component)| match component {
+        "." => "%2E",
+        "" if at > 0 => "%empty",
+        component => component,
+    };
+    name.split('/').enumerate().map(spelled).collect::<Vec<_>>().join("/")
 }
 
 /// A name of digits that sorts as the name itself does, in folders. The end sorts before a folder, and before digits.
@@ -359,6 +370,13 @@ fn encoded_name(id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_file_twice_in_a_line_is_two_modules() {
+        let ids = ["./o/a.o", "o/a.o", "o//a.o", "/o/a.o"];
+        let names = names(&ids, &ids.map(str::to_owned));
+        assert_eq!(names, ["%2E/o/a.o.bc", "o/a.o.bc", "o/%empty/a.o.bc", "/o/a.o.bc"]);
+    }
 
     #[test]
     fn encoded_names_sort_as_names_do() {
