@@ -22,10 +22,9 @@ use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Kind, bitcode_of, classify};
 use distlto_prepare::member_at::{LocatedMember, MemberContent, located_members, splits};
+use distlto_prepare::names::escape_path;
 use distlto_prepare::write::write_if_changed;
 
-/// The longest name of a file in a folder.
-const LONGEST: usize = 255;
 /// How many digits of an encoded name stand in one folder.
 const DIGITS: usize = 200;
 
@@ -318,41 +317,23 @@ fn unreadable(path: &Path, error: impl std::fmt::Display) -> IoError {
     IoError::on("read", path)(std::io::Error::other(error.to_string()))
 }
 
-/// Whether a name can stand below a folder: nothing in it leads out, and the system takes it.
-fn is_plain(id: &str) -> bool {
-    id.split('/').all(|part| part != ".." && part.len() <= LONGEST)
-}
-
 /// Names of files that sort as the ids do: what people call the modules, which does not change where another member of an archive
 /// grows; else the ids themselves, or digits. For make `a(b)` is a member of an archive.
 fn names(ids: &[&str], labels: &[String]) -> Vec<String> {
     let mut order: Vec<usize> = (0..ids.len()).collect();
     order.sort_by_key(|&at| ids[at]);
-    let are_fit = |names: &Vec<String>| {
-        order.windows(2).all(|pair| names[pair[0]] < names[pair[1]])
-            && names.iter().all(|name| is_plain(name))
-    };
-    let by_label = labels.iter().map(|label| format!("{}.bc", one_spelling(label))).collect();
-    let of_id = |id: &str| format!("{}.bc", one_spelling(id.trim_start_matches('/')));
+    let are_fit = |names: &Vec<String>| order.windows(2).all(|pair| names[pair[0]] < names[pair[1]]);
+    let by_label = labels.iter().map(|label| format!("{}.bc", escape_path(label.as_bytes()))).collect();
+    let of_id = |id: &str| format!("{}.bc", escape_path(id.trim_start_matches('/').as_bytes()));
     let by_id = ids.iter().map(|id| of_id(id)).collect();
     // In the place of a name that a driver has made up.
     let stable = |(id, label): (&&str, &String)| match Path::new(id).parent().filter(|_| is_temporary(id)) {
-        Some(folder) => format!("{}/{label}.bc", folder.display()).trim_start_matches('/').to_owned(),
+        Some(folder) => of_id(&format!("{}/{label}", folder.display())),
         None => of_id(id),
     };
     let by_source = ids.iter().zip(labels).map(stable).collect();
     let encoded = || ids.iter().map(|id| encoded_name(id)).collect();
     [by_label, by_source, by_id].into_iter().find(are_fit).unwrap_or_else(encoded)
-}
-
-/// A name in which each component counts: `./a` is the file that `a` is, but another module where a line has both.
-fn one_spelling(name: &str) -> String {
-    let spelled = |(at, component)| match component {
-        "." => "%2E",
-        "" if at > 0 => "%empty",
-        component => component,
-    };
-    name.split('/').enumerate().map(spelled).collect::<Vec<_>>().join("/")
 }
 
 /// A name of digits that sorts as the name itself does, in folders. The end sorts before a folder, and before digits.
@@ -375,7 +356,7 @@ mod tests {
     fn one_file_twice_in_a_line_is_two_modules() {
         let ids = ["./o/a.o", "o/a.o", "o//a.o", "/o/a.o"];
         let names = names(&ids, &ids.map(str::to_owned));
-        assert_eq!(names, ["%2E/o/a.o.bc", "o/a.o.bc", "o/%empty/a.o.bc", "/o/a.o.bc"]);
+        assert_eq!(names, ["%2E/o/a.o.bc", "o/a.o.bc", "o/%empty/a.o.bc", "%2F/o/a.o.bc"]);
     }
 
     #[test]
@@ -393,6 +374,5 @@ mod tests {
         names.sort();
         let encoded: Vec<_> = names.iter().map(|name| encoded_name(name)).collect();
         assert!(encoded.is_sorted(), "{encoded:?}");
-        assert!(encoded.iter().all(|name| is_plain(name)));
     }
 }
