@@ -1,8 +1,10 @@
-//! Completes shards: adds the symbols that their modules refer to and that stay within the link.
+//! Completes shards: adds the symbols that their modules use and that are local to the link.
 //!
-//! With these declarations ([`shard::complete`]) a compiler makes the same object as the linker. A symbol stays within the link
-//! if the linker resolved each of its bitcode definitions so, or the compiler marked it `dso_local` (`propagateAttributes` in
-//! `ModuleSummaryIndex.cpp`; `addThinLTO` in `LTO.cpp`). Knows nothing of how a linker is asked.
+//! With these declarations ([`shard::complete`]) a compiler makes the same object as the linker. A definition is local if the
+//! linker resolved it so or the compiler marked it `dso_local` (`addThinLTO` in `LTO.cpp`). A symbol is local if all of its
+//! bitcode definitions are (`propagateAttributes` in `ModuleSummaryIndex.cpp`). Where no definition prevails and none is ODR, LLVM
+//! takes all for dead and does not compare them (`computeDeadSymbolsAndUpdateIndirectCalls` in `FunctionImport.cpp`): then the
+//! first one decides. Does not ask the linker.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,14 +16,14 @@ use distlto_planner::shard::{self, guid};
 /// Reads the summary of a module. `None` without one, or if the module cannot be read; its own backend reports that error.
 pub type Reader<'r> = &'r mut dyn FnMut(&str) -> Option<References>;
 
-/// What is known of the symbols of a link.
+/// Decides which symbols are local to a link.
 pub struct Completion<'t> {
     resolutions: Resolutions<'t>,
-    /// Symbols that a module defines, or native code, where a module may have a definition too.
+    /// Symbols that may have a definition in bitcode.
     defined: HashSet<&'t [u8]>,
-    /// The modules that name each symbol, once that is asked for.
+    /// The modules that name each symbol, in link order; made at the first question.
     named: Option<HashMap<&'t [u8], Vec<Named<'t>>>>,
-    /// Whether a symbol is within what is linked.
+    /// Symbols already decided: whether each is local.
     known: HashMap<&'t [u8], bool>,
     modules: Modules,
 }
@@ -30,11 +32,19 @@ pub struct Completion<'t> {
 #[derive(Clone, Copy)]
 struct Named<'t> {
     module: &'t [u8],
-    /// Whether the linker has resolved the symbol there to be within what it links.
+    /// Whether this module's definition prevails.
+    prevails: bool,
+    /// Whether the linker resolved the symbol as local to the link.
     is_final: bool,
 }
 
-/// The modules that were looked at.
+/// A definition of a symbol in bitcode.
+struct Found {
+    is_local: bool,
+    is_odr: bool,
+}
+
+/// The summaries read so far.
 #[derive(Default)]
 struct Modules {
     known: HashMap<Vec<u8>, Option<References>>,
@@ -51,7 +61,7 @@ impl Modules {
 }
 
 impl<'t> Completion<'t> {
-    /// By what a linker has written of its symbols.
+    /// From the text of the linker's resolution file.
     pub fn of(resolutions: &'t [u8]) -> Self {
         let resolutions = Resolutions::read(resolutions);
         let all = resolutions.modules().flat_map(|module| resolutions.of(module));
@@ -64,51 +74,55 @@ impl<'t> Completion<'t> {
     pub fn complete(&mut self, bytes: &[u8], own: &str, reader: Reader<'_>) -> Result<Vec<u8>, BitcodeError> {
         shard::complete(bytes, own.as_bytes(), |module, definitions| {
             let all = || self.resolutions.of(module).map(|found| found.symbol.to_vec()).collect();
-            // Of another module only what its imported definitions refer to counts.
+            // From another module, only the symbols that its imported definitions use matter.
             let symbols: HashSet<Vec<u8>> = match module == own.as_bytes() {
                 true => all(),
                 false => self.modules.get(module, reader).map_or_else(all, |references| {
                     definitions.iter().flat_map(|guid| references.of(*guid)).map(<[u8]>::to_vec).collect()
                 }),
             };
-            let within = symbols.iter().filter(|symbol| self.is_within(symbol, reader));
-            within.map(|symbol| guid(symbol)).collect()
+            let local = symbols.iter().filter(|symbol| self.is_local(symbol, reader));
+            local.map(|symbol| guid(symbol)).collect()
         })
     }
 
-    /// Whether the linker knows a symbol to be within what it links.
-    fn is_within(&mut self, symbol: &[u8], reader: Reader<'_>) -> bool {
+    /// Whether a symbol is local to the link.
+    fn is_local(&mut self, symbol: &[u8], reader: Reader<'_>) -> bool {
         if let Some(known) = self.known.get(symbol) {
             return *known;
         }
         let Some(symbol) = self.defined.get(symbol).copied() else { return false };
-        // Of a definition that does not count another module may still have one, be it weak.
         let named = self.named.get_or_insert_with(|| named(&self.resolutions));
-        let named = named.get(symbol).into_iter().flatten();
-        let found = named.filter_map(|named| self.modules.is_within(*named, symbol, reader));
-        let found: Vec<bool> = found.collect();
-        let is_within = !found.is_empty() && found.iter().all(|&is_within| is_within);
-        self.known.insert(symbol, is_within);
-        is_within
+        let named = named.get(symbol).map_or(&[][..], Vec::as_slice);
+        // A module whose definition does not prevail may still have one.
+        let found = named.iter().filter_map(|named| self.modules.definition(*named, symbol, reader));
+        let found: Vec<Found> = found.collect();
+        let is_live = named.iter().any(|named| named.prevails) || found.iter().any(|found| found.is_odr);
+        let compared = if is_live { &found[..] } else { &found[..found.len().min(1)] };
+        let is_local = !compared.is_empty() && compared.iter().all(|found| found.is_local);
+        self.known.insert(symbol, is_local);
+        is_local
     }
 }
 
 impl Modules {
-    /// Whether a module's definition of a symbol is known to be within what is linked. `None` where the module has no definition.
-    fn is_within(&mut self, named: Named<'_>, symbol: &[u8], reader: Reader<'_>) -> Option<bool> {
+    /// A module's definition of a symbol, if it has one.
+    fn definition(&mut self, named: Named<'_>, symbol: &[u8], reader: Reader<'_>) -> Option<Found> {
         let module = self.get(named.module, reader)?;
         let found = module.definition(guid(symbol))?;
-        // The linker says it to ThinLTO modules alone.
-        Some(found.is_dso_local() || (module.is_thin && named.is_final))
+        // The linker's resolution reaches the summaries of ThinLTO modules alone.
+        let is_local = found.is_dso_local() || (module.is_thin && named.is_final);
+        Some(Found { is_local, is_odr: found.is_odr() })
     }
 }
 
-/// The modules that name each symbol.
+/// The modules that name each symbol, in link order.
 fn named<'t>(resolutions: &Resolutions<'t>) -> HashMap<&'t [u8], Vec<Named<'t>>> {
     let mut named: HashMap<_, Vec<_>> = HashMap::new();
     for module in resolutions.modules() {
         for found in resolutions.of(module) {
-            named.entry(found.symbol).or_default().push(Named { module, is_final: found.is_final });
+            let one = Named { module, prevails: found.prevails, is_final: found.is_final };
+            named.entry(found.symbol).or_default().push(one);
         }
     }
     named

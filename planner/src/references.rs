@@ -29,8 +29,11 @@ const VARIABLE_REFERENCES: usize = 3;
 /// What stands between the source and the name of a local when its GUID is made: since LLVM 18, and before.
 const SEPARATORS: [&[u8]; 2] = [b";", b":"];
 
-/// Of a summary's flags: whether the compiler knows the definition to be within what is linked.
+/// Flags of a summary: the linkage, and whether the compiler marked the definition as local to the link.
+const LINKAGE: u64 = 15;
 const DSO_LOCAL: u64 = 1 << 6;
+/// Linkages that LLVM keeps alive although no definition prevails: available_externally, linkonce_odr, weak_odr.
+const ODR: [u64; 3] = [1, 3, 5];
 
 /// The definitions of a module.
 #[derive(Debug, Default)]
@@ -52,9 +55,14 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Whether the compiler knows it to be within what is linked.
+    /// Whether the compiler marked it as local to the link.
     pub fn is_dso_local(&self) -> bool {
         self.flags & DSO_LOCAL != 0
+    }
+
+    /// Whether LLVM keeps it alive although no definition prevails.
+    pub fn is_odr(&self) -> bool {
+        ODR.contains(&(self.flags & LINKAGE))
     }
 }
 

@@ -13,6 +13,8 @@ const SYMBOL: &[u8] = b"-r=";
 /// The symbols of all modules of a link.
 #[derive(Debug, Default)]
 pub struct Resolutions<'t> {
+    /// The modules in link order.
+    names: Vec<&'t [u8]>,
     /// The lines of each module's symbols.
     modules: HashMap<&'t [u8], &'t [u8]>,
 }
@@ -33,7 +35,7 @@ pub struct Resolved<'t> {
 impl<'t> Resolutions<'t> {
     /// Reads the file.
     pub fn read(text: &'t [u8]) -> Self {
-        let mut modules = HashMap::new();
+        let (mut names, mut modules) = (Vec::new(), HashMap::new());
         let mut rest = text;
         while let Some(end) = memchr::memchr(b'\n', rest) {
             let (name, after) = (&rest[..end], &rest[end + 1..]);
@@ -42,15 +44,16 @@ impl<'t> Resolutions<'t> {
             while lines.starts_with(&head) {
                 lines = memchr::memchr(b'\n', lines).map_or(&[][..], |end| &lines[end + 1..]);
             }
+            names.push(name);
             modules.insert(name, &after[..after.len() - lines.len()]);
             rest = lines;
         }
-        Self { modules }
+        Self { names, modules }
     }
 
-    /// The modules.
+    /// The modules in link order.
     pub fn modules(&self) -> impl Iterator<Item = &'t [u8]> {
-        self.modules.keys().copied()
+        self.names.iter().copied()
     }
 
     /// The symbols of a module; none of one that the file does not name.
