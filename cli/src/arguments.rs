@@ -127,8 +127,8 @@ pub struct LinkArgs {
     pub stable_names: bool,
     /// Give backends the linker's shards as they are
     ///
-    /// A shard does not say that what its module refers to is in the link. distlto adds that, so that objects are those of
-    /// the linker alone, byte for byte. Without it they are those of lld's DTLTO.
+    /// The linker's shards do not mark which symbols are local to the link. By default distlto adds the marks, so that objects
+    /// equal those of the linker alone, byte for byte. With this option they equal those of lld's DTLTO.
     #[arg(long, hide_short_help = true)]
     pub plain_shards: bool,
     /// Compile each module with the flags that a build has recorded

@@ -89,9 +89,9 @@ pub struct DistributeArgs {
     pub store: Option<PathBuf>,
     /// Make the objects that lld makes in process
     ///
-    /// The link line needs --save-temps=resolution besides (lld's own option): then lld writes what it has resolved beside the
-    /// output, as OUTPUT.resolution.txt. Shards are completed by that, and the file is removed; but with any --save-temps lld
-    /// leaves the files of its jobs too.
+    /// The link line also needs lld's option --save-temps=resolution. lld then writes its symbol resolution to
+    /// OUTPUT.resolution.txt. distlto-distribute completes the shards from this file and removes it. With any --save-temps, lld
+    /// also leaves the files of its jobs.
     #[arg(long)]
     pub complete_shards: bool,
     /// The job file that lld wrote
@@ -122,7 +122,7 @@ pub enum DistributeError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Save(#[from] SaveError),
-    /// Shards cannot be completed.
+    /// Completing the shards failed.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Complete(#[from] CompleteError),

@@ -1,4 +1,4 @@
-//! `distlto-index`: what a link command's linker would ask for, as an action graph with its shards in a directory.
+//! `distlto-index`: asks a link command's linker for its modules, and writes shards and the action graph to a directory.
 //!
 //! For build systems that run backends and the final link themselves. Everything is written only if it differs.
 //! With a meta file it is Buck2's planner (`buck2_index`). Knows nothing of running the actions.
@@ -76,7 +76,7 @@ pub struct IndexArgs {
     pub command: Vec<OsString>,
 }
 
-/// Asks the linker and writes what it said.
+/// Asks the linker and writes its answer.
 pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
     let command: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
     let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
@@ -97,7 +97,7 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         Asked::Link(asked) => asked,
         Asked::Failed(code) => return Ok(code),
     };
-    // Whoever runs it again may have its words in a file of their own.
+    // The graph's commands hold the words themselves: a response file may be gone when they run.
     let index = Index { args, command: given.expanded()?, directory: &directory };
     let graph = index.write(&asked)?;
     if let Some(wanted) = wanted {
@@ -124,15 +124,15 @@ impl IndexArgs {
 pub enum Asked {
     /// With its modules.
     Link(Box<AskedLink>),
-    /// The command has failed, and has said why.
+    /// The command failed and reported its error.
     Failed(u8),
 }
 
-/// A link, and what its processes read.
+/// A link and its inputs.
 pub struct AskedLink {
     /// The link.
     pub link: CollectedLink,
-    /// The files that they read.
+    /// The files that its processes read.
     pub inputs: Vec<Utf8PathBuf>,
 }
 
@@ -170,7 +170,7 @@ pub fn ask(
     }
     let mut inputs = ended.files_read()?;
     inputs.extend(link.records.iter().cloned());
-    // Another compiler is another note of it, for which the backends wait.
+    // With another compiler the thin link writes another `toolchain`, which the backends read.
     let compiler = identity::located(&link.compilation.compiler);
     inputs.extend(compiler.and_then(|path| Utf8PathBuf::from_path_buf(path).ok()));
     Ok(Asked::Link(Box::new(AskedLink { link, inputs })))

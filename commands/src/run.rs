@@ -195,7 +195,7 @@ impl Round<'_> {
         }
     }
 
-    /// The thin links among these actions with what they wait for: what comes after them the thin link decides.
+    /// The thin links among these actions, and what they wait for. The thin link decides what follows.
     fn before_thin_links(&self, wanted: &[ActionId]) -> Vec<ActionId> {
         let is_thin = |id: &ActionId| self.graph.action(*id).kind() == ActionKind::ThinLink;
         let mut left: Vec<ActionId> = wanted.iter().copied().filter(is_thin).collect();

@@ -44,7 +44,7 @@ pub struct Seen {
     pub modules: Vec<KnownModule>,
     /// Where their files are.
     listing: Listing,
-    /// What the linker was told about importing, of a link whose graph is known.
+    /// The linker's import options, of a link whose graph is known.
     pub limit: Option<u64>,
     /// The records of its runs, the oldest first.
     pub runs: Vec<RunRecord>,
@@ -215,7 +215,7 @@ fn graph_of(run: &RunRecord, graph: &GraphFile) -> Option<ActionGraph> {
     (Digest::of(&bytes).to_string() == graph.digest).then(|| json::read(&bytes).ok())?
 }
 
-/// The limit of imported functions by what a link command tells every backend and the thin link.
+/// The import limit that a link command gives to the thin link and every backend.
 fn limit(command: &[&str]) -> Option<u64> {
     let told = command.iter().rev().find_map(|word| word.split("import-instr-limit=").nth(1));
     told.and_then(|value| value.parse().ok())

@@ -112,7 +112,7 @@ pub struct ServedLink {
     directory: Option<PathBuf>,
 }
 
-/// Runs a command and answers its linkers, of which nothing is kept.
+/// Runs a command and answers its linkers, and keeps no state.
 pub fn run_once(
     command: &[Word],
     options: &LinkOptions,

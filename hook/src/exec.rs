@@ -1,6 +1,6 @@
 //! Programs that this process starts and that load no library of ours: a service may have another command line for them.
 //!
-//! A static program, or one of another libc, is told nothing in its own process. If it is a linker it can still be given the
+//! A static program, or one of another libc, does not load the library. If it is a linker it can still be given the
 //! options by which a distributor makes its objects. Any other program costs a look at its header. A name without a path is left
 //! to the system. Knows nothing of linkers.
 
@@ -84,7 +84,7 @@ fn ask(path: *const c_char, argv: Strings) -> Option<Line> {
     Some(Line { _words: words, vector })
 }
 
-/// Whether glibc's loader starts a program, which is what loads preloaded libraries; also of what is no program of 64 bits.
+/// Whether glibc's loader starts a program, and so loads preloaded libraries. True for a file that is no 64-bit program.
 /// Layout: elf(5).
 fn loads_libraries(path: *const c_char) -> io::Result<bool> {
     const CLASS_64: u8 = 2;

@@ -10,7 +10,7 @@
 //! # The service
 //!
 //! A process connects, greets and is answered its [`Role`]; one that starts a program which takes no hook announces that. A
-//! linker then gives its [`RESOLUTIONS`], if it was told to write them, and sends a [`Question`] for each module, any number of
+//! linker then sends its [`RESOLUTIONS`], if its options make it write them, and a [`Question`] for each module, any number of
 //! them at once, and gets an [`Answer`] to each, in any order. A side that is gone is known by its closed socket.
 //!
 //! Integers are little-endian; strings end with NUL, as exec(2) has them.
@@ -221,9 +221,9 @@ impl Role {
     }
 }
 
-/// How the file ends in which a linker writes what it has resolved (`--save-temps=resolution`).
+/// The suffix of the linker's resolution file (`--save-temps=resolution`).
 pub const RESOLUTIONS_SUFFIX: &[u8] = b".resolution.txt";
-/// The packet in which a linker gives that file; it is written before the first question is asked.
+/// The packet that carries this file, sent before the first question.
 pub const RESOLUTIONS: [u8; 1] = *b"r";
 
 /// A linker's question for the object of a module. The packet carries the module's index shard, a file.

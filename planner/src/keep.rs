@@ -1,6 +1,6 @@
-//! What a link keeps of its modules in a directory, and the note of what compiles them.
+//! The places of a module's files in the state directory, and the `toolchain` file.
 //!
-//! Everything is written only where its content differs. Knows nothing of how a link is made.
+//! Everything is written only where its content differs. Makes no link.
 
 use std::fs;
 use std::path::Path;

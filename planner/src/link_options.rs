@@ -1,9 +1,9 @@
-//! What a link line's options say of the link as a whole.
+//! The options of a link line that concern the whole link.
 
 use crate::link_line::{Argument, options};
 use crate::linker::options::{last, of, value};
 
-/// Whether the linker is told to stop before the program, or to write what only it can.
+/// Whether an option makes the linker stop before the program, or write files that only it can write.
 pub fn writes_itself(arguments: &[Argument]) -> bool {
     options(arguments).any(|option| of(option).is_some_and(|known| known.is_whole))
 }

@@ -1,7 +1,6 @@
 //! Flavours of linkers: what is particular to one lies in a folder of its own, and ends in a [`Flavour`].
 //!
-//! A folder holds the table of the linker's options and what they do, and how a word of its lines is read; these know nothing of
-//! who asks. Beside them lies how this linker finds files.
+//! A folder holds the table of the linker's options, the parser of its words, and how this linker finds files.
 
 pub mod elf;
 pub mod options;

@@ -1,4 +1,5 @@
-//! What a tool's options are: names, shape of the value, which files they name, and what they change in a backend. A tool's table is a list of these, one option a line.
+//! The options of a tool: names, form of the value, files that they name, and their effect on a backend. A tool's table is a
+//! list of these, one option a line.
 //!
 //! Knows no option itself: see `linker::elf::table`, `clang::driver` and `clang::cc1`.
 
@@ -13,7 +14,7 @@ pub struct Opt {
     pub dashes: Dashes,
     /// How its value is given.
     pub value: Value,
-    /// Whether the tool stops before the program, or writes what only it can.
+    /// Whether the tool stops before the program, or writes files that only it can write.
     pub is_whole: bool,
     /// Which files it names.
     pub files: Files,
@@ -159,7 +160,7 @@ impl Opt {
         Self { canonical, ..self }
     }
 
-    /// With it the tool stops before the program, or writes what only it can.
+    /// With it the tool stops before the program, or writes files that only it can write.
     pub const fn whole(self) -> Self {
         Self { is_whole: true, ..self }
     }
@@ -174,7 +175,7 @@ impl Opt {
         Self { files: Files::Loaded, ..self }
     }
 
-    /// Which files it concerns is not in the words.
+    /// The words do not name the files it concerns.
     pub const fn unnamed(self) -> Self {
         Self { files: Files::Unnamed, ..self }
     }
@@ -184,7 +185,7 @@ impl Opt {
         Self { files: Files::Written, ..self }
     }
 
-    /// It writes a file of the output's name and an ending.
+    /// It writes a file named after the output, with a suffix.
     pub const fn beside(self) -> Self {
         Self { files: Files::Beside, ..self }
     }

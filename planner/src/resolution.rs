@@ -1,9 +1,8 @@
-//! What a linker decided of the symbols of each module, as it writes it with `--save-temps=resolution`.
+//! The linker's symbol resolution, which it writes with `--save-temps=resolution`.
 //!
 //! Format: `writeToResolutionFile` in llvm/lib/LTO/LTO.cpp (LLVM 15 to 23): a line with a module's name, then a line
 //! `-r=MODULE,SYMBOL,FLAGS` for each symbol that it defines or refers to. Of the flags `p` says that the module's definition
-//! prevails, `l` that the definition is within what is linked, `x` that native code knows the symbol. Names are written as they
-//! are. Knows nothing of shards.
+//! prevails, `l` that the definition is local to the link, `x` that native code uses the symbol. Names are not escaped. Knows nothing of shards.
 
 use std::collections::HashMap;
 
@@ -19,16 +18,16 @@ pub struct Resolutions<'t> {
     modules: HashMap<&'t [u8], &'t [u8]>,
 }
 
-/// What a linker decided of one symbol of one module.
+/// The resolution of one symbol in one module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resolved<'t> {
     /// As the native object names it.
     pub symbol: &'t [u8],
-    /// Whether this module's definition is the one that counts.
+    /// Whether this module's definition prevails.
     pub prevails: bool,
-    /// Whether the definition, whoever has it, is within what is linked and cannot be replaced when it runs.
+    /// Whether the definition, in any module, is local to the link, so that nothing replaces it at run time.
     pub is_final: bool,
-    /// Whether native code knows the symbol.
+    /// Whether native code uses the symbol.
     pub is_native: bool,
 }
 

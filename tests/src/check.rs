@@ -83,7 +83,8 @@ fn sliced_alike(case: &Case, folder: &Folder, oracle: &str) -> Result<()> {
     is_of_linker(case, folder, way)
 }
 
-/// A program is that of the linker alone, byte for byte. Its name stands in a library, and what is made of that in the build id.
+/// Checks that a program equals that of the linker alone, byte for byte. A library holds its own name, which the build id
+/// depends on.
 fn is_of_linker(case: &Case, folder: &Folder, way: Way) -> Result<()> {
     let output = way.output(folder);
     let read = || fs::read(&output).with_context(|| format!("cannot read {}", output.display()));
@@ -152,13 +153,13 @@ fn same_symbols(folder: &Folder, way: Way) -> Result<()> {
     Ok(())
 }
 
-/// A served link makes the program of the linker alone, byte for byte, unless the case says why not. A reason that is none any
-/// more is an error too.
+/// Checks that a served link equals the linker alone, byte for byte, unless the case gives a reason. A reason that no longer
+/// holds is an error.
 fn same_program(case: &Case, folder: &Folder) -> Result<bool> {
     let output = Way::Distlto.output(folder);
     let read = || fs::read(&output).with_context(|| format!("cannot read {}", output.display()));
     let served = read()?;
-    // Its name stands in a library, and what is made of that in the build id.
+    // A library holds its own name, which the build id depends on.
     succeed(&mut Way::Distlto.command_alone(case, folder)?)?;
     match (&case.otherwise, served == read()?) {
         (None, is_same) => ensure!(is_same, "a served link makes another program than the linker alone"),

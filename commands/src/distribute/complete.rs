@@ -1,7 +1,7 @@
-//! Completes the shards of a job file by what lld has resolved, so that the objects are those of lld in process.
+//! Completes the shards of a job file from lld's symbol resolution, so that the objects equal those of lld in process.
 //!
-//! lld writes it with `--save-temps=resolution`, beside the output and before the backends start, and does not remove it. It
-//! calls modules there as in its job file.
+//! With `--save-temps=resolution`, lld writes the resolution beside the output before the backends start, and does not remove
+//! it. Modules have the same names in it as in the job file.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -22,7 +22,7 @@ use crate::completion::Completion;
 /// Why shards were not completed.
 #[derive(Debug, Error, Diagnostic)]
 pub enum CompleteError {
-    /// lld has not said what it resolved.
+    /// lld has not written its symbol resolution.
     #[error("{} is not there, by which shards are completed", path.display())]
     #[diagnostic(
         code(distlto::usage),
@@ -36,7 +36,7 @@ pub enum CompleteError {
     #[error("the job file does not say what is linked, so that the file with what lld resolved is not known")]
     #[diagnostic(code(distlto::bad_input), help("leave out --complete-shards"))]
     NoOutput,
-    /// A shard is none.
+    /// A file is not an index shard.
     #[error("{}: {source}", path.display())]
     #[diagnostic(forward(source))]
     Shard {

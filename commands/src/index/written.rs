@@ -1,6 +1,6 @@
-//! The files of an index directory: shards, the note of what compiles, and the graph.
+//! Writes the files of an index directory: shards, `toolchain` and the graph.
 //!
-//! Knows nothing of linkers.
+//! Does not run linkers.
 
 use std::collections::HashSet;
 use std::fs;
@@ -32,7 +32,7 @@ pub(super) struct Index<'a> {
 }
 
 impl Index<'_> {
-    /// Writes what a linker has said, and removes what an earlier thin link has left and this one has not.
+    /// Writes the files of a link, and removes those of an earlier thin link that are no longer needed.
     pub fn write(&self, asked: &AskedLink) -> Result<ActionGraph, LinkError> {
         let directory = self.directory;
         let compilation = &asked.link.compilation;
@@ -52,7 +52,7 @@ impl Index<'_> {
     }
 }
 
-/// What a link consists of. `args` are those by which it is asked again, if it can be.
+/// The parts of a link's graph. `args`: the options of the thin link action; without them there is none.
 pub(super) fn parts(
     asked: &AskedLink,
     command: &[Word],
@@ -119,7 +119,7 @@ fn backend(
 }
 
 impl IndexArgs {
-    /// The command that asks again, up to the link command.
+    /// The command of the thin link action, up to the link command.
     fn words(&self, directory: &str) -> Vec<String> {
         let mut words = vec!["distlto-index".to_owned(), "--index".to_owned(), directory.to_owned()];
         let mut add = |option: &str, value: &str| words.push(format!("{option}={value}"));

@@ -1,6 +1,6 @@
 //! What a link read: files, places that hold nothing, programs with the libraries that they load.
 //!
-//! Each file has the state that it had when it was told of, so that one which changes under the link is noticed by `unchanged`. What cannot be known is a doubt, and with a doubt nothing is recorded. Knows nothing of how a
+//! Each file's state is recorded when it is reported, so that `unchanged` notices a change during the link. If any state is unknown, nothing is recorded. Knows nothing of how a
 //! link is done.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ use distlto_executor::loaded;
 pub struct Reads {
     own: PathBuf,
     files: BTreeMap<PathBuf, FileState>,
-    /// Those that processes of the link were seen to read.
+    /// Files that processes of the link read.
     inputs: BTreeSet<PathBuf>,
     absent: BTreeSet<PathBuf>,
     programs: BTreeSet<PathBuf>,
@@ -164,7 +164,7 @@ impl Reads {
         self.files(paths);
     }
 
-    /// Those of them whose states are known.
+    /// The states of these, where known.
     pub(super) fn inputs_read(&self) -> impl Iterator<Item = &Path> {
         self.inputs.iter().filter(|path| self.files.contains_key(*path)).map(PathBuf::as_path)
     }

@@ -2,7 +2,7 @@
 //!
 //! A thin link that runs again may import otherwise, and members of archives may have come or gone. A graph that it wrote
 //! again itself is read again; another one is compared with the graph that the thin link wrote, `graph.json` among its
-//! outputs. Without that nothing is known, and what each shard says is checked by each backend.
+//! outputs. Without one, each backend checks its own shard.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ fn backends(graph: &ActionGraph) -> BTreeMap<&str, Files<'_>> {
     files.map(|(action, files)| (action.label.as_str(), files)).collect()
 }
 
-/// The first thing that the thin link's graph says otherwise. What the graph says besides is its own business.
+/// The first difference from the thin link's graph. Further actions of the given graph do not matter.
 fn difference(graph: &ActionGraph, planned: &ActionGraph) -> Option<String> {
     let (ours, theirs) = (backends(graph), backends(planned));
     let first = |new: &[&Utf8Path], old: &[&Utf8Path]| -> Option<Utf8PathBuf> {

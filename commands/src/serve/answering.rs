@@ -1,4 +1,4 @@
-//! All that it takes to answer one linker, and what follows from it of a module: what its backend reads and is told.
+//! The context for answering one linker, and what follows from it for a module: the inputs and flags of its backend.
 //!
 //! Knows nothing of questions.
 
@@ -21,7 +21,7 @@ use super::told;
 use crate::link::Session;
 use crate::up_to_date::Records;
 
-/// All that answering takes.
+/// The context for answering one linker.
 pub struct Answering<'a> {
     pub session: &'a Session<'a>,
     /// Where the linker runs, where that is another directory than this process's.
@@ -31,12 +31,12 @@ pub struct Answering<'a> {
     pub records: &'a Records,
     pub kept: &'a Kept,
     pub cc1_commands: &'a Cc1Commands,
-    /// Whether locals are called after their sources.
+    /// Whether the names of promoted locals come from their sources.
     pub stable_names: bool,
 }
 
 impl Answering<'_> {
-    /// What a backend reads.
+    /// The inputs of a backend.
     pub fn content(
         &self,
         module: &str,
@@ -63,7 +63,7 @@ impl Answering<'_> {
         })
     }
 
-    /// A line for a shell that runs a module's backend once more.
+    /// A shell command that repeats a module's backend.
     pub fn command_line(&self, module: &LinkModule) -> String {
         let places = ModulePlaces::of(self.session.directory, &module.label);
         let file = module.file.as_deref().unwrap_or_default();

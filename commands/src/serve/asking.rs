@@ -1,6 +1,6 @@
-//! Whether a linker is to ask, how its backends are compiled, and the options that make it ask.
+//! Decides whether a linker asks for its objects, how its backends are compiled, and which options make it ask.
 //!
-//! Knows nothing of what a linker is answered.
+//! Does not answer questions.
 
 use std::fs::File;
 use std::path::Path;
@@ -34,7 +34,7 @@ use crate::link::{LinkError, stable_names};
 use crate::linker_flags;
 use crate::tool::ToolRunner;
 
-/// Has a linker write what it has resolved.
+/// Makes the linker write its symbol resolution.
 pub const RESOLVE: &[u8] = b"--save-temps=resolution";
 /// The distributor, beside this program.
 const DISTRIBUTE: &str = "distlto-distribute";
@@ -45,27 +45,27 @@ const THREADS: usize = 1024;
 /// What else a link runs, where the system lets a user have few threads.
 const OTHER_THREADS: usize = 12;
 
-/// Options of which a linker that asks would make something else: its command line in a file, objects of its own, and files
-/// that it writes anyway or not at all when it asks.
+/// Options that have another effect when a linker asks: they write its command line or its own objects to files, or files that
+/// it then always or never writes.
 const ALONE: [&str; 4] =
     ["reproduce", "lto-obj-path", "thinlto-emit-imports-files", "thinlto-emit-index-files"];
-/// Has lld do what its option `--reproduce` does.
+/// Acts like lld's option `--reproduce`.
 const REPRODUCE: &str = "LLD_REPRODUCE";
 
 /// What a process is.
 pub enum Called {
-    /// Nothing that asks.
+    /// No linker.
     Other,
-    /// A linker that is left alone, for this reason.
+    /// A linker that links by itself, for this reason.
     Alone(String),
     Link(Box<Asking>),
 }
 
-/// A linker that is to ask.
+/// A linker that asks for its objects.
 pub struct Asking {
     pub link: LinkCommand,
     pub compilation: CompileSettings,
-    /// Whether locals are called after their sources.
+    /// Whether the names of promoted locals come from their sources.
     pub stable_names: bool,
 }
 
@@ -122,7 +122,7 @@ impl Shared<'_> {
     fn asking(&self, process: &Process, resolves: bool) -> Result<Called, LinkError> {
         let link = match command::link_of(process, self.service.command) {
             Ok(link) => link,
-            // The linker will say what is wrong.
+            // The linker reports the error.
             Err(error) => return Ok(Called::Alone(error.to_string())),
         };
         let arguments = link.line.arguments();
@@ -207,7 +207,7 @@ impl Shared<'_> {
 }
 
 impl Service<'_> {
-    /// The options that have a linker call our distributor, which keeps nothing in the link's state.
+    /// The options that make a linker call our distributor, which keeps no state.
     fn distributed(&self, asking: &Asking) -> Result<Vec<Word>, LinkError> {
         let own = std::env::current_exe().map_err(IoError::on("find", "this program"))?;
         let options = &self.options.run;
@@ -238,7 +238,7 @@ impl Service<'_> {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nproc).current;
         let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
         let most = limit.saturating_sub(OTHER_THREADS).clamp(1, THREADS);
-        // What is wrong with it the run says.
+        // The run reports the error.
         let elsewhere = self.options.run.remote.slots().unwrap_or(0);
         let threads = match (jobs, elsewhere) {
             // What failed is waited with to the end.
@@ -254,7 +254,7 @@ impl Service<'_> {
         ];
         words.extend(compilation.is_completed.then(|| RESOLVE.to_vec()));
         if last(link.line.arguments(), "thinlto-distributor").is_some() {
-            // It would be asked in our place.
+            // The linker would ask that distributor instead of us.
             words.push(b"--thinlto-distributor=".to_vec());
         }
         if last(link.line.arguments(), "thinlto-cache-dir").is_some() {

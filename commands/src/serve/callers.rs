@@ -121,7 +121,7 @@ impl<'a> Shared<'a> {
         Ok(folder)
     }
 
-    /// Has a linker perform its thin link alone; returns the folder with its shards.
+    /// Makes a linker stop after its thin link; returns the folder with its shards.
     fn thin_link(
         &self,
         caller: &Caller,
@@ -140,7 +140,7 @@ impl<'a> Shared<'a> {
         Ok(folder)
     }
 
-    /// Says what a link would do.
+    /// Reports what a link would run.
     fn preview(
         &self,
         caller: &Caller,
@@ -237,7 +237,7 @@ impl<'a> Shared<'a> {
         self.serve(caller, process, notes, *asking)
     }
 
-    /// Has a linker ask.
+    /// Makes a linker ask.
     fn begin(
         &self,
         caller: &Caller,
@@ -365,7 +365,7 @@ fn temporaries(link: &LinkCommand) -> Temporaries {
     }))
 }
 
-/// What has a linker do nothing.
+/// The role of a linker that does nothing.
 pub fn no_link() -> Vec<Word> {
     vec![b"--version".to_vec()]
 }

@@ -1,6 +1,6 @@
-//! Links of which only the modules are asked: their linkers perform their thin links, and nothing is compiled.
+//! Collects the modules of links: each linker performs its thin link, and nothing is compiled.
 //!
-//! Knows nothing of what is made of the answers.
+//! Does not write them.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -16,15 +16,15 @@ use super::settings::CompileSettings;
 use super::socket::Caller;
 use crate::link::LinkError;
 
-/// What is to be made of a command's links.
+/// The task for a command's links.
 pub enum Task<'a> {
-    /// They are made.
+    /// Link.
     Link,
-    /// It is said what they would run.
+    /// Report what would run.
     Preview,
-    /// Their modules are collected.
+    /// Collect the modules.
     Collect(&'a Collection),
-    /// They are made of the objects of a graph.
+    /// Link with the objects of a graph.
     Answer(&'a super::graph::Answers),
 }
 
@@ -62,7 +62,7 @@ impl Collection {
         Self { directory: directory.to_owned(), links: Mutex::default(), alone: Mutex::default() }
     }
 
-    /// Hears a linker that performs its thin link; `folder` has its shards.
+    /// Collects the modules of a linker that performs its thin link; `folder` has its shards.
     pub fn hear(
         &self,
         caller: &Caller,
@@ -86,12 +86,12 @@ impl Collection {
         Ok(())
     }
 
-    /// A linker is left alone.
+    /// Notes why a linker links by itself.
     pub fn leave(&self, why: String) {
         lock(&self.alone).push(why);
     }
 
-    /// The links, and why linkers were left alone.
+    /// The links, and why other linkers link by themselves.
     pub fn into_parts(self) -> (Vec<CollectedLink>, Vec<String>) {
         (
             self.links.into_inner().unwrap_or_else(PoisonError::into_inner),

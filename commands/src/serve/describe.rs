@@ -1,6 +1,6 @@
 //! What the backend of a module reads: its shard, completed and with paths that a compiler finds, and the modules it imports from.
 //!
-//! Knows nothing of who compiles it.
+//! Compiles nothing.
 
 use distlto_planner::shard::{self, Cost, Shard};
 use distlto_prepare::io_error::IoError;
@@ -10,7 +10,7 @@ use crate::completion::Completion;
 
 /// What the backend of a module reads.
 pub struct Described {
-    /// What people call the module.
+    /// The module's name for people.
     pub label: String,
     /// The archive that holds it, and where in that its header is.
     pub archive: Option<(String, usize)>,
@@ -18,21 +18,21 @@ pub struct Described {
     pub file: String,
     /// Those of the modules that it imports from, in the order of the shard.
     pub imports: Vec<String>,
-    /// What people call these, in the same order.
+    /// The names of these for people, in the same order.
     pub labels: Vec<String>,
     /// The shard.
     pub shard: Vec<u8>,
-    /// What compiling it takes.
+    /// The cost of compiling it.
     pub cost: Cost,
-    /// The flags that a build has recorded of it, where those count.
+    /// The module's recorded flags, with --flags-from.
     pub flags: Vec<String>,
 }
 
-/// Why a module has no backend of ours.
+/// Why distlto does not compile a module.
 pub enum Unfit {
     /// The linker compiles it itself.
     Because(String),
-    /// A file.
+    /// A file could not be read or written.
     Io(IoError),
 }
 
@@ -42,7 +42,7 @@ impl From<IoError> for Unfit {
     }
 }
 
-/// Describes a module by the shard that its linker wrote, and by what the linker has resolved.
+/// Describes a module from its linker's shard and symbol resolution.
 pub fn describe(
     files: &mut ModuleFiles,
     completion: Option<&mut Completion<'_>>,
@@ -73,7 +73,7 @@ pub fn describe(
     })
 }
 
-/// A shard with what it lacks, where the linker has said what it resolved.
+/// A shard, completed where the linker has given its symbol resolution.
 pub fn completed(
     files: &mut ModuleFiles,
     completion: Option<&mut Completion<'_>>,

@@ -23,25 +23,25 @@ use super::socket::{Caller, Received};
 use crate::completion::Completion;
 use crate::link::LinkError;
 
-/// What a graph has for each module.
+/// The objects of a graph, to answer a linker with.
 pub struct Answers {
     graph: Utf8PathBuf,
-    /// By what people call the modules.
+    /// By the modules' labels.
     modules: HashMap<String, Made>,
     is_asked: AtomicBool,
 }
 
-/// What was made of a module.
+/// The object of a module.
 struct Made {
     object: PathBuf,
-    /// The digest of the shard that it was made from.
+    /// The digest of the shard it was compiled with.
     shard: String,
     /// How many modules it imports from.
     imports: usize,
 }
 
 impl Answers {
-    /// Of a graph that lies at `path`. A backend without a digest of its shard cannot be answered for.
+    /// Reads the graph at `path`. A backend without a shard digest gives no answer.
     pub fn of(path: &Utf8Path, graph: &ActionGraph) -> Self {
         let made = |backend: &BackendWork| {
             let object = graph.path(backend.object).as_std_path().to_owned();
@@ -55,7 +55,7 @@ impl Answers {
         Self { graph: path.to_owned(), modules: modules.collect(), is_asked: AtomicBool::new(false) }
     }
 
-    /// Whether a link without a question was no link of the graph.
+    /// Whether no linker asked although the graph has modules.
     pub fn is_left_out(&self) -> bool {
         !self.modules.is_empty() && !self.is_asked.load(Ordering::Relaxed)
     }
@@ -110,7 +110,7 @@ impl Answers {
         let label = files.label(id);
         let completed = match completed(files, completion, id, bytes) {
             Ok(completed) => completed,
-            // The thin link left it to the linker.
+            // The thin link gave it no backend either.
             Err(Unfit::Because(_)) if !self.modules.contains_key(&label) => return Ok(None),
             Err(Unfit::Because(why)) => return Err(stale(label, why)),
             Err(Unfit::Io(error)) => return Err(error.into()),

@@ -122,7 +122,7 @@ impl Kept {
     }
 }
 
-/// What an object is kept under: what compiles how, `flags` being the module's own, and the linker's own key of what it asks for.
+/// The key of an object: the compiler and its flags, the module's own `flags`, and the linker's key for the module.
 ///
 /// That has the modules by content, in no order. A backend imports from them in the order of their names, which shows in the
 /// object, and the place of an archive's member is a part of its name.

@@ -102,9 +102,9 @@ struct Hearing<'scope, 'env, 'a> {
     files: ModuleFiles,
     /// The module of each source, where locals are called after these.
     sources: HashMap<String, String>,
-    /// What the linker has resolved, once it is read.
+    /// The linker's symbol resolution, once it is read.
     resolutions: &'scope OnceLock<Vec<u8>>,
-    /// The file of that.
+    /// The file with it.
     resolved: Option<File>,
     completion: Option<Completion<'scope>>,
     /// Where actions go, and the thread that runs them, once there is one.
@@ -297,7 +297,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         self.add(linked, arrival, why)
     }
 
-    /// Reads what the linker has resolved, if it has said that.
+    /// Reads the linker's symbol resolution, if it has given one.
     fn resolve(&mut self, id: &str) -> Result<(), Miss> {
         if let Some(file) = self.resolved.take().filter(|_| self.completion.is_none()) {
             let text = read(Some(file)).map_err(IoError::on("read what the linker resolved for", id))?;

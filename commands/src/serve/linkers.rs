@@ -23,9 +23,9 @@ use crate::own_cache::own_cache;
 
 /// What makes a linker write shards while it links.
 const OPTION: &[u8] = b"--thinlto-emit-index-files";
-/// What has a linker write what it has resolved, with a value.
+/// The option that makes a linker write its symbol resolution, with its value.
 const RESOLVES: &[u8] = b"save-temps=";
-/// What has a linker call a distributor.
+/// The option that makes a linker call a distributor.
 const DISTRIBUTOR: &[u8] = b"thinlto-distributor=";
 /// In the version of the flavour for ELF.
 const ELF: &str = "(compatible with GNU linkers)";
@@ -46,9 +46,9 @@ pub enum Linker {
     None,
     /// lld for ELF.
     Elf {
-        /// What it says of its version.
+        /// Its version line.
         version: String,
-        /// Whether it can write what it has resolved.
+        /// Whether it can write its symbol resolution.
         resolves: bool,
     },
     /// lld for another format.
@@ -107,7 +107,7 @@ pub fn can_ask(program: &Path) -> io::Result<bool> {
     holds(File::open(program)?, OPTION)
 }
 
-/// Whether a program that is lld can have its objects made by a distributor (DTLTO).
+/// Whether this lld can call a distributor for its objects (DTLTO).
 pub fn can_distribute(program: &Path) -> io::Result<bool> {
     holds(File::open(program)?, DISTRIBUTOR)
 }

@@ -61,7 +61,7 @@ impl Identity {
 }
 
 impl Parts {
-    /// Of a module. `extra` names those of its inputs that are no imports, `flags` are its own, `dwo` says where split debug information goes.
+    /// The parts for a module. `extra`: inputs that are not imports. `flags`: the module's own. `dwo`: the split debug file.
     pub fn of(identity: &Identity, inputs: &Inputs<'_>, extra: &[&str], flags: &[String], dwo: &str) -> Self {
         let (own, module) = inputs.module;
         let mut shard = Framed::new("distlto part 1");

@@ -1,6 +1,6 @@
-//! The shards of a linker that performs its thin link alone, and what a link of them would do.
+//! Reads the shards of a linker that stops after its thin link, and reports what the link would run.
 //!
-//! State is only read; what is written goes to a scratch folder. Knows nothing of how backends are run.
+//! State is only read; what is written goes to a scratch folder. Runs no backend.
 
 use std::collections::HashMap;
 use std::fs;
@@ -23,7 +23,7 @@ use super::socket::{Caller, Received};
 use crate::completion::Completion;
 use crate::link::{LinkError, dry_run};
 
-/// Hears of a linker's shards until it is gone, and describes each module that it loads, by its id. Those that the linker
+/// Receives a linker's shards until it ends, and describes each module that it loads, by its id. Modules that the linker
 /// compiles itself are left out. `folder` has the shards.
 pub fn collect(
     caller: &Caller,
@@ -53,7 +53,7 @@ pub fn collect(
     Ok(modules)
 }
 
-/// Says which backends of a linker would run. False where there was no shard.
+/// Reports which backends of a linker would run. False if there was no shard.
 pub fn tell(
     answering: &Answering<'_>,
     caller: &Caller,
@@ -91,7 +91,7 @@ pub fn tell(
 /// The shards of a linker by their numbers, with the modules that they are of.
 type Shards = Vec<(u32, String)>;
 
-/// The shards of a linker, and what it has resolved.
+/// The shards of a linker, and its symbol resolution.
 fn hear(caller: &Caller) -> std::io::Result<(Shards, Option<Vec<u8>>)> {
     let (mut shards, mut resolved) = (HashMap::new(), None);
     let mut bytes = vec![0; PACKET];
@@ -101,7 +101,7 @@ fn hear(caller: &Caller) -> std::io::Result<(Shards, Option<Vec<u8>>)> {
             continue;
         }
         let question = Question::from_bytes(bytes).ok_or(std::io::ErrorKind::InvalidData)?;
-        // Of what is no text no backend is run.
+        // A module whose id is not UTF-8 gets no backend.
         if let Ok(id) = std::str::from_utf8(question.module) {
             shards.insert(id.to_owned(), question.ticket);
         }

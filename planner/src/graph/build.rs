@@ -1,4 +1,4 @@
-//! From what is known of a link to its action graph.
+//! Builds the action graph of a link from its parts.
 //!
 //! The thin link, one opt action for each module, and the final link, which is the user's own command. Pure: knows nothing of
 //! files on disk.
@@ -29,7 +29,7 @@ pub struct LinkParts {
 /// One backend compilation. All paths are relative to the link's working directory, or absolute where the link line's were.
 #[derive(Debug, Clone, Default)]
 pub struct BackendParts {
-    /// What people call the module.
+    /// The module's name for people.
     pub label: String,
     /// The words that all backends of these flags share, with the compiler as the first.
     pub shared: Vec<String>,
@@ -49,7 +49,7 @@ pub struct BackendParts {
     pub object: Utf8PathBuf,
     /// Further files the compilation writes, such as a `.dwo`.
     pub outputs: Vec<Utf8PathBuf>,
-    /// What the compilation takes.
+    /// The cost of the compilation.
     pub cost: Cost,
 }
 

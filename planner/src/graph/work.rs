@@ -58,14 +58,14 @@ pub struct BackendWork {
     pub dwo: Option<FileId>,
     /// What else is written.
     pub also: Vec<FileId>,
-    /// What the thin link has decided.
+    /// The thin link's decisions.
     pub decided: Decided,
 }
 
-/// What a thin link has decided of a module, as far as it is known.
+/// The thin link's decisions about a module, where known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Decided {
-    /// IR instructions that are imported, a part of the action's cost.
+    /// Imported IR instructions, a part of the action's cost.
     pub imported: u64,
     /// The digest of the shard's canonical form ([`digest`](crate::shard::digest)), by which the final link knows the
     /// shard that the object was made from.
