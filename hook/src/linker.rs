@@ -134,9 +134,7 @@ pub fn open(path: &[u8], flags: c_int) -> Option<io::Result<RawFd>> {
     match linker.ask(key, &shard).unwrap_or((Answer::Compile, None)) {
         (Answer::Object, Some(object)) => Some(Ok(object.into_raw_fd())),
         // Its cache has no such file.
-        (Answer::Object | Answer::Compile, _) => None,
-        // SAFETY: ends the process. What it has made so far is in memory.
-        (Answer::End(code), _) => unsafe { libc::_exit(c_int::from(code)) },
+        (Answer::Object | Answer::Compile | Answer::End(_), _) => None,
         (Answer::Again, _) => linker.begin_anew(),
     }
 }
@@ -227,6 +225,9 @@ impl Linker {
             asked = self.lock();
             asked.is_read = false;
             match answer {
+                // Whatever was asked: nothing more will be answered.
+                // SAFETY: ends the process. What it has made so far is in memory.
+                Some((_, Answer::End(code), _)) => unsafe { libc::_exit(c_int::from(code)) },
                 Some((ticket, answer, object)) => {
                     if let Some(waiting) = asked.waiting.get_mut(&ticket) {
                         waiting.answer = Some((answer, object));

@@ -261,7 +261,7 @@ pub enum Answer {
     Object,
     /// The linker is to compile the module itself.
     Compile,
-    /// The linker is to end with this exit code.
+    /// The linker is to end with this exit code, whichever question this answers.
     End(u8),
     /// The linker is to begin anew, as it was started, and to ask what it is.
     Again,

@@ -83,6 +83,10 @@ pub fn receive_packet(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(u
             header = libc::CMSG_NXTHDR(&raw const message, header);
         }
     }
+    // The kernel drops descriptors that this process has no room for, and delivers the packet without them.
+    if message.msg_flags & libc::MSG_CTRUNC != 0 {
+        return Err(io::Error::from_raw_os_error(libc::EMFILE));
+    }
     Ok((got, descriptors))
 }
 

@@ -16,14 +16,15 @@ use distlto_planner::graph::ActionId;
 use distlto_planner::keep::ModulePlaces;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::json_lines::JsonLines;
+use distlto_prepare::limits::Lack;
 use distlto_prepare::mutex::lock;
 use distlto_record::report::{Failure, Measured};
 
 use super::answering::Answering;
 use super::kept::KeptObject;
 use super::module::LinkModule;
-use super::protocol::Answer;
-use super::socket::Caller;
+use super::protocol::{Answer, PACKET};
+use super::socket::{Caller, Received};
 use crate::link::{LinkError, state};
 use crate::run_args::Assembly;
 
@@ -65,9 +66,25 @@ pub fn give(caller: &Caller, ticket: u32, object: &Path) -> Result<(), IoError> 
 pub fn over(shared: &Mutex<Shared>, caller: &Caller) {
     let mut shared = lock(shared);
     shared.is_over = true;
-    for ticket in shared.modules.iter_mut().filter_map(|module| module.ticket.take()) {
+    if let Some(ticket) = shared.modules.iter_mut().find_map(|module| module.ticket.take()) {
         // One that is gone has ended.
         let _ = send(caller, ticket, Answer::End(1));
+    }
+}
+
+/// Ends a linker after an error, and waits until it is gone. It would go on by itself if it lost its service.
+pub fn end(caller: &Caller) {
+    if send(caller, 0, Answer::End(1)).is_err() {
+        return;
+    }
+    let mut bytes = vec![0; PACKET];
+    loop {
+        match caller.receive(&mut bytes, None) {
+            // Asked before the linker read its end, perhaps with a shard that finds no descriptor here.
+            Ok(Received::Packet(..) | Received::Nothing) => {}
+            Err(error) if Lack::of_io(&error) == Some(Lack::Files) => {}
+            Ok(Received::Gone) | Err(_) => return,
+        }
     }
 }
 

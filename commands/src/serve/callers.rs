@@ -22,6 +22,7 @@ use distlto_record::progress::{Phase, Progress};
 
 use super::answering::Answering;
 use super::asking::{Asking, Called, RESOLVE};
+use super::backends::end;
 use super::collected::Task;
 use super::kept::Kept;
 use super::link::Served;
@@ -291,7 +292,8 @@ impl<'a> Shared<'a> {
                 // There is no state to keep it in.
                 lock(&self.previous).push(Previous::of(&output, Path::new("")));
                 self.begin(caller, &process, notes.as_ref(), &link, &compilation, &cache)?;
-                return answers.serve(caller, elsewhere.as_deref().unwrap_or(Path::new("")));
+                let root = elsewhere.as_deref().unwrap_or(Path::new(""));
+                return answers.serve(caller, root).inspect_err(|_| end(caller));
             }
         }
         let state = self.hold(&directory)?;
@@ -306,11 +308,11 @@ impl<'a> Shared<'a> {
             let runner = ToolRunner { spawner: service.spawner, cancel: service.cancel, directory: None };
             let session = service.session(&link, state.directory(), &runner, reporter);
             answer(service, &session, caller, &compilation, elsewhere, stable_names)
+                .inspect_err(|_| end(caller))
         });
         let Answered { served, records, kept, start } = match answered {
             Ok(answered) => answered,
             Err(error) => {
-                // The linker goes on by itself.
                 lock(&self.previous).push(previous);
                 return Err(error);
             }

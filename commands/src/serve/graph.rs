@@ -60,7 +60,7 @@ impl Answers {
         !self.modules.is_empty() && !self.is_asked.load(Ordering::Relaxed)
     }
 
-    /// Answers a linker until it is gone. `root` is where it runs.
+    /// Answers a linker until it is gone; after an error it waits. `root` is where it runs.
     pub fn serve(&self, caller: &Caller, root: &Path) -> Result<(), LinkError> {
         let mut files = ModuleFiles::new(root, "");
         let heard = |error| IoError::on("hear", "the linker")(error);
@@ -86,13 +86,9 @@ impl Answers {
             self.is_asked.store(true, Ordering::Relaxed);
             let id = String::from_utf8_lossy(question.module);
             let shard = read(shard).map_err(IoError::on("read the index shard of", &*id))?;
-            match self.answer(&mut files, completion.as_mut(), &id, &shard) {
-                Ok(Some(object)) => give(caller, question.ticket, &root.join(object))?,
-                Ok(None) => send(caller, question.ticket, Answer::Compile)?,
-                Err(error) => {
-                    send(caller, question.ticket, Answer::End(1))?;
-                    return Err(error);
-                }
+            match self.answer(&mut files, completion.as_mut(), &id, &shard)? {
+                Some(object) => give(caller, question.ticket, &root.join(object))?,
+                None => send(caller, question.ticket, Answer::Compile)?,
             }
         }
     }

@@ -26,7 +26,7 @@ use distlto_record::progress::Progress;
 use distlto_record::why::Change;
 
 use super::answering::Answering;
-use super::backends::{Shared, give, over, run_backends, send};
+use super::backends::{Shared, end, give, over, run_backends, send};
 use super::describe::{Described, Unfit, describe};
 use super::kept::{self, KeptObject};
 use super::module::{LinkModule, triple};
@@ -78,6 +78,7 @@ impl Answering<'_> {
             };
             if let Err(error) = hearing.hear() {
                 lock(&shared).error.get_or_insert(error);
+                end(caller);
             }
             hearing.end()
         });

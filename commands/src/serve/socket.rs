@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 use tempfile::TempDir;
@@ -114,23 +114,27 @@ impl Caller {
         }
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let received = loop {
+        let message = loop {
             let mut parts = [IoSliceMut::new(bytes)];
             match rustix::net::recvmsg(&self.socket, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
                 Err(Errno::INTR) => {}
                 // It was killed with something unread.
                 Err(Errno::CONNRESET) => return Ok(Received::Gone),
-                received => break received?.bytes,
+                received => break received?,
             }
         };
+        // The kernel drops files for which this process has no descriptor left, and delivers the packet without them.
+        if message.flags.contains(ReturnFlags::CTRUNC) {
+            return Err(Errno::MFILE.into());
+        }
         let mut files = Vec::new();
         for message in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(received) = message {
                 files.extend(received);
             }
         }
-        match bytes.get(..received) {
-            Some(packet) if received > 0 => {
+        match bytes.get(..message.bytes) {
+            Some(packet) if message.bytes > 0 => {
                 Ok(Received::Packet(packet, files.into_iter().next().map(File::from)))
             }
             _ => Ok(Received::Gone),

@@ -166,7 +166,7 @@ fn a_link_needs_few_open_files() -> Result<()> {
     let limited = Limited::new()?;
     for options in [&["-j4"][..], &["-j1"]] {
         // With fewer than five not even the libraries of a program can be loaded.
-        for count in [5, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 40, 64] {
+        for count in (5..20).chain([24, 25, 28, 40, 64]) {
             let suffices = (count == 5 || count >= 64).then_some(count > 5);
             limited.link(&format!("--nofile={count}"), "RLIMIT_NOFILE", options, suffices)?;
         }
