@@ -11,7 +11,6 @@ pub(crate) mod identity;
 pub(crate) mod line;
 mod lock;
 pub mod options;
-mod printed;
 pub(crate) mod reads;
 pub(crate) mod stable_names;
 pub(crate) mod state;
@@ -81,7 +80,6 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     let there = guess.as_deref().filter(|guess| Path::new(guess).is_dir());
     let held = there.map(|directory| state::LinkState::open_or_scratch(directory, folder)).transpose()?;
     if let Some(state) = &held
-        && (options.dry_run || !printed::is_asked_for(expanded))
         && let Some(unchanged) = unchanged::find(state.directory(), &key)
     {
         return leave_unchanged(unchanged, state, output.as_deref().unwrap_or_default(), options, &reporter);

@@ -32,11 +32,11 @@ use crate::up_to_date::{Recording, Records};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
-use distlto_executor::run::{self, Hooks, Need};
+use distlto_executor::run::{self, Hooks, Made, Need};
 use distlto_executor::schedule::tokens::jobserver_from_env;
 use distlto_record::cause::{FailureCause, FailureKind};
 use distlto_record::progress::{Plan, Profile, Progress, Reporter};
-use distlto_record::report::{Counts, Failure, Measured};
+use distlto_record::report::{Counts, Failure};
 use distlto_record::why::Explainer;
 
 pub use error::RunError;
@@ -297,8 +297,8 @@ impl Hooks for Watching<'_> {
         }
     }
 
-    fn finished(&self, action: ActionId, measured: Measured) {
-        self.recording.finished(action, measured);
+    fn finished(&self, action: ActionId, made: &Made<'_>) {
+        self.recording.finished(action, made);
         if let Work::ThinLink { graph, .. } = self.graph.action(action).work {
             match stale::look(self.graph, graph, self.input) {
                 Ok(None) => {}

@@ -271,6 +271,7 @@ impl Service<'_> {
                     observed::read(&session, &compilation, self.command, &ended.observed, &ended.folder);
                 let records = served.modules.iter().filter_map(|module| module.flags.file.as_ref());
                 read.reads.files(records.map(|file| file.as_std_path().to_owned()));
+                read.reads.objects(served.modules.iter().filter_map(|module| module.object.as_ref()));
                 read
             });
             // As the linker has read them, which is their order on the line.

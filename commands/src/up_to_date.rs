@@ -14,10 +14,9 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::note;
 use rayon::prelude::*;
 
-use distlto_executor::run::Hooks;
+use distlto_executor::run::{Hooks, Made};
 use distlto_record::action::{ActionRecord, Fate};
 use distlto_record::progress::Reporter;
-use distlto_record::report::Measured;
 use distlto_record::why::{Change, Explainer};
 
 /// Actions that have to run, each with the reason.
@@ -156,7 +155,11 @@ impl<'a> Recording<'a> {
 }
 
 impl Hooks for Recording<'_> {
-    fn finished(&self, action: ActionId, _: Measured) {
+    fn finished(&self, action: ActionId, made: &Made<'_>) {
+        // The graph does not say what else it depends on, so it runs again each time.
+        if !made.undeclared.is_empty() {
+            return;
+        }
         if let Err(error) = self.record(action) {
             self.error.borrow_mut().get_or_insert(error);
         }

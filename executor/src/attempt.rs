@@ -27,6 +27,7 @@ use crate::precise::{Pending, Precise, Step, Steps};
 use crate::result::{NewOutput, NewResult};
 use crate::schedule::Site;
 use crate::staging::{Staging, StagingArea};
+use crate::undeclared::Undeclared;
 use crate::verify::{Expectation, Modules, Refusal, Refused, check_result};
 
 /// What jobs of one run share.
@@ -68,6 +69,8 @@ pub struct JobAttempt {
     pub key: Option<[u8; 32]>,
     /// When it did what.
     pub phases: Phases,
+    /// What its command read besides its inputs.
+    pub undeclared: Undeclared,
     /// Results that did not serve, so that the action was executed anew: a sentence for each.
     pub refused: Vec<String>,
     /// Success, or why not.
@@ -83,6 +86,7 @@ pub fn run(job: &Job<'_>, site: Site, estimate: Duration, context: &Context<'_>)
         origin: Origin::Ran,
         key: None,
         phases: Phases::default(),
+        undeclared: Undeclared::default(),
         refused: Vec::new(),
         result: Ok(()),
     };
@@ -148,7 +152,9 @@ fn attempt(
     let result = result.and_then(|begun| staging.commit().map(|()| begun).map_err(io));
     told.phases.commit = result.as_ref().ok().map(|&begun| Span::since(begun));
     result?;
-    work.record();
+    if told.undeclared.is_empty() {
+        work.record();
+    }
     Ok(())
 }
 
@@ -182,7 +188,8 @@ fn execute(
         told.stderr = executed.stderr.text();
         told.origin = if executed.kept { Origin::Cache } else { Origin::Ran };
         let begun = Instant::now();
-        let Err(cause) = work.accept(executed) else { return Ok(begun) };
+        told.undeclared = std::mem::take(&mut executed.undeclared);
+        let Err(cause) = work.accept(executed, &told.undeclared) else { return Ok(begun) };
         // Other actions write into their places, where an earlier output may be.
         let is_of_object = work.job.backend.is_some() && cause.refusal().is_some_and(Refusal::is_of_object);
         if executed.kept && !request.anew {
@@ -337,7 +344,7 @@ impl Work<'_> {
     }
 
     /// Verifies what the command wrote, and has it kept if there is a cache.
-    fn accept(&self, executed: &Executed) -> Result<(), Cause> {
+    fn accept(&self, executed: &Executed, undeclared: &Undeclared) -> Result<(), Cause> {
         let job = self.job;
         let io = |source| Cause::Io { label: job.label.to_owned(), source };
         // Comes first: a compiler that saw half of a change says nothing that helps.
@@ -346,7 +353,10 @@ impl Work<'_> {
         }
         self.check(executed.status, &executed.stderr)?;
         self.fill().map_err(io)?;
-        self.keep(&executed.stderr.text(), executed.measured, executed.worker.is_some());
+        // Its key says nothing of what else the result depends on.
+        if undeclared.is_empty() {
+            self.keep(&executed.stderr.text(), executed.measured, executed.worker.is_some());
+        }
         Ok(())
     }
 

@@ -26,6 +26,7 @@ use crate::describe::Described;
 use crate::job::Job;
 use crate::output::Output;
 use crate::schedule::Site;
+use crate::undeclared::Undeclared;
 use capture::Captured;
 
 /// Executes actions, any number at once.
@@ -72,4 +73,6 @@ pub struct Executed {
     pub times: EngineTimes,
     /// Whether it ran earlier, and an engine has kept the result.
     pub kept: bool,
+    /// What it read besides its inputs, as far as that is known: nothing where a worker ran it, which had those alone.
+    pub undeclared: Undeclared,
 }

@@ -22,5 +22,7 @@ pub mod run;
 pub mod runtime;
 pub mod schedule;
 pub mod staging;
+pub mod trace;
+pub mod undeclared;
 pub mod variables;
 pub mod verify;

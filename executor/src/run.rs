@@ -34,7 +34,7 @@ use crate::cache::ResultCache;
 use crate::cancel::Cancel;
 use crate::describe::{Describer, Platform, Toolchains};
 use crate::execute::Execute;
-use crate::execute::cc1::{self, Cc1Commands};
+use crate::execute::cc1::Cc1Commands;
 use crate::execute::drivers::Drivers;
 use crate::execute::local::Local;
 use crate::execute::process::{GRACE, Spawner};
@@ -48,6 +48,7 @@ use crate::schedule::memory::Limit;
 use crate::schedule::tokens::Tokens;
 use crate::schedule::{Policy, Schedule, State};
 use crate::staging::{Places, StagingArea};
+use crate::undeclared::Undeclared;
 use crate::verify::Modules;
 pub use arrivals::{Arrival, Arrivals, Incoming, arrivals};
 use distlto_record::progress::Progress;
@@ -160,6 +161,17 @@ pub enum Need {
     Stop,
 }
 
+/// How an action succeeded.
+#[derive(Debug)]
+pub struct Made<'a> {
+    /// What it cost.
+    pub measured: Measured,
+    /// What its command printed on standard error, in whole lines, be it when the result was made.
+    pub stderr: &'a str,
+    /// What its command read besides its inputs.
+    pub undeclared: &'a Undeclared,
+}
+
 /// What the caller does as actions start and end. Called on the thread that called [`run`] or [`run_arriving`].
 ///
 /// Each action that is needed ends with one call of [`Hooks::finished`], [`Hooks::failed`] or [`Hooks::abandoned`].
@@ -175,7 +187,7 @@ pub trait Hooks {
     /// An action has been given to a worker. What ended before it has been told.
     fn started(&self, _action: ActionId) {}
     /// An action succeeded and its outputs are in place: the moment to record it, since the run may be killed.
-    fn finished(&self, _action: ActionId, _measured: Measured) {}
+    fn finished(&self, _action: ActionId, _made: &Made<'_>) {}
     /// An action failed; its earlier outputs are intact.
     fn failed(&self, _action: ActionId, _failure: &Failure) {}
     /// An action will have no result and no failure of its own: nothing more starts, or one that it needs failed, or it was
@@ -311,8 +323,7 @@ fn in_context<T>(backends: usize, options: &RunOptions<'_>, then: impl FnOnce(&C
     let describer = toolchains
         .filter(|_| cache.is_some() || precise.is_some())
         .and_then(|known| Describer::new(known, &drivers, digests, directory, platform));
-    let drivers = (backends >= cc1::MANY || describer.is_some()).then_some(&drivers);
-    let local = Local { spawner, cancel, grace, directory, drivers };
+    let local = Local { spawner, cancel, grace, directory, drivers: Some(&drivers) };
     let remote = engine.map(|engine| Remote { engine, local });
     let execute: &dyn Execute = remote.as_ref().map_or(&local, |remote| remote);
     let describer = describer.as_ref();

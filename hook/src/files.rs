@@ -1,11 +1,13 @@
-//! The interposed functions by which a program opens, looks for and renames files: the linker's shards and objects are
-//! [`linker`]'s, all else is the system's and is noted ([`trace`]).
+//! The interposed functions by which a program opens, looks for and renames files, asks for variables, prints and ends: the
+//! linker's shards and objects are [`linker`]'s, all else is the system's and is noted ([`trace`]).
 //!
 //! glibc's `open` is variadic: the mode is there where the flags ask for a file to be made. Both ABIs that this is built for
 //! pass it as they would pass a further parameter, and what is passed on is what came. Calls within glibc do not come here.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::borrow::Cow;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::mode_t;
@@ -74,18 +76,35 @@ macro_rules! interpose {
 interpose! {
     fopen(path: *const c_char, mode: *const c_char) -> *mut libc::FILE { path, |path, file| opened(path, flags_of(mode), !file.is_null()) }
     fopen64(path: *const c_char, mode: *const c_char) -> *mut libc::FILE { path, |path, file| opened(path, flags_of(mode), !file.is_null()) }
+    freopen(path: *const c_char, mode: *const c_char, stream: *mut libc::FILE) -> *mut libc::FILE { path, |path, file| opened(path, flags_of(mode), !file.is_null()) }
+    freopen64(path: *const c_char, mode: *const c_char, stream: *mut libc::FILE) -> *mut libc::FILE { path, |path, file| opened(path, flags_of(mode), !file.is_null()) }
+    __open_2(path: *const c_char, flags: c_int) -> c_int { path, |path, file| opened(path, flags, file >= 0) }
+    __open64_2(path: *const c_char, flags: c_int) -> c_int { path, |path, file| opened(path, flags, file >= 0) }
+    __openat_2(directory: c_int, path: *const c_char, flags: c_int) -> c_int { path, |path, file| opened(&at(directory, path), flags, file >= 0) }
+    __openat64_2(directory: c_int, path: *const c_char, flags: c_int) -> c_int { path, |path, file| opened(&at(directory, path), flags, file >= 0) }
+    creat(path: *const c_char, mode: mode_t) -> c_int { path, |path, file| opened(path, libc::O_WRONLY, file >= 0) }
+    creat64(path: *const c_char, mode: mode_t) -> c_int { path, |path, file| opened(path, libc::O_WRONLY, file >= 0) }
     opendir(path: *const c_char) -> *mut libc::DIR { path, |path, directory| found(path, !directory.is_null()) }
     access(path: *const c_char, mode: c_int) -> c_int { path, |path, result| absent(path, result == 0) }
     stat(path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
     stat64(path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
     lstat(path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
     lstat64(path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
+    fstatat(directory: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int { path, |path, result| absent(&at(directory, path), result == 0) }
+    fstatat64(directory: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int { path, |path, result| absent(&at(directory, path), result == 0) }
+    statx(directory: c_int, path: *const c_char, flags: c_int, mask: c_uint, status: *mut c_void) -> c_int { path, |path, result| absent(&at(directory, path), result == 0) }
+    faccessat(directory: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int { path, |path, result| absent(&at(directory, path), result == 0) }
+    readlink(path: *const c_char, target: *mut c_char, size: libc::size_t) -> libc::ssize_t { path, |path, result| absent(path, result >= 0) }
+    getenv(name: *const c_char) -> *mut c_char { name, asked }
+    secure_getenv(name: *const c_char) -> *mut c_char { name, asked }
     chdir(path: *const c_char) -> c_int { path, |path, result| if result == 0 { trace::note(Note::Directory, path) } }
     rename(old: *const c_char, path: *const c_char) -> c_int { path, |path, result| if result == 0 { trace::note(Note::Written, path) } }
 }
 
 /// Defines `open` and its like.
 macro_rules! interpose_open {
+    (@) => { libc::AT_FDCWD };
+    (@ $directory:ident) => { $directory };
     ($($name:ident($($directory:ident: $type:ty)?))*) => { $(
         /// # Safety
         ///
@@ -108,7 +127,7 @@ macro_rules! interpose_open {
                 real($($directory,)? path, flags, mode)
             };
             if trace::is_on() && !path.is_null() {
-                kept_errno(|| opened(bytes(path), flags, file >= 0));
+                kept_errno(|| opened(&at(interpose_open!(@ $($directory)?), bytes(path)), flags, file >= 0));
             }
             file
         }
@@ -123,6 +142,72 @@ fn own(path: *const c_char, flags: c_int) -> Option<c_int> {
         return None;
     }
     linker::open(bytes(path), flags)?.map_err(set_errno).map_or(Some(-1), Some)
+}
+
+static WRITE: Real = Real::new(c"write");
+static EXIT: Real = Real::new(c"_exit");
+
+/// Finds what a program may call where nothing can be looked for: in a signal handler, and after fork(2) in a program with
+/// threads.
+pub fn prepare() {
+    WRITE.find();
+    EXIT.find();
+}
+
+/// # Safety
+///
+/// As for write(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn write(descriptor: c_int, from: *const c_void, size: libc::size_t) -> libc::ssize_t {
+    trace::printed(descriptor);
+    // SAFETY: the function of this name has this type, and the caller its contract.
+    unsafe {
+        let real = std::mem::transmute::<
+            *mut c_void,
+            unsafe extern "C" fn(c_int, *const c_void, libc::size_t) -> libc::ssize_t,
+        >(WRITE.find());
+        real(descriptor, from, size)
+    }
+}
+
+/// # Safety
+///
+/// As for _exit(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _exit(status: c_int) -> ! {
+    trace::end();
+    // SAFETY: the function of this name has this type.
+    unsafe {
+        let real = std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> !>(EXIT.find());
+        real(status)
+    }
+}
+
+/// # Safety
+///
+/// As for `_exit`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _Exit(status: c_int) -> ! {
+    // SAFETY: the same function.
+    unsafe { _exit(status) }
+}
+
+/// A path that is relative to an open directory, if that is not the working directory.
+fn at(directory: c_int, path: &[u8]) -> Cow<'_, [u8]> {
+    if directory == libc::AT_FDCWD || path.starts_with(b"/") {
+        return path.into();
+    }
+    match std::fs::read_link(format!("/proc/self/fd/{directory}")) {
+        Ok(directory) => [directory.as_os_str().as_bytes(), b"/", path].concat().into(),
+        Err(_) => path.into(),
+    }
+}
+
+fn asked(name: &[u8], value: *mut c_char) {
+    match value.is_null() {
+        true => trace::note(Note::Variable, name),
+        false => trace::note(Note::Variable, &[name, b"=", bytes(value)].concat()),
+    }
 }
 
 fn opened(path: &[u8], flags: c_int, is_open: bool) {

@@ -3,8 +3,8 @@
 //! # The fork server
 //!
 //! Over the server's own socket (a stream, its standard input): the server's [`Hello`], then for every job one
-//! byte [`JOB`] that carries three descriptors: the job's control socket, its stdout, its stderr; and at most one
-//! byte [`MANY`]. Over the control socket: the request, then [`Reply`] messages one way and signal numbers (one
+//! byte [`JOB`] that carries four descriptors: the job's control socket, its stdout, its stderr, memory for its notes
+//! ([`Note`]); and at most one byte [`MANY`]. Over the control socket: the request, then [`Reply`] messages one way and signal numbers (one
 //! byte each) the other; a client that closes it gives the job up.
 //!
 //! # The service
@@ -27,7 +27,7 @@ pub const MANY: u8 = b'M';
 pub const REQUEST_LIMIT: usize = 1 << 30;
 
 const MAGIC: [u8; 8] = *b"dltofork";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The server's first message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -304,7 +304,7 @@ pub const FIRST_NOTE: usize = 8;
 /// What stands before a note's path: its kind, and the path's length (`u16`).
 pub const NOTE_HEAD: usize = 3;
 
-/// What a process did with a path.
+/// What a process did, most often with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
     /// Opened it for reading, be it a directory.
@@ -315,6 +315,10 @@ pub enum Note {
     Written,
     /// Made it its working directory.
     Directory,
+    /// Asked for an environment variable: `NAME=value`, or `NAME` for one that is not set.
+    Variable,
+    /// Wrote to its standard output (`1`) or its standard error (`2`).
+    Printed,
 }
 
 impl Note {
@@ -325,12 +329,14 @@ impl Note {
             Self::Absent => b'a',
             Self::Written => b'w',
             Self::Directory => b'd',
+            Self::Variable => b'v',
+            Self::Printed => b'p',
         }
     }
 
     /// As found; `None` for one that is not whole.
     pub fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Read, Self::Absent, Self::Written, Self::Directory]
+        [Self::Read, Self::Absent, Self::Written, Self::Directory, Self::Variable, Self::Printed]
             .into_iter()
             .find(|note| note.to_byte() == byte)
     }

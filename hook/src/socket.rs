@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use crate::system::check;
 
 /// Descriptors that one byte may carry.
-const LIMIT: usize = 3;
+const LIMIT: usize = 4;
 
 /// Room for the ancillary message, aligned as `cmsghdr` must be.
 #[repr(C, align(8))]

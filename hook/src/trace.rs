@@ -1,17 +1,32 @@
-//! What this process opens, looks for in vain, writes and renames, noted in memory that the service shares.
+//! What this process opens, looks for in vain, writes, renames, asks of its environment and prints, noted in memory that it
+//! shares with distlto.
 //!
-//! The service reads it when the process has ended, however that was. Without such memory nothing is noted. Layout: the
+//! distlto reads it when the process has ended, however that was. Without such memory nothing is noted. Layout: the
 //! size of all notes (a `u64`), then the notes ([`Note`]). A note is whole once its kind is there. Knows nothing of what
 //! files are for.
 
+use std::ffi::{CStr, c_int, c_void};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use crate::protocol::{FIRST_NOTE, NOTE_HEAD, Note, TRACE_SIZE};
 
 static TRACE: OnceLock<Trace> = OnceLock::new();
+/// What standard output and standard error are when the notes begin: device and inode.
+static STREAMS: OnceLock<[Option<(u64, u64)>; 2]> = OnceLock::new();
+/// Whether it is noted that the process wrote to them.
+static PRINTED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+
+/// How many libraries are loaded when the notes begin.
+static LIBRARIES: AtomicUsize = AtomicUsize::new(0);
+
+unsafe extern "C" {
+    static stdout: *mut libc::FILE;
+    static stderr: *mut libc::FILE;
+    fn fwide(stream: *mut libc::FILE, mode: c_int) -> c_int;
+}
 
 struct Trace {
     start: *mut u8,
@@ -32,6 +47,75 @@ pub fn begin(memory: &OwnedFd) {
     if start != libc::MAP_FAILED {
         // There is one, as a process asks once.
         let _ = TRACE.set(Trace { start: start.cast() });
+        let _ = STREAMS.set([identity(1), identity(2)]);
+        each_library(|_| LIBRARIES.store(LIBRARIES.load(Ordering::Relaxed) + 1, Ordering::Relaxed));
+        // Registered before the program's own functions, so that it runs after them.
+        // SAFETY: a function of this type.
+        unsafe { libc::atexit(end) };
+    }
+}
+
+/// Notes what shows at the end of the process only: what it has printed through the C library, whose own calls are not
+/// seen, and which libraries it has loaded meanwhile.
+pub extern "C" fn end() {
+    if !is_on() {
+        return;
+    }
+    for (descriptor, stream) in [(1, &raw const stdout), (2, &raw const stderr)] {
+        // A stream has an orientation from its first use on.
+        // SAFETY: glibc's own streams; mode 0 changes nothing.
+        if unsafe { fwide(stream.read(), 0) } != 0 {
+            printed(descriptor);
+        }
+    }
+    // New ones are last in the loader's list.
+    let mut number = 0;
+    each_library(|path| {
+        number += 1;
+        if number > LIBRARIES.load(Ordering::Relaxed) && path.starts_with(b"/") {
+            note(Note::Read, path);
+        }
+    });
+}
+
+/// Calls a function with the path of each library that is loaded.
+fn each_library<F: FnMut(&[u8])>(mut each: F) {
+    /// # Safety
+    ///
+    /// For `dl_iterate_phdr`, with a pointer to an `F`.
+    unsafe extern "C" fn call<F: FnMut(&[u8])>(
+        library: *mut libc::dl_phdr_info,
+        _: libc::size_t,
+        each: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the structure and its C string live through the call, and so does the function.
+        unsafe { (*each.cast::<F>())(CStr::from_ptr((*library).dlpi_name).to_bytes()) };
+        0
+    }
+    // SAFETY: the function is called for each library, and not after that.
+    unsafe { libc::dl_iterate_phdr(Some(call::<F>), (&raw mut each).cast()) };
+}
+
+/// Notes, once, that the process writes to a descriptor, if that is one of the streams that it was started with.
+pub fn printed(descriptor: c_int) {
+    if !(1..=2).contains(&descriptor) || !is_on() {
+        return;
+    }
+    let is = identity(descriptor);
+    let streams = STREAMS.get().into_iter().flatten();
+    for ((stream, known), name) in streams.zip(&PRINTED).zip([b"1", b"2"]) {
+        if *stream == is && !known.swap(true, Ordering::Relaxed) {
+            note(Note::Printed, name);
+        }
+    }
+}
+
+/// What a descriptor is open for: device and inode.
+fn identity(descriptor: c_int) -> Option<(u64, u64)> {
+    // SAFETY: the structure is plain data, of which the system call fills all.
+    unsafe {
+        let mut found: libc::stat = std::mem::zeroed();
+        (libc::fstat(descriptor, &raw mut found) == 0).then_some((found.st_dev, found.st_ino))
     }
 }
 

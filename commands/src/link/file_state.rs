@@ -8,12 +8,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use distlto_executor::undeclared::GRAIN;
 use distlto_planner::digests::Digest;
 use distlto_prepare::regular;
 use serde::{Deserialize, Serialize};
-
-/// Time stamps may stand still for this long while a file changes: Linux ticks at 100 Hz or faster.
-pub const GRAIN: Duration = Duration::from_millis(20);
 
 /// How much is read of files at most, in place of waiting until they are at rest.
 const READ: u64 = 4 << 20;

@@ -4,6 +4,8 @@
 //! link is done.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use distlto_planner::link_command::DriverReads;
@@ -13,6 +15,7 @@ use rayon::prelude::*;
 
 use super::file_state::{FileState, Start};
 use super::identity;
+use crate::serve::kept::KeptObject;
 use distlto_executor::loaded;
 
 /// What a link read, as far as it has been told.
@@ -24,6 +27,8 @@ pub struct Reads {
     inputs: BTreeSet<PathBuf>,
     absent: BTreeSet<PathBuf>,
     programs: BTreeSet<PathBuf>,
+    /// Variables that processes of the link asked for, with the values that this process has.
+    variables: BTreeMap<String, Option<String>>,
     environment: bool,
     doubt: Option<String>,
 }
@@ -164,9 +169,44 @@ impl Reads {
         self.files(paths);
     }
 
+    /// What the compilers of these objects read besides their inputs, and printed.
+    pub fn objects<'o>(&mut self, objects: impl Iterator<Item = &'o KeptObject> + Clone) {
+        let path = |path: &str| std::path::absolute(path).unwrap_or_default();
+        self.observed(objects.clone().flat_map(|object| &object.read).map(|(name, _)| path(name)));
+        self.absent(objects.clone().flat_map(|object| &object.absent).map(|name| path(name.as_str())));
+        for object in objects {
+            if object.key.is_empty() {
+                self.doubt(format!("it is not known all that the compiler of {} reads", object.label));
+            } else if !object.warnings.is_empty() {
+                self.doubt(format!("the compiler of {} prints something", object.label));
+            }
+        }
+    }
+
     /// The states of these, where known.
     pub(super) fn inputs_read(&self) -> impl Iterator<Item = &Path> {
         self.inputs.iter().filter(|path| self.files.contains_key(*path)).map(PathBuf::as_path)
+    }
+
+    /// Variables that a process of the link asked for, with the values that it found. One that has another value in this
+    /// process was set by another process of the link.
+    pub fn variables(&mut self, asked: BTreeMap<Vec<u8>, Option<Vec<u8>>>) {
+        for (name, value) in asked {
+            let name = path_of(&name).into_os_string();
+            let own = std::env::var_os(&name);
+            if own.as_ref().map(|own| own.as_bytes()) != value.as_deref() {
+                continue;
+            }
+            match (name.into_string(), own.map(OsString::into_string).transpose()) {
+                (Ok(name), Ok(value)) => drop(self.variables.insert(name, value)),
+                _ => self.environment = true,
+            }
+        }
+    }
+
+    /// The variables that decide what the link does.
+    pub(super) fn variables_read(&self) -> &BTreeMap<String, Option<String>> {
+        &self.variables
     }
 
     /// A program ran whose dependencies are unknown.

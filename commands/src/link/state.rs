@@ -22,14 +22,14 @@ use miette::Diagnostic;
 use tempfile::TempDir;
 
 use distlto_executor::staging;
-use distlto_executor::variables;
+use distlto_executor::variables::{self, Reader};
 
 use super::error::LinkError;
 use super::lock::{LockError, StateLock};
 use super::options::LinkOptions;
 use crate::scratch::scratch;
 
-/// Stands for a command with its response files' content, its environment and our own options.
+/// Stands for a command with its response files' content, what the loader asks of its environment, and our own options.
 pub type LinkKey = Digest;
 
 /// The key of a link.
@@ -40,7 +40,10 @@ pub fn key(expanded: &[Word], options: &LinkOptions) -> LinkKey {
     let LinkOptions { compiler, backend_args, flags_from, plain_shards, stable_names, .. } = options;
     add(format!("{compiler:?} {backend_args:?} {flags_from:?} {plain_shards} {stable_names}").as_bytes());
     add(std::env::current_dir().unwrap_or_default().as_os_str().as_bytes());
-    for (name, value) in variables::all().filter_map(|(name, value)| Some((name, value?))) {
+    // What else programs ask for shows while they run.
+    for (name, value) in
+        variables::read_by(&[Reader::Loader]).filter_map(|(name, value)| Some((name, value?)))
+    {
         add(name.as_bytes());
         add(value.as_bytes());
     }

@@ -26,7 +26,7 @@ use super::reads::{Outputs, Reads};
 use super::state::LinkKey;
 use distlto_executor::variables;
 
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// What a link read.
 #[derive(Serialize, Deserialize)]
@@ -35,6 +35,8 @@ struct Record {
     key: String,
     /// Of the whole environment, where a program ran that may depend on any of it.
     environment: Option<String>,
+    /// The variables that programs asked for.
+    variables: BTreeMap<String, Option<String>>,
     files: Vec<FileState>,
     /// What inputs held, so that one that was only touched is known.
     contents: BTreeMap<PathBuf, String>,
@@ -103,6 +105,7 @@ impl Record {
         self.version == VERSION
             && self.key == key.to_string()
             && self.environment.as_ref().is_none_or(environment)
+            && self.variables.iter().all(|(name, value)| std::env::var(name).ok() == *value)
             && self.absent.par_iter().with_min_len(64).all(|path| !path.exists())
     }
 
@@ -188,6 +191,7 @@ pub fn record(
                 version: VERSION,
                 key: key.to_string(),
                 environment,
+                variables: reads.variables_read().clone(),
                 contents: contents(reads.inputs_read(), digests),
                 files,
                 absent,

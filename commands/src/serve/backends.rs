@@ -11,14 +11,14 @@ use std::time::Instant;
 
 use camino::Utf8PathBuf;
 use distlto_executor::process_stat::resident;
-use distlto_executor::run::{self, Hooks};
+use distlto_executor::run::{self, Hooks, Made};
 use distlto_planner::graph::ActionId;
 use distlto_planner::keep::ModulePlaces;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::json_lines::JsonLines;
 use distlto_prepare::limits::Lack;
 use distlto_prepare::mutex::lock;
-use distlto_record::report::{Failure, Measured};
+use distlto_record::report::Failure;
 
 use super::answering::Answering;
 use super::kept::KeptObject;
@@ -127,7 +127,7 @@ struct Giving<'a> {
 }
 
 impl Giving<'_> {
-    fn keep(&self, action: ActionId) -> Result<(), IoError> {
+    fn keep(&self, action: ActionId, made: &Made<'_>) -> Result<(), IoError> {
         let answering = self.answering;
         let mut shared = lock(self.shared);
         let number = shared.actions[action.index()];
@@ -135,6 +135,8 @@ impl Giving<'_> {
         let places = ModulePlaces::of(answering.session.directory, &module.label);
         let dwo = answering.compilation.flags.dwo(&module.label);
         let files = [Utf8PathBuf::from(places.object)].into_iter().chain(dwo);
+        module.undeclared = made.undeclared.clone();
+        made.stderr.clone_into(&mut module.warnings);
         // An input that changed meanwhile fails the job, so the key is that of what was compiled.
         let object = KeptObject::of(module, files, answering.records.digests())?;
         let written = object.files.clone();
@@ -170,8 +172,8 @@ impl Hooks for Giving<'_> {
         lock(self.shared).running.insert(action);
     }
 
-    fn finished(&self, action: ActionId, _: Measured) {
-        if let Err(error) = self.keep(action) {
+    fn finished(&self, action: ActionId, made: &Made<'_>) {
+        if let Err(error) = self.keep(action, made) {
             let mut shared = lock(self.shared);
             shared.has_failed = true;
             shared.error.get_or_insert(error.into());

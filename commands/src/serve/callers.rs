@@ -12,6 +12,7 @@ use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use distlto_executor::execute::cc1::Cc1Commands;
+use distlto_executor::trace;
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::link_line::Argument;
 use distlto_planner::words::Word;
@@ -29,7 +30,7 @@ use super::link::Served;
 use super::linkers::Linkers;
 use super::modules::{self, Temporaries};
 use super::observed::{self, Observed, Previous};
-use super::process::{self, Process};
+use super::process::Process;
 use super::protocol::{self, PACKET, Role};
 use super::settings::CompileSettings;
 use super::socket::{Caller, Listener, Received};
@@ -214,7 +215,7 @@ impl<'a> Shared<'a> {
         // One that is gone needs no answer.
         let Ok(process) = Process::of(caller.process) else { return Ok(()) };
         // Where there is no room for notes, nothing is known of what the process reads.
-        let notes = process::notes().ok();
+        let notes = trace::notes().ok();
         let called = self.called(&process)?;
         if !matches!(called, Called::Other) {
             self.has_linker.store(true, Ordering::Relaxed);
@@ -308,11 +309,11 @@ impl<'a> Shared<'a> {
             let runner = ToolRunner { spawner: service.spawner, cancel: service.cancel, directory: None };
             let session = service.session(&link, state.directory(), &runner, reporter);
             answer(service, &session, caller, &compilation, elsewhere, stable_names)
-                .inspect_err(|_| end(caller))
         });
         let Answered { served, records, kept, start } = match answered {
             Ok(answered) => answered,
             Err(error) => {
+                // The linker goes on by itself.
                 lock(&self.previous).push(previous);
                 return Err(error);
             }

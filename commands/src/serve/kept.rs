@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 
 use camino::Utf8PathBuf;
 use distlto_executor::describe::framed::Framed;
+use distlto_executor::undeclared::Undeclared;
 use distlto_planner::digests::FileDigests;
 use distlto_planner::shard::{self, Cost};
 use distlto_planner::state::Place;
@@ -23,7 +24,7 @@ use super::parts::{Identity, Parts};
 use super::protocol::Question;
 
 /// The record's first line.
-const HEADER: &str = "distlto kept objects 4\n";
+const HEADER: &str = "distlto kept objects 5\n";
 
 /// One object that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,15 @@ pub struct KeptObject {
     pub label: String,
     /// The object, then split debug information, each with its content.
     pub files: Vec<(String, String)>,
+    /// Further files that its compiler read, each with its content.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<(String, String)>,
+    /// Further files that its compiler looked for in vain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<Utf8PathBuf>,
+    /// What its compiler printed on standard error.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub warnings: String,
     /// The modules that it imports from, as people call them, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imports: Vec<String>,
@@ -105,10 +115,11 @@ impl Kept {
         self.known.get(self.last.get(label)?)
     }
 
-    /// The object of a key, if it is as it was recorded and names these files of split debug information.
+    /// The object of a key, if it is as it was recorded, and so is what its compiler read besides.
     pub fn find(&self, key: &str, digests: &FileDigests) -> Option<&KeptObject> {
         let object = self.known.get(key)?;
-        (!object.files.is_empty() && digests.hold(&object.files)).then_some(object)
+        let holds = digests.hold(&object.files) && object.changed_read(digests).is_none();
+        (!object.files.is_empty() && holds).then_some(object)
     }
 
     /// What is recorded of what was compiled from this, whatever has become of it.
@@ -180,16 +191,32 @@ impl KeptObject {
     ) -> Result<Self, IoError> {
         let files: Vec<_> = files.collect();
         let cost = module.cost;
+        let Undeclared { read, absent, is_more } = &module.undeclared;
+        let read =
+            read.iter().map(Utf8PathBuf::as_path).chain(module.known_reads.iter().map(|path| path.as_path()));
+        let read = read.map(|path| Ok((path.to_string(), digests.digest(path)?.to_string())));
+        // No key finds an object of which it is not known what it depends on.
+        let found_by = |key: &String| if *is_more { String::new() } else { key.clone() };
         Ok(Self {
-            key: module.key.clone(),
-            content: module.content.clone(),
+            key: found_by(&module.key),
+            content: found_by(&module.content),
+            read: read.collect::<Result<_, IoError>>()?,
+            absent: absent.iter().cloned().collect(),
+            warnings: module.warnings.clone(),
             label: module.label.clone(),
             files: digests.written(files.iter().map(|file| file.as_path()))?,
             imports: module.imports.clone(),
             source: module.source.clone(),
             instructions: (cost.own_instructions, cost.imported_instructions),
-            parts: module.parts.clone(),
+            parts: module.parts.clone().filter(|_| !is_more),
         })
+    }
+
+    /// The first of the further files that is not what its compiler read.
+    pub fn changed_read(&self, digests: &FileDigests) -> Option<&str> {
+        let is_other = |file: &&(String, String)| !digests.hold(std::slice::from_ref(*file));
+        let other = self.read.iter().find(is_other).map(|(path, _)| path.as_str());
+        other.or_else(|| self.absent.iter().find(|path| path.exists()).map(|path| path.as_str()))
     }
 
     /// The same object under another key, as that of another module, with its files in place.

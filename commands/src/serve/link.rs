@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use distlto_executor::run::{self, Arrival, Arrivals};
 use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::keep::{self, ModulePlaces};
@@ -31,7 +31,7 @@ use super::describe::{Described, Unfit, describe};
 use super::kept::{self, KeptObject};
 use super::module::{LinkModule, triple};
 use super::modules::ModuleFiles;
-use super::parts::Content;
+use super::parts::{Content, Parts};
 use super::protocol::{Answer, PACKET, Question, RESOLUTIONS};
 use super::settings::ModuleFlags;
 use super::socket::{Caller, Received};
@@ -207,9 +207,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
             let object = self.in_own_place(&label, &key, object.clone())?;
             let archive = self.files.archive_of(id).map(|(archive, offset)| (archive.to_owned(), offset));
             let module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, object) };
-            self.give(question.ticket, &answering.here(&module.object_path()))?;
-            lock(self.shared).modules.push(module);
-            return Ok(());
+            return self.give_kept(question.ticket, module);
         }
         match self.miss(question, id, (key, flags), dwo, &shard) {
             Ok(()) => Ok(()),
@@ -251,11 +249,10 @@ impl<'scope> Hearing<'scope, '_, '_> {
         {
             let object = self.in_own_place(&label, &key, object.clone()).map_err(Miss::Failed)?;
             let module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, object) };
-            self.give(question.ticket, &answering.here(&module.object_path())).map_err(Miss::Failed)?;
-            lock(self.shared).modules.push(module);
-            return Ok(());
+            return self.give_kept(question.ticket, module).map_err(Miss::Failed);
         }
         let Content { digest, parts, imports: contents } = content.unwrap_or_default();
+        let known_reads = self.known_reads(&label, &parts);
         let files = BackendFiles {
             module: &module,
             shard: &names.shard,
@@ -271,7 +268,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
             module: module.clone().into(),
             shard: names.shard.clone().into(),
             imports: imports.into_iter().map(Utf8PathBuf::from).collect(),
-            extra: answering.compilation.flags.inputs.clone(),
+            extra: answering.compilation.flags.inputs.iter().chain(&known_reads).cloned().collect(),
             object: names.object.clone().into(),
             dwo,
             cost: cost.total(),
@@ -287,6 +284,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
             cost,
             source,
             flags,
+            known_reads,
             ticket: Some(question.ticket),
             ..LinkModule::default()
         };
@@ -415,10 +413,29 @@ impl<'scope> Hearing<'scope, '_, '_> {
         self.send(question.ticket, Answer::Compile)
     }
 
-    fn give(&self, ticket: u32, object: &Path) -> Result<(), LinkError> {
-        give(self.caller, ticket, object)?;
-        lock(self.shared).answered = Some(Instant::now());
+    /// Gives the linker a kept object, and prints again what its compiler printed.
+    fn give_kept(&self, ticket: u32, module: LinkModule) -> Result<(), LinkError> {
+        give(self.caller, ticket, &self.answering.here(&module.object_path()))?;
+        if let Some(object) = module.object.as_ref().filter(|object| !object.warnings.is_empty()) {
+            self.answering.session.reporter.print(&object.warnings);
+        }
+        let mut shared = lock(self.shared);
+        shared.answered = Some(Instant::now());
+        shared.modules.push(module);
         Ok(())
+    }
+
+    /// The further files that the compiler of a module has read before, as far as they are there: they are inputs, so that
+    /// caches and other machines know of them. What another module of this name read says nothing.
+    fn known_reads(&self, label: &str, parts: &Parts) -> Vec<Utf8PathBuf> {
+        let last = self.answering.kept.last(label);
+        let is_same =
+            |last: &&KeptObject| last.parts.as_ref().is_some_and(|before| before.module() == parts.module());
+        let read = last.filter(is_same).into_iter().flat_map(|last| &last.read);
+        let root =
+            std::path::absolute(self.answering.directory.unwrap_or(Path::new("."))).unwrap_or_default();
+        let files = read.map(|(path, _)| Utf8Path::new(path)).filter(|path| path.is_file());
+        files.map(|path| path.strip_prefix(&root).unwrap_or(path).to_owned()).collect()
     }
 
     fn send(&self, ticket: u32, answer: Answer) -> Result<(), LinkError> {

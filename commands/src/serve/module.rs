@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use camino::Utf8PathBuf;
+use distlto_executor::undeclared::Undeclared;
 use distlto_planner::module;
 use distlto_planner::shard::Cost;
 use distlto_prepare::input::Input;
@@ -33,6 +35,12 @@ pub struct LinkModule {
     pub parts: Option<Parts>,
     /// The flags that are its own.
     pub flags: ModuleFlags,
+    /// Further files that its compiler is known to read, which are declared as inputs.
+    pub known_reads: Vec<Utf8PathBuf>,
+    /// What its compiler read besides.
+    pub undeclared: Undeclared,
+    /// What its compiler printed on standard error.
+    pub warnings: String,
     /// Its object, once it is there.
     pub object: Option<KeptObject>,
     /// Whether it was compiled for this link, rather than found.

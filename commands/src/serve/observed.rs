@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use camino::Utf8PathBuf;
+use distlto_executor::trace::{FileNote, Trace, is_of_kernel};
 use distlto_planner::link_line::Argument;
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::io_error::IoError;
@@ -19,8 +20,7 @@ use distlto_prepare::warning::warn;
 use distlto_prepare::write::{TEMPORARY_PREFIX, remove};
 use rayon::prelude::*;
 
-use super::process::{Process, Trace};
-use super::protocol::Note;
+use super::process::{self, Process};
 use super::settings::CompileSettings;
 use crate::link::Session;
 use crate::link::file_state::Start;
@@ -81,36 +81,39 @@ pub fn read(
     reads.files(compilation.flags.inputs.iter().map(|path| path.as_std_path().to_owned()));
     let own = std::path::absolute(session.directory).unwrap_or_default();
     let own = own.as_path();
-    let is_own = |path: &Path| {
-        let places = [own, service].into_iter().chain(["/proc", "/sys", "/dev"].map(Path::new));
-        places.into_iter().any(|place| path.starts_with(place))
-    };
+    let is_own = |path: &Path| path.starts_with(own) || path.starts_with(service) || is_of_kernel(path);
     let known = [&command[0], &session.link.linker[0]].map(|word| identity::located(&lossy(word)));
     let known: Vec<PathBuf> = known.into_iter().flatten().collect();
     let [mut read, mut mapped, mut absent, mut written, mut others] = [const { BTreeSet::new() }; 5];
     let mut order = HashMap::new();
+    let streams = process::streams(Path::new("/proc/self"));
     for seen in observed {
         let process = &seen.process;
         // A wrapper's log is no output.
         let is_known = known.contains(&process.program);
         match seen.trace() {
             Ok(trace) if !trace.is_cut => {
-                if let Some((_, pipe)) =
-                    trace.notes.iter().find(|(note, path)| *note == Note::Read && is_pipe(path))
-                {
+                if let Some(pipe) = trace.of(FileNote::Read).find(|path| is_pipe(path)) {
                     reads.doubt(format!("what comes through {} cannot be compared", pipe.display()));
                 }
-                for (note, path) in trace.notes.into_iter().filter(|(_, path)| !is_own(path)) {
+                let printed = trace
+                    .printed
+                    .iter()
+                    .filter_map(|&stream| process.streams.get(usize::from(stream).checked_sub(1)?));
+                if printed.into_iter().any(|stream| streams.contains(stream)) {
+                    reads.doubt(format!("{} prints something", process.program.display()));
+                }
+                reads.variables(trace.variables);
+                for (note, path) in trace.files.into_iter().filter(|(_, path)| !is_own(path)) {
                     match note {
-                        Note::Read => {
+                        FileNote::Read => {
                             let place = order.len();
                             order.entry(path.clone()).or_insert(place);
                             read.insert(path);
                         }
-                        Note::Absent => drop(absent.insert(path)),
-                        Note::Written if is_known => drop(written.insert(path)),
-                        Note::Written => drop(others.insert(path)),
-                        Note::Directory => {}
+                        FileNote::Absent => drop(absent.insert(path)),
+                        FileNote::Written if is_known => drop(written.insert(path)),
+                        FileNote::Written => drop(others.insert(path)),
                     }
                 }
             }
@@ -149,17 +152,16 @@ pub fn files_read(observed: &[Observed], service: &Path) -> Result<Vec<Utf8PathB
         if trace.is_cut {
             return Err(IoError::on("note all that was read by", program)(ErrorKind::StorageFull.into()));
         }
-        for (note, path) in trace.notes {
+        for (note, path) in trace.files {
             match note {
-                Note::Read => drop(read.insert(path)),
-                Note::Written => drop(written.insert(path)),
-                Note::Absent | Note::Directory => {}
+                FileNote::Read => drop(read.insert(path)),
+                FileNote::Written => drop(written.insert(path)),
+                FileNote::Absent => {}
             }
         }
     }
     let here = std::env::current_dir().unwrap_or_default();
-    let foreign = [service, Path::new("/proc"), Path::new("/sys"), Path::new("/dev")];
-    let files = read.difference(&written).filter(|path| foreign.iter().all(|place| !path.starts_with(place)));
+    let files = read.difference(&written).filter(|path| !path.starts_with(service) && !is_of_kernel(path));
     let files = files.filter(|path| path.is_file()).map(|path| path.strip_prefix(&here).unwrap_or(path));
     Ok(files.filter_map(|path| Utf8PathBuf::from_path_buf(path.to_owned()).ok()).collect())
 }
@@ -260,7 +262,7 @@ fn unfinished(output: &Path, observed: &[Observed]) -> HashSet<PathBuf> {
     let output = std::path::absolute(output).unwrap_or_default();
     let begins = [output.as_os_str().as_bytes(), b".tmp"].concat();
     let traces = observed.iter().filter_map(|seen| seen.trace().ok());
-    let written = traces.flat_map(|trace| trace.notes).filter(|(note, _)| *note == Note::Written);
+    let written = traces.flat_map(|trace| trace.files).filter(|(note, _)| *note == FileNote::Written);
     let named = written.map(|(_, path)| path).filter(|path| path.as_os_str().as_bytes().starts_with(&begins));
     named.filter(|path| path.exists()).collect()
 }

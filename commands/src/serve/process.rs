@@ -1,17 +1,14 @@
-//! A process as the system knows it, and as it noted what it did.
+//! A process as the system knows it.
 //!
 //! Everything is asked of `/proc` (proc(5)) while the process waits for its answer. Knows nothing of what it is.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use distlto_executor::trace::memory;
 use distlto_planner::words::{Word, path_of, word_of};
-
-use super::protocol::{FIRST_NOTE, NOTE_HEAD, Note, TRACE_SIZE};
-use super::socket::memory;
 
 /// A process that has called.
 #[derive(Debug)]
@@ -28,15 +25,8 @@ pub struct Process {
     pub file: PathBuf,
     /// The files that it has mapped.
     pub mapped: Vec<PathBuf>,
-}
-
-/// What a process did with files, in its order.
-#[derive(Debug, Default)]
-pub struct Trace {
-    /// Absolute paths.
-    pub notes: Vec<(Note, PathBuf)>,
-    /// Whether that is not all.
-    pub is_cut: bool,
+    /// What its standard output and its standard error are.
+    pub streams: [PathBuf; 2],
 }
 
 impl Process {
@@ -50,7 +40,8 @@ impl Process {
         let directory = fs::read_link(place.join("cwd"))?;
         let file = place.join("exe");
         let program = fs::read_link(&file)?;
-        Ok(Self { id, words, directory, program, file, mapped: mapped(&fs::read(place.join("maps"))?) })
+        let mapped = mapped(&fs::read(place.join("maps"))?);
+        Ok(Self { id, words, directory, program, file, mapped, streams: streams(&place) })
     }
 
     /// What a process is about to become: a program, whose path comes first, with its command line.
@@ -64,7 +55,15 @@ impl Process {
         }
         let directory = fs::read_link(format!("/proc/{id}/cwd"))?;
         let program = directory.join(path_of(&words.remove(0)));
-        Ok(Self { id, words, directory, file: program.clone(), program, mapped: Vec::new() })
+        Ok(Self {
+            id,
+            words,
+            directory,
+            file: program.clone(),
+            program,
+            mapped: Vec::new(),
+            streams: Default::default(),
+        })
     }
 
     /// Whether a variable of its environment has a value.
@@ -85,6 +84,11 @@ impl Process {
     pub fn line(&self, options: &[Word]) -> io::Result<File> {
         strings(self.words.iter().chain(options))
     }
+}
+
+/// What the standard output and the standard error of a process in `/proc` are; empty for one that is closed.
+pub fn streams(process: &Path) -> [PathBuf; 2] {
+    ["fd/1", "fd/2"].map(|stream| fs::read_link(process.join(stream)).unwrap_or_default())
 }
 
 /// A file of strings, each ended by NUL.
@@ -115,43 +119,4 @@ fn mapped(maps: &[u8]) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = maps.split(|&byte| byte == b'\n').filter_map(name).collect();
     files.dedup();
     files
-}
-
-/// Memory in which a process notes what it does.
-pub fn notes() -> io::Result<File> {
-    memory(TRACE_SIZE as u64)
-}
-
-impl Trace {
-    /// Reads what a process that began in `directory` has noted.
-    pub fn read(notes: &File, directory: &Path) -> io::Result<Self> {
-        let mut end = [0; FIRST_NOTE];
-        notes.read_exact_at(&mut end, 0)?;
-        let end = usize::try_from(u64::from_le_bytes(end)).unwrap_or(usize::MAX).saturating_add(FIRST_NOTE);
-        let mut bytes = vec![0; end.clamp(FIRST_NOTE, TRACE_SIZE) - FIRST_NOTE];
-        notes.read_exact_at(&mut bytes, FIRST_NOTE as u64)?;
-        let mut trace = Self { notes: Vec::new(), is_cut: end > TRACE_SIZE };
-        let mut directory = directory.to_owned();
-        let mut rest = bytes.as_slice();
-        while !rest.is_empty() {
-            let Some((note, path)) = note(rest) else {
-                // Its process was killed while it wrote.
-                trace.is_cut = true;
-                break;
-            };
-            rest = &rest[NOTE_HEAD + path.len()..];
-            let path = directory.join(std::ffi::OsStr::from_bytes(path));
-            match note {
-                Note::Directory => directory = path,
-                note => trace.notes.push((note, path)),
-            }
-        }
-        Ok(trace)
-    }
-}
-
-fn note(bytes: &[u8]) -> Option<(Note, &[u8])> {
-    let (&kind, rest) = bytes.split_first()?;
-    let (length, rest) = rest.split_first_chunk()?;
-    Some((Note::from_byte(kind)?, rest.get(..usize::from(u16::from_le_bytes(*length)))?))
 }

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use distlto_prepare::io_error::IoError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -157,11 +156,4 @@ impl Caller {
             }
         }
     }
-}
-
-/// A file in memory, of that size.
-pub fn memory(size: u64) -> io::Result<File> {
-    let file = File::from(memfd_create("distlto", MemfdFlags::CLOEXEC)?);
-    file.set_len(size)?;
-    Ok(file)
 }

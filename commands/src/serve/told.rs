@@ -2,6 +2,9 @@
 //!
 //! Decides nothing.
 
+use std::path::Path;
+
+use distlto_planner::digests::FileDigests;
 use distlto_planner::graph::ActionKind;
 use distlto_planner::keep::ModulePlaces;
 use distlto_record::action::{ActionRecord, Fate, Instructions, OutputRecord};
@@ -90,9 +93,13 @@ fn digest_in(files: &[(String, String)], path: &str) -> Option<String> {
     files.iter().find(|(known, _)| known == path).map(|(_, digest)| digest.clone())
 }
 
-/// Why an object does not serve although it is that of the key: the first of its files that is not as it was left.
+/// Why an object does not serve although it is that of the key: a file that its compiler read is another one, or the first
+/// of its own files is not as it was left.
 fn lost(object: &KeptObject) -> Vec<Change> {
-    let missing = object.files.iter().find(|(path, _)| !std::path::Path::new(path).exists());
+    if let Some(path) = object.changed_read(&FileDigests::new(Path::new(""))) {
+        return vec![Change::named(What::Input, path)];
+    }
+    let missing = object.files.iter().find(|(path, _)| !Path::new(path).exists());
     let (what, file) = match missing {
         Some(file) => (What::OutputMissing, Some(file)),
         None => (What::OutputChanged, object.files.first()),

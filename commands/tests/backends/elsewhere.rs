@@ -20,6 +20,7 @@ use distlto_executor::job::Job;
 use distlto_executor::output::Role;
 use distlto_executor::schedule::Site;
 use distlto_executor::staging::StagingArea;
+use distlto_executor::undeclared::Undeclared;
 use distlto_executor::verify::{Backend, Modules, Refusal};
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_record::action::EngineTimes;
@@ -58,6 +59,7 @@ impl Execute for Elsewhere<'_> {
             fs::copy(self.place.join(&**name), &output.file).expect("an output");
         }
         Ok(Executed {
+            undeclared: Undeclared::default(),
             status: ran.status,
             stdout: ran.stdout.as_slice().into(),
             stderr: ran.stderr.as_slice().into(),

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 use distlto_executor::cancel::Cancel;
-use distlto_executor::run::{Hooks, NoHooks, RunOptions, run};
+use distlto_executor::run::{Hooks, Made, NoHooks, RunOptions, run};
 use distlto_executor::schedule::Policy;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_record::progress::{JsonProgress, PlainProgress, Progress};
-use distlto_record::report::{Failure, Measured};
+use distlto_record::report::Failure;
 use serde_json::Value;
 
 use super::common::{Link, add_opt};
@@ -28,7 +28,8 @@ impl Hooks for Count {
         self.most.set(self.most.get().max(self.running.get()));
     }
 
-    fn finished(&self, action: ActionId, measured: Measured) {
+    fn finished(&self, action: ActionId, made: &Made<'_>) {
+        let measured = made.measured;
         assert!(measured.peak_memory.is_none_or(|bytes| bytes > 100_000), "{measured:?}");
         self.running.set(self.running.get() - 1);
         self.finished.borrow_mut().push(action);

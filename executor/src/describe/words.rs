@@ -29,7 +29,7 @@ use distlto_planner::options::{Code, Files};
 use distlto_prepare::kind::{Format, Native};
 
 use super::framed::Framed;
-use crate::execute::cc1::{Part, Template};
+use crate::execute::cc1::{Part, SPLIT_FILE, Template};
 
 /// What an object is called.
 pub const OBJECT: &str = "object.o";
@@ -95,7 +95,7 @@ impl Words {
                 Part::Module | Part::ModuleBaseName => words.parts.push(Named::Module),
                 Part::Shard => words.parts.push(Named::Word(format!("-fthinlto-index={SHARD}"))),
                 Part::Object => words.parts.push(Named::Word(OBJECT.to_owned())),
-                Part::Other(at) if before == b"-split-dwarf-file" => words.parts.push(Named::OutputName(*at)),
+                Part::Other(at) if before == SPLIT_FILE => words.parts.push(Named::OutputName(*at)),
                 Part::Other(at) => words.parts.push(Named::Output(*at)),
                 Part::Word(word) => {
                     let text = std::str::from_utf8(word).map_err(|_| format!("{word:?} is not UTF-8"))?;

@@ -13,8 +13,8 @@ use distlto_planner::search_path::program_file;
 use distlto_planner::words::{Word, path_of};
 use distlto_prepare::mutex::lock;
 
-/// From this many compilations on, asking is worth its time.
-pub const MANY: usize = 16;
+/// The option before the name of split debug information that stands in the object.
+pub const SPLIT_FILE: &[u8] = b"-split-dwarf-file";
 
 /// Compilations whose answer names them where that is not expected, before no other one of their shape is asked about.
 const ODD: usize = 4;
@@ -91,18 +91,6 @@ pub struct Cc1Commands {
 }
 
 impl Cc1Commands {
-    /// The `-cc1` command to run in place of a driver's command. See [`Self::template`].
-    pub fn command(
-        &self,
-        words: &[Word],
-        names: Names<'_>,
-        ask: impl FnOnce(&[Word]) -> Option<Vec<u8>>,
-    ) -> Option<Vec<Word>> {
-        let template = self.template(words, names, ask)?;
-        let program = template.program.clone()?;
-        Some([program].into_iter().chain(template.arguments.iter().map(|part| names.put_in(part))).collect())
-    }
-
     /// The `-cc1` command that a driver's command would run. `ask` runs the driver with `-###` and gives what it
     /// prints on standard error; it is called once for each shape of a command, and again if the answer names its
     /// compilation where others are not named.
@@ -133,6 +121,27 @@ impl Cc1Commands {
             Known::Template(template) => Some(Arc::clone(template)),
             Known::Odd(_) | Known::Nothing => None,
         }
+    }
+}
+
+impl Template {
+    /// The command of one compilation. It writes what `names` say; `called` are the names of its further outputs, as the object
+    /// is to have them. `None` where a wrapper is to run, or where the command does not say where it writes.
+    pub fn command(&self, names: Names<'_>, called: &[&str]) -> Option<Vec<Word>> {
+        let mut words = vec![self.program.clone()?];
+        let mut written = 0;
+        for part in &self.arguments {
+            words.push(match part {
+                Part::Other(at) if words.last().is_some_and(|before| before == SPLIT_FILE) => {
+                    called[*at].into()
+                }
+                part => {
+                    written += usize::from(matches!(part, Part::Other(_)));
+                    names.put_in(part)
+                }
+            });
+        }
+        (written == names.others.len()).then_some(words)
     }
 }
 
@@ -262,14 +271,15 @@ mod tests {
         let asked = Cell::new(0);
         let ask = |module: &str, object: &str, flag: &str| {
             let line = format!("{} -c {flag} -x ir {module} -fthinlto-index=s.bc -o {object}", own());
-            cc1_commands.command(&words(&line), names(module, object), |question| {
+            let template = cc1_commands.template(&words(&line), names(module, object), |question| {
                 asked.set(asked.get() + 1);
                 assert_eq!(question.last().map(Vec::as_slice), Some(&b"-###"[..]));
                 let base = module.rsplit('/').next().expect("a name");
                 Some(answer(&format!(
                     "\"-cc1\" \"{flag}\" \"-main-file-name\" \"{base}\" \"-fthinlto-index=s.bc\" \"-o\" \"{object}\" \"{module}\""
                 )))
-            })
+            });
+            template.and_then(|template| template.command(names(module, object), &[]))
         };
         let expected = |module: &str, base: &str, object: &str, flag: &str| {
             words(&format!(
@@ -288,9 +298,9 @@ mod tests {
     fn anything_unexpected_leaves_the_driver_in_charge() {
         let line = format!("{} -c -x ir one.o -fthinlto-index=s.bc -o 1.native", own());
         let refused = |text: Vec<u8>| {
-            let command =
-                Cc1Commands::default().command(&words(&line), names("one.o", "1.native"), |_| Some(text));
-            assert_eq!(command, None);
+            let names = names("one.o", "1.native");
+            let template = Cc1Commands::default().template(&words(&line), names, |_| Some(text));
+            assert_eq!(template.and_then(|template| template.command(names, &[])), None);
         };
         let rest = "\"-fthinlto-index=s.bc\" \"-o\" \"1.native\" \"one.o\"";
         refused(answer(&format!("\"-cc1as\" {rest}")));
@@ -374,6 +384,6 @@ mod tests {
         expected.extend([Part::ModuleBaseName, Part::Shard, Part::Word(b"-split".to_vec()), Part::Other(0)]);
         expected.extend([Part::Word(b"-o".to_vec()), Part::Object, Part::Module]);
         assert_eq!(template.arguments, expected);
-        assert_eq!(cc1_commands.command(&line, names, |_| None), None);
+        assert_eq!(template.command(names, &[]), None);
     }
 }

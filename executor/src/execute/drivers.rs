@@ -27,11 +27,6 @@ pub struct Drivers<'a> {
 }
 
 impl Drivers<'_> {
-    /// The `-cc1` command to run in place of a driver's command, where there is one.
-    pub fn command(&self, words: &[Word], names: Names<'_>) -> Option<Vec<Word>> {
-        self.answers.command(words, names, |question| self.ask(question))
-    }
-
     /// The `-cc1` command that a driver's command would run.
     pub fn template(&self, words: &[Word], names: Names<'_>) -> Option<Arc<Template>> {
         self.answers.template(words, names, |question| self.ask(question))

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, IoSlice, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,12 +26,13 @@ use rustix::process::{Pid, Signal};
 use crate::execute::heap;
 use crate::execute::process::{Child, Command, Ended, Lost, Spawner};
 use crate::execute::spawn;
+use crate::trace;
 use crate::variables;
 use protocol::{Hello, Reply};
 
 // A link to the source of the library: a published crate holds a copy.
 #[expect(dead_code, reason = "the server half is compiled into the preloaded library")]
-mod protocol;
+pub(crate) mod protocol;
 
 /// The variable that names the library, or is `off`.
 pub const VARIABLE: &str = "DISTLTO_HOOK";
@@ -121,22 +123,29 @@ impl<S: Spawner> ForkServer<S> {
     }
 
     /// Asks the program's server. `None` when the program has none.
-    fn ask(&self, command: &Command, descriptors: [BorrowedFd<'_>; 2]) -> Option<io::Result<ServedChild>> {
+    fn ask(&self, command: &Command, [out, err]: [BorrowedFd<'_>; 2]) -> Option<io::Result<ServedChild>> {
         let library = self.library.as_deref()?;
         let request = request(command)?;
         let key = key(&command.program, command.directory.as_deref())?;
         let slot = self.slot(&key);
         // A server may have been killed since its last job.
         loop {
+            let notes = match trace::notes() {
+                Ok(notes) => notes,
+                Err(error) => return Some(Err(error)),
+            };
             let (server, control) = {
                 let mut slot = lock(&slot);
                 let server = slot.state.ready(&key, library)?;
                 (
                     server.process.id(),
-                    server.send(descriptors).map(|control| (control, Arc::clone(&server.serves))),
+                    server
+                        .send([out, err, notes.as_fd()])
+                        .map(|control| (control, Arc::clone(&server.serves))),
                 )
             };
-            match control.and_then(|(control, served)| begin(control, served, &request, self.patience)) {
+            match control.and_then(|(control, served)| begin(control, served, notes, &request, self.patience))
+            {
                 Err(error) if is_gone(&error) => lock(&slot).forget(server),
                 result => return Some(result),
             }
@@ -273,12 +282,12 @@ impl Server {
     }
 
     /// Announces a job; returns our end of its control socket.
-    fn send(&mut self, [stdout, stderr]: [BorrowedFd<'_>; 2]) -> io::Result<UnixStream> {
+    fn send(&mut self, [stdout, stderr, notes]: [BorrowedFd<'_>; 3]) -> io::Result<UnixStream> {
         self.jobs += 1;
         self.expect_jobs(self.jobs);
         let (control, theirs) = UnixStream::pair()?;
-        let descriptors = [theirs.as_fd(), stdout, stderr];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let descriptors = [theirs.as_fd(), stdout, stderr, notes];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
         let byte = [IoSlice::new(&[protocol::JOB])];
@@ -311,6 +320,7 @@ impl Drop for Server {
 fn begin(
     mut control: UnixStream,
     served: Arc<()>,
+    notes: File,
     request: &[u8],
     patience: Duration,
 ) -> io::Result<ServedChild> {
@@ -327,9 +337,13 @@ fn begin(
     control.set_read_timeout(Some(patience))?;
     control.read_exact(&mut bytes)?;
     match Reply::from_bytes(bytes) {
-        Some(Reply::Started(pid)) => {
-            Ok(ServedChild { control, group: Pid::from_raw(pid), ended: None, _served: served })
-        }
+        Some(Reply::Started(pid)) => Ok(ServedChild {
+            control,
+            group: Pid::from_raw(pid),
+            ended: None,
+            notes: Some(notes),
+            _served: served,
+        }),
         Some(Reply::Refused(errno)) => Err(Lack::on_start(io::Error::from_raw_os_error(errno))),
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
@@ -341,6 +355,7 @@ struct ServedChild {
     /// Its process id and process group.
     group: Option<Pid>,
     ended: Option<Ended>,
+    notes: Option<File>,
     _served: Arc<()>,
 }
 
@@ -394,6 +409,10 @@ impl Child for ServedChild {
 
     fn is_served(&self) -> bool {
         true
+    }
+
+    fn take_notes(&mut self) -> Option<File> {
+        self.notes.take()
     }
 
     fn signal_group(&self, signal: Signal) {

@@ -2,11 +2,15 @@
 //!
 //! How a process comes to be is the [`Spawner`]'s. Knows nothing of what a result has to be.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use camino::Utf8Path;
+use distlto_planner::search_path::program_file;
 use distlto_planner::words::Word;
+use distlto_prepare::io_error::IoError;
 use distlto_record::action::EngineTimes;
 use distlto_record::report::Span;
 
@@ -16,6 +20,9 @@ use super::process::{self, Command, Spawner};
 use super::{Execute, Executed, ExecutionRequest, response_file};
 use crate::cancel::Cancel;
 use crate::cause::Cause;
+use crate::loaded::is_script;
+use crate::trace::Trace;
+use crate::undeclared::Undeclared;
 
 /// This machine.
 #[derive(Clone, Copy)]
@@ -28,16 +35,22 @@ pub struct Local<'a> {
     pub grace: Duration,
     /// Where commands run; the current directory when `None`.
     pub directory: Option<&'a Path>,
-    /// What drivers would run, for runs of many backends; `None` to run the drivers.
+    /// What drivers would run; `None` to run the drivers.
     pub drivers: Option<&'a Drivers<'a>>,
 }
 
 impl Execute for Local<'_> {
     fn execute(&self, request: &ExecutionRequest<'_>) -> Result<Executed, Cause> {
         let ExecutionRequest { job, outputs, .. } = request;
-        let words = super::redirect::redirect(job.label, &job.words, outputs)?;
-        let words: Vec<_> = words.into_iter().map(String::into_bytes).collect();
-        let words = self.without_driver(request, &words).unwrap_or(words);
+        let compiler = self.without_driver(request);
+        let is_compiler = compiler.is_some();
+        let words = match compiler {
+            Some(words) => words,
+            None => {
+                let words = super::redirect::redirect(job.label, &job.words, outputs)?;
+                words.into_iter().map(String::into_bytes).collect()
+            }
+        };
         let io = |source| Cause::Io { label: job.label.to_owned(), source };
         let fitting = response_file::fit(&words).map_err(io)?;
         let start = |source| Cause::Start {
@@ -48,8 +61,15 @@ impl Execute for Local<'_> {
         let mut command = Command::of_words(&fitting.words, self.directory)
             .ok_or_else(|| start(io::Error::new(io::ErrorKind::InvalidInput, "the command has no words")))?;
         command.tunes_heap = job.backend.is_some();
-        let begun = Instant::now();
+        let (begun, at) = (Instant::now(), SystemTime::now());
         let finished = process::run(&command, self.spawner, self.cancel, self.grace).map_err(start)?;
+        let undeclared = match &finished.notes {
+            // What a driver reads shows in the command that it runs.
+            Some(notes) if is_compiler => self
+                .undeclared(request, notes, at, fitting.file())
+                .map_err(IoError::on("read", "a compiler's notes")),
+            _ => Ok(Undeclared::default()),
+        };
         Ok(Executed {
             status: finished.ended.status,
             measured: finished.measured(),
@@ -58,6 +78,7 @@ impl Execute for Local<'_> {
             worker: None,
             times: EngineTimes::default(),
             kept: false,
+            undeclared: undeclared.map_err(io)?,
             stdout: finished.stdout,
             stderr: finished.stderr,
         })
@@ -65,13 +86,42 @@ impl Execute for Local<'_> {
 }
 
 impl Local<'_> {
-    /// The compiler's own command of a backend compilation, where that is known and worth it.
-    fn without_driver(&self, request: &ExecutionRequest<'_>, words: &[Word]) -> Option<Vec<Word>> {
-        let (drivers, backend) = (self.drivers?, request.job.backend?);
-        // With split debug information two outputs are named, which differ for each module.
-        let [object] = request.outputs else { return None };
-        let object = object.written.as_str();
-        let names = Names { module: backend.module, shard: backend.shard, object, others: &[] };
-        drivers.command(words, names)
+    /// What a backend compilation read besides its inputs, and the response file that it was given.
+    fn undeclared(
+        &self,
+        request: &ExecutionRequest<'_>,
+        notes: &File,
+        begun: SystemTime,
+        response: Option<&Path>,
+    ) -> io::Result<Undeclared> {
+        let directory = std::path::absolute(self.directory.unwrap_or(Path::new(".")))?;
+        let trace = Trace::read(notes, &directory)?;
+        let inputs = request.job.inputs().chain(response.and_then(Utf8Path::from_path));
+        let outputs = request.outputs.iter().map(|output| Utf8Path::new(output.written.as_str()));
+        Ok(Undeclared::of(&trace, (&directory, begun), inputs, outputs))
+    }
+
+    /// The compiler's own command of a backend compilation, where that is known.
+    fn without_driver(&self, request: &ExecutionRequest<'_>) -> Option<Vec<Word>> {
+        let ExecutionRequest { job, outputs, .. } = request;
+        let backend = job.backend?;
+        let program = program_file(Path::new(*job.words.first()?))?;
+        // A script is run in any case.
+        if is_script(&self.directory.unwrap_or(Path::new("")).join(program)) {
+            return None;
+        }
+        let words: Vec<Word> = job.words.iter().map(|word| word.as_bytes().to_vec()).collect();
+        let (object, others) = outputs.split_first()?;
+        let called: Vec<&str> = others.iter().map(|output| output.name.as_str()).collect();
+        let written: Vec<&str> = others.iter().map(|output| output.written.as_str()).collect();
+        let names = Names {
+            module: backend.module,
+            shard: backend.shard,
+            object: object.name.as_str(),
+            others: &called,
+        };
+        let template = self.drivers?.template(&words, names)?;
+        let names = Names { object: object.written.as_str(), others: &written, ..names };
+        template.command(names, &called)
     }
 }

@@ -5,6 +5,7 @@
 //! Starting is behind [`Spawner`], so that a fork server can do it; what goes wrong there costs a second run.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -74,6 +75,10 @@ pub trait Child {
     fn is_served(&self) -> bool {
         false
     }
+    /// The memory with its notes ([`Trace`](crate::trace::Trace)), if it makes any.
+    fn take_notes(&mut self) -> Option<File> {
+        None
+    }
     /// Sends a signal to the child's whole process group. Nothing happens when the group is gone.
     fn signal_group(&self, signal: Signal);
 }
@@ -117,6 +122,8 @@ pub struct Finished {
     pub cancelled: bool,
     /// Runs before this one that a fork server lost or that crashed in it.
     pub repeated: u32,
+    /// The memory with the child's notes ([`Trace`](crate::trace::Trace)), if it made any.
+    pub notes: Option<File>,
 }
 
 impl Finished {
@@ -245,6 +252,7 @@ fn attend(
             wall: Duration::ZERO,
             cancelled: ending.asked.is_some(),
             repeated: 0,
+            notes: child.take_notes(),
         },
         served: child.is_served(),
         lost: ended.is_none(),

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::io::Write;
+use std::path::Path;
 
 use distlto_planner::response;
 use distlto_planner::words::Word;
@@ -17,13 +18,20 @@ use tempfile::NamedTempFile;
 pub struct Fitting<'a> {
     /// The program and its arguments.
     pub words: Cow<'a, [Word]>,
-    _file: Option<NamedTempFile>,
+    file: Option<NamedTempFile>,
+}
+
+impl Fitting<'_> {
+    /// The file, if one was needed.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_ref().map(NamedTempFile::path)
+    }
 }
 
 /// The command as it is, or with its arguments in a file where they are too long.
 pub fn fit(words: &[Word]) -> Result<Fitting<'_>, IoError> {
     if fits(words) {
-        return Ok(Fitting { words: Cow::Borrowed(words), _file: None });
+        return Ok(Fitting { words: Cow::Borrowed(words), file: None });
     }
     // A response file cannot hold an empty word, so those stay on the command line with all before them.
     let outside = words.iter().rposition(Vec::is_empty).map_or(1, |last| last + 1).min(words.len());
@@ -38,7 +46,7 @@ pub fn fit(words: &[Word]) -> Result<Fitting<'_>, IoError> {
     file.write_all(&content).map_err(IoError::on("write", file.path()))?;
     let mut words = outside.to_vec();
     words.push([b"@", file.path().as_os_str().as_encoded_bytes()].concat());
-    Ok(Fitting { words: Cow::Owned(words), _file: Some(file) })
+    Ok(Fitting { words: Cow::Owned(words), file: Some(file) })
 }
 
 /// Whether the system takes these words and the environment as one command. `execve(2)` counts the strings, their

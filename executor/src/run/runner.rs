@@ -16,7 +16,7 @@ use super::event::Event;
 use super::jobs::OwnedJob;
 use super::shared::Shared;
 use super::workers::{Task, Workers};
-use super::{Hooks, Need, RunOptions, killed, lack};
+use super::{Hooks, Made, Need, RunOptions, killed, lack};
 use crate::attempt::JobAttempt;
 use crate::cause::Cause;
 use crate::execute::remote::engine::Engine;
@@ -354,8 +354,10 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
                     let estimates = &self.work.estimates;
                     self.work.schedule.set_memory(|id| estimates.weight(id).memory);
                 }
-                self.hooks.finished(action, measured);
-                self.options.progress.finish(self.step(action, ""), measured, &whole_lines(&stderr));
+                let stderr = whole_lines(&stderr);
+                let made = Made { measured, stderr: &stderr, undeclared: &attempt.undeclared };
+                self.hooks.finished(action, &made);
+                self.options.progress.finish(self.step(action, ""), measured, &stderr);
                 Outcome::Done(measured)
             }
             Err(cause) => {

@@ -16,6 +16,7 @@ use super::jobs::OwnedJob;
 use crate::attempt::{Context, JobAttempt};
 use crate::cause::Cause;
 use crate::schedule::Site;
+use crate::undeclared::Undeclared;
 use distlto_record::report::{Origin, Phases};
 
 /// What a worker is to do.
@@ -144,6 +145,7 @@ fn failed(task: &Task, cause: impl FnOnce(String) -> Cause) -> JobAttempt {
         origin: Origin::default(),
         key: None,
         phases: Phases::default(),
+        undeclared: Undeclared::default(),
         refused: Vec::new(),
         result: Err(cause(task.job.label.clone())),
     }

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;
-use distlto_executor::run::{Arrival, Arrivals, Hooks, RunOptions, arrivals, run_arriving};
+use distlto_executor::run::{Arrival, Arrivals, Hooks, Made, RunOptions, arrivals, run_arriving};
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_record::progress::Silent;
-use distlto_record::report::{Failure, Measured, Outcome, Report};
+use distlto_record::report::{Failure, Outcome, Report};
 
 use crate::forkserver::support::tool;
 
@@ -118,7 +118,7 @@ impl Hooks for Told {
         self.most.fetch_max(running, Ordering::SeqCst);
     }
 
-    fn finished(&self, id: ActionId, _: Measured) {
+    fn finished(&self, id: ActionId, _: &Made<'_>) {
         self.running.fetch_sub(1, Ordering::SeqCst);
         self.end(id, End::Finished);
     }

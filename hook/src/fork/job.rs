@@ -13,6 +13,7 @@ use crate::program::Program;
 use crate::protocol::{self, JobEnd, REQUEST_LIMIT, Reply};
 use crate::socket;
 use crate::system::check;
+use crate::trace;
 
 unsafe extern "C" {
     static mut environ: *mut *mut c_char;
@@ -100,11 +101,11 @@ pub struct Surroundings<'a> {
     pub close: &'a [RawFd],
 }
 
-/// Forks a child for `request` with the given stdout and stderr; returns its process id.
+/// Forks a child for `request` with the given stdout and stderr, which notes what it does; returns its process id.
 pub fn fork(
     mut request: JobRequest,
-    out: &OwnedFd,
-    err: &OwnedFd,
+    [out, err]: [&OwnedFd; 2],
+    notes: &OwnedFd,
     around: &Surroundings<'_>,
 ) -> io::Result<libc::pid_t> {
     // SAFETY: the server has one thread, so the child may go on to do anything.
@@ -126,6 +127,7 @@ pub fn fork(
         {
             libc::_exit(127);
         }
+        trace::begin(notes);
         for &descriptor in around.close {
             libc::close(descriptor);
         }

@@ -125,13 +125,13 @@ impl<'a> Server<'a> {
             self.mover = Mover::find();
             return Ok(());
         }
-        let Ok([control, out, err]) = <[OwnedFd; 3]>::try_from(descriptors) else {
+        let Ok([control, out, err, notes]) = <[OwnedFd; 4]>::try_from(descriptors) else {
             return Err(io::ErrorKind::InvalidData.into());
         };
         if byte != JOB {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        match self.start(&control, &out, &err) {
+        match self.start(&control, &out, &err, &notes) {
             Ok(pid) => {
                 drop(socket::send(control.as_fd(), &Reply::Started(pid).to_bytes()));
                 let inherited = u64::try_from(self.mover.moved / 1024).unwrap_or(0);
@@ -145,13 +145,22 @@ impl<'a> Server<'a> {
         Ok(())
     }
 
-    fn start(&self, control: &OwnedFd, out: &OwnedFd, err: &OwnedFd) -> io::Result<libc::pid_t> {
+    fn start(
+        &self,
+        control: &OwnedFd,
+        out: &OwnedFd,
+        err: &OwnedFd,
+        notes: &OwnedFd,
+    ) -> io::Result<libc::pid_t> {
         let request = JobRequest::receive(control)?;
         request.enter_directory()?;
         llvm::before_job(request.first_argument());
         let others = self.jobs.iter().map(|job| job.control.as_raw_fd());
-        let close: Vec<RawFd> =
-            [&self.null, control, out, err].into_iter().map(AsRawFd::as_raw_fd).chain(others).collect();
+        let close: Vec<RawFd> = [&self.null, control, out, err, notes]
+            .into_iter()
+            .map(AsRawFd::as_raw_fd)
+            .chain(others)
+            .collect();
         let around = Surroundings {
             program: self.program,
             server: self.pid,
@@ -160,7 +169,7 @@ impl<'a> Server<'a> {
             mask: &self.mask,
             close: &close,
         };
-        job::fork(request, out, err, &around)
+        job::fork(request, [out, err], notes, &around)
     }
 }
 

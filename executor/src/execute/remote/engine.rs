@@ -35,6 +35,7 @@ use crate::cause::Cause;
 use crate::describe::Platform;
 use crate::execute::{Executed, ExecutionRequest};
 use crate::runtime::{self, Connections};
+use crate::undeclared::Undeclared;
 
 /// How often blobs that an engine lost are uploaded again for one action.
 const REPAIRS: usize = 5;
@@ -379,6 +380,7 @@ fn executed_there(
             .or_else(|| Some(client.options().endpoint.shown().to_string())),
         times,
         kept: executed.cached,
+        undeclared: Undeclared::default(),
     }
 }
 

@@ -1,0 +1,106 @@
+//! What a process with the hook has noted: what it read, looked for in vain, wrote, asked of its environment and printed.
+//!
+//! It notes in memory that it shares with this process, so that the notes are there however it ends. Knows nothing of what the
+//! files are for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use crate::execute::forkserver::protocol::{FIRST_NOTE, NOTE_HEAD, Note, TRACE_SIZE};
+
+/// Files that the kernel makes up; they are read anew in any case.
+const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+/// What a process did. Paths are absolute.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// What it did with files, in its order.
+    pub files: Vec<(FileNote, PathBuf)>,
+    /// The variables that it asked for, with the values that it found.
+    pub variables: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    /// The standard streams that it wrote to.
+    pub printed: BTreeSet<u8>,
+    /// Whether that is not all.
+    pub is_cut: bool,
+}
+
+/// What a process did with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileNote {
+    /// Opened it for reading, be it a directory, or mapped it as a library.
+    Read,
+    /// Looked for it, and it was not there.
+    Absent,
+    /// Opened it for writing, or renamed a file to it.
+    Written,
+}
+
+/// Memory for the notes of one process and the children that it forks. What is not written takes none.
+pub fn notes() -> io::Result<File> {
+    memory(TRACE_SIZE as u64)
+}
+
+/// A file in memory, of that size.
+pub fn memory(size: u64) -> io::Result<File> {
+    let file = File::from(memfd_create("distlto", MemfdFlags::CLOEXEC)?);
+    file.set_len(size)?;
+    Ok(file)
+}
+
+/// Whether the kernel makes up what a path names.
+pub fn is_of_kernel(path: &Path) -> bool {
+    KERNEL.iter().any(|place| path.starts_with(place))
+}
+
+impl Trace {
+    /// Reads what a process that began in `directory` has noted.
+    pub fn read(notes: &File, directory: &Path) -> io::Result<Self> {
+        let mut end = [0; FIRST_NOTE];
+        notes.read_exact_at(&mut end, 0)?;
+        let end = usize::try_from(u64::from_le_bytes(end)).unwrap_or(usize::MAX).saturating_add(FIRST_NOTE);
+        let mut bytes = vec![0; end.clamp(FIRST_NOTE, TRACE_SIZE) - FIRST_NOTE];
+        notes.read_exact_at(&mut bytes, FIRST_NOTE as u64)?;
+        let mut trace = Self { is_cut: end > TRACE_SIZE, ..Self::default() };
+        let mut directory = directory.to_owned();
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            let Some((note, text)) = note(rest) else {
+                // Its process was killed while it wrote.
+                trace.is_cut = true;
+                break;
+            };
+            rest = &rest[NOTE_HEAD + text.len()..];
+            let path = || directory.join(std::ffi::OsStr::from_bytes(text));
+            match note {
+                Note::Directory => directory = path(),
+                Note::Read => trace.files.push((FileNote::Read, path())),
+                Note::Absent => trace.files.push((FileNote::Absent, path())),
+                Note::Written => trace.files.push((FileNote::Written, path())),
+                Note::Printed => trace.printed.extend(text.first().map(|digit| digit.wrapping_sub(b'0'))),
+                Note::Variable => {
+                    let mut parts = text.splitn(2, |&byte| byte == b'=');
+                    let name = parts.next().unwrap_or_default();
+                    trace.variables.insert(name.to_owned(), parts.next().map(<[u8]>::to_owned));
+                }
+            }
+        }
+        Ok(trace)
+    }
+
+    /// The files of a kind, as they were noted.
+    pub fn of(&self, kind: FileNote) -> impl Iterator<Item = &Path> {
+        self.files.iter().filter(move |(note, _)| *note == kind).map(|(_, path)| path.as_path())
+    }
+}
+
+fn note(bytes: &[u8]) -> Option<(Note, &[u8])> {
+    let (&kind, rest) = bytes.split_first()?;
+    let (length, rest) = rest.split_first_chunk()?;
+    Some((Note::from_byte(kind)?, rest.get(..usize::from(u16::from_le_bytes(*length)))?))
+}
