@@ -72,7 +72,7 @@ fn key(linker: &[Word], program: &Path, question: &[Word]) -> String {
     linker.iter().skip(1).for_each(|word| frame::push(&mut bytes, word));
     frame::push(&mut bytes, "");
     question.iter().for_each(|word| frame::push(&mut bytes, word));
-    for (name, value) in variables::read_by(&[Reader::Loader, Reader::Linker]) {
+    for (name, value) in variables::read_by(&[Reader::Loader]) {
         frame::push(&mut bytes, format!("{name} {value:?}"));
     }
     Digest::of(&bytes).hex()

@@ -266,12 +266,17 @@ impl Service<'_> {
             let first = served.modules.iter().filter(|module| module.file.is_some()).count();
             let found = found.enumerate().map(|(at, module)| told.kept(first + at, module)).collect();
             reporter.knows_more(found);
+            let root = directory.as_deref().unwrap_or(Path::new("."));
             let read = ended.map(|ended| {
                 let mut read =
                     observed::read(&session, &compilation, self.command, &ended.observed, &ended.folder);
                 let records = served.modules.iter().filter_map(|module| module.flags.file.as_ref());
-                read.reads.files(records.map(|file| file.as_std_path().to_owned()));
-                read.reads.objects(served.modules.iter().filter_map(|module| module.object.as_ref()));
+                read.reads.observed(records.map(|file| std::path::absolute(file).unwrap_or_default()));
+                let objects = served.modules.iter().filter_map(|module| module.object.as_ref());
+                // Split debug information.
+                let beside = objects.clone().flat_map(|object| object.files.iter().skip(1));
+                beside.for_each(|(path, _)| read.outputs.file(root.join(path)));
+                read.reads.objects(objects);
                 read
             });
             // As the linker has read them, which is their order on the line.
@@ -280,7 +285,6 @@ impl Service<'_> {
                 Some((archive, offset)) => (place(archive), *offset, module.id.clone()),
                 None => (place(&module.id), 0, module.id.clone()),
             });
-            let root = directory.as_deref().unwrap_or(Path::new("."));
             let finished = result::Finished {
                 session: &session,
                 compilation: &compilation,
@@ -311,7 +315,7 @@ impl Service<'_> {
         root: &Path,
         records: &Records,
     ) -> Result<Identity, LinkError> {
-        let lines = identity::of(&compilation.compiler, &session.link.driver);
+        let lines = identity::of(&compilation.compiler, session.link.installed.as_deref());
         keep::toolchain(session.directory, &compilation.compiler, &lines)?;
         let note = keep::toolchain_place(session.directory);
         let note = fs::read(&note).map_err(IoError::on("read", &note))?;

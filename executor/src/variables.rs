@@ -1,7 +1,8 @@
-//! The environment variables that compilers and linkers read and that decide what they write.
+//! The environment variables that compilers read and that decide what they write: they are a part of keys, which are made
+//! before a compiler runs. What the processes of a link ask for is observed.
 //!
-//! Found by asking: a library that is preloaded into clang and lld of LLVM 22 and that writes down what `getenv` is asked
-//! for (`tests/tests/variables.rs` does that again). What changes messages only is not here. `CLANG_CONFIG_FILE_*` are
+//! Found by asking: a library that is preloaded into clang and that writes down what `getenv` is asked for
+//! (`tests/tests/stale/variables.rs` does that again). What changes messages only is not here. `CLANG_CONFIG_FILE_*` are
 //! settings of LLVM's own build and no variables.
 
 use std::ffi::OsString;
@@ -19,8 +20,6 @@ pub enum Reader {
     Driver,
     /// A compilation itself.
     Compiler,
-    /// The linker.
-    Linker,
 }
 
 /// The variables.
@@ -34,14 +33,9 @@ const VARIABLES: &[(&str, Reader)] = &[
     ("LD_LIBRARY_PATH", Reader::Loader),
     ("LD_PRELOAD", Reader::Loader),
     ("LIBRARY_PATH", Reader::Driver),
-    ("LLD_IN_TEST", Reader::Linker),
-    ("LLD_REPRODUCE", Reader::Linker),
-    ("LLD_VERSION", Reader::Linker),
     ("LLVM_OVERRIDE_PRODUCER", Reader::Compiler),
-    ("PATH", Reader::Driver),
     ("SDKROOT", Reader::Driver),
     ("SOURCE_DATE_EPOCH", Reader::Compiler),
-    ("ZERO_AR_DATE", Reader::Linker),
 ];
 
 /// What shells, make and test runners count up or set by themselves, for every command anew.

@@ -13,8 +13,6 @@ use crate::words::{Word, path_of};
 pub struct DriverJobs {
     /// Where clang says it is installed.
     pub installed_dir: Option<PathBuf>,
-    /// The configuration files that clang says it has read.
-    pub configuration: Vec<PathBuf>,
     /// The commands in order, program first.
     pub jobs: Vec<Vec<Word>>,
 }
@@ -49,23 +47,11 @@ pub fn parse(text: &[u8]) -> DriverJobs {
     for line in logical_lines(text) {
         if let Some(directory) = line.strip_prefix(b"InstalledDir: ") {
             found.installed_dir = Some(path_of(directory));
-        } else if let Some(file) = line.strip_prefix(b"Configuration file: ") {
-            found.configuration.push(path_of(file));
         } else if matches!(line, [b' ', b'"' | b'/', ..]) {
             found.jobs.push(split_quoted(line));
         }
     }
     found
-}
-
-/// The directories that clang says it has looked in for a configuration file that there is not.
-pub fn searched(text: &[u8]) -> Vec<PathBuf> {
-    let marker = b"note: was searched for in the directory: ";
-    let directory = |line: &[u8]| {
-        let at = line.windows(marker.len()).position(|part| part == marker)?;
-        Some(path_of(&line[at + marker.len()..]))
-    };
-    text.split(|&byte| byte == b'\n').filter_map(directory).collect()
 }
 
 /// Lines that end at a newline outside of quotes. Only a command's line is read with quotes: elsewhere an
@@ -114,15 +100,6 @@ mod tests {
         assert_eq!(found.before_link().len(), 1);
         let link = found.link().expect("a link");
         assert_eq!(link[1..], [&b"-o"[..], b"a b", b"x\"$\\y.o", b"new\nline.o", b""]);
-    }
-
-    #[test]
-    fn what_clang_says_of_configuration_files_is_read() {
-        let text = b"InstalledDir: /bin\nConfiguration file: /etc/a b.cfg\nConfiguration file: x.cfg\n";
-        assert_eq!(parse(text).configuration, [PathBuf::from("/etc/a b.cfg"), PathBuf::from("x.cfg")]);
-        let text = b"clang-22: error: configuration file 'x' cannot be found\n\
-            clang-22: note: was searched for in the directory: /etc\nclang-22: note: was searched for in the directory: /b\n";
-        assert_eq!(searched(text), [PathBuf::from("/etc"), PathBuf::from("/b")]);
     }
 
     #[test]

@@ -6,8 +6,6 @@
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 use crate::clang::driver::find;
 use crate::driver::{self, DriverJobs};
 use crate::invocation::{ProgramKind, program};
@@ -16,8 +14,6 @@ use crate::response::{self, ResponseError};
 use crate::runner::{Runner, ToolError};
 use crate::search_path::program_file;
 use crate::words::{Word, lossy, path_of};
-use distlto_prepare::limits::Lack;
-use distlto_prepare::threads;
 
 /// What a wrapped command turned out to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,20 +40,7 @@ pub struct LinkCommand {
     pub compilations: Vec<Vec<Word>>,
     /// The clang to compile with, where the command names or implies one.
     pub compiler: Option<Word>,
-    /// What the driver has read to make the line.
-    pub driver: DriverReads,
-}
-
-/// What a driver read to make a link line, besides the command's own words.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DriverReads {
-    /// The driver, as the command names it.
-    pub program: Option<Word>,
-    /// Configuration files with what they include, and response files that only the linker sees.
-    pub files: Vec<PathBuf>,
-    /// Directories where a configuration file would be found.
-    pub searched: Vec<PathBuf>,
-    /// Where the compiler behind the command's name is installed.
+    /// Where the compiler behind the command's name is installed, if the driver says so.
     pub installed: Option<PathBuf>,
 }
 
@@ -115,7 +98,7 @@ pub fn resolve(command: &GivenCommand<'_>, runner: &dyn Runner) -> Result<Resolv
                 line: LinkLine::read(words.to_vec())?,
                 compilations: Vec::new(),
                 compiler: None,
-                driver: DriverReads::default(),
+                installed: None,
             }))
         }
         ProgramKind::OtherLinker => {
@@ -135,19 +118,7 @@ fn ask_driver(
     let not_a_link = || Resolved::Other { linker: None, words: Vec::new() };
     let mut question = command.to_vec();
     question.push(b"-###".to_vec());
-    let ask = || runner.run(&question);
-    let (answer, searched) = match kind {
-        ProgramKind::Clang => {
-            let (answer, searched) = threads::both(ask, || searched(command, runner));
-            match answer {
-                // What there is not for two at once may be there for one.
-                Err(error) if Lack::of_io(&error).is_some() => (ask(), Some(searched)),
-                answer => (answer, Some(searched)),
-            }
-        }
-        // Another driver may be no clang at all, which its answer tells.
-        _ => (ask(), None),
-    };
+    let answer = runner.run(&question);
     let answer = answer.map_err(|source| ToolError::Start { program: program.clone(), source })?;
     if !answer.status.success() {
         // The command itself will say what is wrong with it, in its own words.
@@ -164,55 +135,15 @@ fn ask_driver(
     match linker_of(command, link, runner) {
         Some(linker) => {
             let words = words.into_iter().filter(|word| !word.starts_with(b"-fuse-ld="));
-            let expanded = response::expand_noting(words)?;
             Ok(Resolved::Link(LinkCommand {
                 linker: vec![linker],
-                line: LinkLine::read(expanded.words)?,
+                line: LinkLine::read(response::expand(words)?)?,
                 compilations: jobs.before_link().to_vec(),
                 compiler: named_compiler(command, kind, &jobs),
-                driver: DriverReads {
-                    program: Some(command[0].clone()),
-                    files: with_configuration(expanded.files, &jobs),
-                    searched: match (&jobs.installed_dir, searched) {
-                        (Some(_), None) => self::searched(command, runner),
-                        (_, searched) => searched.unwrap_or_default(),
-                    },
-                    installed: jobs.installed_dir.clone(),
-                },
+                installed: jobs.installed_dir.clone(),
             }))
         }
         None => Ok(Resolved::Other { linker: Some(lossy(&link[0])), words: response::expand(words)? }),
-    }
-}
-
-/// A name that no configuration file has, so that clang says where it looks for one.
-const NO_CONFIGURATION: &[u8] = b"--config=distlto-asks-where-it-is-looked-for.cfg";
-
-/// The directories where clang looks for configuration files. One that appears there is read.
-fn searched(command: &[Word], runner: &dyn Runner) -> Vec<PathBuf> {
-    let mut question = command.to_vec();
-    question.extend([NO_CONFIGURATION.to_vec(), b"-###".to_vec()]);
-    // A driver that cannot be run is told of where its answer is needed.
-    runner.run(&question).map(|answer| driver::searched(&answer.stderr)).unwrap_or_default()
-}
-
-fn with_configuration(mut files: Vec<PathBuf>, jobs: &DriverJobs) -> Vec<PathBuf> {
-    for file in &jobs.configuration {
-        configuration(file, 0, &mut files);
-    }
-    files
-}
-
-/// A configuration file and those that it includes: `@FILE`, from its own directory.
-fn configuration(file: &Path, depth: usize, files: &mut Vec<PathBuf>) {
-    let Ok(Some(text)) = response::read(file) else { return };
-    files.push(file.to_owned());
-    if depth == response::MAX_DEPTH {
-        return;
-    }
-    let beside = file.parent().unwrap_or(Path::new(""));
-    for name in response::tokenize(&text).iter().filter_map(|word| word.strip_prefix(b"@")) {
-        configuration(&beside.join(path_of(name)), depth + 1, files);
     }
 }
 

@@ -93,23 +93,7 @@ pub fn content<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
 /// Replaces every `@file` by the words of that file, nested ones too. As LLVM does, a name that is no file
 /// stays as it is, and nested names are relative to the working directory.
 pub fn expand(words: impl IntoIterator<Item = Word>) -> Result<Vec<Word>, ResponseError> {
-    Ok(expand_noting(words)?.words)
-}
-
-/// Words whose response files are expanded.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Expanded {
-    /// The words.
-    pub words: Vec<Word>,
-    /// Every response file that was opened, nested ones too.
-    pub files: Vec<PathBuf>,
-}
-
-/// [`expand`], with the files that were opened.
-pub fn expand_noting(words: impl IntoIterator<Item = Word>) -> Result<Expanded, ResponseError> {
-    let mut expanded = Expanded::default();
-    expand_into(words, Path::new(""), 0, &mut expanded)?;
-    Ok(expanded)
+    expand_in(Path::new(""), words)
 }
 
 /// [`expand`], for words of a process that runs in this directory.
@@ -117,30 +101,27 @@ pub fn expand_in(
     directory: &Path,
     words: impl IntoIterator<Item = Word>,
 ) -> Result<Vec<Word>, ResponseError> {
-    let mut expanded = Expanded::default();
+    let mut expanded = Vec::new();
     expand_into(words, directory, 0, &mut expanded)?;
-    Ok(expanded.words)
+    Ok(expanded)
 }
 
 fn expand_into(
     words: impl IntoIterator<Item = Word>,
     directory: &Path,
     depth: usize,
-    expanded: &mut Expanded,
+    expanded: &mut Vec<Word>,
 ) -> Result<(), ResponseError> {
     for word in words {
         let Some(name) = word.strip_prefix(b"@").filter(|name| !name.is_empty()) else {
-            expanded.words.push(word);
+            expanded.push(word);
             continue;
         };
         let path = directory.join(path_of(name));
         match read(&path)? {
             Some(_) if depth == MAX_DEPTH => return Err(ResponseError::TooDeep { path }),
-            Some(text) => {
-                expanded.files.push(path);
-                expand_into(tokenize(&text), directory, depth + 1, expanded)?;
-            }
-            None => expanded.words.push(word),
+            Some(text) => expand_into(tokenize(&text), directory, depth + 1, expanded)?,
+            None => expanded.push(word),
         }
     }
     Ok(())
@@ -190,7 +171,6 @@ mod tests {
         let at_a = format!("@{}", a.display()).into_bytes();
         let words = expand([at_a.clone()]).expect("expands");
         assert_eq!(words, [&b"one"[..], b"two words", b"three", b"@nowhere"]);
-        assert_eq!(expand_noting([at_a.clone()]).expect("expands").files, [a, b.clone()]);
         fs::write(&b, &at_a).expect("written");
         assert!(matches!(expand([at_a]), Err(ResponseError::TooDeep { .. })));
     }

@@ -6,8 +6,10 @@ use distlto_tests::campaign::edits::edits;
 use distlto_tests::campaign::flags::{closed, flags};
 use distlto_tests::campaign::index::index;
 use distlto_tests::campaign::links::{Request, links};
+use distlto_tests::campaign::reads::reads;
 use distlto_tests::campaign::remote;
 use distlto_tests::campaign::service::service;
+use distlto_tests::campaign::traces::traces;
 use distlto_tests::campaign::ways::{DISTRIBUTE, DTLTO, GRAPH, MAKE, NINJA, SERVED};
 use distlto_tests::toolchain::{NEWEST, Toolchain, profile_dir};
 
@@ -106,6 +108,17 @@ fn a_server_that_errs_never_makes_another_program() -> Result<()> {
     println!("{found}");
     ensure!(found.links == 16, "{found}");
     remote::check(&found)
+}
+
+#[test]
+fn what_a_link_reads_is_known() -> Result<()> {
+    let found = reads(&request("reads", 1, 8)?, TOOLCHAIN)?;
+    println!("{found}");
+    ensure!(found.links > 100, "{found}");
+    ensure!(found.messages.is_empty(), "{}", found.messages.join("\n"));
+    let found = traces(&request("traces", 1, 6)?, TOOLCHAIN)?;
+    ensure!(found.links == 6 && found.files > 120 && found.missing.is_empty(), "{found}");
+    Ok(())
 }
 
 #[test]

@@ -22,7 +22,7 @@ const BUILD: [(&str, &str); 4] =
     [("build-essential", "gcc"), ("build-essential", "g++"), ("cmake", "cmake"), ("ninja-build", "ninja")];
 
 /// What the tests use besides.
-const TESTS: [(&str, &str); 7] = [
+const TESTS: [(&str, &str); 8] = [
     ("make", "make"),
     ("meson", "meson"),
     ("generate-ninja", "gn"),
@@ -30,6 +30,7 @@ const TESTS: [(&str, &str); 7] = [
     ("automake", "automake"),
     ("libtool", "libtoolize"),
     ("fakeroot", "fakeroot"),
+    ("strace", "strace"),
 ];
 
 /// The sources of third-party programs.

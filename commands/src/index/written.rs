@@ -36,7 +36,7 @@ impl Index<'_> {
     pub fn write(&self, asked: &AskedLink) -> Result<ActionGraph, LinkError> {
         let directory = self.directory;
         let compilation = &asked.link.compilation;
-        let lines = identity::of(&compilation.compiler, &asked.link.link.driver);
+        let lines = identity::of(&compilation.compiler, asked.link.link.installed.as_deref());
         keep::toolchain(directory, &compilation.compiler, &lines)?;
         asked.link.modules.par_iter().try_for_each(|(_, module)| {
             keep::shard_at(Path::new(&ModulePlaces::of(directory, &module.label).shard), &module.shard)

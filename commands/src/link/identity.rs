@@ -1,23 +1,20 @@
-//! What besides its own file decides what a compiler makes of the same words and inputs: the libraries that it loads, its
-//! driver's configuration, the environment. Behind a wrapper also the compiler that it leads to.
+//! What besides its own file decides what a compiler makes of the same words and inputs: the libraries that it loads and the
+//! environment. Behind a wrapper also the compiler that it leads to.
 //!
 //! Files are told by path and, as far as that is quick, by content, else by size, time and inode. What a wrapper script reads by itself cannot be known.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use distlto_planner::digests::Digest;
 use distlto_planner::keep::told_by;
-use distlto_planner::link_command::DriverReads;
 use distlto_planner::search_path::program_file;
 
 use distlto_executor::loaded;
 use distlto_executor::variables::{self, Reader};
 
 /// A line for each thing that decides what a compiler does.
-pub fn of(compiler: &str, driver: &DriverReads) -> Vec<String> {
+pub fn of(compiler: &str, installed: Option<&Path>) -> Vec<String> {
     let program = located(compiler);
-    let behind = program.as_deref().and_then(|program| behind(program, driver));
+    let behind = program.as_deref().and_then(|program| behind(program, installed));
     let programs = program.into_iter().chain(behind.clone()).filter(|program| !loaded::is_script(program));
     let libraries = programs.flat_map(|program| {
         // Of what is no program for this system's loader nothing more is known.
@@ -26,16 +23,11 @@ pub fn of(compiler: &str, driver: &DriverReads) -> Vec<String> {
     let mut lines: Vec<String> = libraries.chain(behind.clone()).map(|path| file_line(&path)).collect();
     lines.sort_unstable();
     lines.dedup();
-    lines.extend(driver.files.iter().map(|path| {
-        let content = fs::read(path).unwrap_or_default();
-        format!("configuration {} {}", path.display(), Digest::of(&content))
-    }));
     match behind {
         Some(_) => lines.push(format!("environment {}", variables::environment())),
         None => lines.extend(
-            // A compiler is named in full; and its loader's variables show in its libraries.
+            // The loader's variables show in the libraries.
             variables::read_by(&[Reader::Driver, Reader::Compiler])
-                .filter(|(name, _)| *name != "PATH")
                 .filter_map(|(name, value)| Some(format!("variable {name}={:?}", value?))),
         ),
     }
@@ -51,8 +43,8 @@ pub fn located(program: &str) -> Option<PathBuf> {
 
 /// The compiler behind a program that is a wrapper around one: a script, or one of another directory than the driver says
 /// it is installed in.
-pub fn behind(program: &Path, driver: &DriverReads) -> Option<PathBuf> {
-    let installed = driver.installed.as_ref().and_then(|directory| directory.canonicalize().ok());
+pub fn behind(program: &Path, installed: Option<&Path>) -> Option<PathBuf> {
+    let installed = installed.and_then(|directory| directory.canonicalize().ok());
     let elsewhere = installed.as_deref().is_some_and(|directory| program.parent() != Some(directory));
     let compiler = installed.and_then(|directory| directory.join("clang").canonicalize().ok());
     match elsewhere || loaded::is_script(program) {

@@ -8,7 +8,6 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use distlto_planner::link_command::DriverReads;
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::peek::files_beside;
 use rayon::prelude::*;
@@ -131,9 +130,9 @@ impl Reads {
     }
 
     /// A compiler, by path or as a name, and the one behind it where it is a wrapper.
-    pub fn compiler(&mut self, program: &Word, driver: &DriverReads) {
+    pub fn compiler(&mut self, program: &Word, installed: Option<&Path>) {
         self.program(program);
-        let wrapped = identity::located(&lossy(program)).and_then(|path| identity::behind(&path, driver));
+        let wrapped = identity::located(&lossy(program)).and_then(|path| identity::behind(&path, installed));
         if let Some(behind) = wrapped {
             self.environment = true;
             self.executable(behind);

@@ -13,7 +13,7 @@ use distlto_executor::execute::forkserver::preload;
 use distlto_executor::execute::spawn::die_with_parent;
 use distlto_executor::variables;
 use distlto_planner::invocation::{ProgramKind, program};
-use distlto_planner::link_command::{DriverReads, LinkCommand, LinkCommandError};
+use distlto_planner::link_command::{LinkCommand, LinkCommandError};
 use distlto_planner::link_line::{Argument, LinkLine, options};
 use distlto_planner::response;
 use distlto_planner::runner::ToolError;
@@ -105,13 +105,7 @@ pub fn link_of(process: &Process, command: &[Word]) -> Result<LinkCommand, LinkC
     let is_clang = program(&name, command.get(1).map(Vec::as_slice)) == ProgramKind::Clang;
     let compiler = is_clang.then(|| command[0].clone());
     let installed = process.program.parent().map(Path::to_owned);
-    Ok(LinkCommand {
-        linker,
-        line,
-        compilations: Vec::new(),
-        driver: DriverReads { program: compiler.clone(), installed, ..DriverReads::default() },
-        compiler,
-    })
+    Ok(LinkCommand { linker, line, compilations: Vec::new(), compiler, installed })
 }
 
 /// What the line has every compiler told.

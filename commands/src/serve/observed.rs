@@ -77,8 +77,9 @@ pub fn read(
     let mut reads = Reads::new(session.directory);
     reads.program(&command[0]);
     reads.program(&session.link.linker[0]);
-    reads.compiler(&compilation.compiler.clone().into_bytes(), &session.link.driver);
-    reads.files(compilation.flags.inputs.iter().map(|path| path.as_std_path().to_owned()));
+    reads.compiler(&compilation.compiler.clone().into_bytes(), session.link.installed.as_deref());
+    let absolute = |path: &Utf8PathBuf| std::path::absolute(path).unwrap_or_default();
+    reads.observed(compilation.flags.inputs.iter().map(absolute));
     let own = std::path::absolute(session.directory).unwrap_or_default();
     let own = own.as_path();
     let is_own = |path: &Path| path.starts_with(own) || path.starts_with(service) || is_of_kernel(path);

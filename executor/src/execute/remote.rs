@@ -157,6 +157,11 @@ impl Remote<'_> {
                 rival.ended.await.unwrap_or(Err(judged))
             }
             (Err(error), None) => Err(self.engine.judge(request, error)),
+            // It may lack a file that nobody knows of, such as one that the assembler includes.
+            (Ok(executed), None) if !executed.status.success() && self.engine.falls_back() => {
+                let reason = format!("the compiler fails there: {}", executed.stderr.text().trim());
+                Err(Cause::NotThere { label: request.job.label.to_owned(), reason })
+            }
             (Ok(executed), rival) => {
                 if let Some(rival) = rival {
                     rival.end().await;

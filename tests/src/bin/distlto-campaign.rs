@@ -9,9 +9,11 @@ use distlto_tests::campaign::edits::edits;
 use distlto_tests::campaign::flags::flags;
 use distlto_tests::campaign::index::index;
 use distlto_tests::campaign::links::{Request, links};
+use distlto_tests::campaign::reads::reads;
 use distlto_tests::campaign::remote::remote;
 use distlto_tests::campaign::service::service;
 use distlto_tests::campaign::stock::stock;
+use distlto_tests::campaign::traces::traces;
 use distlto_tests::toolchain::{Toolchain, profile_dir};
 
 /// Links random programs in every way, and compares them with lld's.
@@ -32,6 +34,10 @@ enum Campaign {
     Links(Common),
     /// Programs that are edited and linked again, five edits each, against fresh links; --count is of edits.
     Edits(Common),
+    /// Links that read all kinds of things, of which one changes at a time, against fresh links; eight changes each.
+    Reads(Common),
+    /// What the record of a link says that its processes have read, against strace.
+    Traces(Common),
     /// Two links of each program with a server that errs, against one without.
     Remote(Common),
     /// Several links at once, in several directories, with any number of jobs; killed in the middle; with other preloaded libraries.
@@ -120,6 +126,16 @@ fn run() -> Result<bool> {
             let found = service(&common.request()?, toolchain)?;
             println!("{found}");
             Ok(found.wrong.is_empty())
+        }
+        Campaign::Reads(common) => {
+            let found = reads(&common.request()?, toolchain)?;
+            println!("{found}");
+            Ok(found.messages.is_empty())
+        }
+        Campaign::Traces(common) => {
+            let found = traces(&common.request()?, toolchain)?;
+            println!("{found}");
+            Ok(found.missing.is_empty())
         }
         Campaign::Remote(common) => {
             let found = remote(&common.request()?, toolchain)?;

@@ -1,12 +1,14 @@
 //! An engine errs while it is given actions, executes them and gives results back.
 
+use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use distlto_reapi_server::{Break, CommittedSize, Counts, Faults, Missing, Options, Refusal, Server, Worker};
+use distlto_tests::run::succeed;
 
 use super::faults::{Fault, all_streams, cut, each, is_used_up};
-use super::program::{Checkout, Running, refused, warnings};
+use super::program::{Checkout, Running, compile, refused, warnings};
 use super::until;
 
 fn refuse(words: &str) -> Vec<Refusal> {
@@ -188,6 +190,28 @@ fn what_lasts_is_told_once() -> Result<()> {
             checkout.remote_link(&server.url(), &[&soon[..], &["--remote-fallback=never"]].concat())?;
         let (code, said) = refused(never, &checkout).context(words)?;
         ensure!(code == 7 && said.contains("error: "), "{words}: exit code {code}:\n{said}");
+    }
+    Ok(())
+}
+
+/// A worker has no file that no command names. This machine finds out which the compiler reads, and sends it the next time.
+#[test]
+fn a_file_that_the_assembler_includes() -> Result<()> {
+    let server = Server::start(Options::default(), Faults::default())?;
+    let checkout = Checkout::new()?;
+    let text = "__asm__(\".data\\n.globl data\\ndata: .incbin \\\"data.bin\\\"\\n.byte 0\\n.text\\n\");\n\
+                extern char data[]; int f13(int x) { return data[x & 1]; }\n";
+    fs::write(checkout.path.join("m13.c"), text)?;
+    // A compilation reads it for its symbols.
+    fs::write(checkout.path.join("data.bin"), "")?;
+    compile(&checkout.path, "m13")?;
+    for data in ["some data", "other data"] {
+        fs::write(checkout.path.join("data.bin"), data)?;
+        // What is younger than a compilation may have changed after it.
+        std::thread::sleep(Duration::from_millis(60));
+        succeed(&mut checkout.remote_link(&server.url(), &[])?)?;
+        let program = checkout.program()?;
+        ensure!(program.windows(data.len()).any(|part| part == data.as_bytes()), "the program lacks {data}");
     }
     Ok(())
 }

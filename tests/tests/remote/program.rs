@@ -170,7 +170,7 @@ impl Checkout {
         Ok(command)
     }
 
-    fn program(&self) -> Result<Vec<u8>> {
+    pub fn program(&self) -> Result<Vec<u8>> {
         Ok(fs::read(self.path.join("program"))?)
     }
 

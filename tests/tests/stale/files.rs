@@ -4,9 +4,9 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
-use super::in_every_way;
+use super::{Link, WAYS, in_every_way};
 
 #[test]
 fn a_file_that_a_linker_script_includes() -> Result<()> {
@@ -129,6 +129,42 @@ fn response_files_within_response_files() -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// Has `f.c` include the data of a file that its backend reads.
+fn including(link: Link, data: &str) -> Result<Link> {
+    let data_of = "__asm__(\".data\\n.globl data\\ndata: .incbin \\\"data.bin\\\"\\n.byte 0\\n.text\\n\");\n";
+    link.write("f.c", &format!("{data_of}extern char data[]; int f(int n) {{ return data[0] + n; }}\n"))?;
+    link.write("data.bin", data)?;
+    link.lto("f.c")?;
+    Ok(link)
+}
+
+#[test]
+fn a_file_that_the_assembler_includes() -> Result<()> {
+    in_every_way("assembler", |link| {
+        including(link, "one")?.changed_by(|link| link.write("data.bin", "another"))
+    })
+}
+
+#[test]
+fn a_cache_gives_no_folder_the_data_of_another() -> Result<()> {
+    let cache = Link::new("assembler-cache", WAYS[0])?.path("cache").display().to_string();
+    for (name, data) in [("assembler-here", "here"), ("assembler-there", "there")] {
+        let mut link = including(Link::new(name, WAYS[0])?, data)?;
+        link.set("DISTLTO_CACHE", &cache);
+        // The second time its compiler's reads are known.
+        for _ in 0..2 {
+            let (program, _) = link.run("program")?;
+            ensure!(memmem(&program, data.as_bytes()), "the program of {name} has other data");
+            fs::remove_dir_all(link.path("program.distlto"))?;
+        }
+    }
+    Ok(())
+}
+
+fn memmem(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Files that a link writes beside the program: made again when they are gone.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
@@ -30,6 +31,47 @@ fn outputs_beside_the_program_are_made_again() -> Result<()> {
             Ok(())
         })
         .map_err(|error| error.context(option))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn split_debug_information_is_made_again() -> Result<()> {
+    in_every_way("output-split", |link| {
+        for source in ["main.c", "f.c"] {
+            link.compile(source, &["-flto=thin", "-g"])?;
+        }
+        let link = link.with(&["-g", "-gsplit-dwarf", "-Wl,--plugin-opt=dwo_dir=split"]);
+        link.run("program")?;
+        for change in [|place: &Path| fs::remove_file(place), |place: &Path| fs::write(place, "")] {
+            let place = link.path("split/f.o.dwo");
+            let before = fs::read(&place)?;
+            change(&place)?;
+            link.run("program")?;
+            ensure!(fs::read(&place)? == before, "it is not made again");
+        }
+        Ok(())
+    })
+}
+
+/// As the linker's own backends do in each link.
+#[test]
+fn a_warning_of_a_backend_is_printed_by_each_link() -> Result<()> {
+    let link = Link::new("warning", WAYS[0])?;
+    let text =
+        "int f(int n) { volatile char a[9999]; for (int i = 0; i < n; i++) a[i] = i; return a[n / 2]; }\n";
+    link.write("f.c", text)?;
+    link.compile("f.c", &["-flto=thin", "-Wframe-larger-than=100"])?;
+    for round in ["the first", "one without a change", "one after another edit"] {
+        let ended = succeed(&mut link.command("program")?)?;
+        let said = String::from_utf8_lossy(&ended.stderr);
+        ensure!(said.matches("stack frame size").count() == 1, "in {round}: {said}");
+        let was_made = said.contains("opt f.o");
+        ensure!(was_made == (round == "the first"), "in {round}: {said}");
+        if round == "one without a change" {
+            link.write("main.c", "int f(int); int main(int n, char **v) { return f(n) + 1; }\n")?;
+            link.lto("main.c")?;
+        }
     }
     Ok(())
 }

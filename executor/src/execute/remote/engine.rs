@@ -85,6 +85,11 @@ pub enum EngineError {
 }
 
 impl Engine {
+    /// Whether this machine executes what it does not.
+    pub(super) fn falls_back(&self) -> bool {
+        self.setup.falls_back
+    }
+
     /// Connects to an engine, for runs that `cancel` ends.
     pub fn connect(setup: Setup, cancel: &Cancel) -> Result<Self, EngineError> {
         let runtime = runtime::runtime("engine", THREADS)?;
