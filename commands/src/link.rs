@@ -42,7 +42,7 @@ use crate::serve::graph::Answers;
 use crate::serve::{Ended, Service, run_once};
 use crate::tool::ToolRunner;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::forkserver::{self, ForkServer};
+use distlto_executor::execute::forkserver::{ForkServer, library};
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_record::cause::{FailureCause, FailureKind};
 use distlto_record::progress::{Plan, Progress, Reporter};
@@ -85,8 +85,8 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         return leave_unchanged(unchanged, state, output.as_deref().unwrap_or_default(), options, &reporter);
     }
     options.run.remote.check().map_err(RemoteError::from)?;
-    let Some(hook) = forkserver::find_library() else {
-        let lack = forkserver::lack_of_library().unwrap_or_else(|| "the hook is off".to_owned());
+    let Some(hook) = library::find_library() else {
+        let lack = library::lack_of_library().unwrap_or_else(|| "the hook is off".to_owned());
         if !options.run.quiet {
             warn(format_args!("{lack}: the linker links by itself"));
         }

@@ -19,7 +19,7 @@ use distlto_executor::cache::store::limits::{parse_age, parse_size};
 use distlto_executor::cache::store::{Cache, CacheLimits};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::describe::Toolchains;
-use distlto_executor::execute::forkserver::{self, ForkServer};
+use distlto_executor::execute::forkserver::{ForkServer, library};
 use distlto_executor::execute::process::Spawner;
 use distlto_executor::execute::remote::engine::Engine;
 use distlto_executor::execute::spawn::LocalSpawner;
@@ -267,7 +267,7 @@ impl RunArgs {
     pub fn prewarm(&self, spawner: &ForkServer<LocalSpawner>, compiler: &OsStr, jobs: usize) {
         if jobs > 1
             && !(self.quiet || self.json || self.no_warm)
-            && let Some(lack) = forkserver::lack_of_library()
+            && let Some(lack) = library::lack_of_library()
         {
             note(lack);
         }

@@ -37,7 +37,7 @@ use std::time::Instant;
 
 use camino::Utf8PathBuf;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::forkserver::{self, ForkServer};
+use distlto_executor::execute::forkserver::{ForkServer, library};
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_planner::keep;
 use distlto_planner::link_command::LinkCommand;
@@ -138,8 +138,8 @@ pub fn run_once(
 
 /// The library that is loaded into the processes of a command.
 pub fn hook() -> Result<PathBuf, LinkError> {
-    forkserver::find_library().ok_or_else(|| LinkError::NoHook {
-        lack: forkserver::lack_of_library().unwrap_or_else(|| "the hook is off".to_owned()),
+    library::find_library().ok_or_else(|| LinkError::NoHook {
+        lack: library::lack_of_library().unwrap_or_else(|| "the hook is off".to_owned()),
     })
 }
 

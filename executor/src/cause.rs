@@ -9,7 +9,7 @@ use distlto_record::cause::{FailureCause, FailureKind};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::execute::forkserver::INSTALL;
+use crate::execute::forkserver::library::INSTALL;
 use crate::execute::redirect::NoPlace;
 use crate::schedule::memory::Killer;
 use crate::verify::{Refusal, Refused};

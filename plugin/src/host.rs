@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use distlto_executor::execute::forkserver;
+use distlto_executor::execute::forkserver::library;
 
 /// Whether the system forgets children of this process as they end, so that nobody learns how they ended.
 pub fn ignores_children() -> bool {
@@ -23,13 +23,12 @@ pub fn ignores_children() -> bool {
 
 /// The fork server's library: where a program would look for it, or beside this library.
 pub fn fork_server_library() -> Option<PathBuf> {
-    if std::env::var_os(forkserver::VARIABLE).is_some_and(|value| value == "off") {
+    if std::env::var_os(library::VARIABLE).is_some_and(|value| value == "off") {
         return None;
     }
-    forkserver::find_library().or_else(|| {
+    library::find_library().or_else(|| {
         let directory = own_file()?.parent()?.to_owned();
-        let places =
-            [directory.join(forkserver::LIBRARY), directory.join("distlto").join(forkserver::LIBRARY)];
+        let places = [directory.join(library::LIBRARY), directory.join("distlto").join(library::LIBRARY)];
         places.into_iter().find(|path| path.is_file())
     })
 }

@@ -20,6 +20,7 @@ pub mod links;
 mod model;
 mod outcome;
 pub mod random;
+mod read_parts;
 pub mod reads;
 pub mod remote;
 mod server_faults;

@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use distlto_executor::execute::forkserver::{self, ForkServer};
+use distlto_executor::execute::forkserver::{ForkServer, library};
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::loaded;
 use distlto_planner::link_command::{LinkCommand, compiler_of};
@@ -130,10 +130,10 @@ impl Doctor<'_> {
     }
 
     fn fork_server(&mut self, compiler: Option<&str>, spawner: &ForkServer<LocalSpawner>) {
-        let variable = forkserver::VARIABLE;
+        let variable = library::VARIABLE;
         let slower = "compilers are loaded anew for each job";
-        let Some(library) = forkserver::find_library() else {
-            let lack = forkserver::lack_of_library();
+        let Some(library) = library::find_library() else {
+            let lack = library::lack_of_library();
             return self
                 .report
                 .note(&lack.unwrap_or_else(|| format!("{variable} switches it off: {slower}")));

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 
 use distlto_executor::cancel::Urgency;
-use distlto_executor::execute::forkserver::preload;
+use distlto_executor::execute::forkserver::library::preload;
 use distlto_executor::execute::spawn::die_with_parent;
 use distlto_executor::variables;
 use distlto_planner::invocation::{ProgramKind, program};

@@ -8,7 +8,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::forkserver::{ForkServer, LIBRARY};
+use distlto_executor::execute::forkserver::ForkServer;
+use distlto_executor::execute::forkserver::library::LIBRARY;
 use distlto_executor::execute::process::{Command, Finished, GRACE, Spawner, run};
 use distlto_executor::execute::spawn::LocalSpawner;
 use rustix::process::{Pid, Signal, kill_process};
