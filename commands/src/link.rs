@@ -207,6 +207,9 @@ fn leave_unchanged(
         dry_run::nothing(output, options.run.json)?;
         return Ok(0);
     }
+    if !unchanged.warnings.is_empty() {
+        reporter.print(&unchanged.warnings);
+    }
     unchanged.renew(state.directory())?;
     nothing_to_do(options, reporter);
     if options.run.verbose && !options.run.json {

@@ -28,6 +28,8 @@ pub struct Reads {
     programs: BTreeSet<PathBuf>,
     /// Variables that processes of the link asked for, with the values that this process has.
     variables: BTreeMap<String, Option<String>>,
+    /// What compilers of backends printed.
+    warnings: String,
     environment: bool,
     doubt: Option<String>,
 }
@@ -176,9 +178,8 @@ impl Reads {
         for object in objects {
             if object.key.is_empty() {
                 self.doubt(format!("it is not known all that the compiler of {} reads", object.label));
-            } else if !object.warnings.is_empty() {
-                self.doubt(format!("the compiler of {} prints something", object.label));
             }
+            self.warnings.push_str(&object.warnings);
         }
     }
 
@@ -201,6 +202,11 @@ impl Reads {
                 _ => self.environment = true,
             }
         }
+    }
+
+    /// What is printed again by a link that has nothing to do.
+    pub(super) fn warnings(&self) -> &str {
+        &self.warnings
     }
 
     /// The variables that decide what the link does.

@@ -37,6 +37,9 @@ struct Record {
     environment: Option<String>,
     /// The variables that programs asked for.
     variables: BTreeMap<String, Option<String>>,
+    /// What compilers of backends printed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    warnings: String,
     files: Vec<FileState>,
     /// What inputs held, so that one that was only touched is known.
     contents: BTreeMap<PathBuf, String>,
@@ -55,6 +58,8 @@ pub struct Unchanged {
     /// What it read, where some of that was touched.
     record: Option<Record>,
     written: Written,
+    /// What compilers of its backends printed.
+    pub warnings: String,
 }
 
 fn record_place(directory: &str) -> PathBuf {
@@ -82,7 +87,8 @@ pub fn find(directory: &str, key: &LinkKey) -> Option<Unchanged> {
         record.files.par_iter().with_min_len(64).filter(|file| !file.holds()).collect();
     let unchanged = other.par_iter().all(|file| record.holds_content(file));
     let touched = !other.is_empty();
-    unchanged.then(|| Unchanged { record: touched.then_some(record), written })
+    let warnings = record.warnings.clone();
+    unchanged.then(|| Unchanged { record: touched.then_some(record), written, warnings })
 }
 
 /// What a file holds, if it is one.
@@ -192,6 +198,7 @@ pub fn record(
                 key: key.to_string(),
                 environment,
                 variables: reads.variables_read().clone(),
+                warnings: reads.warnings().to_owned(),
                 contents: contents(reads.inputs_read(), digests),
                 files,
                 absent,
