@@ -1,7 +1,8 @@
-//! What a process with the hook has noted: what it read, looked for in vain, wrote, asked of its environment and printed.
+//! The notes of a process with the hook: files that it read, missed and wrote, variables that it asked for, streams that it
+//! printed to.
 //!
-//! It notes in memory that it shares with this process, so that the notes are there however it ends. Knows nothing of what the
-//! files are for.
+//! It writes them into memory that it shares with this process, so they are there however it ends. Knows nothing of the files'
+//! purpose.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

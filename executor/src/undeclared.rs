@@ -1,7 +1,7 @@
-//! What a backend compilation read although nobody declared it: files that `.incbin` in inline assembly and LLVM's own
-//! options name.
+//! Files that a backend compilation reads and that its action does not declare: those behind `.incbin` in inline assembly and
+//! behind LLVM's own options.
 //!
-//! It shows when the compilation has ended. Knows nothing of who keeps its object.
+//! They are known once the compilation has ended. Knows nothing of kept objects.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::trace::{FileNote, Trace, is_of_kernel};
 /// Time stamps may stand still for this long while a file changes: Linux ticks at 100 Hz or faster.
 pub const GRAIN: Duration = Duration::from_millis(20);
 
-/// What a compilation did besides reading its inputs and writing its outputs. Paths are absolute.
+/// Reads and writes of a compilation beyond its inputs and outputs. Paths are absolute.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Undeclared {
     /// Files that it read.

@@ -1,5 +1,5 @@
-//! What this process opens, looks for in vain, writes, renames, asks of its environment and prints, noted in memory that it
-//! shares with distlto.
+//! The notes of this process, in memory that it shares with distlto: files that it opens, misses, writes and renames, variables
+//! that it asks for, streams that it prints to.
 //!
 //! distlto reads it when the process has ended, however that was. Without such memory nothing is noted. Layout: the
 //! size of all notes (a `u64`), then the notes ([`Note`]). A note is whole once its kind is there. Knows nothing of what
@@ -55,8 +55,8 @@ pub fn begin(memory: &OwnedFd) {
     }
 }
 
-/// Notes what shows at the end of the process only: what it has printed through the C library, whose own calls are not
-/// seen, and which libraries it has loaded meanwhile.
+/// Notes at the end of the process whether it has printed through the C library, whose own calls are not seen, and the libraries
+/// that it has loaded meanwhile.
 pub extern "C" fn end() {
     if !is_on() {
         return;

@@ -28,7 +28,7 @@ pub struct Reads {
     programs: BTreeSet<PathBuf>,
     /// Variables that processes of the link asked for, with the values that this process has.
     variables: BTreeMap<String, Option<String>>,
-    /// What compilers of backends printed.
+    /// The warnings of backends.
     warnings: String,
     environment: bool,
     doubt: Option<String>,
@@ -170,7 +170,7 @@ impl Reads {
         self.files(paths);
     }
 
-    /// What the compilers of these objects read besides their inputs, and printed.
+    /// Adds the further reads of the compilers of these objects, and their warnings.
     pub fn objects<'o>(&mut self, objects: impl Iterator<Item = &'o KeptObject> + Clone) {
         let path = |path: &str| std::path::absolute(path).unwrap_or_default();
         self.observed(objects.clone().flat_map(|object| &object.read).map(|(name, _)| path(name)));
@@ -204,7 +204,7 @@ impl Reads {
         }
     }
 
-    /// What is printed again by a link that has nothing to do.
+    /// The warnings of backends, which a link that has nothing to do prints again.
     pub(super) fn warnings(&self) -> &str {
         &self.warnings
     }

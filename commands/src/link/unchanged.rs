@@ -37,7 +37,7 @@ struct Record {
     environment: Option<String>,
     /// The variables that programs asked for.
     variables: BTreeMap<String, Option<String>>,
-    /// What compilers of backends printed.
+    /// The warnings of backends.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     warnings: String,
     files: Vec<FileState>,
@@ -58,7 +58,7 @@ pub struct Unchanged {
     /// What it read, where some of that was touched.
     record: Option<Record>,
     written: Written,
-    /// What compilers of its backends printed.
+    /// The warnings of its backends.
     pub warnings: String,
 }
 
