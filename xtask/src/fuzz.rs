@@ -114,7 +114,7 @@ fn seeds(folder: &Path) -> Result<PathBuf> {
         "llvm-ar-22 rc lib.a b.o",
         "llvm-ar-22 rcT thin.a b.o",
         &format!("{ours} link -- {link} -Wl,--time-trace=trace.json -o program"),
-        &format!("{ours} index --index two -- {link} -o two"),
+        &format!("{ours} index --index index -- {link} -o two"),
     ] {
         quietly(&mut command(words))?;
     }
