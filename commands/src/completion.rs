@@ -94,7 +94,7 @@ impl<'t> Completion<'t> {
         let Some(symbol) = self.defined.get(symbol).copied() else { return false };
         let named = self.named.get_or_insert_with(|| named(&self.resolutions));
         let named = named.get(symbol).map_or(&[][..], Vec::as_slice);
-        // A module whose definition does not prevail may still have one.
+        // A definition that does not prevail counts too.
         let found = named.iter().filter_map(|named| self.modules.definition(*named, symbol, reader));
         let found: Vec<Found> = found.collect();
         let is_live = named.iter().any(|named| named.prevails) || found.iter().any(|found| found.is_odr);

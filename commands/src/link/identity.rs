@@ -1,5 +1,5 @@
-//! What besides its own file decides what a compiler makes of the same words and inputs: the libraries that it loads and the
-//! environment. Behind a wrapper also the compiler that it leads to.
+//! A compiler's identity besides its own file: the libraries that it loads and the environment, and behind a wrapper the
+//! compiler that it leads to.
 //!
 //! Files are told by path and, as far as that is quick, by content, else by size, time and inode. What a wrapper script reads by itself cannot be known.
 

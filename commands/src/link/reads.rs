@@ -209,7 +209,7 @@ impl Reads {
         &self.warnings
     }
 
-    /// The variables that decide what the link does.
+    /// The variables that the link's processes asked for, with this process's values.
     pub(super) fn variables_read(&self) -> &BTreeMap<String, Option<String>> {
         &self.variables
     }

@@ -29,7 +29,7 @@ use super::lock::{LockError, StateLock};
 use super::options::LinkOptions;
 use crate::scratch::scratch;
 
-/// Stands for a command with its response files' content, what the loader asks of its environment, and our own options.
+/// The digest of a command, the content of its response files, the loader's variables and our own options.
 pub type LinkKey = Digest;
 
 /// The key of a link.
@@ -40,7 +40,7 @@ pub fn key(expanded: &[Word], options: &LinkOptions) -> LinkKey {
     let LinkOptions { compiler, backend_args, flags_from, plain_shards, stable_names, .. } = options;
     add(format!("{compiler:?} {backend_args:?} {flags_from:?} {plain_shards} {stable_names}").as_bytes());
     add(std::env::current_dir().unwrap_or_default().as_os_str().as_bytes());
-    // What else programs ask for shows while they run.
+    // The hook sees the programs' own variables.
     for (name, value) in
         variables::read_by(&[Reader::Loader]).filter_map(|(name, value)| Some((name, value?)))
     {
