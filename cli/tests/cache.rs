@@ -44,6 +44,7 @@ fn kept() -> TempDir {
             stderr: b"",
             measured: Measured::default(),
             by_engine: false,
+            note: "",
         };
         cache.put(&Key([number; 32]), &result).expect("kept");
     }

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -217,9 +218,9 @@ impl Session<'_> {
         let directory = placed.as_ref().map_or_else(|| self.base.to_owned(), PlacedModules::directory);
         let places = self.own.places(placed.is_some().then_some(self.base));
         let is_stable = stable_names::are_in(graph);
-        let assembly = Assembly::new(&self.args.run, self.spawner, self.cancel, None, is_stable)?;
-        let kept = self.args.run.cache.directory().filter(|_| assembly.has_cache());
-        let history = kept.map(link::state::history);
+        let store = self.args.run.cache.open(self.cancel).map(Arc::new);
+        let assembly = Assembly::new(&self.args.run, store, self.spawner, self.cancel, is_stable)?;
+        let history = assembly.store().map(link::state::history);
         let mut options = assembly.options(&reporter, history.as_deref(), None);
         let process = self.args.job_file.file_name().and_then(|name| temporaries::process_of(name.to_str()?));
         let name = |label: &str| temporaries::without_process_in_path(label, process);
@@ -276,10 +277,10 @@ impl Session<'_> {
         Ok(Some(JsonProgress::log(file, run)))
     }
 
-    /// The state directory of what is linked, where a folder for such is named. The linker's files are gone when it ends.
+    /// The directory for the record of what is linked. The linker's files are gone when it ends.
     fn state(&self) -> Option<String> {
-        let folder = std::env::var(VARIABLE).ok().filter(|folder| !folder.is_empty())?;
-        Some(state::directory(self.file.linker_output.as_ref()?.as_str(), Some(&folder)))
+        let folder = self.args.run.cache.links(std::env::var(VARIABLE).ok().as_deref())?;
+        Some(state::directory(self.file.linker_output.as_ref()?.as_str(), &folder))
     }
 
     /// What is linked, for people.

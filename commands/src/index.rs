@@ -14,9 +14,10 @@ use clap::Args;
 use distlto_planner::graph::ActionGraph;
 use distlto_planner::link_command::GivenCommand;
 use distlto_planner::recorded_flags::FlagsSource;
-use distlto_planner::state::{Place, VARIABLE};
+use distlto_planner::state::{Place, SUFFIX, VARIABLE, directory};
 use distlto_planner::words::{Word, lossy, word_of};
 use distlto_prepare::exit;
+use distlto_prepare::private::Reach;
 
 use crate::buck2_index::{self, Buck2Args};
 use crate::link::{LinkError, LinkOptions, identity, state};
@@ -89,16 +90,20 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         return Err(LinkError::NotText { word: lossy(word) });
     }
     let output = state::guess_output(given.expanded()?).unwrap_or_else(|| "a.out".to_owned());
-    let own = || Place::Index.of(&state::directory(&output, args.state.as_deref()));
+    let folder = args.state.as_deref().filter(|folder| args.index.is_none() && !folder.is_empty());
+    let own = || {
+        Place::Index
+            .of(&folder.map_or_else(|| format!("{output}{SUFFIX}"), |folder| directory(&output, folder)))
+    };
     let directory = args.index.clone().unwrap_or_else(own);
-    let folder = args.state.as_deref().filter(|_| args.index.is_none());
-    let held = state::LinkState::open(&directory, folder)?;
+    let reach = if folder.is_some() { Reach::Whole } else { Reach::Last };
+    let held = state::LinkState::open(&directory, reach)?;
     let asked = match ask(&command, &args.options(), &directory, cancel)? {
         Asked::Link(asked) => asked,
         Asked::Failed(code) => return Ok(code),
     };
     // The graph's commands hold the words themselves: a response file may be gone when they run.
-    let index = Index { args, command: given.expanded()?, directory: &directory };
+    let index = Index { args, command: given.expanded()?, directory: &directory, runner: &runner };
     let graph = index.write(&asked)?;
     if let Some(wanted) = wanted {
         drop(held);

@@ -14,6 +14,7 @@ use distlto_planner::index_only::IndexOnly;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
 use distlto_planner::runner::Runner;
 use distlto_planner::scratch::Scratch;
+use distlto_planner::state::directory;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
 use distlto_prepare::message::{say, show};
@@ -21,6 +22,7 @@ use distlto_prepare::write::to_standard_output;
 
 use crate::link::error::{LinkError, tool_failure};
 use crate::link::state::LinkState;
+use crate::store;
 use crate::tool::ToolRunner;
 
 /// Run a thin link and put only shards and import lists that changed in place
@@ -56,7 +58,8 @@ pub fn perform(
     verbose: bool,
 ) -> Result<u8, LinkError> {
     let named = asked.list.as_deref().and_then(Path::to_str).unwrap_or_else(|| link.line.output());
-    let held = LinkState::open_or_scratch(&format!("{named}.thin-link"), None)?;
+    let directory = store::links_of(None).map(|folder| directory(&format!("{named}.thin-link"), &folder));
+    let held = LinkState::open_or_scratch(directory.as_deref())?;
     let words = link.line.words();
     let scratch = Scratch::new(Path::new(held.directory()), words.len())?;
     let done = asked.run(&link.linker, words, &scratch, runner);

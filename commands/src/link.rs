@@ -1,7 +1,7 @@
 //! A whole distributed ThinLTO link, from the user's command to the program: the spine of `distlto link`.
 //!
 //! Is anything to do? If so, the command is run and its linkers are served ([`serve`](crate::serve)). This module only knows the order
-//! and what is kept for the next run. State lives in `<output>.distlto/`, and an advisory lock on it makes a second run of the
+//! and what is kept for the next run. The record of a link lies in the store, and an advisory lock on it makes a second run of the
 //! same link an error.
 
 pub(crate) mod dry_run;
@@ -13,13 +13,14 @@ mod lock;
 pub mod options;
 pub(crate) mod reads;
 pub(crate) mod stable_names;
-pub(crate) mod state;
+pub mod state;
 mod told;
 pub(crate) mod unchanged;
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use camino::Utf8Path;
@@ -39,8 +40,10 @@ use crate::plan::GraphSource;
 use crate::remote::connect::RemoteError;
 use crate::serve::collected::Task;
 use crate::serve::graph::Answers;
+use crate::serve::objects::Objects;
 use crate::serve::{Ended, Service, run_once};
 use crate::tool::ToolRunner;
+use distlto_executor::cache::store::Cache;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::{ForkServer, library};
 use distlto_executor::execute::spawn::LocalSpawner;
@@ -51,6 +54,7 @@ use distlto_record::report::Counts;
 pub use error::LinkError;
 pub(crate) use error::tool_failure;
 pub use lock::Busy;
+pub(crate) use lock::{Activity, activity};
 pub use options::LinkOptions;
 
 /// Runs a command and answers its linkers; returns the exit code to end with.
@@ -75,10 +79,9 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     let kind = program(&lossy(&command[0]), command.get(1).map(Vec::as_slice));
     let is_linker = matches!(kind, ProgramKind::Clang | ProgramKind::Lld);
     let output = state::guess_output(expanded).or_else(|| is_linker.then(|| "a.out".to_owned()));
-    let folder = options.state.as_deref();
-    let guess = output.as_deref().map(|output| state::directory(output, folder));
+    let guess = output.as_deref().and_then(|output| options.record_of(output));
     let there = guess.as_deref().filter(|guess| Path::new(guess).is_dir());
-    let held = there.map(|directory| state::LinkState::open_or_scratch(directory, folder)).transpose()?;
+    let held = there.map(|directory| state::LinkState::open_or_scratch(Some(directory))).transpose()?;
     if let Some(state) = &held
         && let Some(unchanged) = unchanged::find(state.directory(), &key)
     {
@@ -101,6 +104,7 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         key: &key,
         single: guess,
         task: if options.dry_run { Task::Preview } else { Task::Link },
+        store: OnceLock::new(),
     };
     let (ended, links) = service.run(&hook, held)?;
     let mut code = ended.code;
@@ -238,12 +242,18 @@ pub(crate) struct Session<'a> {
     pub(crate) runner: &'a ToolRunner<'a>,
     pub(crate) reporter: &'a Reporter,
     pub(crate) key: &'a state::LinkKey,
+    pub(crate) store: Option<Arc<Cache>>,
 }
 
 /// Why a link is the linker's alone.
 pub(crate) const WRITES_ITSELF: &str = "the line asks for what only the linker writes";
 
 impl Session<'_> {
+    /// The objects in the store, for a linker that runs in this directory.
+    pub(crate) fn objects<'s>(&'s self, directory: &'s Path) -> Objects<'s> {
+        Objects { store: self.store.as_deref(), directory }
+    }
+
     /// For those who asked: why there is nothing for this program to do.
     pub(crate) fn say_why_whole(&self, why: &str) {
         self.reporter.noted(&format!("{why}: the linker links by itself"));

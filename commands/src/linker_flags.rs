@@ -24,7 +24,7 @@ use distlto_prepare::json_lines::{JsonLines, line};
 use distlto_prepare::mutex::lock;
 use serde::{Deserialize, Serialize};
 
-use crate::own_cache::own_cache;
+use crate::store::own_cache;
 
 /// The file in the cache folder, and its first line.
 const REMEMBERED: &str = "linker-flags-v1";

@@ -53,10 +53,10 @@ use distlto_record::progress::text::whole_lines;
 use gnu::SplitDwarf;
 use processor::ProcessorConflict;
 
-use crate::own_cache::own_cache;
 use crate::remote::args::RemoteArgs;
 use crate::remote::connect::RemoteError;
 use crate::run_args::CacheArgs;
+use crate::store::own_cache;
 
 const FORMS: &str = "\
 The command lines of Buck2's opt tools are taken as they are:

@@ -6,7 +6,7 @@
 mod forms;
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -25,9 +25,10 @@ use distlto_planner::freshness::{self, ActionLog, Reason};
 use distlto_planner::graph::error::GraphError;
 use distlto_planner::graph::summary::GraphSummary;
 use distlto_planner::graph::{Action, ActionGraph, ActionId, json};
-use distlto_planner::state::{self, Place, SUFFIX, VARIABLE};
+use distlto_planner::state::{self, Place, VARIABLE};
 
 use crate::dry_run::{Row, lines};
+use crate::store;
 use forms::Form;
 
 /// Show a link before it runs: as JSON, DOT, Ninja, Make, a script, a list of commands, a summary or a dry run
@@ -194,15 +195,22 @@ pub struct GraphSource {
     path: Utf8PathBuf,
 }
 
+/// Whether a path is a directory or a file that begins as JSON does, which is no program.
+fn is_graph(path: &Utf8Path) -> bool {
+    let mut first = [0];
+    path.is_dir()
+        || regular::open(path.as_std_path())
+            .and_then(|(mut file, _)| file.read(&mut first))
+            .is_ok_and(|_| first == *b"{")
+}
+
 impl GraphSource {
-    /// A file is a graph in JSON; a directory has one under its usual name. The directory beside an output
-    /// may be missing, and lie in `folder` instead.
+    /// A file is a graph in JSON; a directory has one under its usual name; else an output is named, whose record lies in the store
+    /// or in `folder`.
     pub fn find(given: &Utf8Path, folder: Option<&str>) -> Result<Self, PlanCommandError> {
-        let elsewhere = folder.filter(|folder| !folder.is_empty() && !given.exists()).and_then(|folder| {
-            let output = given.as_str().trim_end_matches('/').strip_suffix(SUFFIX)?;
-            Some(Utf8PathBuf::from(state::directory(output, Some(folder))))
-        });
-        let given = elsewhere.as_deref().filter(|elsewhere| elsewhere.is_dir()).unwrap_or(given);
+        let record = || Some(Utf8PathBuf::from(store::record_of(given.as_str(), &store::links_of(folder)?)));
+        let record = if is_graph(given) { None } else { record() };
+        let given = record.as_deref().filter(|record| record.is_dir()).unwrap_or(given);
         match fs::metadata(given) {
             Ok(found) if found.is_dir() => {
                 let index = given.join(Place::Index.name());
@@ -240,10 +248,10 @@ impl GraphSource {
         self.path.parent()
     }
 
-    /// The directory in which `distlto run` keeps what it ran, unless told otherwise. That of the index would be held
-    /// while the graph's own thin link wants to write it.
-    pub fn run_state(&self) -> String {
-        format!("{}{SUFFIX}", self.path)
+    /// The directory in which `distlto run` keeps what it ran, unless told otherwise, where there is a place for it. That of the index
+    /// would be held while the graph's own thin link wants to write it.
+    pub fn run_state(&self) -> Option<String> {
+        Some(state::directory(self.path.as_str(), &store::links_of(None)?))
     }
 
     /// The graph that it holds at the moment.
@@ -266,8 +274,8 @@ impl GraphSource {
 /// an action read and wrote, so that the records by which the least would run are the ones to go by. Writes nothing.
 fn dry_run(graph: &ActionGraph, input: &GraphSource) -> Result<String, PlanCommandError> {
     let linked = found(graph, input.directory().unwrap_or(Utf8Path::new("")))?;
-    let ran = Utf8PathBuf::from(input.run_state());
-    let ran = if ran.is_dir() { Some(found(graph, &ran)?) } else { None };
+    let ran = input.run_state().map(Utf8PathBuf::from).filter(|ran| ran.is_dir());
+    let ran = ran.map(|ran| found(graph, &ran)).transpose()?;
     let running =
         |found: &Vec<(ActionId, Option<Reason>)>| found.iter().filter(|(_, why)| why.is_some()).count();
     // A run has records of its own, while a directory may have none.

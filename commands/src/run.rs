@@ -21,7 +21,7 @@ use camino::Utf8PathBuf;
 use clap::Args;
 use distlto_planner::backend_flags::stable_names;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, Work};
-use distlto_planner::state::VARIABLE;
+use distlto_planner::state::{VARIABLE, directory};
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::say;
@@ -55,7 +55,7 @@ pub struct RunCommandArgs {
     /// How the actions are run.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Keep what was run in this directory, of this graph alone [default: GRAPH.distlto]
+    /// Keep what was run in this directory, of this graph alone [default: a folder of the store]
     #[arg(long, value_name = "DIR")]
     pub state: Option<String>,
     /// An action graph in JSON, or a directory that distlto index wrote
@@ -73,8 +73,9 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     // The folder of many states; --state is that of this graph alone.
     let input = GraphSource::find(&args.graph, std::env::var(VARIABLE).ok().as_deref())?;
     let mut graph = input.read_to_run()?;
-    let directory = args.state.clone().unwrap_or_else(|| input.run_state());
-    let held = LinkState::open_or_scratch(&directory, args.state.as_deref())?;
+    let directory =
+        args.state.clone().or_else(|| Some(directory(input.path().as_str(), &args.run.cache.links(None)?)));
+    let held = LinkState::open_or_scratch(directory.as_deref())?;
     let spawner = args.run.spawner();
     let mut reporter = args.run.reporter(Profile::COMMAND)?;
     let directory = Path::new(held.directory());
@@ -160,8 +161,10 @@ impl Round<'_> {
         self.reporter.knows(records.known(graph, found));
         make_directories(graph, &wanted)?;
         self.prewarm(&wanted);
-        let (state, is_stable) = (Some(self.directory), stable_names::are_in(graph));
-        let assembly = Assembly::new(&self.args.run, self.spawner, self.cancel, state, is_stable)?;
+        let cache = &self.args.run.cache;
+        let store = cache.results(cache.store(self.cancel), self.cancel);
+        let is_stable = stable_names::are_in(graph);
+        let assembly = Assembly::new(&self.args.run, store, self.spawner, self.cancel, is_stable)?;
         let history = state::history(self.directory);
         let mut options = assembly.options(self.reporter, Some(&history), None);
         options.jobserver = self.jobserver;

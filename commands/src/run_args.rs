@@ -4,6 +4,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -29,13 +30,12 @@ use distlto_executor::run;
 use distlto_executor::schedule::Policy;
 use distlto_executor::schedule::memory::Limit;
 use distlto_executor::schedule::tokens;
-use distlto_planner::state::Place;
 use distlto_record::progress::{Profile, Progress, Reporter, Style};
 use jobserver::Client;
 
-use crate::own_cache::own_cache;
 use crate::remote::args::RemoteArgs;
 use crate::remote::connect::RemoteError;
+use crate::store::{self, own_cache};
 
 /// Where results of backend compilations are kept on disk.
 #[derive(Debug, Clone, Default, Args)]
@@ -127,42 +127,41 @@ pub struct Assembly<'a> {
     spawner: &'a ForkServer<LocalSpawner>,
     cancel: &'a Cancel,
     /// A cache on disk before that of an engine.
-    cache: Layers<Cache, Engine>,
+    cache: Layers<Arc<Cache>, Engine>,
     toolchains: Option<Toolchains>,
     precise: Option<Precise>,
     ledger: Option<Ledger>,
 }
 
 impl<'a> Assembly<'a> {
-    /// Opens what the options ask for, and connects to it. `state` is what stays for the next run of the same actions, which are
-    /// kept by what they import if the backends have `stable_names`.
+    /// Connects to what the options ask for. Actions are found by what they import too if the backends have `stable_names`.
     pub fn new(
         args: &'a RunArgs,
+        store: Option<Arc<Cache>>,
         spawner: &'a ForkServer<LocalSpawner>,
         cancel: &'a Cancel,
-        state: Option<&Path>,
         stable_names: bool,
     ) -> Result<Self, RemoteError> {
         let ledger = ledger();
         let far = args.remote.connect(cancel, ledger.as_ref())?;
-        let cache = Layers { near: args.cache.open(cancel), far };
+        let cache = Layers { near: store, far };
         let is_cached = cache.near.is_some() || cache.far.is_some();
-        let record = state.map(|state| Place::PreciseKeys.path(state));
         // With nothing kept there is nothing that could serve.
-        let is_kept = is_cached || record.is_some();
-        let precise = (stable_names && is_kept).then(|| Precise::new(record.as_deref()));
-        let toolchains = (is_cached || precise.is_some()).then(|| {
-            Toolchains::new(match &cache.near {
+        let precise = (stable_names && is_cached).then(Precise::default);
+        let is_asked = args.cache.directory().is_some() || cache.far.is_some();
+        let toolchains = is_cached.then(|| {
+            let known = Toolchains::new(match &cache.near {
                 Some(near) => Some(near.directory()),
                 None => own_cache(),
-            })
+            });
+            if is_asked { known } else { known.unasked() }
         });
         Ok(Self { args, spawner, cancel, cache, toolchains, precise, ledger })
     }
 
-    /// Whether there is a cache on disk.
-    pub fn has_cache(&self) -> bool {
-        self.cache.near.is_some()
+    /// Where results are kept on disk.
+    pub fn store(&self) -> Option<&Path> {
+        self.cache.near.as_deref().map(Cache::directory)
     }
 
     /// How to run. `history` is where the command keeps what actions took, `implied` a number of jobs that something else asks
@@ -195,10 +194,33 @@ fn ledger() -> Option<Ledger> {
 }
 
 impl CacheArgs {
+    /// Opens the store that only this user writes to, for a run that `cancel` ends.
+    pub fn store(&self, cancel: &Cancel) -> Option<Arc<Cache>> {
+        let opened = match self.directory().filter(|_| !self.cache_shared) {
+            Some(_) => self.open(cancel),
+            None => Self { cache_shared: false, ..self.clone() }.open_in(own_cache()?, cancel),
+        };
+        opened.map(Arc::new)
+    }
+
+    /// Whether the store has been made.
+    pub fn has_store(&self) -> bool {
+        let place = self.directory().filter(|_| !self.cache_shared).or_else(|| own_cache());
+        place.is_some_and(|place| Cache::open_existing(place, CacheLimits::default()).is_ok())
+    }
+
+    /// Opens what keeps results by content: the store, or a cache that others write to.
+    pub fn results(&self, store: Option<Arc<Cache>>, cancel: &Cancel) -> Option<Arc<Cache>> {
+        if self.cache_shared && self.directory().is_some() { self.open(cancel).map(Arc::new) } else { store }
+    }
+
     /// Opens the cache that is asked for, for a run that `cancel` ends. One that cannot be used costs time only, and is
     /// warned of.
     pub fn open(&self, cancel: &Cancel) -> Option<Cache> {
-        let directory = self.directory()?;
+        self.open_in(self.directory()?, cancel)
+    }
+
+    fn open_in(&self, directory: &Path, cancel: &Cancel) -> Option<Cache> {
         let limits =
             CacheLimits { size: self.cache_size.or(CacheLimits::default().size), age: self.cache_age };
         if !self.cache_shared
@@ -219,6 +241,19 @@ impl CacheArgs {
                 None
             }
         }
+    }
+
+    /// The folder for the records of links. A cache that others write to holds none.
+    pub fn links(&self, state: Option<&str>) -> Option<String> {
+        let cache = self.directory().filter(|_| !self.cache_shared);
+        let is_exposed =
+            |cache: &Path| private::check(cache, Reach::Whole).is_err_and(|exposed| exposed.is_of_others());
+        let is_unfit = |cache: &Path| is_exposed(cache) || cache.exists() && !cache.is_dir();
+        if state.is_none_or(str::is_empty) && cache.is_some_and(is_unfit) {
+            // Who opens the cache says so.
+            return None;
+        }
+        store::links(state, cache)
     }
 
     /// Where results are kept.

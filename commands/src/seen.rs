@@ -9,13 +9,15 @@ mod files;
 mod shards;
 mod text;
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::fs;
 use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::digests::Digest;
 use distlto_planner::graph::{Action, ActionGraph, ActionKind, BackendWork, json};
-use distlto_planner::state::{self, SUFFIX};
+use distlto_planner::state::SUFFIX;
 use distlto_prepare::input::Input;
 use distlto_prepare::regular;
 use distlto_record::action::ActionRecord;
@@ -25,7 +27,10 @@ use distlto_record::run::{self, GraphFile, RunRecord};
 
 use rayon::prelude::*;
 
+use crate::link::unchanged::changed_outputs;
+use crate::link::{Activity, activity};
 use crate::plan::{GraphSource, PlanCommandError};
+use crate::store;
 pub use error::SeenError;
 use files::Listing;
 pub use files::ModuleFiles;
@@ -55,22 +60,21 @@ pub struct Seen {
 impl Seen {
     /// Finds it; `folder` is the directory of `distlto link --state`.
     pub fn find(named: &Utf8Path, folder: Option<&str>) -> Result<Self, SeenError> {
-        let output = named.as_str().trim_end_matches('/');
-        let beside = state::directory(output.strip_suffix(SUFFIX).unwrap_or(output), folder);
         if named.is_file() {
             let bytes = Input::open(named.as_std_path())?;
             if let Some(text) = JsonText::of(&bytes) {
                 return Self::of_text(named, &bytes, text);
             }
         }
-        let directory = if named.is_dir() { named.to_owned() } else { Utf8PathBuf::from(beside.as_str()) };
-        if !directory.is_dir() {
+        let Some(directory) = places(named, folder).into_iter().find(|place| place.is_dir()) else {
             // A file that is no regular one says so itself.
             if named.exists() {
                 Input::open(named.as_std_path())?;
             }
-            return Err(SeenError::Unknown { path: named.to_owned(), beside });
-        }
+            let record = store::links_of(folder).map(|folder| store::record_of(named.as_str(), &folder));
+            let record = record.unwrap_or_else(|| "a record of it".to_owned());
+            return Err(SeenError::Unknown { path: named.to_owned(), record });
+        };
         let source = GraphSource::latest(&directory);
         // Each may hold a hundred thousand modules.
         let (graph, runs) = rayon::join(
@@ -78,16 +82,17 @@ impl Seen {
             || read_runs(&directory),
         );
         let mut runs = runs?;
-        if let Ok(source) = &source
+        if let Ok(Some(state)) = source.as_ref().map(GraphSource::run_state)
             && runs.is_empty()
         {
-            runs = read_runs(Utf8Path::new(&source.run_state()))?;
+            runs = read_runs(Utf8Path::new(&state))?;
         }
         match (source, runs.last()) {
-            (Ok(_), _) => {
+            (Ok(_), last) => {
+                let notes = record_notes(&directory, last);
                 let known = graph?.map(|graph| Self::of_graph(named, &graph));
                 let known = known.unwrap_or_else(|| Self::without_runs(named));
-                Ok(Self { directory: Some(directory), runs, ..known })
+                Ok(Self { directory: Some(directory), runs, notes, ..known })
             }
             // A distributor's runs, and those of a graph, are beside no graph.
             (Err(PlanCommandError::NotAnIndex { .. }), Some(last)) => Ok(Self {
@@ -125,7 +130,8 @@ impl Seen {
             JsonText::Meta => Self::of_meta(named, bytes),
             JsonText::Other => {
                 let source = GraphSource::find(named, None)?;
-                let runs = read_runs(Utf8Path::new(&source.run_state()))?;
+                let state = source.run_state();
+                let runs = state.map_or(Ok(Vec::new()), |state| read_runs(Utf8Path::new(&state)))?;
                 Ok(Self { runs, ..Self::of_graph(named, &source.read()?) })
             }
         }
@@ -201,6 +207,44 @@ impl Seen {
         };
         Side { modules: self.modules.iter().map(imports).collect(), run }
     }
+}
+
+/// What there is to say of a record itself: whether a link of it runs or was killed, and whether its outputs are others by now.
+fn record_notes(directory: &Utf8Path, last: Option<&RunRecord>) -> Vec<String> {
+    let mut notes = Vec::new();
+    match activity(directory.as_std_path()) {
+        Activity::Running(process) => {
+            notes.push(format!("a link of it runs, by process {process}: this is about the link before"));
+        }
+        Activity::Killed => notes.push("its last link was killed: this is about the link before".to_owned()),
+        Activity::None => {}
+    }
+    if last.is_some_and(|run| run.exit_code.is_some_and(|code| code != 0)) {
+        notes.push("its last link has failed: the modules are those of the link before".to_owned());
+    }
+    let root = last.map_or(Path::new(""), |run| Path::new(&run.directory));
+    for output in changed_outputs(directory.as_str(), root) {
+        let what = if output.exists() { "is another file by now" } else { "is gone" };
+        notes.push(format!("{} {what}: this is about the one that distlto linked", output.display()));
+    }
+    notes
+}
+
+/// Where a link may be that is named so: that directory, or the record of a link and the folder of an index, the newer one first.
+fn places(named: &Utf8Path, folder: Option<&str>) -> Vec<Utf8PathBuf> {
+    if named.is_dir() {
+        return vec![named.to_owned()];
+    }
+    let output = named.as_str().trim_end_matches('/');
+    let record = store::links_of(folder).map(|folder| Utf8PathBuf::from(store::record_of(output, &folder)));
+    let index = Utf8PathBuf::from(format!("{output}{SUFFIX}"));
+    let mut places: Vec<_> = record.into_iter().chain([index]).collect();
+    let written = |place: &Utf8PathBuf| {
+        let source = GraphSource::find(place, None).ok()?;
+        fs::metadata(source.path()).and_then(|found| found.modified()).ok()
+    };
+    places.sort_by_cached_key(|place| Reverse(written(place)));
+    places
 }
 
 /// The records of a state directory, or of a graph's runs.

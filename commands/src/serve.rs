@@ -16,6 +16,7 @@ mod link;
 pub(crate) mod linkers;
 pub(crate) mod module;
 mod modules;
+pub(crate) mod objects;
 mod observed;
 mod parts;
 mod preview;
@@ -28,22 +29,27 @@ mod socket;
 mod told;
 
 use std::fs::{self};
+use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use camino::Utf8PathBuf;
+use distlto_executor::cache::store::Cache;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::{ForkServer, library};
+use distlto_executor::execute::process::Spawner;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_planner::keep;
 use distlto_planner::link_command::LinkCommand;
+use distlto_planner::state::Place;
 use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::threads;
+use distlto_prepare::warning::warn;
 use distlto_record::progress::{Phase, Profile, Progress, Reporter, Style};
 
 use crate::link::file_state::Start;
@@ -53,7 +59,7 @@ use crate::tool::ToolRunner;
 use crate::up_to_date::Records;
 use callers::Shared;
 use collected::Task;
-use kept::Kept;
+use kept::Earlier;
 use link::Served;
 use linkers::Linkers;
 use observed::{Observed, Previous};
@@ -74,6 +80,8 @@ pub struct Service<'a> {
     pub single: Option<String>,
     /// What is made of its links.
     pub task: Task<'a>,
+    /// The store, once a link needs it.
+    pub store: OnceLock<Option<Arc<Cache>>>,
 }
 
 /// How a command ended.
@@ -104,7 +112,7 @@ pub struct ServedLink {
     reporter: Option<Reporter>,
     compilation: CompileSettings,
     records: Records,
-    kept: Kept,
+    earlier: Earlier,
     served: Served,
     start: Start,
     /// The program that was there before, unless that is the command's to see to.
@@ -132,6 +140,7 @@ pub fn run_once(
         key: &key,
         single: None,
         task,
+        store: OnceLock::new(),
     };
     Ok(service.run(&hook, None)?.0)
 }
@@ -205,6 +214,13 @@ impl Service<'_> {
         Ok(Reporter::new(Profile::COMMAND, style, None, None)?)
     }
 
+    /// The store; in a dry run one that is there.
+    fn store(&self) -> &Option<Arc<Cache>> {
+        let cache = &self.options.run.cache;
+        let is_used = !self.options.dry_run || cache.has_store();
+        self.store.get_or_init(|| is_used.then(|| cache.store(self.cancel)).flatten())
+    }
+
     fn session<'s>(
         &'s self,
         link: &'s LinkCommand,
@@ -222,6 +238,7 @@ impl Service<'_> {
             runner,
             reporter,
             key: self.key,
+            store: self.store().clone(),
         }
     }
 
@@ -235,7 +252,7 @@ impl Service<'_> {
             reporter,
             compilation,
             records,
-            kept,
+            earlier,
             mut served,
             start,
             previous,
@@ -262,7 +279,8 @@ impl Service<'_> {
         let mut graph = None;
         if code == 0 && served.error.is_none() {
             let found = served.modules.iter().filter(|module| !module.ran);
-            let told = told::Told { directory: session.directory, kept: &kept, compilation: &compilation };
+            let told =
+                told::Told { directory: session.directory, earlier: &earlier, compilation: &compilation };
             let first = served.modules.iter().filter(|module| module.file.is_some()).count();
             let found = found.enumerate().map(|(at, module)| told.kept(first + at, module)).collect();
             reporter.knows_more(found);
@@ -292,10 +310,27 @@ impl Service<'_> {
                 modules: &served.modules,
                 inputs: read.as_ref().map(|read| read.inputs(root)).unwrap_or_default(),
             };
-            graph = Some(finished.keep(read.map(|read| (read.reads, read.outputs, start)))?);
-            session.tell_graph();
+            match finished.keep(read.map(|read| (read.reads, read.outputs, start))) {
+                Ok(kept) => {
+                    graph = Some(kept);
+                    session.tell_graph();
+                }
+                // The program is there.
+                Err(LinkError::Io(error)) => warn(format_args!("nothing is kept of this link: {error}")),
+                Err(error) => return Err(error),
+            }
         } else {
             records.save()?;
+        }
+        if code == 0 {
+            // The linker has read them, and the store has them.
+            let objects = Place::Objects.path(session.directory);
+            match fs::remove_dir_all(&objects) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(IoError::on("remove", objects)(error).into());
+                }
+                _ => {}
+            }
         }
         if let Some(answered) = served.answered {
             let end = ended.map_or_else(Instant::now, |ended| ended.at);
@@ -315,7 +350,10 @@ impl Service<'_> {
         root: &Path,
         records: &Records,
     ) -> Result<Identity, LinkError> {
-        let lines = identity::of(&compilation.compiler, session.link.installed.as_deref());
+        // One question needs no server.
+        let spawner = self.spawner.plain().unwrap_or(self.spawner);
+        let runner = ToolRunner { spawner, cancel: self.cancel, directory: None };
+        let lines = identity::of(&compilation.compiler, session.link.installed.as_deref(), &runner);
         keep::toolchain(session.directory, &compilation.compiler, &lines)?;
         let note = keep::toolchain_place(session.directory);
         let note = fs::read(&note).map_err(IoError::on("read", &note))?;

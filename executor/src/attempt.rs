@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use distlto_planner::digests::FileDigests;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::Native;
-use distlto_prepare::threads;
 use distlto_record::report::{Measured, Origin, Phases, Span};
 
 use crate::cache::ResultCache;
@@ -120,20 +119,15 @@ fn attempt(
     let described = described.as_ref();
     told.key = described.filter(|_| context.cache.is_some()).map(|described| described.key().0);
     let work = Work { job, context, outputs: &outputs, expected, described, imported: OnceLock::new() };
-    let beside = work.steps_beside();
-    let found = work.look_up(site, beside).map_err(io)?;
+    let (found, origin) = work.look_up(site).map_err(io)?;
     told.import_cpu = work.import_cpu();
     let looked = context.cache.is_some() || work.imported.get().is_some();
     told.phases.lookup = looked.then(|| Span::since(begun));
 
     let begun = Instant::now();
     let result = match found {
-        Found::Same => {
-            told.origin = Origin::SameImports;
-            return Ok(());
-        }
         Found::Kept(stderr) => {
-            told.origin = Origin::Cache;
+            told.origin = origin;
             told.stderr = stderr;
             Ok(begun)
         }
@@ -143,32 +137,12 @@ fn attempt(
                 told.refused.push(format!("{why}; the cached result is dropped, and it is compiled anew"));
             }
             let request = ExecutionRequest { job, described, outputs: &outputs, site, estimate, anew };
-            match beside {
-                true => execute_beside_step(&work, request, told),
-                false => execute(&work, request, told),
-            }
+            execute(&work, request, told)
         }
     };
     let result = result.and_then(|begun| staging.commit().map(|()| begun).map_err(io));
     told.phases.commit = result.as_ref().ok().map(|&begun| Span::since(begun));
-    result?;
-    if told.undeclared.is_empty() {
-        work.record();
-    }
-    Ok(())
-}
-
-/// Executes a job, and performs its import step meanwhile, for later runs to compare with.
-fn execute_beside_step(
-    work: &Work<'_>,
-    request: ExecutionRequest<'_>,
-    told: &mut JobAttempt,
-) -> Result<Instant, Cause> {
-    let site = request.site;
-    let (executed, stepped) = threads::both(|| execute(work, request, told), || work.find_precise(site));
-    told.import_cpu = work.import_cpu();
-    stepped.map_err(|source| Cause::Io { label: work.job.label.to_owned(), source })?;
-    executed
+    result.map(drop)
 }
 
 /// Executes a job whose result is not kept. Returns since when the result was verified.
@@ -222,8 +196,6 @@ enum Found {
     Kept(String),
     /// A result that does not hold what it should, and why; without a reason where the cache itself says that it has lost it.
     Useless(Option<String>),
-    /// The object that is at its place, which is what the command would make.
-    Same,
 }
 
 /// A job whose inputs have been verified.
@@ -244,12 +216,11 @@ impl Work<'_> {
         check_result(self.job.label, status, stderr, self.outputs, &self.expected)
     }
 
-    /// What there is that serves: by what the job is, then, unless its step runs beside it, by what it compiles.
-    fn look_up(&self, site: Site, beside: bool) -> Result<Found, IoError> {
+    /// What there is that serves: by what the job is, then by what it compiles.
+    fn look_up(&self, site: Site) -> Result<(Found, Origin), IoError> {
         match self.find()? {
-            kept @ Found::Kept(_) => Ok(kept),
-            found if beside => Ok(found),
-            found => Ok(self.find_precise(site)?.unwrap_or(found)),
+            kept @ Found::Kept(_) => Ok((kept, Origin::Cache)),
+            found => Ok((self.find_precise(site)?.unwrap_or(found), Origin::SameImports)),
         }
     }
 
@@ -266,14 +237,6 @@ impl Work<'_> {
         self.imported.get().map(|(step, _)| step.took)
     }
 
-    /// Whether an import step can spare nothing in this run, and may be performed while the command runs.
-    fn steps_beside(&self) -> bool {
-        let (Some((precise, steps)), None) = (self.context.precise, self.context.cache) else { return false };
-        let basis = self.described.and_then(|described| described.basis.as_ref());
-        let (Some(basis), [object, ..]) = (basis, self.outputs) else { return false };
-        steps.beside && !precise.has_earlier(basis, object.name.as_str(), self.context.digests)
-    }
-
     /// A result that was made of the same IR, if the import step tells that of this job. `None` where it does not.
     fn find_precise(&self, site: Site) -> Result<Option<Found>, IoError> {
         let Some((precise, steps)) = self.context.precise else { return Ok(None) };
@@ -288,10 +251,7 @@ impl Work<'_> {
         }
         let Some(found_by) = described.precise(basis, &step.merged) else { return Ok(None) };
         let (_, found_by) = self.imported.get_or_init(|| (step, found_by));
-        match precise.is_there(output.name.as_str(), &found_by.key(), self.context.digests) {
-            true => Ok(Some(Found::Same)),
-            false => self.find_as(found_by).map(Some),
-        }
+        self.find_as(found_by).map(Some)
     }
 
     /// An input that is not what it was when it was looked at first.
@@ -302,16 +262,6 @@ impl Work<'_> {
             }
         }
         Ok(None)
-    }
-
-    /// Records the outputs, which are in their places, for the next run.
-    fn record(&self) {
-        let (Some((precise, _)), Some((_, found_by))) = (self.context.precise, self.imported.get()) else {
-            return;
-        };
-        let Some(basis) = self.described.and_then(|described| described.basis.as_ref()) else { return };
-        let outputs: Vec<_> = self.outputs.iter().map(|output| output.name.as_str()).collect();
-        precise.made(basis, &found_by.key(), &outputs, self.context.digests);
     }
 
     fn find_as(&self, described: &Described<'_>) -> Result<Found, IoError> {
@@ -375,10 +325,10 @@ impl Work<'_> {
         let output = |&Output { role, name, ref file, .. }| NewOutput { role, name: name.as_str(), file };
         let outputs: Vec<_> = self.outputs.iter().map(output).collect();
         let (module, stderr) = (self.job.label, stderr.as_bytes());
-        cache.keep(described, &NewResult { module, outputs: &outputs, stderr, measured, by_engine });
+        let result = NewResult { module, outputs: &outputs, stderr, measured, by_engine, note: "" };
+        cache.keep(described, &result);
         if let Some((_, found_by)) = self.imported.get() {
-            cache
-                .keep(found_by, &NewResult { module, outputs: &outputs, stderr, measured, by_engine: false });
+            cache.keep(found_by, &NewResult { by_engine: false, ..result });
         }
     }
 }

@@ -6,6 +6,8 @@ pub mod layers;
 mod results;
 pub mod store;
 
+use std::sync::Arc;
+
 use distlto_prepare::io_error::IoError;
 
 use crate::describe::Described;
@@ -35,4 +37,18 @@ pub trait ResultCache: Sync {
 
     /// What went wrong with the cache since this was asked last, each thing in a sentence.
     fn troubles(&self) -> Vec<String>;
+}
+
+impl<C: ResultCache + Send> ResultCache for Arc<C> {
+    fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<Hit>, IoError> {
+        (**self).find(action, outputs)
+    }
+
+    fn keep(&self, action: &Described<'_>, result: &NewResult<'_>) {
+        (**self).keep(action, result);
+    }
+
+    fn troubles(&self) -> Vec<String> {
+        (**self).troubles()
+    }
 }

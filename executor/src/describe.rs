@@ -80,6 +80,8 @@ pub struct Toolchains {
     compilers: Compilers,
     /// For messages.
     remembered_in: Option<String>,
+    /// Whether the user has asked for results by content, so that what has none is worth a warning.
+    is_asked: bool,
     environment: Vec<(String, String)>,
     known: Mutex<HashMap<usize, Known>>,
     notes: Mutex<BTreeSet<String>>,
@@ -117,10 +119,21 @@ impl Toolchains {
         Self {
             compilers: Compilers::new(cache),
             remembered_in: cache.map(|cache| cache.display().to_string()),
+            is_asked: true,
             environment,
             known: Mutex::default(),
             notes: Mutex::default(),
         }
+    }
+
+    /// The same for a user who has not asked for results by content.
+    pub fn unasked(self) -> Self {
+        Self { is_asked: false, ..self }
+    }
+
+    /// Whether the user has asked for results by content.
+    pub fn is_asked(&self) -> bool {
+        self.is_asked
     }
 
     /// Why jobs had no description, since this was asked last, each thing in a sentence.

@@ -2,11 +2,9 @@
 //!
 //! A backend whose shard or imports are others than before may still get the same functions. Where promoted locals have stable
 //! names, the import step is performed for each backend ([`step`], of [`split_units`] too), and if its result and all else
-//! that decides the object are those of the object at its place, that object counts. `docs/precise.md` says why that is right.
-//! The state records which object was made under which precise key ([`objects`]), and caches find results by it too. Knows
-//! nothing of how backends run.
+//! that decides the object are those of an object in a cache, that object counts. `docs/precise.md` says why that is right.
+//! Knows nothing of how backends run.
 
-pub mod objects;
 mod split_units;
 mod step;
 
@@ -14,23 +12,18 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use distlto_planner::digests::FileDigests;
-use distlto_prepare::blobs::hex;
 use distlto_prepare::mutex::lock;
 
 use crate::describe::basis::Basis;
-use crate::result::Key;
 use crate::schedule::Site;
 use crate::verify::Backend;
-use objects::{Known, Objects};
 use step::{Importer, Room};
 
 pub use step::{Step, Steps, program};
 
 /// What runs know of precise keys.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Precise {
-    objects: Option<Mutex<Objects>>,
     importers: Mutex<HashMap<PathBuf, Option<Arc<Importer>>>>,
     room: Room,
     notes: Mutex<BTreeSet<String>>,
@@ -50,21 +43,6 @@ pub struct Pending<'a> {
 }
 
 impl Precise {
-    /// `record` is where objects and their precise keys are recorded; `None` where only a cache keeps them.
-    pub fn new(record: Option<&Path>) -> Self {
-        Self {
-            objects: record.map(|record| Mutex::new(Objects::load(record))),
-            importers: Mutex::default(),
-            room: Room::default(),
-            notes: Mutex::default(),
-        }
-    }
-
-    /// Whether an object of the same module, compiler and flags is at its place, so that a step could spare its backend.
-    pub fn has_earlier(&self, basis: &Basis, object: &str, digests: &FileDigests) -> bool {
-        self.known(object, digests).is_some_and(|known| known.stem == basis.stem.hex())
-    }
-
     /// Performs the import step of a backend. `None` where that fails, which is noted.
     pub fn import(&self, pending: &Pending<'_>, steps: &Steps<'_>) -> Option<Step> {
         let importer = self.importer(&pending.basis.compiler)?;
@@ -81,28 +59,9 @@ impl Precise {
         }
     }
 
-    /// Whether the object that is at its place was made under this key.
-    pub fn is_there(&self, object: &str, key: &Key, digests: &FileDigests) -> bool {
-        self.known(object, digests).is_some_and(|known| known.key == hex(&key.0))
-    }
-
-    /// Records the key under which an object was made that is in its place; `outputs` are as the command names them, the object
-    /// first. What cannot be recorded is compiled next time.
-    pub fn made(&self, basis: &Basis, key: &Key, outputs: &[&str], digests: &FileDigests) {
-        let Some(objects) = &self.objects else { return };
-        let made = lock(objects).made(basis.stem.hex(), hex(&key.0), outputs, digests);
-        if let Err(error) = made {
-            self.note(format!("objects are not recorded for precise keys: {error}"));
-        }
-    }
-
     /// What went wrong since this was asked last, each thing in a sentence.
     pub fn notes(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.notes)).into_iter().collect()
-    }
-
-    fn known(&self, object: &str, digests: &FileDigests) -> Option<Known> {
-        lock(self.objects.as_ref()?).known(object, digests)
     }
 
     fn importer(&self, compiler: &Path) -> Option<Arc<Importer>> {

@@ -28,6 +28,8 @@ pub struct ActionResult {
     pub measured: Measured,
     /// When it was stored, to the second.
     pub created: SystemTime,
+    /// Further text of its owner.
+    pub note: String,
 }
 
 /// One output of a result.
@@ -69,4 +71,6 @@ pub struct NewResult<'a> {
     pub measured: Measured,
     /// Whether it came from an engine, which has kept it by itself.
     pub by_engine: bool,
+    /// Further text of its owner.
+    pub note: &'a str,
 }

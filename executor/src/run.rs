@@ -22,7 +22,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use distlto_planner::digests::FileDigests;
-use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
+use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::Native;
 use distlto_prepare::message::note;
@@ -56,9 +56,6 @@ use distlto_record::report::{Failure, Measured, Outcome, Report};
 use event::Event;
 use runner::{RunLoop, Work};
 use workers::Workers;
-
-/// How many backends a run is taken to have to which they are added.
-const MANY: usize = u16::MAX as usize;
 
 /// Has the files be there that an action reads.
 pub type Provide<'a> = dyn Fn(ActionId) -> Result<(), IoError> + Sync + 'a;
@@ -205,8 +202,7 @@ impl Hooks for NoHooks {}
 ///
 /// Returns when nothing runs any more. The caller prints the report's failures only if its progress does not.
 pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &RunOptions<'_>, hooks: &dyn Hooks) -> Report {
-    let backends = wanted.iter().filter(|&&id| graph.action(id).kind() == ActionKind::Opt).count();
-    run_all(Cow::Borrowed(graph), wanted, Incoming::nothing(), backends, options, hooks).1
+    run_all(Cow::Borrowed(graph), wanted, Incoming::nothing(), options, hooks).1
 }
 
 /// Runs what arrives, until no more can arrive and all that did has ended, or the run is cancelled. Returns the graph of all
@@ -226,16 +222,15 @@ pub fn run_arriving(
         return (graph, report);
     }
     let wanted = incoming.take(&mut graph, options.progress);
-    let (graph, report) = run_all(Cow::Owned(graph), &wanted, incoming, MANY, options, hooks);
+    let (graph, report) = run_all(Cow::Owned(graph), &wanted, incoming, options, hooks);
     (graph.into_owned(), report)
 }
 
-/// Runs `wanted` and what arrives; so many backends in all.
+/// Runs `wanted` and what arrives.
 fn run_all<'g>(
     graph: Cow<'g, ActionGraph>,
     wanted: &[ActionId],
     incoming: Incoming,
-    backends: usize,
     options: &'g RunOptions<'g>,
     hooks: &'g dyn Hooks,
 ) -> (Cow<'g, ActionGraph>, Report) {
@@ -246,7 +241,7 @@ fn run_all<'g>(
     let estimates = Estimates::new(&graph, wanted, history, directory, warm, options.name);
     let schedule = Schedule::new(&graph, wanted, options.policy, |id| estimates.weight(id));
     let work = Work { graph, schedule, estimates, incoming };
-    in_context(backends, options, |context| {
+    in_context(options, |context| {
         let plan = work.plan(jobs);
         progress.plan(plan);
         let (work, ended) = thread::scope(|scope| {
@@ -270,9 +265,10 @@ fn run_all<'g>(
         }
         // Before the lines below, which a terminal's line would be drawn over.
         progress.summary(report.counts(), report.wall);
-        tell_troubles(progress, &estimates, cache, toolchains.filter(|_| cache.is_some()));
+        let asked = toolchains.filter(|known| cache.is_some() && known.is_asked());
+        tell_troubles(progress, &estimates, cache, asked);
         let notes = context.precise.iter().flat_map(|(precise, _)| precise.notes());
-        let undescribed = toolchains.filter(|_| cache.is_none()).into_iter().flat_map(Toolchains::troubles);
+        let undescribed = toolchains.filter(|_| asked.is_none()).into_iter().flat_map(Toolchains::troubles);
         notes.chain(undescribed).for_each(|note| progress.noted(&note));
         (graph, report)
     })
@@ -282,8 +278,8 @@ fn cancelled(options: &RunOptions<'_>) -> Option<u8> {
     options.cancel.is_cancelled().then(|| options.cancel.exit_code())
 }
 
-/// Calls `then` with what the run's jobs share, of which so many are backends.
-fn in_context<T>(backends: usize, options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T) -> T {
+/// Calls `then` with what the run's jobs share.
+fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T) -> T {
     // Each is named, so that a new one cannot be forgotten.
     let &RunOptions {
         directory,
@@ -299,8 +295,8 @@ fn in_context<T>(backends: usize, options: &RunOptions<'_>, then: impl FnOnce(&C
         precise,
         cache,
         engine,
-        jobs,
-        jobserver,
+        jobs: _,
+        jobserver: _,
         // The run's, and its runner's.
         policy: _,
         progress: _,
@@ -327,9 +323,7 @@ fn in_context<T>(backends: usize, options: &RunOptions<'_>, then: impl FnOnce(&C
     let remote = engine.map(|engine| Remote { engine, local });
     let execute: &dyn Execute = remote.as_ref().map_or(&local, |remote| remote);
     let describer = describer.as_ref();
-    // Who asks for more slots may not get them.
-    let beside = 2 * backends <= jobs && jobserver.is_none();
-    let precise = precise.map(|precise| (precise, Steps { spawner, cancel, grace, directory, beside }));
+    let precise = precise.map(|precise| (precise, Steps { spawner, cancel, grace, directory }));
     let staging = &StagingArea::new(directory, places);
     let context = Context {
         execute,

@@ -36,6 +36,7 @@ fn put(cache: &Cache, scratch: &Path, number: u8, content: &[u8]) -> ActionResul
         stderr: b"warning: \xff\n",
         measured,
         by_engine: false,
+        note: "",
     };
     cache.put(&Key([number; 32]), &result).expect("kept")
 }
@@ -362,6 +363,7 @@ fn a_cache_that_can_only_be_read_is_used() {
             stderr: b"",
             measured: Measured::default(),
             by_engine: false,
+            note: "",
         };
         for _ in 0..20 {
             assert_eq!(cache.put(&Key([9; 32]), &result), None);

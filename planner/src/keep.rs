@@ -74,8 +74,11 @@ pub fn told_by(file: &Path) -> String {
     if let Some(content) = content {
         return format!("content {}", Digest::of(&content));
     }
-    let modified = i128::from(stat.mtime()) * 1_000_000_000 + i128::from(stat.mtime_nsec());
-    format!("size {} modified {modified} inode {}", stat.size(), stat.ino())
+    let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+    let modified = nanoseconds(stat.mtime(), stat.mtime_nsec());
+    // Nobody sets this one.
+    let changed = nanoseconds(stat.ctime(), stat.ctime_nsec());
+    format!("size {} modified {modified} changed {changed} inode {}", stat.size(), stat.ino())
 }
 
 /// Writes what compiles, so that another compiler under the same name makes every backend run again. `further` says what

@@ -1,4 +1,4 @@
-//! Where the state of a link lies: beside its output, or in a folder that holds that of many.
+//! Where the state of a link lies: in a folder that holds that of many.
 //!
 //! The one rule for the name, for those who link and those who look, and the names of all that lies in it. Pure, save that
 //! the output's directory is resolved: one output has one name however it is spelled. Knows nothing of formats.
@@ -13,7 +13,7 @@ use crate::digests::Digest;
 /// The variable that names the folder.
 pub const VARIABLE: &str = "DISTLTO_STATE";
 
-/// What the name of a state directory beside an output ends with.
+/// What the name of the folder of an output's index ends with.
 pub const SUFFIX: &str = ".distlto";
 
 /// A file or folder of a state directory, which `docs/link.md` lists for people.
@@ -31,8 +31,6 @@ pub enum Place {
     History,
     /// The graph of an index, with its shards: by default a folder of the link's state.
     Index,
-    /// What each kept object was compiled from.
-    KeptObjects,
     /// The files of the last link.
     LastLink,
     /// The outputs of the last link.
@@ -43,10 +41,10 @@ pub enum Place {
     Lock,
     /// Unpacked members of archives.
     Members,
-    /// Native objects, by module.
+    /// The modules of the last link, each with its key.
+    Modules,
+    /// Native objects, by module, while a link runs.
     Objects,
-    /// Which object was made of which IR.
-    PreciseKeys,
     /// Index shards and import lists, by module.
     Shards,
     /// What compiles.
@@ -63,14 +61,13 @@ impl Place {
             Self::Graph => "graph.json",
             Self::History => "history",
             Self::Index => "index",
-            Self::KeptObjects => "kept-objects",
             Self::LastLink => "last-link.json",
             Self::LastOutputs => "last-outputs.json",
             Self::LinkGraph => "link-graph.json",
             Self::Lock => "lock",
             Self::Members => "members",
+            Self::Modules => "modules",
             Self::Objects => "objects",
-            Self::PreciseKeys => "precise-keys",
             Self::Shards => "shards",
             Self::Toolchain => "toolchain",
         }
@@ -103,21 +100,17 @@ pub fn made_of<'p>(path: &'p str, state: &str) -> Option<&'p str> {
 
 /// How many digits of the digest tell outputs of one name apart: 48 bits.
 const DIGITS: usize = 12;
+/// How much of an output's name is used at most, as file systems allow 255 bytes.
+const LONGEST: usize = 160;
 
-/// The state directory of an output. Its own name is ASCII, since members of archives have their module ids in it.
-pub fn directory(output: &str, folder: Option<&str>) -> String {
-    let (parent, name) = output.rsplit_once('/').map_or(("", output), |(parent, name)| (parent, name));
-    let ascii = if name.is_ascii() { name.to_owned() } else { escape_path(name.as_bytes()) };
-    match folder.filter(|folder| !folder.is_empty()) {
-        Some(folder) => {
-            let digest = Digest::of(absolute(output, name).as_os_str().as_bytes()).hex();
-            format!("{}/{ascii}-{}", folder.trim_end_matches('/'), &digest[..DIGITS])
-        }
-        None => {
-            let slash = if name.len() == output.len() { "" } else { "/" };
-            format!("{parent}{slash}{ascii}{SUFFIX}")
-        }
-    }
+/// The directory for the state of an output, in a folder for those of many. Its own name is ASCII, since members of archives have their
+/// module ids in it.
+pub fn directory(output: &str, folder: &str) -> String {
+    let name = output.rsplit_once('/').map_or(output, |(_, name)| name);
+    let mut ascii = if name.is_ascii() { name.to_owned() } else { escape_path(name.as_bytes()) };
+    ascii.truncate(LONGEST);
+    let digest = Digest::of(absolute(output, name).as_os_str().as_bytes()).hex();
+    format!("{}/{ascii}-{}", folder.trim_end_matches('/'), &digest[..DIGITS])
 }
 
 /// Where the output lies, by one name: links on the way to it are followed, and the output itself may be missing.
@@ -136,18 +129,6 @@ mod tests {
     use super::directory;
 
     #[test]
-    fn beside_the_output_under_an_ascii_name() {
-        for (output, expected) in [
-            ("a.out", "a.out.distlto"),
-            ("bin/x;y", "bin/x;y.distlto"),
-            ("/bin/pr\u{f6}g", "/bin/pr%C3%B6g.distlto"),
-        ] {
-            assert_eq!(directory(output, None), expected);
-            assert_eq!(directory(output, Some("")), expected);
-        }
-    }
-
-    #[test]
     fn in_a_folder_by_name_and_place() {
         let place = tempfile::tempdir().expect("a directory");
         let at = |name: &str| place.path().join(name).display().to_string();
@@ -155,7 +136,7 @@ mod tests {
             std::fs::create_dir(at(name)).expect("made");
         }
         std::os::unix::fs::symlink(at("one"), at("link")).expect("made");
-        let of = |output: &str| directory(&at(output), Some("folder/"));
+        let of = |output: &str| directory(&at(output), "folder/");
         let first = of("one/prog");
         let (name, digest) = first.rsplit_once('-').expect("a digest");
         assert_eq!((name, digest.len()), ("folder/prog", 12));
@@ -164,7 +145,8 @@ mod tests {
         for same in ["one/../one/prog", "link/prog", "./one//prog"] {
             assert_eq!(of(same), first, "{same}");
         }
+        assert!(of(&format!("one/{}", "x".repeat(250))).len() < 200);
         assert!(of("one/pr\u{f6}g").starts_with("folder/pr%C3%B6g-"));
-        assert_eq!(directory("/prog", Some("f")), directory("//prog", Some("f")));
+        assert_eq!(directory("/prog", "f"), directory("//prog", "f"));
     }
 }

@@ -4,6 +4,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_commands::module_links::{CommandNames, ModuleLinks, PlaceError, is_misplaced, paths_in};
@@ -161,7 +162,13 @@ impl Session<'_> {
         if wanted.len() > 1 {
             args.prewarm(&spawner, OsStr::new(compiler), wanted.len());
         }
-        let assembly = Assembly::new(&args, &spawner, &cancel, None, stable_names::are_in(graph))?;
+        let assembly = Assembly::new(
+            &args,
+            args.cache.open(&cancel).map(Arc::new),
+            &spawner,
+            &cancel,
+            stable_names::are_in(graph),
+        )?;
         let directory = self.directory();
         let places = self.own.places(|path| self.as_seen(path));
         let repeat = |id| self.repeat(graph, id);

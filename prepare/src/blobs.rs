@@ -8,13 +8,15 @@
 //! any file may vanish: then it is absent, and its maker makes it again.
 
 use std::fs::{self, File, Metadata};
-use std::io;
+use std::io::{self, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use data_encoding::HEXLOWER;
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
+use rustix::fs::{
+    AtFlags, CWD, MemfdFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, memfd_create, utimensat,
+};
 use rustix::io::Errno;
 
 use crate::io_error::IoError;
@@ -168,6 +170,27 @@ impl Blobs {
         }
     }
 
+    /// Opens the blob of this digest, whose content has been verified. An error is never [`Placed::Yes`].
+    pub fn open(&self, digest: &BlobDigest) -> Result<File, Placed> {
+        let blob = self.file("blobs", digest);
+        let lost = |error: io::Error| {
+            if is_nothing(&error) { Placed::Absent } else { discard(&blob, &error) }
+        };
+        let (mut file, found) =
+            regular::open_with(File::options().read(true), Links::Refuse, &blob).map_err(lost)?;
+        let bytes = regular::contents(&file, &found).map_err(lost)?;
+        if (self.hash)(&bytes) != *digest {
+            return Err(discard(&blob, &damaged()));
+        }
+        used(&blob, &found);
+        // Another user could go on writing to it.
+        if private::check_open(&blob, &found).is_err() {
+            file = memory(&bytes).map_err(lost)?;
+        }
+        file.rewind().map_err(lost)?;
+        Ok(file)
+    }
+
     /// Lets `make` create a temporary from a blob, verifies what it holds, and renames it into place.
     fn place_by(
         &self,
@@ -186,6 +209,13 @@ impl Blobs {
             checked
         })
     }
+}
+
+/// A file in memory with these bytes.
+fn memory(bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::from(memfd_create("distlto-object", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    Ok(file)
 }
 
 /// The digest in hexadecimal.
@@ -231,6 +261,14 @@ pub fn used(path: &Path, found: &Metadata) {
 /// Notes the use at the present moment.
 pub fn used_now(path: &Path) {
     let _ = touch(path, UTIME_OMIT);
+}
+
+/// Notes a use at another time, in seconds since 1970.
+pub fn used_at(path: &Path, seconds: u64) {
+    let time = Timespec { tv_sec: i64::try_from(seconds).unwrap_or(0), tv_nsec: 0 };
+    let times = Timestamps { last_access: time, last_modification: time };
+    // Age alone depends on it.
+    let _ = utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
 }
 
 /// Removes whatever is in the place of an owner's file.

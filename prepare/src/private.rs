@@ -54,6 +54,11 @@ pub enum Exposed {
 }
 
 impl Exposed {
+    /// Whether others could have prepared it.
+    pub fn is_of_others(&self) -> bool {
+        !matches!(self, Self::Unknown(_))
+    }
+
     /// The same as part of a sentence about a path, which is not named again.
     pub fn of(&self, path: &Path) -> String {
         let said = self.to_string();

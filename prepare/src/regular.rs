@@ -69,7 +69,7 @@ pub fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, IoError> {
 }
 
 /// What an open file holds, whose size has just been asked for. It takes as much memory.
-pub(crate) fn contents(file: File, found: &Metadata) -> io::Result<Vec<u8>> {
+pub(crate) fn contents(file: impl Read, found: &Metadata) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // A damaged file system may claim any size.
     bytes.try_reserve_exact(usize::try_from(found.len()).unwrap_or(usize::MAX)).map_err(io::Error::other)?;

@@ -86,7 +86,7 @@ pub(crate) fn write_by_way_of(directory: &Path, path: &Path, bytes: &[u8], mode:
 }
 
 /// Lets `make` create a file under the temporary name it is given, beside `path`, and renames it into place.
-pub(crate) fn place(path: &Path, make: impl FnMut(&Path) -> io::Result<()>) -> Result<(), IoError> {
+pub fn place(path: &Path, make: impl FnMut(&Path) -> io::Result<()>) -> Result<(), IoError> {
     make_parent(path)?;
     let made = tempfile::Builder::new()
         .prefix(TEMPORARY_PREFIX)

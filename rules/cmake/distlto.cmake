@@ -7,8 +7,6 @@
 #   include(PATH/distlto.cmake)
 #   distlto_enable()              # this directory and those below it, targets that are made after it
 #   distlto_enable(TARGET...)     # these targets
-#
-# State is kept in one folder of the build directory, which `clean` removes, so that no rule of the project meets it.
 
 include_guard(DIRECTORY)
 
@@ -29,9 +27,7 @@ macro(distlto_enable)
       message(FATAL_ERROR "distlto: the ${distlto_language} compiler is ${CMAKE_${distlto_language}_COMPILER_ID}; ThinLTO needs clang")
     endif()
   endforeach()
-  set(distlto_state "${CMAKE_BINARY_DIR}/distlto-state")
-  set(distlto_launcher "${DISTLTO_PROGRAM}" link --state "${distlto_state}" ${DISTLTO_OPTIONS} --)
-  set_property(DIRECTORY "${CMAKE_SOURCE_DIR}" APPEND PROPERTY ADDITIONAL_CLEAN_FILES "${distlto_state}")
+  set(distlto_launcher "${DISTLTO_PROGRAM}" link ${DISTLTO_OPTIONS} --)
   if(${ARGC} EQUAL 0)
     # Also for a language that a directory below enables.
     foreach(distlto_language IN ITEMS C CXX)

@@ -3,16 +3,15 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::SystemTime;
 use std::{fs, str};
 
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::build::build;
 use crate::case::Case;
-use crate::distlto::objects_dir;
+use crate::distlto::objects;
 use crate::folder::Folder;
-use crate::program::{objects, symbols};
+use crate::program::symbols;
 use crate::run::{capture, fail, shown, succeed, told};
 use crate::toolchain::Toolchain;
 use crate::way::{Way, graph_dir};
@@ -100,7 +99,7 @@ fn links_alike(case: &Case, folder: &Folder, oracle: &str) -> Result<Compared> {
     let said = outcome(case, folder, way)?;
     ensure!(said == oracle, "{}: the program says\n{said}\nand the in-process one\n{oracle}", way.dir());
     same_symbols(folder, way)?;
-    let mut compared = Compared { identical: 0, compiled: objects(&objects_dir(&way.output(folder)))?.len() };
+    let mut compared = Compared { identical: 0, compiled: objects(&way.output(folder))?.len() };
     if let Some(modules) = case.modules {
         let (found, modules) = (compared.compiled, modules - case.own);
         ensure!(found == modules, "{}: {found} native objects were compiled, expected {modules}", way.dir());
@@ -172,10 +171,8 @@ fn same_program(case: &Case, folder: &Folder) -> Result<bool> {
 /// build system asks by times.
 fn unchanged_by_relink(case: &Case, folder: &Folder, way: Way) -> Result<()> {
     let output = way.output(folder);
-    let state = |output: &Path| -> Result<(Vec<SystemTime>, u64, Vec<u8>)> {
-        let objects = objects(&objects_dir(output))?;
-        let files = objects.iter().map(|(path, _)| Ok(fs::metadata(path)?.modified()?));
-        Ok((files.collect::<Result<_>>()?, fs::metadata(output)?.ino(), fs::read(output)?))
+    let state = |output: &Path| {
+        Ok::<_, anyhow::Error>((objects(output)?, fs::metadata(output)?.ino(), fs::read(output)?))
     };
     let before = state(&output)?;
     if before.0.is_empty() {

@@ -3,12 +3,14 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
 
+use crate::store;
 use crate::toolchain::{profile_dir, repository};
 
 /// The program under test.
@@ -99,14 +101,25 @@ pub fn search_path() -> Result<OsString> {
     Ok(env::join_paths([directory()?.to_owned()].into_iter().chain(env::split_paths(&inherited)))?)
 }
 
-/// Where the state of a link of `output` lies.
-pub fn state_dir(output: &Path) -> PathBuf {
+/// Where the index of a link of `output` lies.
+pub fn index_dir(output: &Path) -> PathBuf {
     let mut name = output.as_os_str().to_owned();
     name.push(".distlto");
     name.into()
 }
 
-/// Where the native objects of a link of `output` lie.
-pub fn objects_dir(output: &Path) -> PathBuf {
-    state_dir(output).join("objects")
+/// Where the record of a link of `output` lies, which is in the folder of a test.
+pub fn state_dir(output: &Path) -> Result<PathBuf> {
+    Ok(store::record_in(&store::of(output)?, output))
+}
+
+/// Removes all that is kept of links in the folder of a test.
+pub fn forget(output: &Path) -> Result<()> {
+    let store = store::of(output)?;
+    fs::remove_dir_all(&store).with_context(|| format!("cannot remove {}", store.display()))
+}
+
+/// The native objects of the last link of `output`, by name.
+pub fn objects(output: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+    store::objects_in(&store::of(output)?, &state_dir(output)?)
 }

@@ -4,14 +4,13 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::distlto;
 use crate::folder::Folder;
-use crate::program::objects;
 use crate::run::succeed;
 use crate::toolchain::{NEWEST, Toolchain, repository};
 
@@ -60,7 +59,7 @@ impl Example {
     pub fn built(&self, program: &str) -> Result<(String, usize)> {
         let output = self.dir.join(program);
         let said = self.run(output.to_str().context("paths are UTF-8")?, &[])?;
-        Ok((said, objects(&distlto::objects_dir(Path::new(&output)))?.len()))
+        Ok((said, distlto::objects(&output)?.len()))
     }
 }
 

@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::run::succeed;
+use crate::store;
 use crate::third_party;
 use crate::toolchain::{Toolchain, system_tool};
 
@@ -31,7 +32,7 @@ impl Folder {
         if path.exists() {
             fs::remove_dir_all(&path).with_context(|| format!("cannot empty {}", path.display()))?;
         }
-        fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        store::prepare(&path).with_context(|| format!("cannot make {}", path.display()))?;
         Ok(Self { path, toolchain, objects: Vec::new() })
     }
 

@@ -19,6 +19,7 @@ pub mod project;
 pub mod run;
 pub mod sliced;
 pub mod small_disk;
+pub mod store;
 pub mod terminal;
 pub mod third_party;
 pub mod toolchain;

@@ -7,10 +7,12 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use distlto_planner::digests::Digest;
 
 use crate::distlto;
 use crate::folder::Folder;
 use crate::run::{capture, succeed, told};
+use crate::store;
 use crate::toolchain::Toolchain;
 
 /// How a fake clang treats the backend compilation of one module, as a shell script in which `$out` is the object.
@@ -119,6 +121,7 @@ impl Project {
             .arg("--")
             .args(self.linker_words()?)
             .current_dir(&self.folder.path);
+        store::give(&mut command);
         Ok(command)
     }
 
@@ -201,9 +204,19 @@ impl Project {
         String::from_utf8(output.stdout).context("programs print UTF-8")
     }
 
-    /// The native objects of the last link, by path.
+    /// The native objects of the last link, by name.
     pub fn native_objects(&self) -> Result<Vec<(PathBuf, Vec<u8>)>> {
-        crate::program::objects(&distlto::objects_dir(&self.path(&self.output)))
+        distlto::objects(&self.path(&self.output))
+    }
+
+    /// Where the store keeps a native object.
+    pub fn stored(&self, object: &[u8]) -> Result<PathBuf> {
+        Ok(store::blob(&store::of(&self.folder.path)?, &Digest::of(object).hex()))
+    }
+
+    /// Removes the record of the last link.
+    pub fn forget_link(&self) -> Result<()> {
+        fs::remove_dir_all(distlto::state_dir(&self.path(&self.output))?).context("no record of a link")
     }
 
     /// A path in the project's folder.

@@ -9,8 +9,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::store;
+
 /// Runs a command to its end with no input.
 pub fn capture(command: &mut Command) -> Result<Output> {
+    store::give(command);
     command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {}", shown(command)))
 }
 

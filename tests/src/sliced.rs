@@ -25,9 +25,9 @@ fn announced(folder: &Folder) -> impl Iterator<Item = (usize, &String)> {
     folder.objects.iter().enumerate().step_by(2)
 }
 
-/// Where what a slice gives lies, which is where a link keeps its objects.
+/// Where the objects lie that slices give.
 fn natives(folder: &Folder) -> Result<String> {
-    let place = distlto::objects_dir(&PathBuf::from(Way::Slices.dir()).join("program"));
+    let place = PathBuf::from(Way::Slices.dir()).join("program.objects");
     let place = folder.path.join(&place).strip_prefix(&folder.path)?.to_owned();
     Ok(place.display().to_string())
 }

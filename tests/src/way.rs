@@ -28,7 +28,7 @@ pub enum Way {
 
 /// The index directory of a graph.
 pub fn graph_dir(folder: &Folder) -> PathBuf {
-    distlto::state_dir(&Way::Graph.output(folder))
+    distlto::index_dir(&Way::Graph.output(folder))
 }
 
 impl Way {

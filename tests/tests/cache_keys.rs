@@ -16,6 +16,7 @@ use distlto_tests::folder::Folder;
 use distlto_tests::program::{files, objects};
 use distlto_tests::project::Project;
 use distlto_tests::run::{capture, succeed, told};
+use distlto_tests::store;
 use distlto_tests::toolchain::{Toolchain, repository};
 use distlto_tests::way::Way;
 
@@ -114,12 +115,13 @@ fn link_of(folder: &Folder, words: &[&str]) -> Result<Command> {
 }
 
 fn objects_of(folder: &Folder) -> Result<Vec<Vec<u8>>> {
-    let found = objects(&distlto::objects_dir(&folder.path.join("program")))?;
-    Ok(found.into_iter().map(|(_, bytes)| bytes).collect())
+    objects_in(&store::of(&folder.path)?, &folder.path.join("program"))
 }
 
-fn forget_link(folder: &Folder) -> Result<()> {
-    Ok(fs::remove_dir_all(distlto::state_dir(&folder.path.join("program")))?)
+/// The objects of a link, from its store.
+fn objects_in(store: &Path, output: &Path) -> Result<Vec<Vec<u8>>> {
+    let found = store::objects_in(store, &store::record_in(store, output))?;
+    Ok(found.into_iter().map(|(_, bytes)| bytes).collect())
 }
 
 fn through_link(case: &str, words: &[&str], modules: u64) -> Result<()> {
@@ -129,12 +131,12 @@ fn through_link(case: &str, words: &[&str], modules: u64) -> Result<()> {
     let (_, another) = built(case, "link/another")?;
     succeed(link_of(&another, words)?.env_remove("DISTLTO_CACHE"))?;
     let plain = objects_of(&another)?;
-    forget_link(&another)?;
     let warm = cache.during(&mut link_of(&another, words)?)?;
     println!("{case}: {cold:?}, then in another directory {warm:?}");
     ensure!(cold.hits == 0 && cold.all >= modules, "{cold:?}");
     ensure!(warm == Lookups { hits: cold.all, all: cold.all }, "{warm:?}");
-    ensure!(objects_of(&another)? == plain, "an object differs from that of a compiler");
+    let output = another.path.join("program");
+    ensure!(objects_in(cache.path(), &output)? == plain, "an object differs from that of a compiler");
     ensure!(plain.len() as u64 == warm.all, "{} objects", plain.len());
     succeed(&mut Command::new(another.path.join("program")))?;
     Ok(())
@@ -155,9 +157,8 @@ fn another_output_is_no_other_work() -> Result<()> {
     ensure!(cold.hits == 0 && cold.all >= 33, "{cold:?}");
     ensure!(warm == Lookups { hits: cold.all, all: cold.all }, "{warm:?}");
     let [one, another] =
-        ["program", "another name"].map(|name| objects(&distlto::objects_dir(&folder.path.join(name))));
-    let bytes = |objects: Vec<(_, Vec<u8>)>| objects.into_iter().map(|(_, bytes)| bytes).collect::<Vec<_>>();
-    ensure!(bytes(one?) == bytes(another?), "an object differs");
+        ["program", "another name"].map(|name| objects_in(cache.path(), &folder.path.join(name)));
+    ensure!(one? == another?, "an object differs");
     Ok(())
 }
 
@@ -173,7 +174,7 @@ fn directories_in_debug_information_are_content() -> Result<()> {
         succeed(compile.args(["-g", "-flto=thin", "-c", "main.c"]).current_dir(&folder.path))?;
         let mut link = link_of(&folder, &["main.o"])?;
         hits.push(cache.during(&mut link)?.hits);
-        forget_link(&folder)?;
+        fs::remove_file(folder.path.join("program"))?;
         hits.push(cache.during(&mut link)?.hits);
     }
     ensure!(hits == [0, 1, 0, 1], "{hits:?}");
@@ -211,9 +212,9 @@ impl Linked {
 
     /// What is compiled in a link from nothing, as the fake compiler saw it.
     fn backends(&mut self, flags: &[&str]) -> Result<Vec<String>> {
-        let state = distlto::state_dir(&self.project.path("program"));
-        if state.exists() {
-            fs::remove_dir_all(state)?;
+        let record = store::record_in(self.cache.path(), &self.project.path("program"));
+        if record.exists() {
+            fs::remove_dir_all(record)?;
         }
         self.project.flags = flags.iter().map(|&flag| flag.to_owned()).collect();
         self.project.forget()?;
@@ -242,7 +243,7 @@ const ALL: &[&str] = &["a.o", "b.o", "main.o"];
 fn a_compiler_is_loaded_for_the_first_result_that_is_missing() -> Result<()> {
     let linked = Linked::new("cache-loading")?;
     let loads = |cache: Option<&Path>| {
-        fs::remove_dir_all(distlto::state_dir(&linked.project.path("program")))?;
+        fs::remove_file(linked.project.path("program"))?;
         linked.project.forget()?;
         let mut link = linked.project.link()?;
         if let Some(cache) = cache {
@@ -268,7 +269,6 @@ fn split_debug_information_comes_back() -> Result<()> {
     let (_, folder) = built("options/split-dwarf.c", "split")?;
     let words = ["-g", "-gsplit-dwarf"];
     let forget = || {
-        forget_link(&folder)?;
         fs::remove_dir_all(folder.path.join("program-dwo"))
             .and_then(|()| fs::remove_file(folder.path.join("program")))
             .context("what the link wrote")
@@ -281,7 +281,11 @@ fn split_debug_information_comes_back() -> Result<()> {
         forget()?;
         let lookups = cache.during(&mut link_of(&folder, &words)?)?;
         ensure!(lookups == Lookups { hits, all: 2 }, "{lookups:?} instead of {hits} hits");
-        ensure!((objects_of(&folder)?, dwos()?) == plain, "other than a compiler's, with {hits} hits");
+        let output = folder.path.join("program");
+        ensure!(
+            (objects_in(cache.path(), &output)?, dwos()?) == plain,
+            "other than a compiler's, with {hits} hits"
+        );
     }
     succeed(&mut Command::new(folder.path.join("program")))?;
     Ok(())
@@ -293,7 +297,7 @@ fn a_graph_finds_its_results() -> Result<()> {
     let linked = Linked::new("cache-graph")?;
     let project = &linked.project;
     let cleaned = || {
-        fs::remove_dir_all(distlto::state_dir(&project.path("program")))?;
+        let _ = fs::remove_dir_all(project.path("program.distlto"));
         let _ = fs::remove_file(project.path("program"));
         project.forget()
     };
@@ -313,7 +317,7 @@ fn a_graph_finds_its_results() -> Result<()> {
         let objects = objects(&project.path(place))?;
         Ok(objects.into_iter().map(|(_, bytes)| bytes).collect())
     };
-    let linked_objects = contents("program.distlto/objects")?;
+    let linked_objects = objects_in(linked.cache.path(), &project.path("program"))?;
     let own = Cache::new()?;
     for (cache, backends) in [(&linked.cache, &[][..]), (&own, ALL), (&own, &[])] {
         cleaned()?;
@@ -415,7 +419,7 @@ fn warnings_are_told_again() -> Result<()> {
     let script = "echo 'main.c:1: warning: of the compiler' >&2; exec \"$clang\" \"$@\"";
     linked.project.misbehave("main.o", distlto_tests::project::Misbehaviour { name: "warns", script })?;
     ensure!(linked.backends(&[])? == ["main.o"], "it is compiled");
-    fs::remove_dir_all(distlto::state_dir(&linked.project.path("program")))?;
+    fs::remove_file(linked.project.path("program"))?;
     linked.project.forget()?;
     let mut link = linked.project.link()?;
     let output = capture(link.env("DISTLTO_CACHE", linked.cache.path()))?;

@@ -12,7 +12,7 @@ fn make() -> Result<()> {
     ensure!(said == "10 words, \"be\" 2 times\n" && objects == 3, "{objects} objects; {said}");
     ensure!(example.run("make", &[])?.contains("up to date"), "make builds again");
     example.run("make", &["clean"])?;
-    ensure!(!example.dir.join("wordcount.distlto").exists(), "clean leaves the link's state");
+    ensure!(!example.dir.join("wordcount.distlto").exists(), "something is left beside the program");
     Ok(())
 }
 

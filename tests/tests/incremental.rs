@@ -199,8 +199,8 @@ fn a_missing_program_is_linked_again_and_nothing_else() -> Result<()> {
 fn a_missing_native_object_is_compiled_again_and_nothing_else() -> Result<()> {
     let project = project("object-removed")?;
     project.edit("leaf.c", "x * 7", "x * 8")?;
-    let (path, _) = project.native_objects()?.swap_remove(0);
-    fs::remove_file(&path)?;
+    let (_, bytes) = project.native_objects()?.swap_remove(0);
+    fs::remove_file(project.stored(&bytes)?)?;
     let ran = project.relink()?;
     ensure!(ran.backends.len() == 2, "the edited module and the removed object: {ran:?}");
     ensure!(project.say()? == "341\n");

@@ -43,6 +43,7 @@ mod showing;
 mod slices;
 mod stale;
 mod state_elsewhere;
+mod store;
 mod strangers;
 mod things;
 mod transparent;

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
@@ -12,6 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use distlto_tests::distlto;
 use distlto_tests::project::Project;
 use distlto_tests::run::{succeed, told};
+use distlto_tests::store;
 
 const SOURCES: [(&str, &str); 2] = [
     (
@@ -102,7 +104,7 @@ fn in_the_state(name: &str, what: fn(&Path) -> Result<()>) -> Result<()> {
     let project = Project::create(name, &SOURCES)?;
     succeed(&mut project.link()?)?;
     let link = || project.link();
-    replaced(&project, &distlto::state_dir(&project.path("program")), &link, what)
+    replaced(&project, &distlto::state_dir(&project.path("program"))?, &link, what)
 }
 
 #[test]
@@ -122,9 +124,9 @@ fn a_pipe_in_the_place_of_a_file_of_the_cache() -> Result<()> {
     let cache = project.path("cache");
     let link = || {
         // Without state everything is asked of the cache.
-        let state = distlto::state_dir(&project.path("program"));
-        if state.exists() {
-            fs::remove_dir_all(state)?;
+        let record = store::record_in(&cache, &project.path("program"));
+        if record.exists() {
+            fs::remove_dir_all(record)?;
         }
         project.link_with(&["--cache", "cache"])
     };
@@ -155,11 +157,12 @@ fn a_pipe_where_history_is_to_be_kept() -> Result<()> {
 fn an_object_of_zeros_is_compiled_again() -> Result<()> {
     let project = Project::create("odd-state/zeros", &SOURCES)?;
     let compiled = project.relink()?;
-    for (path, bytes) in project.native_objects()? {
-        let path = distlto::objects_dir(&project.path("program")).join(path);
+    for (_, bytes) in project.native_objects()? {
+        let path = project.stored(&bytes)?;
         let modified = fs::metadata(&path)?.modified()?;
         let damaged: Vec<u8> =
             bytes.iter().enumerate().map(|(at, &byte)| if at < 64 { byte } else { 0 }).collect();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
         fs::write(&path, damaged)?;
         fs::File::options().write(true).open(&path)?.set_modified(modified)?;
     }

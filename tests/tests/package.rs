@@ -122,19 +122,15 @@ fn use_installed(folder: &Folder, prefix: &Path) -> Result<()> {
     let mut make = clean("make");
     make.arg("-j2").arg(format!("PREFIX={}", prefix.display())).arg(format!("SOURCES={}", lua.display()));
     // Another prefix is another distlto, and is to do all of it.
-    for left in ["lua", "lua.distlto"] {
-        let left = folder.path.join("lua").join(left);
-        if left.is_dir() {
-            fs::remove_dir_all(left)?
-        } else if left.is_file() {
-            fs::remove_file(left)?
-        }
+    let left = folder.path.join("lua/lua");
+    if left.is_file() {
+        fs::remove_file(left)?;
     }
     succeed(&mut make)?;
     let program = folder.path.join("lua/lua").display().to_string();
     let printed = said(clean(&program).args(["print(6 * 7, string.rep('x', 3))"]))?;
     ensure!(printed == "42\txxx\n", "{printed}");
-    ensure!(folder.path.join("lua/lua.distlto").is_dir(), "distlto did not link it");
+    ensure!(distlto::state_dir(&folder.path.join("lua/lua"))?.is_dir(), "distlto did not link it");
     let doctor =
         said(clean("distlto").args(["doctor", "--", "clang-22", "-fuse-ld=lld", "-flto=thin", "main.o"]))?;
     ensure!(!doctor.contains("not installed"), "{doctor}");

@@ -5,7 +5,8 @@ use anyhow::{Context, Result, ensure};
 use distlto_tests::distlto;
 use distlto_tests::run::succeed;
 
-/// How many backends and links an edit runs, of those of a clean build: that depends on the project alone.
+/// How many links an edit runs, of those of a clean build: that depends on the project alone. How many backends run depends on which
+/// links run at once, as they share objects.
 fn recipe(name: &str, edited: &str) -> Result<()> {
     let mut command = distlto::xtask();
     command.args(["recipes", "--debug", "--examples", name]);
@@ -13,42 +14,41 @@ fn recipe(name: &str, edited: &str) -> Result<()> {
     let said = String::from_utf8(output.stdout)?;
     let row = said.lines().last().context("a table has rows")?;
     let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-    ensure!(cells.len() == 10 && cells[6] == edited, "{name}: {said}");
+    ensure!(cells.len() == 10 && cells[6].ends_with(edited), "{name}: {said}");
     Ok(())
 }
 
 #[test]
 fn cmake_by_a_toolchain_file() -> Result<()> {
-    recipe("cmake", "2 of 5, in 1 of 2 links")
+    recipe("cmake", "in 1 of 2 links")
 }
 
 #[test]
 fn cmake_by_an_option_with_makefiles() -> Result<()> {
-    recipe("cmake-make", "2 of 5, in 1 of 2 links")
+    recipe("cmake-make", "in 1 of 2 links")
 }
 
 #[test]
 fn cmake_for_some_targets() -> Result<()> {
-    recipe("cmake-enable", "2 of 5, in 1 of 2 links")
+    recipe("cmake-enable", "in 1 of 2 links")
 }
 
 #[test]
 fn meson() -> Result<()> {
-    recipe("meson", "6 of 9, in 3 of 3 links")
+    recipe("meson", "in 3 of 3 links")
 }
 
-/// rustc decides how many modules there are.
 #[test]
 fn cargo_with_rust_and_cpp() -> Result<()> {
-    recipe("rust", "4 of 10, in 1 of 1 links")
+    recipe("rust", "in 1 of 1 links")
 }
 
 #[test]
 fn gn() -> Result<()> {
-    recipe("gn", "2 of 7, in 2 of 3 links")
+    recipe("gn", "in 2 of 3 links")
 }
 
 #[test]
 fn ninja() -> Result<()> {
-    recipe("ninja", "1 of 6, in 1 of 2 links")
+    recipe("ninja", "in 1 of 2 links")
 }

@@ -19,6 +19,7 @@ fn no_header_is_left_behind() -> Result<()> {
     let authenticate = Some(format!("authorization:Bearer {SECRET}"));
     let server = Server::start(Options::default(), Faults { authenticate, ..Faults::default() })?;
     let folder = tempfile::tempdir()?;
+    distlto_tests::store::prepare(folder.path())?;
     let clang = Toolchain::from_env()?.tool("clang")?;
     let wrapper = folder.path().join("cc");
     let script = format!("#!/bin/sh\nenv > environment.$$\nexec {} \"$@\"\n", clang.display());

@@ -20,6 +20,7 @@ use distlto_record::why::{Change, What};
 use distlto_tests::distlto;
 use distlto_tests::project::{Misbehaviour, Project};
 use distlto_tests::run::{capture, fail, succeed};
+use distlto_tests::store;
 use serde_json::Value;
 
 /// `leaf` is imported by nobody, `shared` by `a` and `b`.
@@ -35,8 +36,8 @@ const SOURCES: [(&str, &str); 5] = [
     ("leaf.c", "__attribute__((noinline)) int leaf(int x) { return x * 7; }\n"),
 ];
 
-fn state(project: &Project) -> PathBuf {
-    project.path(&format!("{}.distlto", project.output))
+fn state(project: &Project) -> Result<PathBuf> {
+    distlto::state_dir(&project.path(&project.output))
 }
 
 /// Has a schema refuse what it does not describe, so that nothing is written that is not.
@@ -69,7 +70,13 @@ fn records(state: &Path) -> Result<Vec<RunRecord>> {
 }
 
 fn last(project: &Project) -> Result<RunRecord> {
-    records(&state(project))?.pop().context("a record")
+    records(&state(project)?)?.pop().context("a record")
+}
+
+/// Whether an object is in the store.
+fn is_stored(project: &Project, digest: &str) -> Result<bool> {
+    let hex = digest.split('/').next().unwrap_or_default();
+    Ok(store::blob(&store::of(&project.folder.path)?, hex).is_file())
 }
 
 fn of<'r>(record: &'r RunRecord, label: &str) -> Result<&'r ActionRecord> {
@@ -92,7 +99,7 @@ fn digest(path: &Path) -> Result<String> {
 fn check(project: &Project, record: &RunRecord) -> Result<()> {
     ensure!(record.exit_code == Some(0) && record.failure.is_none(), "{record:?}");
     ensure!(record.output.as_deref() == Some("program"), "{:?}", record.output);
-    ensure!(record.state.as_deref() == Some("program.distlto"), "{:?}", record.state);
+    ensure!(record.state.as_deref() == state(project)?.to_str(), "{:?}", record.state);
     ensure!(record.command_line.iter().any(|word| word == "leaf.o"), "{:?}", record.command_line);
     ensure!(Path::new(&record.directory) == project.folder.path.canonicalize()?, "{}", record.directory);
     let roles: Vec<_> = record.tools.iter().map(|tool| tool.role.as_str()).collect();
@@ -108,8 +115,8 @@ fn check(project: &Project, record: &RunRecord) -> Result<()> {
         ensure!(shard.is_file() && action.module.is_some(), "{action:?}");
         ensure!(action.instructions.is_some_and(|counts| counts.own > 0), "{action:?}");
         let output = action.outputs.first().context("an object")?;
-        let holds = digest(&project.path(&output.path))?;
-        ensure!(output.after.as_ref() == Some(&holds), "{action:?} has written {holds}");
+        let after = output.after.as_ref().context("what was written")?;
+        ensure!(is_stored(project, after)?, "{action:?} is not in the store");
         let ran = action.result == Fate::Done;
         ensure!(ran != action.why.is_empty(), "what runs has a reason: {action:?}");
         ensure!(ran == (action.start_us.is_some() && !action.command.is_empty()), "{action:?}");
@@ -135,7 +142,7 @@ fn a_link_and_an_edit_are_told_with_their_reasons() -> Result<()> {
 
     // Nothing to do, and nothing to tell.
     succeed(&mut project.link()?)?;
-    ensure!(records(&state(&project))?.len() == 1, "a link that did nothing left a record");
+    ensure!(records(&state(&project)?)?.len() == 1, "a link that did nothing left a record");
 
     project.edit("shared.c", "x * 100", "x * 200")?;
     project.forget()?;
@@ -171,10 +178,11 @@ fn an_object_that_is_lost_is_told_as_such() -> Result<()> {
     let project = Project::create("record/lost", &SOURCES)?;
     succeed(&mut project.link()?)?;
     let objects = project.native_objects()?;
-    let (lost, _) = objects.iter().find(|(path, _)| path.ends_with("leaf.o.o")).context("leaf")?;
-    let (spoilt, _) = objects.iter().find(|(path, _)| path.ends_with("a.o.o")).context("a")?;
-    fs::remove_file(lost)?;
-    fs::remove_file(spoilt)?;
+    let (_, lost) = objects.iter().find(|(path, _)| path.ends_with("leaf.o.o")).context("leaf")?;
+    let (_, spoilt) = objects.iter().find(|(path, _)| path.ends_with("a.o.o")).context("a")?;
+    fs::remove_file(project.stored(lost)?)?;
+    let spoilt = project.stored(spoilt)?;
+    fs::remove_file(&spoilt)?;
     fs::write(spoilt, "spoilt")?;
     fs::remove_file(project.path("program"))?;
     succeed(&mut project.link()?)?;
@@ -182,7 +190,7 @@ fn an_object_that_is_lost_is_told_as_such() -> Result<()> {
     check(&project, &record)?;
     let why = |label: &str| Ok::<_, anyhow::Error>(of(&record, label)?.why.first().map(|change| change.what));
     ensure!(why("leaf.o")? == Some(What::OutputMissing), "{record:?}");
-    ensure!(why("a.o")? == Some(What::OutputChanged), "{record:?}");
+    ensure!(why("a.o")? == Some(What::OutputMissing), "{record:?}");
     ensure!(labels(&record, Fate::Done).len() == 2, "{record:?}");
     Ok(())
 }
@@ -302,8 +310,8 @@ fn two_links_at_once_in_one_folder_do_not_mix() -> Result<()> {
 fn the_last_ten_are_kept_beside_what_is_not_ours() -> Result<()> {
     let project = Project::create("record/ten", &SOURCES[..])?;
     succeed(&mut project.link()?)?;
-    let runs = state(&project).join(run::FOLDER);
-    let oldest = run::list(&state(&project))?.pop().context("a record")?;
+    let runs = state(&project)?.join(run::FOLDER);
+    let oldest = run::list(&state(&project)?)?.pop().context("a record")?;
     let text = fs::read(&oldest)?;
     for number in 0..9 {
         fs::write(runs.join(format!("2001010{number}T000000.000Z-1.json")), &text)?;
@@ -312,7 +320,7 @@ fn the_last_ten_are_kept_beside_what_is_not_ours() -> Result<()> {
     succeed(Command::new("mkfifo").arg(runs.join("19990102T000000.000Z-1.json")))?;
     project.edit("leaf.c", "x * 7", "x * 9")?;
     succeed(&mut project.link()?)?;
-    let kept = run::list(&state(&project))?;
+    let kept = run::list(&state(&project)?)?;
     ensure!(kept.len() == run::KEPT && kept.contains(&oldest), "{kept:?}");
     ensure!(!runs.join("20010100T000000.000Z-1.json").exists(), "the oldest is not the one that went");
     ensure!(runs.join("19990101T000000.000Z-1.json").is_dir(), "a directory was removed");
@@ -328,14 +336,29 @@ fn the_last_ten_are_kept_beside_what_is_not_ours() -> Result<()> {
     Ok(())
 }
 
+/// The records of a store under other keys than these.
+fn served(records: &Path, keys: &[String]) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for folder in fs::read_dir(records)? {
+        for record in fs::read_dir(folder?.path())? {
+            let path = record?.path();
+            let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let key = name(path.parent().context("a folder")?) + &name(&path);
+            if !keys.contains(&key) {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
+}
+
 #[test]
 fn a_cache_is_told_with_key_and_answer() -> Result<()> {
     let project = Project::create("record/cache", &SOURCES)?;
-    let cache = project.path("cache");
-    let options = ["--cache", cache.to_str().context("UTF-8")?];
+    let records = store::of(&project.folder.path)?.join("results-v1/records");
     let mut keys = Vec::new();
     for hit in [false, true] {
-        succeed(&mut project.link_with(&options)?)?;
+        succeed(&mut project.link()?)?;
         let record = last(&project)?;
         check(&project, &record)?;
         let answers = record.actions.iter().map(|action| action.cache.as_ref());
@@ -344,7 +367,11 @@ fn a_cache_is_told_with_key_and_answer() -> Result<()> {
         let mut found: Vec<_> = answers.iter().map(|answer| answer.key.clone()).collect();
         found.sort();
         keys.push(found);
-        fs::remove_dir_all(state(&project))?;
+        // What is found by a linker's key is not looked for by content.
+        fs::remove_file(project.path("program"))?;
+        for key in served(&records, &keys[0])? {
+            fs::remove_file(key)?;
+        }
     }
     ensure!(keys[0] == keys[1], "a key stands for what decides the object");
     Ok(())
@@ -361,7 +388,7 @@ fn a_graph_that_is_run_and_a_distributor_leave_records_too() -> Result<()> {
         succeed(&mut command).map(drop)
     };
     run_graph()?;
-    let state = project.path("graph.json.distlto");
+    let state = distlto::state_dir(&project.path("graph.json"))?;
     let found = records(&state)?;
     let record = found.last().context("a record")?;
     let graph = record.graph.as_ref().context("a graph")?;
@@ -408,7 +435,7 @@ fn what_ran_elsewhere_names_its_worker() -> Result<()> {
     let times = EngineTimes { queued_us: 5, running_us: 7, ..EngineTimes::default() };
     recorded.executed_by(step, "machine-3", times);
     recorded.finish(step, Measured::default(), "", Instant::now());
-    run::write(&state(&project), &RunRecord { actions: recorded.run.actions, ..record })?;
+    run::write(&state(&project)?, &RunRecord { actions: recorded.run.actions, ..record })?;
     ensure!(of(&last(&project)?, "a.o")?.worker.as_deref() == Some("machine-3"));
     Ok(())
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use distlto_tests::distlto;
 use distlto_tests::project::Project;
 use distlto_tests::run::{capture, succeed};
+use distlto_tests::store;
 use serde_json::Value;
 
 const SOURCES: [(&str, &str); 4] = [
@@ -57,7 +58,7 @@ fn a_link_answers_for_itself() -> Result<()> {
         );
         let imports = answer(&project, &["inspect", "program", "--imports", "--filter", "shared.o"])?;
         ensure!(imports == "a.o from shared.o\nb.o from shared.o\n", "{imports}");
-        let native = answer(&project, &["inspect", "program.distlto", "--native"])?;
+        let native = answer(&project, &["inspect", "program", "--native"])?;
         ensure!(native.contains("crt1.o  ELF x86-64 object") && !native.contains("a.o  "), "{native}");
 
         // One edit: what each side says of it.
@@ -109,13 +110,15 @@ fn a_key_that_missed_is_compared_with_the_nearest_one() -> Result<()> {
     let differs = edited["last"]["nearest"]["differs_in"].as_array().context("parts")?;
     ensure!(differs.contains(&"module".into()) && !differs.contains(&"flags".into()), "{edited}");
 
-    // With other flags the run before is nearest; back to the first content, the first run is, whose key it has again.
+    // With other flags the run before is nearest; back to the first content, the first run is, whose key it has again and whose
+    // object the store has lost.
     project.flags.push("-Wl,--lto-O1".to_owned());
     succeed(&mut project.link()?)?;
     let flags = json(&project, &["explain", "program", "a.o", "--miss"])?;
     ensure!(flags["last"]["nearest"]["differs_in"] == serde_json::json!(["flags"]), "{flags}");
     project.flags.pop();
     project.edit("shared.c", "x * 101", "x * 100")?;
+    fs::remove_dir_all(store::of(&project.folder.path)?.join("results-v1"))?;
     succeed(&mut project.link()?)?;
     let first = json(&project, &["explain", "program", "a.o", "--miss"])?;
     let nearest = &first["last"]["nearest"];
@@ -172,7 +175,10 @@ fn functions_are_imported_for_reasons() -> Result<()> {
 fn what_cannot_be_looked_at_is_an_error_that_says_why() -> Result<()> {
     let project = Project::create("seen-errors", &SOURCES)?;
     succeed(&mut project.link()?)?;
-    let record = fs::read_dir(project.path("program.distlto/runs"))?.next().context("a record")??.path();
+    let record = fs::read_dir(distlto::state_dir(&project.path("program"))?.join("runs"))?
+        .next()
+        .context("a record")??
+        .path();
     let record = record.to_str().context("UTF-8")?;
     let told = answer(&project, &["inspect", record])?;
     ensure!(told.starts_with("program: 4 modules, "), "a record alone: {told}");
@@ -180,14 +186,14 @@ fn what_cannot_be_looked_at_is_an_error_that_says_why() -> Result<()> {
     fs::write(project.path("none.json"), "{\"begun_ms\": [")?;
     fs::write(project.path("empty"), "")?;
     for (words, expected) in [
-        (&["inspect", "nowhere"][..], "nowhere.distlto is not there"),
+        (&["inspect", "nowhere"][..], "links-v1/nowhere-"),
         (&["inspect", "none.json"], "is no run record"),
         (&["inspect", "empty"], "is nothing that a link left"),
-        (&["inspect", "."], "holds neither"),
+        (&["inspect", "tools"], "holds neither"),
         (&["explain", "program", "zzz.o"], "is called zzz.o"),
         (&["explain", "program", "o"], "there is "),
         (&["diff", "program"], "the record of 1 run"),
-        (&["diff", "program", "nowhere"], "nowhere.distlto is not there"),
+        (&["diff", "program", "nowhere"], "links-v1/nowhere-"),
     ] {
         let output = ask(&project, words)?;
         let said = String::from_utf8_lossy(&output.stderr);

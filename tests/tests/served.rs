@@ -75,7 +75,7 @@ fn programs_are_the_linkers_and_nothing_of_llds_stays() -> Result<()> {
         let mut link = link_mixed(&folder, &[], &[more, &["-o", output]].concat())?;
         succeed(&mut link)?;
         let ours = fs::read(folder.path.join(output))?;
-        let kept = objects(&distlto::objects_dir(&folder.path.join(output)))?;
+        let kept = distlto::objects(&folder.path.join(output))?;
         ensure!(kept.len() == 6, "{output}: {} objects", kept.len());
         if output != "library.so" {
             ensure!(says(&folder, output)? == "12 102 1\n");
@@ -159,7 +159,7 @@ fn equal_modules_are_linked_again_and_again() -> Result<()> {
         fs::write(project.path("part.c"), SOURCES[1].1)?;
         succeed(&mut project.link()?)?;
         ensure!(project.say()?.matches("one").count() == 2, "{}", project.say()?);
-        ensure!(objects(&distlto::objects_dir(&project.path("program")))?.len() == 4);
+        ensure!(project.native_objects()?.len() == 4);
     }
     Ok(())
 }
@@ -169,6 +169,8 @@ fn equal_modules_are_linked_again_and_again() -> Result<()> {
 fn the_plan_of_a_link_by_lld_is_shown_and_not_run() -> Result<()> {
     let folder = mixed("plan")?;
     succeed(&mut link_mixed(&folder, &[], &["-o", "program"])?)?;
+    let record = distlto::state_dir(&folder.path.join("program"))?;
+    let record = record.to_str().context("UTF-8")?;
     let ask = |words: &[&str]| -> Result<Command> {
         let mut command = Command::new(distlto::binary()?);
         command.args(words).current_dir(&folder.path);
@@ -176,15 +178,13 @@ fn the_plan_of_a_link_by_lld_is_shown_and_not_run() -> Result<()> {
     };
     let said =
         |words: &[&str]| -> Result<String> { Ok(String::from_utf8(succeed(&mut ask(words)?)?.stdout)?) };
-    let summary = said(&["plan", "program.distlto"])?;
+    let summary = said(&["plan", record])?;
     ensure!(summary.contains("modules        6"), "{summary}");
-    let graph = said(&["plan", "--dot", "-", "program.distlto"])?;
+    let graph = said(&["plan", "--dot", "-", record])?;
     ensure!(graph.contains("libregular.a(helper.o)"), "{graph}");
-    for words in [
-        &["plan", "--ninja", "build.ninja", "program.distlto"][..],
-        &["plan", "--dry-run", "program.distlto"],
-        &["run", "program.distlto"],
-    ] {
+    for words in
+        [&["plan", "--ninja", "build.ninja", record][..], &["plan", "--dry-run", record], &["run", record]]
+    {
         let (code, said) = fail(&mut ask(words)?)?;
         ensure!(code == 2 && said.contains("distlto index"), "exit code {code}:\n{said}");
     }
@@ -239,7 +239,7 @@ fn a_linker_that_cannot_ask_links_by_itself() -> Result<()> {
         project.edit("part.c", "x + 1", added)?;
         let said = String::from_utf8(succeed(&mut project.link_with(&["-v"])?)?.stderr)?;
         ensure!(said.contains("has run no linker that can be asked"), "{said}");
-        ensure!(project.say()? == says && !project.path("program.distlto").exists());
+        ensure!(project.say()? == says && !distlto::state_dir(&project.path("program"))?.exists());
     }
     Ok(())
 }
@@ -250,7 +250,7 @@ fn without_the_library_a_linker_links_by_itself() -> Result<()> {
     let output = succeed(project.link()?.env("DISTLTO_HOOK", "off"))?;
     let said = String::from_utf8(output.stderr)?;
     ensure!(said == "distlto: warning: the hook is off: the linker links by itself\n", "{said}");
-    ensure!(project.say()? == "2\n" && !project.path("program.distlto").exists());
+    ensure!(project.say()? == "2\n" && !distlto::state_dir(&project.path("program"))?.exists());
     Ok(())
 }
 
@@ -265,7 +265,7 @@ fn a_link_without_thinlto_runs_as_it_is() -> Result<()> {
     }
     succeed(&mut project.link()?)?;
     ensure!(project.say()? == "2\n");
-    ensure!(!project.path("program.distlto").exists(), "state is kept for nothing");
+    ensure!(!distlto::state_dir(&project.path("program"))?.exists(), "state is kept for nothing");
     Ok(())
 }
 
@@ -317,13 +317,13 @@ fn a_failed_backend_can_be_repeated() -> Result<()> {
     ensure!(code == 3 && again == "it fails\n", "exit code {code}:\n{again}");
     fs::remove_file(folder.path.join("broken"))?;
     succeed(&mut repeat())?;
-    let state = folder.path.join("program.distlto");
-    let made = objects(&state.join("objects"))?;
+    let output = folder.path.join("program");
+    let made = objects(&distlto::state_dir(&output)?.join("objects"))?;
     let made = made.iter().find(|(place, _)| place.to_string_lossy().contains("regular.o"));
     let (place, object) = made.context("the command has made no object")?;
     succeed(&mut link()?)?;
-    let linked = objects(&state.join("objects"))?;
-    let same = linked.iter().find(|(other, _)| other == place);
+    let linked = distlto::objects(&output)?;
+    let same = linked.iter().find(|(other, _)| place.ends_with(other));
     ensure!(
         same.is_some_and(|(_, linked)| linked == object),
         "the object is another one when it is repeated"
@@ -362,7 +362,7 @@ fn what_dtlto_leaves_out_reaches_backends_or_is_left_to_the_linker() -> Result<(
     project.flags = vec!["-no-pie".to_owned(), "-Wl,--lto-newpm-passes=default<O1>".to_owned()];
     let said = String::from_utf8(succeed(&mut project.link_with(&["-v"])?)?.stderr)?;
     let is_said = said.contains("--lto-newpm-passes") && said.contains("the linker links by itself");
-    ensure!(is_said && !project.path("program.distlto").exists(), "{said}");
+    ensure!(is_said && !distlto::state_dir(&project.path("program"))?.exists(), "{said}");
     ensure!(project.say()? == "2\n");
     project.flags = vec!["-no-pie".to_owned(), "-Wl,-mllvm,-inline-threshold=7".to_owned()];
     let output = succeed(&mut project.link_with(&["-v"])?)?;

@@ -81,7 +81,8 @@ fn a_dry_run_foretells_and_leaves_nothing() -> Result<()> {
         ensure!(first.contains("a.o: there is no record of an earlier run\n"), "{first}");
     }
     ensure!(
-        !project.path("program").exists() && !project.path("program.distlto").exists(),
+        !project.path("program").exists()
+            && !distlto_tests::distlto::state_dir(&project.path("program"))?.exists(),
         "a dry run leaves something"
     );
 

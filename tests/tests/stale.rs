@@ -138,15 +138,14 @@ impl Link {
 
     /// The program of a link from nothing.
     fn fresh(&self) -> Result<Vec<u8>> {
-        for left in ["fresh", "fresh.distlto"] {
-            let place = self.path(left);
-            if place.is_dir() {
-                fs::remove_dir_all(&place)?;
-            } else if place.exists() {
-                fs::remove_file(&place)?;
-            }
+        let place = self.path("fresh");
+        if place.exists() {
+            fs::remove_file(&place)?;
         }
-        Ok(self.run("fresh")?.0)
+        let mut command = self.command("fresh")?;
+        succeed(command.env("XDG_CACHE_HOME", self.path("fresh-cache")).env_remove("DISTLTO_CACHE"))?;
+        fs::remove_dir_all(self.path("fresh-cache"))?;
+        Ok(fs::read(place)?)
     }
 
     /// Links twice, changes something, links again.

@@ -98,7 +98,7 @@ fn an_output_that_is_gone_is_linked_again() -> Result<()> {
     Ok(())
 }
 
-/// The plan of an output is found by the name that it would have beside the output.
+/// The plan of an output is found by the name of the output.
 #[test]
 fn plans_are_found_where_the_state_is() -> Result<()> {
     let project = project("elsewhere-plan", 2)?;

@@ -17,6 +17,7 @@ use anyhow::{Context, Result, ensure};
 use distlto_tests::distlto;
 use distlto_tests::folder::Folder;
 use distlto_tests::run::{capture, succeed, told};
+use distlto_tests::store;
 use distlto_tests::toolchain::{NEWEST, Toolchain};
 
 /// Two modules, one of which imports from the other.
@@ -116,11 +117,10 @@ impl Pair {
 
     /// That distlto's link has made its objects, rather than the linker.
     fn asked(&self) -> Result<()> {
-        let state = fs::read_dir(&self.served.path)?.flatten().map(|entry| entry.path());
-        let mut states =
-            state.filter(|path| path.extension().is_some_and(|extension| extension == "distlto"));
+        let links = store::of(&self.served.path)?.join("links-v1");
+        let mut links = fs::read_dir(&links)?.flatten().map(|entry| entry.path());
         ensure!(
-            states.any(|state| state.join("objects").is_dir()),
+            links.any(|link| link.join("modules").is_file()),
             "no backend ran in {}: the linker was not asked",
             self.served.path.display()
         );
@@ -171,14 +171,14 @@ fn own_words(text: &str) -> String {
     text.split_inclusive('\n').filter(|line| !line.starts_with("distlto:")).collect()
 }
 
-/// All files below a folder with their contents, without distlto's state.
+/// All files below a folder with their contents, without the store.
 fn files(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![folder.to_owned()];
     while let Some(directory) = waiting.pop() {
         for entry in fs::read_dir(directory)? {
             let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "distlto") {
+            if path.file_name().is_some_and(|name| name == store::CACHE) {
                 continue;
             }
             if path.is_dir() {

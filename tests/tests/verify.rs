@@ -70,7 +70,8 @@ fn the_same_is_called_the_same_and_nothing_else_is_written() -> Result<()> {
     ensure!(found["same_program"] == true && found["unknown"] == 0, "{found}");
     ensure!(fs::read_to_string(link.folder.path.join("program"))? == "the user's own");
     ensure!(
-        !link.folder.path.join("program.map").exists() && !link.folder.path.join("program.distlto").exists()
+        !link.folder.path.join("program.map").exists()
+            && !distlto::state_dir(&link.folder.path.join("program"))?.exists()
     );
     Ok(())
 }

@@ -46,6 +46,7 @@ pub fn compare(program: &Program, distlto: &Path, jobs: usize) -> Result<PathBuf
     program.remove(LINKED)?;
     let mut ours = Command::new(distlto);
     ours.args(["link", "--quiet", "-j", &jobs.to_string(), "--"]).args(&program.words);
+    linked::with_store(&mut ours, &program.state(LINKED));
     shell::quietly(ours.args(["-o", LINKED]).current_dir(&program.dir))?;
     let linked = program.dir.join(LINKED);
     let objects = linked::objects(&program.state(LINKED))?;

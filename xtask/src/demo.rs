@@ -1,18 +1,18 @@
 //! `cargo xtask demo`: libgit2's program built by CMake with distlto as the linker launcher, run, relinked and edited.
 //!
-//! Does what a user would do and shows the commands. Counts come from which native objects a link wrote.
+//! Does what a user would do and shows the commands. Counts come from the events that links print.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{IsTerminal, stdout};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::available_parallelism;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Result, ensure};
 
+use crate::linked::{link, objects, with_store};
 use crate::project::Edit;
 use crate::projects;
 use crate::shell::{self, find, output, quietly, run};
@@ -28,11 +28,15 @@ pub fn demo() -> Result<()> {
     let program = projects::libgit2(&dir)?;
     program.restore()?;
     shell::remove(&program.build)?;
+    // A store of its own: this is to be a first link.
+    let cache = dir.join("cache");
+    shell::remove(&cache)?;
 
     heading("A real C program, configured as usual; one variable makes its link distributed");
     program.configure(&[format!("-DCMAKE_C_LINKER_LAUNCHER={};link;--", distlto.display())])?;
     let mut ninja = Command::new("ninja");
     ninja.arg("-C").arg(&program.build);
+    with_store(&mut ninja, &cache);
     if !stdout().is_terminal() {
         // Where ninja cannot draw its line again, that would be hundreds of lines.
         println!("compiling some 240 files, and linking them");
@@ -45,17 +49,18 @@ pub fn demo() -> Result<()> {
 
     let words = program.link_words()?;
     let linker = words.iter().position(|word| word.ends_with("clang-22")).unwrap_or(0);
-    let link = || {
+    let link = |options: &[&str]| {
         let mut command = Command::new(&distlto);
-        command.args(["link", "--"]).args(&words[linker..]).current_dir(&program.build);
+        command.arg("link").args(options).arg("--").args(&words[linker..]).current_dir(&program.build);
+        with_store(&mut command, &cache);
         command
     };
     heading("The plan of that link");
-    let objects = objects(&program.build)?;
-    let shown_command = shown(&link());
+    let objects = objects(&cache)?;
+    let shown_command = shown(&link(&[]));
     let short: String = shown_command.chars().take(100).collect();
     println!("$ {short} ...");
-    summary(&distlto, &program.build)?;
+    summary(&distlto, &program.build, &cache)?;
     let jobs = available_parallelism().map_or(1, usize::from);
     println!(
         "backends run: {} of {0}, {jobs} at a time; {:.1} s with both links",
@@ -64,14 +69,14 @@ pub fn demo() -> Result<()> {
     );
 
     heading("Linked again with nothing changed");
-    relink(&mut link(), &program.build)?;
+    relink(&mut link(&["--json"]), &program.build, objects.len())?;
 
     heading("Linked again after an edit of one function's body");
     let variant =
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(1, |time| time.subsec_nanos());
     println!("edited: {}", program.edit(Edit::Leaf, variant | 1)?);
     program.compile()?;
-    let backends = relink(&mut link(), &program.build)?;
+    let backends = relink(&mut link(&["--json"]), &program.build, objects.len())?;
     ensure!(backends < objects.len(), "an edit of one function ran every backend again");
     use_program(&program.build.join("git2"), &dir.join("repository"))?;
     Ok(())
@@ -102,41 +107,23 @@ fn use_program(git2: &Path, repository: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs a link and prints how many native objects it wrote, and whether the program.
-fn relink(link: &mut Command, build: &Path) -> Result<usize> {
-    let before = (objects(build)?, fs::metadata(build.join("git2"))?.ino());
+/// Runs a link and prints how many backends ran, and whether the program was linked.
+fn relink(command: &mut Command, build: &Path, all: usize) -> Result<usize> {
+    let before = fs::metadata(build.join("git2"))?.ino();
     let start = Instant::now();
-    quietly(link)?;
+    let ran = link(command)?.ran;
     let wall = start.elapsed().as_secs_f64();
-    let after = (objects(build)?, fs::metadata(build.join("git2"))?.ino());
-    let written = after.0.iter().filter(|(path, time)| before.0.get(*path) != Some(*time)).count();
-    let linked = if before.1 == after.1 { "the program is untouched" } else { "the program is linked anew" };
-    println!("backends run: {written} of {}; {linked}; {wall:.3} s", after.0.len());
-    Ok(written)
-}
-
-/// The native objects of the link with the time each was written.
-fn objects(build: &Path) -> Result<BTreeMap<PathBuf, SystemTime>> {
-    let mut found = BTreeMap::new();
-    let mut waiting = vec![build.join("git2.distlto/objects")];
-    while let Some(dir) = waiting.pop() {
-        for entry in fs::read_dir(dir)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                waiting.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "o") {
-                let time = fs::metadata(&path)?.modified()?;
-                found.insert(path, time);
-            }
-        }
-    }
-    Ok(found)
+    let is_same = before == fs::metadata(build.join("git2"))?.ino();
+    let linked = if is_same { "the program is untouched" } else { "the program is linked anew" };
+    println!("backends run: {ran} of {all}; {linked}; {wall:.3} s");
+    Ok(ran)
 }
 
 /// What distlto itself says of the plan.
-fn summary(distlto: &Path, build: &Path) -> Result<()> {
+fn summary(distlto: &Path, build: &Path, cache: &Path) -> Result<()> {
     let mut command = Command::new(distlto);
-    command.args(["plan", "--summary", "git2.distlto"]).current_dir(build);
+    command.args(["plan", "--summary", "git2"]).current_dir(build);
+    with_store(&mut command, cache);
     println!("$ {}", shown(&command));
     quietly(&mut command)
 }

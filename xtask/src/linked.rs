@@ -1,4 +1,4 @@
-//! What a link by distlto did, from the events that it printed, its records and its state.
+//! What a link by distlto did, from the events that it printed and from its store.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,9 +9,6 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::bench::measure::{Cost, measure_with_output};
-
-/// Where a state has what was unpacked.
-const MEMBERS: &str = "/members/";
 
 /// One link.
 #[derive(Debug, Default, Clone, Copy)]
@@ -44,33 +41,56 @@ pub fn link(command: &mut Command) -> Result<Linked> {
     Ok(linked)
 }
 
-/// Native objects by their names in the state.
-pub type Objects = BTreeMap<PathBuf, Vec<u8>>;
+/// Native objects by the names of their modules.
+pub type Objects = BTreeMap<String, Vec<u8>>;
 
-/// Those of a state folder of one link.
-pub fn objects(state: &Path) -> Result<Objects> {
-    let mut found = BTreeMap::new();
-    let root = state.join("objects");
-    let mut left = if root.is_dir() { vec![root.clone()] } else { Vec::new() };
-    while let Some(directory) = left.pop() {
-        for entry in fs::read_dir(&directory)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                left.push(path);
-            } else {
-                let name = path.strip_prefix(&root)?.to_string_lossy();
-                // A member that was unpacked is named by where, which is in the state.
-                let name = name.split_once(MEMBERS).map_or(&*name, |(_, member)| member);
-                found.insert(PathBuf::from(name), fs::read(&path)?);
-            }
-        }
+/// Has a link use a store of its own, in the user's cache folder of this name.
+pub fn with_store(command: &mut Command, cache: &Path) {
+    command.env("XDG_CACHE_HOME", cache);
+}
+
+/// The folder of the record of a store's only link.
+pub fn record(cache: &Path) -> Result<PathBuf> {
+    only_record(&cache.join("distlto/links-v1"))
+}
+
+/// The only record in a folder of records.
+pub fn only_record(links: &Path) -> Result<PathBuf> {
+    let entries = fs::read_dir(links).with_context(|| format!("no links in {}", links.display()))?;
+    let mut records = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    records.retain(|record| record.join("lock").exists());
+    match <[PathBuf; 1]>::try_from(records) {
+        Ok([record]) => Ok(record),
+        Err(records) => bail!("{} links in {}", records.len(), links.display()),
+    }
+}
+
+/// The objects of a store's only link.
+pub fn objects(cache: &Path) -> Result<Objects> {
+    objects_of(&record(cache)?, &cache.join("distlto"))
+}
+
+/// The objects of a link, from a store.
+pub fn objects_of(record: &Path, store: &Path) -> Result<Objects> {
+    let modules = record.join("modules");
+    let text = fs::read_to_string(&modules).with_context(|| format!("cannot read {}", modules.display()))?;
+    let mut found = Objects::new();
+    for line in text.lines().skip(1) {
+        let module: Value = serde_json::from_str(line)?;
+        let label = module["label"].as_str().context("a module has a name")?;
+        let digest = module["files"][0][1].as_str().context("an object has a digest")?;
+        let (first, rest) =
+            digest.split('/').next().and_then(|hex| hex.split_at_checked(2)).context("a digest")?;
+        let blob = store.join("results-v1/blobs").join(first).join(rest);
+        let bytes = fs::read(&blob).with_context(|| format!("cannot read {}", blob.display()))?;
+        found.insert(label.to_owned(), bytes);
     }
     Ok(found)
 }
 
-/// The newest record in a state folder.
-pub fn newest_record(state: &Path) -> Result<Value> {
-    let folder = state.join("runs");
+/// The newest record of a run of a store's only link.
+pub fn newest_record(cache: &Path) -> Result<Value> {
+    let folder = record(cache)?.join("runs");
     let mut files = fs::read_dir(&folder)
         .with_context(|| format!("no records in {}", folder.display()))?
         .map(|entry| Ok(entry?.path()))

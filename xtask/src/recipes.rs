@@ -90,7 +90,7 @@ fn row(build: &Build) -> Result<[String; 8]> {
     let built = Seen::of(&build.work)?;
     let clean = built.since(&before)?;
     ensure!(clean.links > 0 && clean.ran > 0, "distlto has linked nothing");
-    ensure!(clean.kept == 0 && clean.failed == 0, "a clean build: {clean:?}");
+    ensure!(clean.failed == 0, "a clean build: {clean:?}");
     build.step("test")?;
 
     // Tests may be programs that are built for them alone.

@@ -27,17 +27,14 @@ impl Doctor<'_> {
     }
 
     fn state(&mut self, link: Option<&LinkCommand>) {
-        let folder = self.args.state.as_deref().filter(|folder| !folder.is_empty());
-        let own = link.map(|link| state::directory(link.line.output(), folder));
-        let place = match (folder, &own) {
-            (Some(folder), _) => PathBuf::from(folder),
-            (None, Some(own)) => PathBuf::from(own),
-            (None, None) => {
-                return self.report.good(
-                    "it is kept beside each output, in OUTPUT.distlto (--state and DISTLTO_STATE name a folder)",
-                );
-            }
+        let Some(folder) = self.args.cache.links(self.args.state.as_deref()) else {
+            return self.report.note(
+                "nothing is kept of links: neither HOME nor XDG_CACHE_HOME names a place (DISTLTO_CACHE and DISTLTO_STATE do too)",
+            );
         };
+        let place = PathBuf::from(
+            link.map_or_else(|| folder.clone(), |link| state::directory(link.line.output(), &folder)),
+        );
         if let Err(error) = usable(&place) {
             return self.fatal(IO, &format!("{} cannot be written: {error}", place.display()));
         }

@@ -12,6 +12,7 @@ use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::graph::build::{BackendParts, LinkParts};
 use distlto_planner::graph::{ActionGraph, json};
 use distlto_planner::keep::{self, ModulePlaces};
+use distlto_planner::runner::Runner;
 use distlto_planner::shard;
 use distlto_planner::state::Place;
 use distlto_planner::words::{Word, lossy};
@@ -29,6 +30,7 @@ pub(super) struct Index<'a> {
     pub args: &'a IndexArgs,
     pub command: &'a [Word],
     pub directory: &'a str,
+    pub runner: &'a dyn Runner,
 }
 
 impl Index<'_> {
@@ -36,7 +38,7 @@ impl Index<'_> {
     pub fn write(&self, asked: &AskedLink) -> Result<ActionGraph, LinkError> {
         let directory = self.directory;
         let compilation = &asked.link.compilation;
-        let lines = identity::of(&compilation.compiler, asked.link.link.installed.as_deref());
+        let lines = identity::of(&compilation.compiler, asked.link.link.installed.as_deref(), self.runner);
         keep::toolchain(directory, &compilation.compiler, &lines)?;
         asked.link.modules.par_iter().try_for_each(|(_, module)| {
             keep::shard_at(Path::new(&ModulePlaces::of(directory, &module.label).shard), &module.shard)

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use camino::Utf8Path;
 use distlto_planner::module::{self, SummaryKind};
 use distlto_planner::shard::{self, Shard};
-use distlto_planner::state::{self, SUFFIX};
 use distlto_prepare::input::Input;
 use distlto_prepare::kind::{Kind, bitcode_of, classify};
 use distlto_prepare::named_members::NamedMembers;
@@ -17,6 +16,7 @@ use serde::Serialize;
 
 use super::InspectArgs;
 use crate::seen::{SeenError, unreadable};
+use crate::store;
 
 /// The version of the JSON.
 const VERSION: u32 = 1;
@@ -84,9 +84,8 @@ struct FileModuleFacts {
 impl Facts {
     /// Of a file that is one of these, and no output of a link whose state is there.
     pub fn of(path: &Utf8Path, folder: Option<&str>) -> Result<Option<Self>, SeenError> {
-        let output = path.as_str();
-        let state = state::directory(output.strip_suffix(SUFFIX).unwrap_or(output), folder);
-        if !path.is_file() || Utf8Path::new(&state).is_dir() {
+        let record = store::links_of(folder).map(|folder| store::record_of(path.as_str(), &folder));
+        if !path.is_file() || record.is_some_and(|record| Utf8Path::new(&record).is_dir()) {
             return Ok(None);
         }
         let input = Input::open(path.as_std_path())?;

@@ -162,12 +162,18 @@ fn remedy(directory: &Path, exposed: &Exposed) -> String {
 }
 
 impl LinkError {
-    /// Whether this state directory is not the user's to use.
-    pub(super) fn is_of_others(&self, directory: &Path) -> bool {
+    /// Whether this state directory cannot be used, so that another one serves.
+    pub(super) fn is_of_place(&self) -> bool {
         match self {
             Self::Exposed { .. } => true,
-            // Root's, for example. Where none can be made, the output cannot be either.
-            Self::Io(error) => error.source.kind() == io::ErrorKind::PermissionDenied && directory.exists(),
+            // Root's, for example, or where a home is not mounted.
+            Self::Io(error) => matches!(
+                error.source.kind(),
+                io::ErrorKind::PermissionDenied
+                    | io::ErrorKind::ReadOnlyFilesystem
+                    | io::ErrorKind::StorageFull
+                    | io::ErrorKind::QuotaExceeded
+            ),
             _ => false,
         }
     }

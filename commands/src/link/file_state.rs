@@ -123,6 +123,11 @@ impl FileState {
         Self::of(&self.path).as_ref() == Some(self)
     }
 
+    /// Whether another name of the path has this state.
+    pub fn holds_at(&self, path: &Path) -> bool {
+        Self::of(path).is_some_and(|found| (found.target, found.link) == (self.target, self.link))
+    }
+
     /// When it last changed, by its own times.
     pub fn youngest(&self) -> SystemTime {
         let statuses = self.link.iter().chain([&self.target]);

@@ -5,22 +5,28 @@
 
 use std::path::{Path, PathBuf};
 
+use distlto_planner::driver;
 use distlto_planner::keep::told_by;
+use distlto_planner::runner::Runner;
 use distlto_planner::search_path::program_file;
+use distlto_planner::words::path_of;
 
 use distlto_executor::loaded;
 use distlto_executor::variables::{self, Reader};
 
 /// A line for each thing that decides what a compiler does.
-pub fn of(compiler: &str, installed: Option<&Path>) -> Vec<String> {
+pub fn of(compiler: &str, installed: Option<&Path>, runner: &dyn Runner) -> Vec<String> {
     let program = located(compiler);
     let behind = program.as_deref().and_then(|program| behind(program, installed));
-    let programs = program.into_iter().chain(behind.clone()).filter(|program| !loaded::is_script(program));
+    let run = behind.as_ref().and_then(|_| run_by(compiler, runner));
+    let programs = program.into_iter().chain(behind.clone()).chain(run.clone());
+    let programs = programs.filter(|program| !loaded::is_script(program));
     let libraries = programs.flat_map(|program| {
         // Of what is no program for this system's loader nothing more is known.
         loaded::libraries(&program).unwrap_or_default()
     });
-    let mut lines: Vec<String> = libraries.chain(behind.clone()).map(|path| file_line(&path)).collect();
+    let files = libraries.chain(behind.clone()).chain(run);
+    let mut lines: Vec<String> = files.map(|path| file_line(&path)).collect();
     lines.sort_unstable();
     lines.dedup();
     match behind {
@@ -51,6 +57,13 @@ pub fn behind(program: &Path, installed: Option<&Path>) -> Option<PathBuf> {
         true => Some(compiler.unwrap_or_else(|| program.to_owned())),
         false => None,
     }
+}
+
+/// The program that a wrapper runs in the end, as far as it says so.
+fn run_by(wrapper: &str, runner: &dyn Runner) -> Option<PathBuf> {
+    let question = [wrapper, "-###", "-c", "-x", "ir", "/dev/null", "-o", "/dev/null"];
+    let answer = runner.run(&question.map(|word| word.as_bytes().to_vec())).ok()?;
+    path_of(driver::parse(&answer.stderr).jobs.last()?.first()?).canonicalize().ok()
 }
 
 /// A file in a line: its path and what changes with its content.

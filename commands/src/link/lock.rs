@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use distlto_planner::state::Place;
@@ -62,6 +62,27 @@ fn holder(mut file: &File) -> String {
     let mut holder = String::new();
     let _ = file.rewind().and_then(|()| file.read_to_string(&mut holder));
     holder.trim().to_owned()
+}
+
+/// Whether a link runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Activity {
+    /// None does, and the last one has ended.
+    None,
+    /// This process makes one.
+    Running(u32),
+    /// The last one was killed.
+    Killed,
+}
+
+/// Whether a link of a state directory runs, by its lock file.
+pub fn activity(directory: &Path) -> Activity {
+    let text = regular::read(&Place::Lock.path(directory)).unwrap_or_default();
+    match String::from_utf8_lossy(&text).trim().parse() {
+        Ok(process) if linker::is_running(process) => Activity::Running(process),
+        Ok(_) => Activity::Killed,
+        Err(_) => Activity::None,
+    }
 }
 
 impl StateLock {

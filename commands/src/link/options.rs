@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use distlto_planner::recorded_flags::FlagsSource;
+use distlto_planner::state::directory;
 
 use crate::run_args::RunArgs;
 
@@ -21,10 +22,17 @@ pub struct LinkOptions {
     pub plain_shards: bool,
     /// Where each object's flags are recorded, which then count instead of the link line's.
     pub flags_from: Option<FlagsSource>,
-    /// The folder that holds the state of this link and of others; beside the output where absent.
+    /// The folder that holds the records of this link and of others; that of the store where absent.
     pub state: Option<String>,
     /// The graph whose backends have made the objects.
     pub graph: Option<PathBuf>,
     /// Whether to say what would run, and to run no backend.
     pub dry_run: bool,
+}
+
+impl LinkOptions {
+    /// The directory for the record of a link; none where there is no place for any.
+    pub fn record_of(&self, output: &str) -> Option<String> {
+        Some(directory(output, &self.run.cache.links(self.state.as_deref())?))
+    }
 }

@@ -3,15 +3,15 @@
 //! Knows nothing of plans.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use distlto_planner::clang::driver::find;
 use distlto_planner::digests::Digest;
 use distlto_planner::response;
 use distlto_planner::state::Place;
-pub use distlto_planner::state::directory;
 use distlto_planner::words::{Word, path_of};
 use distlto_prepare::frame;
 use distlto_prepare::io_error::IoError;
@@ -19,6 +19,7 @@ use distlto_prepare::private::{self, Exposed, Reach};
 use distlto_prepare::regular;
 use distlto_prepare::warning::warn;
 use miette::Diagnostic;
+use rustix::fs::statvfs;
 use tempfile::TempDir;
 
 use distlto_executor::staging;
@@ -28,6 +29,7 @@ use super::error::LinkError;
 use super::lock::{LockError, StateLock};
 use super::options::LinkOptions;
 use crate::scratch::scratch;
+use crate::store;
 
 /// The digest of a command, the content of its response files, the loader's variables and our own options.
 pub type LinkKey = Digest;
@@ -99,6 +101,15 @@ impl From<LockError> for LinkError {
     }
 }
 
+/// For how long the record of a link is kept that nobody makes again.
+pub const KEPT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// The file whose time says when records were pruned.
+const PRUNED: &str = "pruned";
+
+/// So many bytes a link takes at least while it runs.
+const ROOM: u64 = 32 << 20;
+
 /// A state directory that is held; released when dropped.
 #[derive(Debug)]
 pub struct LinkState {
@@ -113,10 +124,9 @@ pub struct LinkState {
 
 impl LinkState {
     /// Takes the directory, and removes the temporaries of a run that was killed. One that others could have prepared is an
-    /// error; `folder` is the one that holds the state of many links, if this directory lies there.
-    pub fn open(directory: &str, folder: Option<&str>) -> Result<Self, LinkError> {
+    /// error, as far as `reach` says.
+    pub fn open(directory: &str, reach: Reach) -> Result<Self, LinkError> {
         let fresh = !Path::new(directory).exists();
-        let reach = if folder.is_some_and(|folder| !folder.is_empty()) { Reach::Whole } else { Reach::Last };
         private::claim(Path::new(directory), reach).map_err(|exposed| match exposed {
             Exposed::Unknown(error) => LinkError::Io(error),
             exposed => LinkError::Exposed { directory: directory.into(), exposed },
@@ -130,16 +140,78 @@ impl LinkState {
         Ok(Self { directory, place, fresh, _lock: lock, _scratch: None })
     }
 
-    /// The same for a run that needs no earlier state: where the directory cannot be used, it warns and takes a temporary one.
-    pub fn open_or_scratch(directory: &str, folder: Option<&str>) -> Result<Self, LinkError> {
-        let error = match Self::open(directory, folder) {
-            Err(error) if error.is_of_others(Path::new(directory)) => error,
+    /// The same for a run that needs no earlier state: where the directory cannot be used, it warns and takes a temporary one, as
+    /// it does where there is none.
+    pub fn open_or_scratch(directory: Option<&str>) -> Result<Self, LinkError> {
+        let Some(directory) = directory else { return Self::scratch("") };
+        let error = match Self::with_room(directory) {
+            Err(error) if error.is_of_place() => error,
             opened => return opened,
         };
         let remedy = error.help().map_or_else(String::new, |help| format!("; {help}"));
         warn(format_args!("{error}{remedy}; nothing of this link is kept for the next one"));
+        Self::scratch(directory)
+    }
+
+    /// Removes the records of links in a folder that nobody has made for so long; returns how many.
+    pub fn prune(folder: &Path, age: Duration) -> Result<usize, IoError> {
+        let entries = match fs::read_dir(folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+            entries => entries.map_err(IoError::on("list", folder))?,
+        };
+        let mut removed = 0;
+        for entry in entries {
+            let directory = entry.map_err(IoError::on("list", folder))?.path();
+            // The lock is written when a link begins and when it ends.
+            let used = fs::metadata(Place::Lock.path(&directory)).and_then(|found| found.modified()).ok();
+            let is_old = used.is_some_and(|used| used.elapsed().is_ok_and(|passed| passed >= age));
+            // One that is held is in use.
+            if is_old && let Some(Ok(state)) = directory.to_str().map(|it| Self::open(it, Reach::Last)) {
+                fs::remove_dir_all(&directory).map_err(IoError::on("remove", &directory))?;
+                drop(state);
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// How many records of links a folder holds, and their bytes.
+    pub fn held(folder: &Path) -> (usize, u64) {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let records: Vec<_> = entries.filter(|place| place.is_dir()).collect();
+        (records.len(), records.iter().map(|record| bytes_below(record)).sum())
+    }
+
+    /// The same with the usual age, once a day, for a folder of the store.
+    fn prune_daily(folder: &Path) {
+        let mark = folder.join(PRUNED);
+        let is_recent = |mark: &Path| {
+            let passed = fs::metadata(mark).and_then(|found| found.modified()).ok().map(|at| at.elapsed());
+            passed.is_some_and(|passed| passed.is_ok_and(|passed| passed < DAY))
+        };
+        if folder.file_name().is_some_and(|name| name == store::LINKS) && !is_recent(&mark) {
+            // What cannot be noted or removed is for the next day, or for distlto cache prune.
+            let _ = fs::write(&mark, "").map(|()| Self::prune(folder, KEPT));
+        }
+    }
+
+    /// Takes a directory where a link has room for what it writes while it runs.
+    fn with_room(directory: &str) -> Result<Self, LinkError> {
+        let state = Self::open(directory, Reach::Whole)?;
+        let room = statvfs(directory).map_or(u64::MAX, |found| found.f_bavail.saturating_mul(found.f_frsize));
+        if room < ROOM {
+            return Err(IoError::on("write to", directory)(ErrorKind::StorageFull.into()).into());
+        }
+        if let Some(folder) = Path::new(directory).parent().filter(|_| state.fresh) {
+            Self::prune_daily(folder);
+        }
+        Ok(state)
+    }
+
+    /// A temporary one in the place of this directory.
+    fn scratch(directory: &str) -> Result<Self, LinkError> {
         let scratch = scratch("state")?;
-        let own = Self::open(&scratch.path().to_string_lossy(), None)?;
+        let own = Self::open(&scratch.path().to_string_lossy(), Reach::Last)?;
         Ok(Self { place: directory.to_owned(), _scratch: Some(scratch), fresh: true, ..own })
     }
 
@@ -176,6 +248,17 @@ fn check_places(directory: &Path) -> Result<(), IoError> {
         }
     }
     Ok(())
+}
+
+/// The bytes of the files below a directory.
+fn bytes_below(directory: &Path) -> u64 {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let bytes = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() => bytes_below(&entry.path()),
+        Ok(found) => found.len(),
+        Err(_) => 0,
+    };
+    entries.map(bytes).sum()
 }
 
 /// Removes every temporary below a directory.

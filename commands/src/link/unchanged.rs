@@ -91,6 +91,15 @@ pub fn find(directory: &str, key: &LinkKey) -> Option<Unchanged> {
     unchanged.then(|| Unchanged { record: touched.then_some(record), written, warnings })
 }
 
+/// The outputs of the last link with this state directory that are not as it left them; none where nothing is known of them.
+/// The link ran in `root`.
+pub fn changed_outputs(directory: &str, root: &Path) -> Vec<PathBuf> {
+    let written = read::<Written>(&written_place(directory)).filter(|written| written.version == VERSION);
+    let files = written.map(|written| written.files).unwrap_or_default();
+    let places = files.iter().map(|file| (root.join(file.path()), file));
+    places.filter(|(place, file)| !file.holds_at(place)).map(|(place, _)| place).collect()
+}
+
 /// What a file holds, if it is one.
 fn content_of(path: &Path) -> Option<String> {
     let path = Utf8Path::from_path(path).filter(|path| path.is_file())?;

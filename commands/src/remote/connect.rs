@@ -19,7 +19,7 @@ use super::args::RemoteArgs;
 use super::config::ConfigError;
 use super::settings::Settings;
 use super::values::{CacheMode, Fallback, ToolchainPlace};
-use crate::own_cache::is_first;
+use crate::store::is_first;
 
 /// How many actions are at an engine at once, unless said otherwise.
 const SLOTS: usize = 64;

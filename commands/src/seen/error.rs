@@ -42,19 +42,19 @@ pub enum SeenError {
     #[diagnostic(transparent)]
     Link(#[from] crate::link::LinkError),
     /// No link is known by that name.
-    #[error("{path} is nothing that a link left, and {beside} is not there")]
+    #[error("{path} is nothing that a link left, and {record} is not there")]
     #[diagnostic(
         code(distlto::bad_input),
         help(
-            "name an output that distlto linked (with --state, if its state is elsewhere), its state directory, a record of a \
-             run, an action graph in JSON, a job file of lld's DTLTO, a folder of index shards, or a meta file of Buck2's rule"
+            "name an output that distlto linked (with --state or DISTLTO_CACHE, if its record is elsewhere), its state directory, a \
+             record of a run, an action graph in JSON, a job file of lld's DTLTO, a folder of index shards, or a meta file of Buck2's rule"
         )
     )]
     Unknown {
         /// What was named.
         path: Utf8PathBuf,
-        /// Where its state would be.
-        beside: String,
+        /// Where its record would be.
+        record: String,
     },
     /// There are not two runs.
     #[error("{path} holds the record of {found} run(s), and two are compared")]

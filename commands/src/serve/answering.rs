@@ -13,8 +13,9 @@ use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::words::{shell_line, shell_quote};
 
-use super::kept::Kept;
+use super::kept::Earlier;
 use super::module::{LinkModule, triple};
+use super::objects::Objects;
 use super::parts::{Content, Identity, Parts, short};
 use super::settings::CompileSettings;
 use super::told;
@@ -29,7 +30,8 @@ pub struct Answering<'a> {
     pub compilation: &'a CompileSettings,
     pub identity: &'a Identity,
     pub records: &'a Records,
-    pub kept: &'a Kept,
+    pub earlier: &'a Earlier,
+    pub objects: Objects<'a>,
     pub cc1_commands: &'a Cc1Commands,
     /// Whether the names of promoted locals come from their sources.
     pub stable_names: bool,
@@ -83,7 +85,7 @@ impl Answering<'_> {
     }
 
     pub fn told(&self) -> told::Told<'_> {
-        told::Told { directory: self.session.directory, kept: self.kept, compilation: self.compilation }
+        told::Told { directory: self.session.directory, earlier: self.earlier, compilation: self.compilation }
     }
 
     /// A path of this link as this process names it.

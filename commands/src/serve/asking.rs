@@ -23,7 +23,7 @@ use distlto_record::progress::Progress;
 
 use super::callers::{Shared, no_link};
 use super::collected::Task;
-use super::kept::Kept;
+use super::kept::Earlier;
 use super::linkers::{self, Linker};
 use super::modules::ModuleFiles;
 use super::process::Process;
@@ -190,16 +190,18 @@ impl Shared<'_> {
     /// Whether two modules of the last link are of one source still. Of a link without a last one that shows as it asks.
     fn has_alike_names(&self, process: &Process, link: &LinkCommand) -> Result<bool, LinkError> {
         let output = process.directory.join(link.line.output());
-        let directory = state::directory(&output.to_string_lossy(), self.service.options.state.as_deref());
-        let kept = Kept::load(&directory);
-        let Some([one, other]) = kept.alike() else { return Ok(false) };
+        let Some(directory) = self.service.options.record_of(&output.to_string_lossy()) else {
+            return Ok(false);
+        };
+        let earlier = Earlier::of(&directory);
+        let Some([one, other]) = earlier.alike() else { return Ok(false) };
         let mut files = ModuleFiles::new(&process.directory, &directory);
         let sources = [one, other].map(|label| files.source_of(label));
         let [Some(source_name), Some(same)] = sources else { return Ok(false) };
         if source_name != same {
             return Ok(false);
         }
-        let (one, other) = (one.clone(), other.clone());
+        let (one, other) = (one.to_owned(), other.to_owned());
         let error = LinkError::AlikeNames { one, other, source_name };
         stable_names::do_without(error, self.service.reporter)?;
         Ok(true)
@@ -218,7 +220,7 @@ impl Service<'_> {
         let dropped = dropped::of_link_line(asking.link.line.arguments());
         words.extend(dropped.iter().flat_map(|dropped| dropped.remedy.lld_words()));
         let jobs = options.jobs.map(usize::from).or(asking.compilation.jobs);
-        let cache = options.cache.cache.as_ref();
+        let cache = options.cache.directory();
         let arguments = [
             jobs.map(|jobs| format!("-j{jobs}")),
             cache.map(|cache| format!("--cache={}", cache.display())),

@@ -15,7 +15,6 @@ use distlto_executor::run::{self, Hooks, Made};
 use distlto_planner::graph::ActionId;
 use distlto_planner::keep::ModulePlaces;
 use distlto_prepare::io_error::IoError;
-use distlto_prepare::json_lines::JsonLines;
 use distlto_prepare::limits::Lack;
 use distlto_prepare::mutex::lock;
 use distlto_record::report::Failure;
@@ -43,7 +42,6 @@ pub struct Shared {
     pub is_over: bool,
     /// Whether the linker begins anew, without stable names.
     pub is_anew: bool,
-    pub kept: Option<JsonLines>,
     pub error: Option<LinkError>,
     pub asked: Option<Instant>,
     pub answered: Option<Instant>,
@@ -57,8 +55,13 @@ pub fn send(caller: &Caller, ticket: u32, answer: Answer) -> Result<(), IoError>
 /// Answers a question with an object.
 pub fn give(caller: &Caller, ticket: u32, object: &Path) -> Result<(), IoError> {
     let file = File::open(object).map_err(IoError::on("read", object))?;
+    give_file(caller, ticket, &file)
+}
+
+/// The same with an object in an open file.
+pub fn give_file(caller: &Caller, ticket: u32, object: &File) -> Result<(), IoError> {
     caller
-        .send(&Answer::Object.to_bytes(ticket), &[file.as_fd()])
+        .send(&Answer::Object.to_bytes(ticket), &[object.as_fd()])
         .map_err(IoError::on("answer", "the linker"))
 }
 
@@ -99,8 +102,8 @@ pub fn run_backends(
     let args = &session.options.run;
     let jobserver = args.jobserver(usize::MAX, answering.compilation.jobs);
     let state = answering.here(session.directory);
-    let assembly =
-        Assembly::new(args, session.spawner, session.cancel, Some(&state), answering.stable_names)?;
+    let store = args.cache.results(session.store.clone(), session.cancel);
+    let assembly = Assembly::new(args, store, session.spawner, session.cancel, answering.stable_names)?;
     let history = state::history(&state);
     let mut options = assembly.options(session.reporter, Some(&history), answering.compilation.jobs);
     // The linker stays for the whole link.
@@ -139,17 +142,14 @@ impl Giving<'_> {
         made.stderr.clone_into(&mut module.warnings);
         // An input that changed meanwhile fails the job, so the key is that of what was compiled.
         let object = KeptObject::of(module, files, answering.records.digests())?;
-        let written = object.files.clone();
-        let path = answering.here(&object.path().to_string_lossy());
         module.object = Some(object.clone());
         module.ran = true;
         let ticket = module.ticket.take();
-        if let Some(kept) = &mut shared.kept {
-            kept.append(&object)?;
-        }
         shared.answered = Some(Instant::now());
         drop(shared);
-        answering.session.reporter.wrote(action, written);
+        answering.objects.keep(&object, made.measured);
+        let path = answering.here(&object.files[0].0);
+        answering.session.reporter.wrote(action, object.files);
         ticket.map_or(Ok(()), |ticket| give(self.caller, ticket, &path))
     }
 

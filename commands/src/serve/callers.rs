@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
+use distlto_executor::cache::ResultCache;
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::trace;
 use distlto_planner::link_command::LinkCommand;
@@ -19,13 +20,14 @@ use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::threads;
+use distlto_prepare::warning::warn;
 use distlto_record::progress::{Phase, Progress};
 
 use super::answering::Answering;
 use super::asking::{Asking, Called, RESOLVE};
 use super::backends::end;
 use super::collected::Task;
-use super::kept::Kept;
+use super::kept::Earlier;
 use super::link::Served;
 use super::linkers::Linkers;
 use super::modules::{self, Temporaries};
@@ -36,7 +38,7 @@ use super::settings::CompileSettings;
 use super::socket::{Caller, Listener, Received};
 use super::{ServedLink, Service, preview};
 use crate::link::file_state::Start;
-use crate::link::state::{self, LinkState};
+use crate::link::state::LinkState;
 use crate::link::{LinkError, Session};
 use crate::scratch::scratch;
 use crate::tool::ToolRunner;
@@ -87,16 +89,18 @@ impl<'a> Shared<'a> {
     }
 
     /// The state of a link. Another linker of the command may have it for the same program, and the same one, when it begins anew.
-    fn hold(&self, directory: &str) -> Result<LinkState, LinkError> {
+    fn hold(&self, directory: Option<&str>) -> Result<LinkState, LinkError> {
         loop {
-            if let Some(held) = lock(&self.held).take_if(|held| held.is_for(directory)) {
+            if let Some(held) =
+                directory.and_then(|directory| lock(&self.held).take_if(|held| held.is_for(directory)))
+            {
                 return Ok(held);
             }
-            if let Some(earlier) = self.superseded(directory) {
+            if let Some(earlier) = directory.and_then(|directory| self.superseded(directory)) {
                 earlier.records.save()?;
                 return Ok(earlier.state);
             }
-            match LinkState::open_or_scratch(directory, self.service.options.state.as_deref()) {
+            match LinkState::open_or_scratch(directory) {
                 Err(LinkError::Busy(busy)) if busy.holder == std::process::id().to_string() => {
                     if self.service.cancel.is_cancelled() {
                         return Err(LinkError::Busy(busy));
@@ -147,19 +151,17 @@ impl<'a> Shared<'a> {
         &self,
         caller: &Caller,
         asking: &Asking,
-        directory: &str,
+        directory: Option<&str>,
         (folder, kept): (&Path, Temporaries),
         elsewhere: Option<&Path>,
     ) -> Result<(), LinkError> {
         let service = self.service;
         let Asking { link, compilation, stable_names } = asking;
-        let held = match Path::new(directory).is_dir() {
-            true => Some(self.hold(directory)?),
-            false => None,
-        };
-        let earlier = held.as_ref().map_or(directory, LinkState::directory);
+        let there = directory.filter(|directory| Path::new(directory).is_dir());
+        let held = there.map(|there| self.hold(Some(there))).transpose()?;
         let scratch = scratch("dry-run")?;
         let place = scratch.path().to_string_lossy();
+        let earlier = held.as_ref().map_or(&*place, LinkState::directory);
         let runner = ToolRunner { spawner: service.spawner, cancel: service.cancel, directory: None };
         let session = Session { earlier, ..service.session(link, &place, &runner, service.reporter) };
         let root = elsewhere.unwrap_or(Path::new(""));
@@ -171,7 +173,8 @@ impl<'a> Shared<'a> {
             compilation,
             identity: &identity,
             records: &records,
-            kept: &Kept::load(earlier),
+            earlier: &Earlier::of(earlier),
+            objects: session.objects(root),
             cc1_commands: &Cc1Commands::default(),
             stable_names: *stable_names,
         };
@@ -271,7 +274,7 @@ impl<'a> Shared<'a> {
         let place =
             |path: &str| elsewhere.as_ref().map_or_else(|| PathBuf::from(path), |from| from.join(path));
         let output = place(link.line.output());
-        let directory = state::directory(&output.to_string_lossy(), service.options.state.as_deref());
+        let directory = service.options.record_of(&output.to_string_lossy());
         match service.task {
             Task::Link => {}
             Task::Preview => {
@@ -279,7 +282,8 @@ impl<'a> Shared<'a> {
                 let kept = temporaries(&link);
                 let folder = self.thin_link(caller, &process, notes.as_ref(), &compilation)?;
                 let asking = Asking { link, compilation, stable_names };
-                return self.preview(caller, &asking, &directory, (&folder, kept), elsewhere.as_deref());
+                let directory = directory.as_deref();
+                return self.preview(caller, &asking, directory, (&folder, kept), elsewhere.as_deref());
             }
             Task::Collect(collection) => {
                 let kept = temporaries(&link);
@@ -297,8 +301,8 @@ impl<'a> Shared<'a> {
                 return answers.serve(caller, root).inspect_err(|_| end(caller));
             }
         }
-        let state = self.hold(&directory)?;
-        let is_single = service.single.as_ref() == Some(&directory);
+        let state = self.hold(directory.as_deref())?;
+        let is_single = service.single.is_some() && service.single == directory;
         let own = (!is_single).then(|| service.build_reporter()).transpose()?;
         let reporter = own.as_ref().unwrap_or(service.reporter);
         let previous = Previous::of(&output, Path::new(state.directory()));
@@ -310,7 +314,7 @@ impl<'a> Shared<'a> {
             let session = service.session(&link, state.directory(), &runner, reporter);
             answer(service, &session, caller, &compilation, elsewhere, stable_names)
         });
-        let Answered { served, records, kept, start } = match answered {
+        let Answered { served, records, earlier, start } = match answered {
             Ok(answered) => answered,
             Err(error) => {
                 // The linker goes on by itself.
@@ -344,7 +348,7 @@ impl<'a> Shared<'a> {
             reporter,
             compilation,
             records,
-            kept,
+            earlier,
             served,
             start,
             previous,
@@ -377,7 +381,7 @@ pub fn no_link() -> Vec<Word> {
 struct Answered {
     served: Served,
     records: Records,
-    kept: Kept,
+    earlier: Earlier,
     start: Start,
 }
 
@@ -398,17 +402,19 @@ fn answer(
     let records = Records::open_in(Path::new(session.directory), root)?;
     let identity = service.identity(session, compilation, root, &records)?;
     session.tell_compiler();
-    let kept = Kept::load(session.directory);
+    let earlier = Earlier::of(session.directory);
     let answering = Answering {
         session,
         directory: elsewhere,
         compilation,
         identity: &identity,
         records: &records,
-        kept: &kept,
+        earlier: &earlier,
+        objects: session.objects(root),
         cc1_commands: &Cc1Commands::default(),
         stable_names,
     };
     let served = answering.serve(caller);
-    Ok(Answered { served, records, kept, start })
+    session.store.iter().flat_map(|store| ResultCache::troubles(&**store)).for_each(|trouble| warn(&trouble));
+    Ok(Answered { served, records, earlier, start })
 }

@@ -1,17 +1,19 @@
-//! Native objects that earlier links left in the state directory, found again by what they were compiled from.
+//! The modules of a link that has ended well, each with its key and what its object was compiled from: a part of the link's
+//! record.
 //!
-//! An object is found by its key alone: what compiles how, and the linker's own key (see `link`). The record is a line of JSON for each object, appended as backends end, so that a
-//! killed link keeps what was finished; the last line of a key counts. An object counts as long as it has the content
-//! with which it was recorded.
+//! The next link says by it why a backend runs. The objects themselves are in the store (see `objects`).
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::io::Read;
 use std::sync::OnceLock;
 
 use camino::Utf8PathBuf;
+use distlto_executor::cache::store::Cache;
 use distlto_executor::describe::framed::Framed;
+use distlto_executor::output::Role;
+use distlto_executor::result::OutputFile;
 use distlto_executor::undeclared::Undeclared;
-use distlto_planner::digests::FileDigests;
+use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::shard::{self, Cost};
 use distlto_planner::state::Place;
 use distlto_prepare::io_error::IoError;
@@ -24,9 +26,9 @@ use super::parts::{Identity, Parts};
 use super::protocol::Question;
 
 /// The record's first line.
-const HEADER: &str = "distlto kept objects 5\n";
+const HEADER: &str = "distlto modules 1\n";
 
-/// One object that is kept.
+/// The object of one module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptObject {
     /// What it was compiled from.
@@ -60,90 +62,81 @@ pub struct KeptObject {
     pub parts: Option<Parts>,
 }
 
-/// The objects of one state directory, which is held.
+/// The modules of the link before, which are read when they are asked for.
 #[derive(Debug)]
-pub struct Kept {
-    known: HashMap<String, KeptObject>,
-    /// The keys by content.
-    by_content: HashMap<String, String>,
-    /// Two modules of one source.
-    alike: Option<[String; 2]>,
-    /// The key of each module's last object, by label.
-    last: HashMap<String, String>,
+pub struct Earlier {
+    state: String,
+    read: OnceLock<Modules>,
     /// The contents of modules, once they are asked for.
-    modules: OnceLock<HashSet<String>>,
+    contents: OnceLock<HashSet<String>>,
 }
 
-impl Kept {
-    /// Reads the record. A damaged line costs one compilation.
-    pub fn load(state: &str) -> Self {
-        let (mut known, mut by_content, mut last) = (HashMap::new(), HashMap::new(), HashMap::new());
-        let (mut sources, mut alike) = (HashMap::<String, String>::new(), None);
-        for object in file(state).read::<KeptObject>() {
-            if let Some(source) = &object.source
-                && let Some(other) = sources.insert(source.clone(), object.label.clone())
-                && other != object.label
-            {
-                alike = Some([other, object.label.clone()]);
-            }
-            last.insert(object.label.clone(), object.key.clone());
-            by_content.insert(object.content.clone(), object.key.clone());
-            known.insert(object.key.clone(), object);
-        }
-        Self { known, by_content, alike, last, modules: OnceLock::new() }
+#[derive(Debug)]
+struct Modules {
+    all: Vec<KeptObject>,
+    /// Their places.
+    by_label: HashMap<String, usize>,
+    by_content: HashMap<String, usize>,
+}
+
+impl Earlier {
+    /// Those of a record.
+    pub fn of(state: &str) -> Self {
+        Self { state: state.to_owned(), read: OnceLock::new(), contents: OnceLock::new() }
     }
 
-    /// What is recorded under a key, whatever has become of it.
-    pub fn known(&self, key: &str) -> Option<&KeptObject> {
-        self.known.get(key)
+    fn modules(&self) -> &Modules {
+        self.read.get_or_init(|| {
+            let all: Vec<KeptObject> = in_order(&self.state);
+            let places = |of: fn(&KeptObject) -> &String| {
+                all.iter().enumerate().map(|(at, module)| (of(module).clone(), at)).collect()
+            };
+            let (by_label, by_content) = (places(|module| &module.label), places(|module| &module.content));
+            Modules { by_label, by_content, all }
+        })
     }
 
     /// What people call two modules of one source, if there are any.
-    pub fn alike(&self) -> Option<&[String; 2]> {
-        self.alike.as_ref()
+    pub fn alike(&self) -> Option<[&str; 2]> {
+        let mut sources = HashMap::new();
+        self.modules().all.iter().find_map(|module| {
+            let other = sources.insert(module.source.as_ref()?, &module.label)?;
+            Some([other.as_str(), &module.label])
+        })
     }
 
     /// Whether anything was compiled from a module of this content ([`Parts::module`]), whatever it was called.
     pub fn has_module(&self, content: &str) -> bool {
-        let contents =
-            || self.known.values().filter_map(|object| Some(object.parts.as_ref()?.module().to_owned()));
-        self.modules.get_or_init(|| contents().collect()).contains(content)
+        let contents = || {
+            self.modules().all.iter().filter_map(|object| Some(object.parts.as_ref()?.module().to_owned()))
+        };
+        self.contents.get_or_init(|| contents().collect()).contains(content)
     }
 
-    /// What is recorded last of a module, whatever has become of it.
+    /// The module that people called so.
     pub fn last(&self, label: &str) -> Option<&KeptObject> {
-        self.known.get(self.last.get(label)?)
+        let Modules { all, by_label, .. } = self.modules();
+        by_label.get(label).map(|&at| &all[at])
     }
 
-    /// The object of a key, if it is as it was recorded, and so is what its compiler read besides.
-    pub fn find(&self, key: &str, digests: &FileDigests) -> Option<&KeptObject> {
-        let object = self.known.get(key)?;
-        let holds = digests.hold(&object.files) && object.changed_read(digests).is_none();
-        (!object.files.is_empty() && holds).then_some(object)
-    }
-
-    /// What is recorded of what was compiled from this, whatever has become of it.
+    /// A module that was compiled from this.
     pub fn of_content(&self, content: &str) -> Option<&KeptObject> {
-        self.known.get(self.by_content.get(content)?)
-    }
-
-    /// The object of what was compiled from this, if it is as it was recorded.
-    pub fn find_content(&self, content: &str, digests: &FileDigests) -> Option<&KeptObject> {
-        self.find(&self.of_content(content)?.key, digests)
+        let Modules { all, by_content, .. } = self.modules();
+        by_content.get(content).map(|&at| &all[at])
     }
 }
 
 /// The key of an object: the compiler and its flags, the module's own `flags`, and the linker's key for the module.
 ///
 /// That has the modules by content, in no order. A backend imports from them in the order of their names, which shows in the
-/// object, and the place of an archive's member is a part of its name.
+/// object, and the place of an archive's member is a part of its name. With the key come the ids of the modules that it imports from.
 pub fn key(
     identity: &Identity,
     question: &Question<'_>,
     shard: &[u8],
     flags: &[String],
     dwo: Option<&Utf8PathBuf>,
-) -> String {
+) -> (String, Vec<String>) {
     let mut framed = Framed::new("distlto served object 1");
     framed.content("compilation", &identity.digest);
     framed.add("key", question.key);
@@ -151,24 +144,19 @@ pub fn key(
     // What is wrong with a shard is for its backend to say.
     let mut modules = shard::modules(shard).unwrap_or_default();
     modules.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-    for module in modules {
+    for module in &modules {
         let role = if module.path == question.module { "own" } else { "import" };
         framed.add(role, module.hash.unwrap_or_default().map(u32::to_le_bytes).concat());
     }
     // The name of split debug information stands in the object.
     framed.add("dwo", dwo.map_or("", |dwo| dwo.as_str()));
-    framed.finish().hex()
+    let imports = modules.iter().filter(|module| module.path != question.module);
+    let imports = imports.map(|module| String::from_utf8_lossy(&module.path).into_owned()).collect();
+    (framed.finish().hex(), imports)
 }
 
-/// For recording objects as they are made, with [`JsonLines::append`]. Fails where they cannot be.
-pub fn appender(state: &str) -> Result<JsonLines, IoError> {
-    let mut file = file(state);
-    file.open()?;
-    Ok(file)
-}
-
-/// Keeps the record of these objects alone, those of the link that has ended well.
-pub fn settle(state: &str, objects: &[KeptObject]) -> Result<(), IoError> {
+/// Keeps the record of a link that has ended well.
+pub fn keep(state: &str, objects: &[KeptObject]) -> Result<(), IoError> {
     let lines: Vec<String> = objects.par_iter().with_min_len(64).map(line).collect();
     file(state).replace(&lines)
 }
@@ -179,7 +167,7 @@ pub fn in_order(state: &str) -> Vec<KeptObject> {
 }
 
 fn file(state: &str) -> JsonLines {
-    JsonLines::new(&Place::KeptObjects.path(state), HEADER)
+    JsonLines::new(&Place::Modules.path(state), HEADER)
 }
 
 impl KeptObject {
@@ -219,51 +207,19 @@ impl KeptObject {
         other.or_else(|| self.absent.iter().find(|path| path.exists()).map(|path| path.as_str()))
     }
 
-    /// The same object under another key, as that of another module, with its files in place.
-    pub fn of_other(
-        self,
-        key: &str,
-        label: &str,
-        files: impl Iterator<Item = Utf8PathBuf>,
-        digests: &FileDigests,
-    ) -> Result<Self, IoError> {
-        let files: Vec<_> = files.collect();
-        let files = digests.written(files.iter().map(|file| file.as_path()))?;
-        Ok(Self { key: key.to_owned(), label: label.to_owned(), files, ..self })
+    /// The bytes of the object in a store.
+    pub fn content_in(&self, store: &Cache) -> Option<Vec<u8>> {
+        let (name, digest) = self.files.first()?;
+        let Digest { hash: digest, size } = Digest::parse(digest)?;
+        let output = OutputFile { role: Role::Object, name: name.clone(), digest, size, executable: false };
+        let mut bytes = Vec::new();
+        store.open_output(&output)?.read_to_end(&mut bytes).ok()?;
+        Some(bytes)
     }
 
     /// What compiling it takes.
     pub fn cost(&self) -> Cost {
         let (own_instructions, imported_instructions) = self.instructions;
         Cost { own_instructions, imported_instructions }
-    }
-
-    /// The native object.
-    pub fn path(&self) -> &Path {
-        // `find` and `of` give objects that have files.
-        Path::new(&self.files[0].0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn objects_are_found_by_key_as_long_as_they_are_what_they_were() {
-        let place = tempfile::tempdir().expect("a directory");
-        let state = place.path().to_str().expect("UTF-8");
-        let path = format!("{state}/a.o");
-        std::fs::write(&path, "object").expect("written");
-        let digests = FileDigests::new(Path::new(""));
-        let module = LinkModule { key: "key".to_owned(), label: "a".to_owned(), ..LinkModule::default() };
-        let object = KeptObject::of(&module, [path.clone().into()].into_iter(), &digests).expect("there");
-        appender(state).expect("opens").append(&object).expect("written");
-        assert_eq!(Kept::load(state).find("key", &digests), Some(&object));
-        assert_eq!(Kept::load(state).find("other", &digests), None);
-        settle(state, std::slice::from_ref(&object)).expect("written");
-        assert_eq!(Kept::load(state).known.len(), 1);
-        std::fs::write(&path, "another").expect("written");
-        assert_eq!(Kept::load(state).find("key", &FileDigests::new(Path::new(""))), None);
     }
 }

@@ -21,16 +21,16 @@ use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::threads;
-use distlto_prepare::write::link_or_copy;
 use distlto_record::progress::Progress;
 use distlto_record::why::Change;
 
 use super::answering::Answering;
-use super::backends::{Shared, end, give, over, run_backends, send};
+use super::backends::{Shared, end, give_file, over, run_backends, send};
 use super::describe::{Described, Unfit, describe};
 use super::kept::{self, KeptObject};
 use super::module::{LinkModule, triple};
 use super::modules::ModuleFiles;
+use super::objects::{Found, Sought};
 use super::parts::{Content, Parts};
 use super::protocol::{Answer, PACKET, Question, RESOLUTIONS};
 use super::settings::ModuleFlags;
@@ -196,18 +196,19 @@ impl<'scope> Hearing<'scope, '_, '_> {
             Ok(flags) => flags,
             Err(error) => return self.fail(question.ticket, error.into()),
         };
-        let key = kept::key(answering.identity, question, &shard, &flags.args, dwo.as_ref());
-        if let Some(object) = answering.kept.find(&key, answering.records.digests()) {
+        let (key, imports) = kept::key(answering.identity, question, &shard, &flags.args, dwo.as_ref());
+        let mut imports: Vec<String> = imports.iter().map(|id| self.files.label(id)).collect();
+        imports.sort_unstable();
+        if let Some(found) = self.find(&key, &label, dwo.as_deref(), imports)? {
             if answering.stable_names
-                && let Some(source) = &object.source
+                && let Some(source) = &found.object.source
                 && let Err(error) = self.claim_source(source, &label)
             {
                 return self.begin_anew(question.ticket, error);
             }
-            let object = self.in_own_place(&label, &key, object.clone())?;
             let archive = self.files.archive_of(id).map(|(archive, offset)| (archive.to_owned(), offset));
-            let module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, object) };
-            return self.give_kept(question.ticket, module);
+            let module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, found.object) };
+            return self.give_kept(question.ticket, module, &found.file);
         }
         match self.miss(question, id, (key, flags), dwo, &shard) {
             Ok(()) => Ok(()),
@@ -238,18 +239,20 @@ impl<'scope> Hearing<'scope, '_, '_> {
         let answering = self.answering;
         self.resolve(id)?;
         let described = describe(&mut self.files, self.completion.as_mut(), id, bytes)?;
-        let Described { label, archive, file: module, imports, mut labels, shard, cost, .. } = described;
+        let Described { label, archive, file: module, imports, labels, shard, cost, .. } = described;
         let names = ModulePlaces::of(answering.session.directory, &label);
         keep::shard_at(&answering.here(&names.shard), &shard)?;
         let source = self.source(&answering.here(&module), &label)?;
         let content = answering.content(&module, &names.shard, &imports, &flags.args, dwo.as_ref());
         // The linker's key also holds what others import from the module, which its backend does not read.
         if let Some(content) = &content
-            && let Some(object) = answering.kept.find_content(&content.digest, answering.records.digests())
+            && let Some(earlier) = answering.earlier.of_content(&content.digest)
+            && let Some(mut found) = self.find(&earlier.key, &label, dwo.as_deref(), sorted(&labels))?
         {
-            let object = self.in_own_place(&label, &key, object.clone()).map_err(Miss::Failed)?;
-            let module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, object) };
-            return self.give_kept(question.ticket, module).map_err(Miss::Failed);
+            found.object.key.clone_from(&key);
+            answering.objects.keep_again(&found);
+            let module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, found.object) };
+            return self.give_kept(question.ticket, module, &found.file).map_err(Miss::Failed);
         }
         let Content { digest, parts, imports: contents } = content.unwrap_or_default();
         let known_reads = self.known_reads(&label, &parts);
@@ -280,7 +283,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
             key,
             content: digest,
             file: Some(module),
-            imports: labels.clone(),
+            imports: labels,
             cost,
             source,
             flags,
@@ -291,8 +294,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         linked.parts = (!linked.content.is_empty()).then_some(parts);
         // In the order of their contents.
         let why = answering.told().why(&linked, &contents);
-        labels.sort_unstable();
-        linked.imports = labels;
+        linked.imports.sort_unstable();
         self.add(linked, arrival, why)
     }
 
@@ -329,8 +331,6 @@ impl<'scope> Hearing<'scope, '_, '_> {
 
     fn begin(&self) -> Result<(Arrivals, ScopedJoinHandle<'scope, u8>), Miss> {
         let (answering, shared, caller) = (self.answering, self.shared, self.caller);
-        let appender = kept::appender(answering.session.directory)?;
-        lock(shared).kept = Some(appender);
         let (arrivals, incoming) = run::arrivals();
         let run = move || {
             let code = run_backends(answering, shared, caller, incoming);
@@ -352,17 +352,17 @@ impl<'scope> Hearing<'scope, '_, '_> {
         Some(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     }
 
-    /// An object that lies where another module's belongs: equal modules have one key.
-    fn in_own_place(&self, label: &str, key: &str, object: KeptObject) -> Result<KeptObject, LinkError> {
-        let answering = self.answering;
-        let place = ModulePlaces::of(answering.session.directory, label).object;
-        if object.path() == Path::new(&place) {
-            return Ok(KeptObject { key: key.to_owned(), ..object });
-        }
-        link_or_copy(&answering.here(&object.path().to_string_lossy()), &answering.here(&place))?;
-        // The name of split debug information is in the key, so it has its place already.
-        let files = [Utf8PathBuf::from(place)].into_iter().chain(answering.compilation.flags.dwo(label));
-        Ok(object.of_other(key, label, files, answering.records.digests())?)
+    /// The object of a module in the store.
+    fn find(
+        &self,
+        key: &str,
+        label: &str,
+        dwo: Option<&Utf8Path>,
+        imports: Vec<String>,
+    ) -> Result<Option<Found>, IoError> {
+        let object = ModulePlaces::of(self.answering.session.directory, label).object;
+        let sought = Sought { label, object: &object, dwo, imports };
+        self.answering.objects.find(key, sought, self.answering.records.digests())
     }
 
     /// The source of a module that is about to be compiled, where locals are to be called after it.
@@ -414,8 +414,8 @@ impl<'scope> Hearing<'scope, '_, '_> {
     }
 
     /// Gives the linker a kept object, and prints again what its compiler printed.
-    fn give_kept(&self, ticket: u32, module: LinkModule) -> Result<(), LinkError> {
-        give(self.caller, ticket, &self.answering.here(&module.object_path()))?;
+    fn give_kept(&self, ticket: u32, module: LinkModule, object: &File) -> Result<(), LinkError> {
+        give_file(self.caller, ticket, object)?;
         if let Some(object) = module.object.as_ref().filter(|object| !object.warnings.is_empty()) {
             self.answering.session.reporter.print(&object.warnings);
         }
@@ -428,7 +428,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
     /// The further files that the compiler of a module has read before, as far as they are there: they are inputs, so that
     /// caches and other machines know of them. What another module of this name read says nothing.
     fn known_reads(&self, label: &str, parts: &Parts) -> Vec<Utf8PathBuf> {
-        let last = self.answering.kept.last(label);
+        let last = self.answering.earlier.last(label);
         let is_same =
             |last: &&KeptObject| last.parts.as_ref().is_some_and(|before| before.module() == parts.module());
         let read = last.filter(is_same).into_iter().flat_map(|last| &last.read);
@@ -441,6 +441,12 @@ impl<'scope> Hearing<'scope, '_, '_> {
     fn send(&self, ticket: u32, answer: Answer) -> Result<(), LinkError> {
         send(self.caller, ticket, answer).map_err(Into::into)
     }
+}
+
+fn sorted(labels: &[String]) -> Vec<String> {
+    let mut labels = labels.to_vec();
+    labels.sort_unstable();
+    labels
 }
 
 /// The shard's bytes, whose writer shares the file's place.

@@ -19,7 +19,7 @@ use distlto_prepare::mutex::lock;
 use serde::{Deserialize, Serialize};
 
 use super::process::Process;
-use crate::own_cache::own_cache;
+use crate::store::own_cache;
 
 /// What makes a linker write shards while it links.
 const OPTION: &[u8] = b"--thinlto-emit-index-files";

@@ -77,14 +77,6 @@ impl LinkModule {
     }
 }
 
-impl LinkModule {
-    /// The file of its object, once that is there.
-    pub fn object_path(&self) -> String {
-        let path = self.object.as_ref().map(|object| object.path().to_string_lossy().into_owned());
-        path.unwrap_or_default()
-    }
-}
-
 /// The module's own target triple; none for what cannot be read, of which the job itself says more.
 pub fn triple(path: &Path) -> String {
     let bytes = Input::open(path).ok();

@@ -15,6 +15,7 @@ use distlto_record::action::ActionRecord;
 
 use super::answering::Answering;
 use super::describe::{Described, Unfit, describe};
+use super::kept::KeptObject;
 use super::link::read;
 use super::module::{LinkModule, triple};
 use super::modules::{ModuleFiles, Temporaries};
@@ -122,14 +123,14 @@ fn look(answering: &Answering<'_>, id: &str, described: Described) -> Result<Loo
     distlto_planner::keep::shard_at(Path::new(&names.shard), &shard)?;
     let dwo = answering.compilation.flags.dwo(&label);
     let content = answering.content(&file, &names.shard, &imports, &flags, dwo.as_ref());
-    let found = content
-        .as_ref()
-        .and_then(|content| answering.kept.find_content(&content.digest, answering.records.digests()));
-    if let Some(object) = found {
+    let known = content.as_ref().and_then(|content| answering.earlier.of_content(&content.digest));
+    let holds = |object: &&KeptObject| {
+        answering.objects.has(&object.key) && object.changed_read(answering.records.digests()).is_none()
+    };
+    if let Some(object) = known.filter(holds) {
         let module = LinkModule::kept(id, label, archive, object.key.clone(), object.clone());
         return Ok((module, None));
     }
-    let known = content.as_ref().and_then(|content| answering.kept.of_content(&content.digest));
     let key = known.map_or_else(String::new, |object| object.key.clone());
     let (parts, contents) = content.map(|content| (content.parts, content.imports)).unzip();
     let (file, imports) = (Some(file), labels);

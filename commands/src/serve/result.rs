@@ -3,9 +3,7 @@
 //!
 //! The graph is a record of what the link did. Nothing here decides what runs.
 
-use std::collections::{BTreeSet, HashSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
 
 use camino::Utf8PathBuf;
 use distlto_planner::backend_flags::BackendFiles;
@@ -14,8 +12,7 @@ use distlto_planner::graph::{ActionGraph, json};
 use distlto_planner::keep::{self, ModulePlaces};
 use distlto_planner::state::Place;
 use distlto_planner::words::lossy;
-use distlto_prepare::io_error::IoError;
-use distlto_prepare::write::{remove, write_if_changed};
+use distlto_prepare::write::write_if_changed;
 use distlto_record::progress::Progress;
 
 use super::kept::{self, KeptObject};
@@ -42,10 +39,9 @@ impl Finished<'_> {
         let session = self.session;
         let objects: Vec<KeptObject> =
             self.modules.iter().filter_map(|module| module.object.clone()).collect();
-        kept::settle(session.directory, &objects)?;
+        kept::keep(session.directory, &objects)?;
         let graph = self.parts().to_graph()?.into_record();
         write_if_changed(&Place::LinkGraph.path(session.directory), &json::to_bytes(&graph))?;
-        sweep_objects(session.directory, &objects)?;
         if let Some((reads, outputs, start)) = observed {
             let digests = self.records.digests();
             let doubt = unchanged::record(session.directory, session.key, &reads, &outputs, &start, digests)?;
@@ -104,24 +100,4 @@ impl Finished<'_> {
             cost: module.cost,
         }
     }
-}
-
-/// Removes what no module of this link has left in the directory of objects.
-fn sweep_objects(directory: &str, objects: &[KeptObject]) -> Result<(), IoError> {
-    let kept: HashSet<PathBuf> = objects.iter().map(|object| object.path().to_owned()).collect();
-    sweep_below(&Place::Objects.path(directory), &kept)
-}
-
-fn sweep_below(directory: &Path, kept: &HashSet<PathBuf>) -> Result<(), IoError> {
-    let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
-    for entry in entries {
-        let entry = entry.map_err(IoError::on("read", directory))?;
-        let path = entry.path();
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            sweep_below(&path, kept)?;
-        } else if !kept.contains(&path) {
-            remove(&path)?;
-        }
-    }
-    Ok(())
 }

@@ -10,7 +10,7 @@ use distlto_planner::keep::ModulePlaces;
 use distlto_record::action::{ActionRecord, Fate, Instructions, OutputRecord};
 use distlto_record::why::{Change, What};
 
-use super::kept::{Kept, KeptObject};
+use super::kept::{Earlier, KeptObject};
 use super::module::LinkModule;
 use super::parts::Parts;
 use super::settings::CompileSettings;
@@ -19,7 +19,7 @@ use super::settings::CompileSettings;
 pub struct Told<'a> {
     /// The state directory.
     pub directory: &'a str,
-    pub kept: &'a Kept,
+    pub earlier: &'a Earlier,
     pub compilation: &'a CompileSettings,
 }
 
@@ -47,7 +47,7 @@ impl Told<'_> {
             own: module.cost.own_instructions,
             imported: module.cost.imported_instructions,
         });
-        let before = self.kept.last(label).map_or(&[][..], |object| &object.files);
+        let before = self.earlier.last(label).map_or(&[][..], |object| &object.files);
         let dwo = self.compilation.flags.dwo(label);
         let paths = [places.object].into_iter().chain(dwo.map(|dwo| dwo.into_string()));
         action.outputs = paths
@@ -63,11 +63,10 @@ impl Told<'_> {
     /// Why a module has to be compiled. `contents` are those of the modules that it imports from, in their order.
     pub fn why(&self, module: &LinkModule, contents: &[String]) -> Vec<Change> {
         let Some(parts) = &module.parts else { return vec![Change::of(What::NotKnown)] };
-        let known = self.kept.known(&module.key).or_else(|| self.kept.of_content(&module.content));
-        if let Some(object) = known {
+        if let Some(object) = self.earlier.of_content(&module.content) {
             return lost(object);
         }
-        let Some(last) = self.kept.last(&module.label) else {
+        let Some(last) = self.earlier.last(&module.label) else {
             return vec![Change::of(What::FirstTime)];
         };
         let Some(before) = &last.parts else { return vec![Change::of(What::NotKnown)] };
@@ -79,11 +78,11 @@ impl Told<'_> {
 
     /// What is otherwise about a module that another one imports from.
     fn why_import(&self, import: &str, content: &str) -> Option<Change> {
-        let before = self.kept.last(import).and_then(|object| object.parts.as_ref()).map(Parts::module);
+        let before = self.earlier.last(import).and_then(|object| object.parts.as_ref()).map(Parts::module);
         let what = match before {
             Some(before) => (content != before).then_some(What::Import),
             // It may have been there under another name, as a member of an archive; else no link has loaded it before.
-            None => (!self.kept.has_module(content)).then_some(What::InputAdded),
+            None => (!self.earlier.has_module(content)).then_some(What::InputAdded),
         };
         what.map(|what| Change::named(what, import))
     }
@@ -93,16 +92,10 @@ fn digest_in(files: &[(String, String)], path: &str) -> Option<String> {
     files.iter().find(|(known, _)| known == path).map(|(_, digest)| digest.clone())
 }
 
-/// Why an object does not serve although it is that of the key: a file that its compiler read is another one, or the first
-/// of its own files is not as it was left.
+/// Why the object of an equal module does not serve: a file that its compiler read is another one, or the store has lost it.
 fn lost(object: &KeptObject) -> Vec<Change> {
     if let Some(path) = object.changed_read(&FileDigests::new(Path::new(""))) {
         return vec![Change::named(What::Input, path)];
     }
-    let missing = object.files.iter().find(|(path, _)| !Path::new(path).exists());
-    let (what, file) = match missing {
-        Some(file) => (What::OutputMissing, Some(file)),
-        None => (What::OutputChanged, object.files.first()),
-    };
-    vec![Change { what, name: file.map(|(path, _)| path.clone()) }]
+    vec![Change { what: What::OutputMissing, name: object.files.first().map(|(path, _)| path.clone()) }]
 }

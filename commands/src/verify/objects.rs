@@ -2,9 +2,10 @@
 //!
 //! Objects of one module are found by its place among the modules, in link order.
 
+use std::io::ErrorKind;
+
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
-use distlto_prepare::regular;
 use serde::Serialize;
 
 use super::VerifyError;
@@ -38,9 +39,10 @@ pub fn compare(
     lld: &Made,
 ) -> Result<Option<Vec<ObjectCompared>>, VerifyError> {
     let Some(by_lld) = ways.objects_of(lld, modules.len())? else { return Ok(None) };
+    let store = ways.opened_store()?;
     let compare = |(module, lld): (&KeptObject, &Input)| {
-        let path = module.path();
-        let ours = regular::read(path).map_err(IoError::on("read", path))?;
+        let lost = || IoError::on("read the object of", &module.label)(ErrorKind::NotFound.into());
+        let ours = module.content_in(&store).ok_or_else(lost)?;
         Ok(one(ways, module.label.clone(), lld, &ours))
     };
     modules.iter().zip(&by_lld).map(compare).collect::<Result<_, VerifyError>>().map(Some)

@@ -114,6 +114,7 @@ impl<'a> Ways<'a> {
         let mut words: Vec<Word> = vec![own_program()?.into_os_string().into_encoded_bytes()];
         words.extend(["link", "--quiet", "--state"].map(|word| word.as_bytes().to_vec()));
         words.push(self.place(DISTLTO).join("state").into_os_string().into_encoded_bytes());
+        words.push(argument("--cache=", &self.store()));
         words.push(format!("--compiler={}", self.compiler()?).into_bytes());
         let extra = self.args.backend_args.iter();
         words.extend(extra.map(|argument| format!("--backend-arg={argument}").into_bytes()));
@@ -139,6 +140,11 @@ impl<'a> Ways<'a> {
     /// Whether debug information has files of its own.
     pub fn splits_debug(&self) -> bool {
         options(&self.arguments).any(|option| option.name.starts_with("plugin-opt=dwo_dir="))
+    }
+
+    /// Where distlto keeps the objects.
+    fn store(&self) -> PathBuf {
+        self.place(DISTLTO).join("store")
     }
 
     /// Where sources of the command are compiled.

@@ -16,6 +16,7 @@ mod record;
 pub mod usage;
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -147,6 +148,16 @@ impl Cache {
         Ok(false)
     }
 
+    /// Opens an output's content, which is whole; `None` as for [`Cache::materialise`].
+    pub fn open_output(&self, output: &OutputFile) -> Option<File> {
+        match self.blobs.open(&output.digest) {
+            Ok(file) => return Some(file),
+            Err(Placed::Damaged(what)) => self.damaged(&what),
+            Err(_) => {}
+        }
+        None
+    }
+
     /// Drops the record under a key.
     pub fn forget(&self, key: &Key) {
         // Then it stays for the next one to find out.
@@ -164,6 +175,11 @@ impl Cache {
             self.keeper.stored();
             Ok((record, bytes))
         })
+    }
+
+    /// Keeps a result that is here under another key too.
+    pub fn put_again(&self, key: &Key, result: &ActionResult) {
+        let _ = self.putting(|| Ok((result.clone(), self.keep_record(key, result)?)));
     }
 
     fn putting(&self, put: impl FnOnce() -> Result<(ActionResult, u64), IoError>) -> Option<ActionResult> {
@@ -231,6 +247,7 @@ impl Cache {
             stderr: result.stderr.to_vec(),
             measured: result.measured,
             created: SystemTime::now(),
+            note: result.note.to_owned(),
         };
         Ok((record, taken))
     }

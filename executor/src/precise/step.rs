@@ -40,8 +40,6 @@ pub struct Steps<'a> {
     pub grace: Duration,
     /// Where it runs; the current directory when `None`.
     pub directory: Option<&'a Path>,
-    /// Whether as many slots are idle as there are backends, so that a step may run beside a backend that it cannot spare.
-    pub beside: bool,
 }
 
 /// What performs a compiler's import steps, if that is installed.

@@ -18,6 +18,7 @@ use super::random::Random;
 use super::ways::{By, IN_PROCESS, SERVED, Way};
 use crate::distlto;
 use crate::run::{capture, shown};
+use crate::store;
 use crate::toolchain::Toolchain;
 
 const FIRST: &str = "int next(int);\nfloat sum(const float *, int);\nextern __thread int calls;\nextern int table[];\n\
@@ -218,7 +219,7 @@ impl Place {
         if path.exists() {
             fs::remove_dir_all(&path)?;
         }
-        fs::create_dir_all(&path)?;
+        store::prepare(&path)?;
         Ok(Self { path, toolchain, commands: String::new() })
     }
 

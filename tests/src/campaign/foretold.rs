@@ -130,6 +130,9 @@ pub fn objects(program: &Program, workspace: &Workspace) -> Result<Objects> {
     program.units.iter().map(|unit| read(&unit.object)).collect()
 }
 
+/// The process of a link is noted in its lock; the others hold answers of linkers.
+const NOT_OF_LINKS: [&str; 3] = ["lock", "linkers-v2", "linker-flags-v1"];
+
 fn files(directory: &Path) -> Result<Files> {
     let mut found = Files::new();
     let mut left = vec![directory.to_owned()];
@@ -139,8 +142,7 @@ fn files(directory: &Path) -> Result<Files> {
             let data = entry.metadata()?;
             if data.is_dir() {
                 left.push(entry.path());
-            // Its process is noted in the lock.
-            } else if entry.file_name() != "lock" {
+            } else if !NOT_OF_LINKS.iter().any(|name| entry.file_name() == *name) {
                 let name = entry.path().to_string_lossy().into_owned();
                 found.insert(name, (data.len(), data.ino(), data.mtime(), data.mtime_nsec()));
             }

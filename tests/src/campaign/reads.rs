@@ -19,6 +19,7 @@ use super::random::Random;
 use super::read_parts::{Change, Part, Part::*};
 use crate::distlto;
 use crate::run::{capture, succeed, told};
+use crate::store;
 use crate::toolchain::{NEWEST, Toolchain, system_tool};
 
 /// Changes of each link.
@@ -112,7 +113,7 @@ impl Link {
         if path.exists() {
             fs::remove_dir_all(&path)?;
         }
-        fs::create_dir_all(&path)?;
+        store::prepare(&path)?;
         // Rust's LLVM is the newest.
         let is_for = |part: &Part| *part != Rust || toolchain.version == NEWEST;
         let parts = Part::ALL.into_iter().filter(|_| random.chance(45)).filter(is_for).collect();
@@ -386,6 +387,7 @@ impl Link {
         for name in ["DISTLTO_CACHE", "DISTLTO_STATE", "DISTLTO_LINK_OPTIONS"] {
             command.env_remove(name);
         }
+        store::give(&mut command);
         Ok(command)
     }
 
@@ -407,7 +409,7 @@ impl Link {
         }
         let mut copies = Command::new("cp");
         succeed(copies.arg("-a").arg(&self.path).arg(&copy))?;
-        fs::remove_dir_all(copy.join(format!("{PROGRAM}.distlto")))?;
+        distlto::forget(&copy.join(PROGRAM))?;
         let mut command = self.command(&copy)?;
         let output = capture(&mut command)?;
         ensure!(output.status.success(), "{}", told(&command, &output));

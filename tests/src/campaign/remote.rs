@@ -21,8 +21,8 @@ use super::random::Random;
 use super::server_faults::{NOTHING, Names, disturb, faults};
 use super::ways::{SERVED, Way};
 use super::workspace::Workspace;
-use crate::program::objects;
 use crate::run::{capture, shown};
+use crate::store;
 use crate::toolchain::Toolchain;
 
 const SERVED_THERE: Way = Way { name: "served, remote", dir: "by-distlto", ..SERVED };
@@ -141,8 +141,7 @@ type Made = Option<(Vec<u8>, Vec<Vec<u8>>)>;
 fn made(program: &Program, workspace: &Workspace, way: Way) -> Result<Made> {
     let output = workspace.path.join(line::output(program, way.dir));
     let Ok(bytes) = fs::read(&output) else { return Ok(None) };
-    let mut objects: Vec<_> =
-        objects(&crate::distlto::objects_dir(&output))?.into_iter().map(|(_, bytes)| bytes).collect();
+    let mut objects: Vec<_> = crate::distlto::objects(&output)?.into_iter().map(|(_, bytes)| bytes).collect();
     objects.sort();
     Ok(Some((bytes, objects)))
 }
@@ -161,6 +160,7 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
     // A second link finds what the first one left at the server.
     for round in 0..2 {
         let _ = fs::remove_dir_all(workspace.path.join(way.dir));
+        let _ = fs::remove_dir_all(store::of(&workspace.path)?);
         let words = words(&mut random, &server.url());
         let never = words.iter().any(|word| word == "--remote-fallback=never");
         let mut command =

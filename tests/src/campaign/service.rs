@@ -353,7 +353,7 @@ impl Served {
         let output = self.output(link);
         let folder = output.parent().context("a program lies in a folder")?;
         let name = output.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let known = [name.clone(), format!("{name}.distlto"), format!("{name}.map")];
+        let known = [name.clone(), format!("{name}.map")];
         for entry in fs::read_dir(folder)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
             if !known.contains(&name) {

@@ -14,7 +14,9 @@ use serde_json::Value;
 
 use super::links::{Request, each};
 use super::reads::{Link, PROGRAM};
+use crate::distlto;
 use crate::run::{succeed, told};
+use crate::store;
 use crate::toolchain::{Toolchain, system_tool};
 
 /// What came of all links.
@@ -60,6 +62,13 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
     let link = Link::create(request, toolchain, seed)?;
     // What has just been written is not recorded.
     std::thread::sleep(std::time::Duration::from_millis(60));
+    // What distlto asks of a linker once is no part of a link.
+    succeed(&mut link.command(&link.path)?)?;
+    let store = store::of(&link.path)?;
+    for kept in ["links-v1", "results-v1"] {
+        fs::remove_dir_all(store.join(kept))?;
+    }
+    fs::remove_file(link.path.join(PROGRAM))?;
     let log = link.path.join("strace.log");
     let inner = link.command(&link.path)?;
     let mut command = Command::new(system_tool("strace")?);
@@ -74,7 +83,8 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
         }
     }
     let ended = succeed(&mut command)?;
-    let Ok(record) = fs::read(link.path.join(format!("{PROGRAM}.distlto/last-link.json"))) else {
+    let own = distlto::state_dir(&link.path.join(PROGRAM))?;
+    let Ok(record) = fs::read(own.join("last-link.json")) else {
         return Ok(Found { without: 1, ..Found::default() });
     };
     let record: Value = serde_json::from_slice(&record)?;
@@ -86,7 +96,6 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
         .collect();
     let opened = Opened::of(&fs::read_to_string(&log)?, &link.path);
     ensure!(opened.read.len() > 20, "strace saw next to nothing: {}", told(&command, &ended));
-    let own = link.path.join(format!("{PROGRAM}.distlto"));
     let mut found = Found { links: 1, ..Found::default() };
     for path in opened.read {
         let Ok(file) = path.canonicalize() else { continue };

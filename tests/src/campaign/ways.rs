@@ -11,7 +11,7 @@ use super::line;
 use super::model::Program;
 use super::workspace::Workspace;
 use crate::toolchain::{Toolchain, system_tool};
-use crate::{distlto, toolchain};
+use crate::{distlto, store, toolchain};
 
 /// A way of linking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,6 +161,7 @@ impl Way {
             for name in ["DISTLTO_CACHE", "DISTLTO_STATE", "DISTLTO_LINK_OPTIONS"] {
                 command.env_remove(name);
             }
+            store::give(command);
         }
         Ok(commands)
     }

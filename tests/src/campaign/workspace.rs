@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use super::model::{Form, Kind, Language, Library, Program, Unit};
 use super::{assembly, line, source};
 use crate::run::{shown, succeed};
+use crate::store;
 use crate::toolchain::Toolchain;
 
 /// A directory with a program's sources and objects.
@@ -33,7 +34,7 @@ impl Workspace {
         if path.exists() {
             fs::remove_dir_all(&path).with_context(|| format!("cannot empty {}", path.display()))?;
         }
-        fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        store::prepare(&path).with_context(|| format!("cannot make {}", path.display()))?;
         Ok(Self { path, toolchain, commands: Vec::new(), made: BTreeMap::new() })
     }
 
@@ -210,7 +211,8 @@ fn copy_files(from: &Path, to: &Path) -> Result<()> {
             symlink(fs::read_link(&path)?, to)?;
         } else if kind.is_file() {
             fs::copy(path, to)?;
-        } else if !entry.file_name().to_string_lossy().starts_with("by-") {
+        } else if entry.file_name() != store::CACHE && !entry.file_name().to_string_lossy().starts_with("by-")
+        {
             fs::create_dir(&to)?;
             copy_files(&path, &to)?;
         }

@@ -133,8 +133,7 @@ impl Limited {
         };
         for entry in fs::read_dir(&place)? {
             let name = entry?.file_name().into_string().unwrap_or_default();
-            let is_known =
-                ["program", "program.distlto"].contains(&&*name) || Self::objects().any(|one| one == name);
+            let is_known = name == "program" || Self::objects().any(|one| one == name);
             ensure!(is_known, "{name} is left: {said}");
         }
         ensure!(suffices.is_none_or(|suffices| suffices == linked), "{limit} with {options:?}: {said}");

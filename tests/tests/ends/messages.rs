@@ -92,6 +92,7 @@ fn standard_output_that_is_asked_for_and_cannot_be_written_is_an_error() -> Resu
         let run = |stdout: Stdio| -> Result<Output> {
             let mut command = Command::new(distlto::binary()?);
             command.args(words).current_dir(&project.folder.path).stdin(Stdio::null());
+            distlto_tests::store::give(&mut command);
             Ok(command.stdout(stdout).stderr(Stdio::piped()).spawn()?.wait_with_output()?)
         };
         let taken = run(Stdio::piped())?;

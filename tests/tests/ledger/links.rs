@@ -127,13 +127,13 @@ impl Links {
         Ok(())
     }
 
-    fn history(&self, at: usize) -> PathBuf {
-        distlto::state_dir(&self.projects[at].path("program")).join("history")
+    fn history(&self, at: usize) -> Result<PathBuf> {
+        Ok(distlto::state_dir(&self.projects[at].path("program"))?.join("history"))
     }
 
     /// What each module of a link took when it was compiled last, in bytes.
     fn memory(&self, at: usize) -> Result<BTreeMap<String, u64>> {
-        let text = fs::read_to_string(self.history(at))?;
+        let text = fs::read_to_string(self.history(at)?)?;
         let of_line = |line: &str| {
             let line: Value = serde_json::from_str(line)?;
             let module = line[6].as_str().context("a module")?;
@@ -145,7 +145,7 @@ impl Links {
     /// Has history say that each module took so many bytes.
     fn pretend(&self, memory: u64) -> Result<()> {
         for at in 0..self.projects.len() {
-            let text = fs::read_to_string(self.history(at))?;
+            let text = fs::read_to_string(self.history(at)?)?;
             let mut lines = text.lines();
             let mut changed = format!("{}\n", lines.next().context("a first line")?);
             for line in lines {
@@ -153,7 +153,7 @@ impl Links {
                 line[5] = memory.into();
                 changed.push_str(&format!("{line}\n"));
             }
-            fs::write(self.history(at), changed)?;
+            fs::write(self.history(at)?, changed)?;
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ fn a_cache_alone_is_filled_and_read() -> Result<()> {
         let checkout = Checkout::new()?;
         let said = Running::start(checkout.link(&["--remote-cache", &url, "--remote-cache-mode", mode])?)?
             .right(&checkout)?;
-        let files = run::list(&checkout.path.join("program.distlto"))?;
+        let files = run::list(&distlto_tests::distlto::state_dir(&checkout.path.join("program"))?)?;
         let recorded = run::read(files.last().context("the link left a record")?)?;
         Ok((said, recorded.engines.iter().map(|engine| engine.bytes_up).sum()))
     };

@@ -54,8 +54,7 @@ fn modules_above_the_limit_of_messages_go_up_once() -> Result<()> {
     let program = checkout.path.join("program");
     succeed(&mut { local })?;
     let expected = fs::read(&program)?;
-    fs::remove_dir_all(checkout.path.join("program.distlto"))?;
-    fs::remove_file(&program)?;
+    checkout.clear()?;
 
     let url = server.url();
     let link = checkout.link_of(&["-j1", "--remote", &url, "--remote-cache-mode=read-only"], &inputs)?;

@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use anyhow::{Context, Result, anyhow, ensure};
 use distlto_reapi_server::Server;
 use distlto_tests::distlto;
-use distlto_tests::program::objects;
 use distlto_tests::run::{capture, succeed, told};
+use distlto_tests::store;
 use distlto_tests::toolchain::{NEWEST, Toolchain, helper};
 use tempfile::TempDir;
 
@@ -80,8 +80,7 @@ fn build() -> Result<Built> {
         fs::write(path.join(format!("checkout/m{number}.c")), source(number))?;
         compile(&path.join("checkout"), &format!("m{number}"))?;
     }
-    let cache = path.join("cache");
-    let checkout = Checkout { path: path.join("checkout"), cache: cache.clone(), _folder: None };
+    let checkout = Checkout { path: path.join("checkout"), _folder: None };
     let mut plain = Command::new(LLVM.tool("clang")?);
     plain
         .args(words())
@@ -91,7 +90,7 @@ fn build() -> Result<Built> {
     succeed(&mut plain)?;
     let program = fs::read(checkout.path.join("program"))?;
     fs::remove_file(checkout.path.join("program"))?;
-    let copy = Checkout::copy_of(&checkout.path, cache)?;
+    let copy = Checkout::copy_of(&checkout.path)?;
     succeed(&mut copy.link(&[])?)?;
     ensure!(copy.program()? == program, "a link on this machine is not lld's");
     let objects = copy.objects()?;
@@ -110,7 +109,6 @@ fn words() -> impl Iterator<Item = &'static str> {
 /// A copy of the program's objects in a folder of its own.
 pub struct Checkout {
     pub path: PathBuf,
-    cache: PathBuf,
     /// Removed at the end.
     _folder: Option<TempDir>,
 }
@@ -119,19 +117,19 @@ impl Checkout {
     /// One more.
     pub fn new() -> Result<Self> {
         let folder = built()?.folder.path();
-        Self::copy_of(&folder.join("checkout"), folder.join("cache"))
+        Self::copy_of(&folder.join("checkout"))
     }
 
-    fn copy_of(from: &Path, cache: PathBuf) -> Result<Self> {
+    fn copy_of(from: &Path) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         // Names of another length than those of other copies.
         let path = folder.path().join("a-checkout-of-its-own");
-        fs::create_dir(&path)?;
+        store::prepare(&path)?;
         for number in 0..MODULES {
             let name = format!("m{number}.o");
             fs::copy(from.join(&name), path.join(&name))?;
         }
-        Ok(Self { path, cache, _folder: Some(folder) })
+        Ok(Self { path, _folder: Some(folder) })
     }
 
     /// `distlto link` with options, without anything of this machine's configuration.
@@ -160,8 +158,7 @@ impl Checkout {
     pub fn command(&self, program: &Path) -> Result<Command> {
         let mut command = Command::new(program);
         command.current_dir(&self.path).env("XDG_CONFIG_HOME", self.path.join("config"));
-        // Digests of compilers are remembered there for all.
-        command.env("XDG_CACHE_HOME", &self.cache);
+        store::give(&mut command);
         for name in VARIABLES {
             command.env_remove(name);
         }
@@ -175,7 +172,7 @@ impl Checkout {
     }
 
     pub fn objects(&self) -> Result<Objects> {
-        let found = objects(&distlto::objects_dir(&self.path.join("program")))?;
+        let found = distlto::objects(&self.path.join("program"))?;
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(found.into_iter().map(|(path, bytes)| (name(&path), bytes)).collect())
     }
@@ -221,7 +218,7 @@ impl Checkout {
     /// Forgets what was linked.
     pub fn clear(&self) -> Result<()> {
         fs::remove_file(self.path.join("program"))?;
-        Ok(fs::remove_dir_all(self.path.join("program.distlto"))?)
+        distlto::forget(&self.path.join("program"))
     }
 
     /// Links on a server, to the right end; gives what was said.

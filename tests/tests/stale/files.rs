@@ -157,7 +157,7 @@ fn a_cache_gives_no_folder_the_data_of_another() -> Result<()> {
         for _ in 0..2 {
             let (program, _) = link.run("program")?;
             ensure!(memmem(&program, data.as_bytes()), "the program of {name} has other data");
-            fs::remove_dir_all(link.path("program.distlto"))?;
+            fs::remove_file(link.path("program"))?;
         }
     }
     Ok(())

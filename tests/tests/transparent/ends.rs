@@ -35,7 +35,8 @@ fn the_state_may_belong_to_another_user() -> Result<()> {
     let pair = Pair::create("others-state")?;
     let script = "$link %clang -O2 -flto=thin -fuse-ld=lld a.o b.o -o P";
     pair.same_program(script)?;
-    give(&pair.served.path.join("P.distlto")).context("root's right to give a file away (CAP_CHOWN)")?;
+    give(&distlto::state_dir(&pair.served.path.join("P"))?)
+        .context("root's right to give a file away (CAP_CHOWN)")?;
     for edit in ["x + 4", "x + 2 + 2"] {
         pair.write("b.c", &format!("__attribute__((noinline)) int b(int x) {{ return {edit}; }}\n"))?;
         pair.both("%clang -O2 -flto=thin -c b.c")?;

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::measure::{Cost, Row, measure, median, print};
 use super::program::{self, Program};
 use super::{buck2, machine};
+use crate::linked::with_store;
 use crate::{setup, shell};
 
 /// Measures `runs` times and prints the tables.
@@ -55,6 +56,7 @@ fn links(program: &Program, tools: &Tools, runs: usize) -> Result<()> {
             let mut command = Command::new(&tools.distlto);
             command.args(["link", "-j", &jobs, "--"]).args(&program.words);
             command.args(["-o", "by-link"]).current_dir(&program.dir);
+            with_store(&mut command, &program.state("by-link"));
             command
         }),
         ("in-process ThinLTO", {

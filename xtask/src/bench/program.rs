@@ -30,14 +30,14 @@ impl Program {
         command
     }
 
-    /// Removes what a link left: the output, its state and its trace.
+    /// Removes what a link left: the output, its store and its trace.
     pub fn remove(&self, output: &str) -> Result<()> {
         ["", ".distlto", ".trace"]
             .iter()
             .try_for_each(|end| shell::remove(&self.dir.join(format!("{output}{end}"))))
     }
 
-    /// The state directory of `distlto link`'s output.
+    /// The cache folder for the link of an output.
     pub fn state(&self, output: &str) -> PathBuf {
         self.dir.join(format!("{output}.distlto"))
     }

@@ -23,6 +23,7 @@ use super::link::subject::Subject;
 use super::machine;
 use super::measure::{Cost, measure};
 use super::program::Program;
+use crate::linked::with_store;
 use crate::{setup, shell};
 
 /// What is measured.
@@ -103,6 +104,7 @@ impl Bench<'_> {
         let mut command = Command::new(self.distlto);
         command.arg("link").args(options).arg("--").args(&self.program.words);
         command.args(["-o", output]).current_dir(&self.program.dir);
+        with_store(&mut command, &self.program.state(output));
         command
     }
 

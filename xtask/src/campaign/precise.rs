@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::available_parallelism;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Parser;
 use fastrand::Rng;
 
@@ -184,17 +184,20 @@ impl Subject<'_> {
 
     /// Links both ways after an edit. Returns how many objects differ.
     fn compare(&self, number: usize, edited: &Edited, counts: &mut Counts) -> Result<usize> {
-        let before = objects(&self.state(WITHOUT))?;
+        let before = self.objects(&self.state(WITHOUT), &self.store(WITHOUT))?;
         let with = self.link(WITH)?;
         let program = fs::read(self.output())?;
         let without = self.link(WITHOUT)?;
-        let (ours, theirs) = (objects(&self.state(WITH))?, objects(&self.state(WITHOUT))?);
+        let (ours, theirs) = (
+            self.objects(&self.state(WITH), &self.store(WITH))?,
+            self.objects(&self.state(WITHOUT), &self.store(WITHOUT))?,
+        );
         let names: Vec<_> =
             theirs.keys().chain(ours.keys().filter(|name| !theirs.contains_key(*name))).collect();
         let differing: Vec<_> =
             names.into_iter().filter(|name| ours.get(*name) != theirs.get(*name)).collect();
         for name in &differing {
-            println!("edit {number} ({edited}): the objects of {} differ", name.display());
+            println!("edit {number} ({edited}): the objects of {} differ", name);
         }
         let is_other = program != fs::read(self.output())?;
         if is_other && differing.is_empty() {
@@ -218,7 +221,8 @@ impl Subject<'_> {
         }
         let mut differences = differing.len() + usize::from(is_other && differing.is_empty());
         if self.arguments.cache {
-            let (second, objects_there) = (self.link_second()?, objects(&self.second().join(STATE))?);
+            let (second, objects_there) =
+                (self.link_second()?, self.objects(&self.second().join(STATE), &self.cache())?);
             *counts = counts.plus(Counts {
                 second_ran: second.ran,
                 second_cached: second.cached,
@@ -236,6 +240,11 @@ impl Subject<'_> {
         self.project.build.join(format!("state-{which}"))
     }
 
+    /// Where a way keeps its objects; the second checkout has those of the first.
+    fn store(&self, which: &str) -> PathBuf {
+        if which == WITH && self.arguments.cache { self.cache() } else { self.state(which).join("store") }
+    }
+
     fn second(&self) -> PathBuf {
         self.project.build.with_file_name("second")
     }
@@ -250,7 +259,7 @@ impl Subject<'_> {
 
     fn link(&self, which: &str) -> Result<Linked> {
         let is_with = which == WITH;
-        self.link_in(&self.project.build, &self.state(which), is_with, is_with && self.arguments.cache)
+        self.link_in(&self.project.build, &self.state(which), is_with, &self.store(which))
     }
 
     /// Links the same bitcode in another directory, with a state of its own.
@@ -258,25 +267,26 @@ impl Subject<'_> {
         let second = self.second();
         self.project.copy_linked(&second)?;
         fs::create_dir_all(second.join(self.project.target).parent().context("a program has a directory")?)?;
-        self.link_in(&second, &second.join(STATE), true, true)
+        self.link_in(&second, &second.join(STATE), true, &self.cache())
     }
 
-    fn link_in(&self, directory: &Path, state: &Path, precise: bool, cache: bool) -> Result<Linked> {
+    fn link_in(&self, directory: &Path, state: &Path, precise: bool, store: &Path) -> Result<Linked> {
         let jobs = self.arguments.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
         let mut command = Command::new(self.distlto);
         command.args(["link", "--json", "-j", &jobs.to_string(), "--state"]).arg(state);
+        command.arg("--cache").arg(store);
         if precise {
             command.arg("--stable-names");
         } else {
             command.args(NAMES_ALONE);
         }
-        if cache {
-            command.arg("--cache").arg(self.cache());
-        }
         command.arg("--").args(&self.words).current_dir(directory);
-        let linked = linked::link(&mut command)?;
-        ensure!(cache || linked.cached == 0, "{} objects are from a cache, and there is none", linked.cached);
-        Ok(linked)
+        linked::link(&mut command)
+    }
+
+    /// The objects of the one link whose record is in a folder.
+    fn objects(&self, state: &Path, store: &Path) -> Result<Objects> {
+        linked::objects_of(&linked::only_record(state)?, store)
     }
 
     /// The program's own sources.
@@ -299,15 +309,6 @@ impl Subject<'_> {
         sources.sort();
         Ok(sources)
     }
-}
-
-/// The native objects of a folder that holds the state of one link.
-fn objects(folder: &Path) -> Result<Objects> {
-    let mut found = Objects::new();
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
-        found.append(&mut linked::objects(&entry?.path())?);
-    }
-    Ok(found)
 }
 
 fn table(counts: &BTreeMap<&str, Counts>) -> String {

@@ -103,6 +103,7 @@ impl Comparison<'_> {
         program.remove(output)?;
         let mut command = Command::new(self.distlto);
         command.args(["link", "--json"]).args(options).arg("--").args(&program.words);
+        linked::with_store(&mut command, &program.state(output));
         linked::link(command.args(["-o", output]).current_dir(&program.dir))
     }
 

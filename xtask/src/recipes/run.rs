@@ -63,6 +63,8 @@ impl<'a> Build<'a> {
         let script = format!("{}{text}\n", self.page.script(recipe, "", ""));
         let mut command = command(&script, self.prefix, &self.work)?;
         command.args(self.project.options).env("DESTDIR", &self.destination);
+        // Records are looked for below the folder of the build.
+        command.env("XDG_CACHE_HOME", self.work.join(".cache"));
         command.envs(self.project.variables.iter().copied());
         let log = File::create(&self.log)?;
         let status = command.stdout(log.try_clone()?).stderr(log).status()?;

@@ -4,9 +4,11 @@
 
 use std::borrow::Cow;
 
+use distlto_executor::cache::store::{Cache, CacheLimits};
 use distlto_planner::link_line::last_value;
 use distlto_planner::state;
 use distlto_prepare::input::Input;
+use distlto_prepare::io_error::IoError;
 
 use super::{DISTLTO, Made, PLACES, Ways};
 use crate::serve::kept::{self, KeptObject};
@@ -60,9 +62,14 @@ impl Ways<'_> {
         bytes
     }
 
+    /// Where distlto has put its objects.
+    pub fn opened_store(&self) -> Result<Cache, IoError> {
+        Cache::open(&self.store(), CacheLimits::default())
+    }
+
     /// The state of distlto's link.
     fn state(&self) -> String {
         let folder = self.place(DISTLTO).join("state");
-        state::directory(&self.program(DISTLTO).to_string_lossy(), folder.to_str())
+        state::directory(&self.program(DISTLTO).to_string_lossy(), &folder.to_string_lossy())
     }
 }

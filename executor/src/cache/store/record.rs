@@ -31,6 +31,8 @@ struct Line<'a> {
     peak_memory: Option<u64>,
     /// Seconds since 1970.
     created: u64,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    note: std::borrow::Cow<'a, str>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -73,6 +75,7 @@ pub(super) fn encode(result: &ActionResult, key: &Key) -> Vec<u8> {
         cpu: result.measured.cpu.map(nanoseconds),
         peak_memory: result.measured.peak_memory,
         created: result.created.duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs()),
+        note: result.note.as_str().into(),
     };
     let mut body = serde_json::to_vec(&line).expect("text and numbers have a JSON form");
     body.push(b'\n');
@@ -110,6 +113,7 @@ pub(super) fn decode(key: &Key, bytes: &[u8]) -> Result<ActionResult, String> {
             ..Measured::default()
         },
         created: UNIX_EPOCH.checked_add(Duration::from_secs(line.created)).ok_or("it is from no time")?,
+        note: line.note.into_owned(),
     })
 }
 
@@ -123,8 +127,8 @@ mod tests {
         let output = (0..ROLES.len(), ".*", any::<([u8; 32], u64, bool)>());
         let time = || (0..u64::MAX).prop_map(Duration::from_nanos);
         let measured = (time(), proptest::option::of(time()), any::<Option<u64>>());
-        (".*", proptest::collection::vec(output, 0..4), any::<Vec<u8>>(), measured, 0..1u64 << 40).prop_map(
-            |(module, outputs, stderr, (wall, cpu, peak_memory), created)| ActionResult {
+        (".*", proptest::collection::vec(output, 0..4), any::<Vec<u8>>(), measured, 0..1u64 << 40, ".*")
+            .prop_map(|(module, outputs, stderr, (wall, cpu, peak_memory), created, note)| ActionResult {
                 module,
                 outputs: outputs
                     .into_iter()
@@ -136,8 +140,8 @@ mod tests {
                 stderr,
                 measured: Measured { wall, cpu, peak_memory, ..Measured::default() },
                 created: UNIX_EPOCH + Duration::from_secs(created),
-            },
-        )
+                note,
+            })
     }
 
     proptest! {

@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::bench::measure::measure;
 use crate::bench::program::Program;
 use crate::bench::remote::server::Server;
-use crate::linked::{self, Linked, Objects, newest_record, objects};
+use crate::linked::{self, Linked, Objects, newest_record, objects, with_store};
 use crate::project::Project;
 use crate::shell;
 
@@ -95,7 +95,8 @@ impl Ways<'_> {
 
     fn link_by_distlto(&self, way: Way) -> Result<Once> {
         let mut command = Command::new(self.distlto);
-        command.args(["link", "--json", "-j", &self.jobs.to_string(), "--state"]).arg(self.kept(way));
+        command.args(["link", "--json", "-j", &self.jobs.to_string()]);
+        with_store(&mut command, &self.kept(way));
         if way != Way::Distlto {
             command.arg("--stable-names");
         }
@@ -114,7 +115,7 @@ impl Ways<'_> {
         // A link with nothing to do leaves no record.
         let (mut up, mut down) = (0, 0);
         if linked.ran + linked.kept + linked.cached > 0 {
-            let record = newest_record(&self.state(way).context("a link leaves a state")?)?;
+            let record = newest_record(&self.kept(way))?;
             let engines = record["engines"].as_array().cloned().unwrap_or_default();
             let sum = |member: &str| engines.iter().filter_map(|engine| engine[member].as_u64()).sum();
             (up, down) = (sum("wire_up"), sum("wire_down"));
@@ -128,12 +129,8 @@ impl Ways<'_> {
     }
 
     fn objects(&self, way: Way) -> Result<Objects> {
-        self.state(way).map_or_else(|| Ok(Objects::new()), |state| objects(&state))
-    }
-
-    /// The state of a way's one output, if there is one.
-    fn state(&self, way: Way) -> Option<PathBuf> {
-        Some(fs::read_dir(self.kept(way)).ok()?.next()?.ok()?.path())
+        let cache = self.kept(way);
+        if cache.exists() { objects(&cache) } else { Ok(Objects::new()) }
     }
 
     /// What a way keeps for its next link.

@@ -16,6 +16,7 @@ use super::Tools;
 use super::spans::Spans;
 use crate::bench::measure::{measure, middle};
 use crate::bench::program::Program;
+use crate::linked::with_store;
 use crate::shell;
 
 /// The way of running, and for each run: makespan and lower bound in seconds, the longest job's part of the bound.
@@ -99,9 +100,7 @@ impl Graphs {
     /// Removes what a run leaves, so that the next one runs all and knows of none.
     fn clean(&self) -> Result<()> {
         self.objects.iter().try_for_each(|object| shell::remove(object))?;
-        for graph in [&self.file, &self.level] {
-            shell::remove(&state_of(graph))?;
-        }
+        shell::remove(&self.cache())?;
         [".ninja_log", ".ninja_deps"].iter().try_for_each(|name| shell::remove(&self.ninja_dir().join(name)))
     }
 
@@ -109,8 +108,13 @@ impl Graphs {
         let trace = self.dir.join("makespan-trace.json");
         let mut command = Command::new(&tools.distlto);
         command.args(["run", "-j", &tools.jobs.to_string(), "--trace"]).arg(&trace).args(options).arg(graph);
+        with_store(&mut command, &self.cache());
         measure(command.current_dir(&self.dir))?;
         Spans::of_trace(&trace, "opt", None)
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.dir.join("makespan-cache")
     }
 
     fn ninja_dir(&self) -> PathBuf {
@@ -123,13 +127,6 @@ impl Graphs {
         measure(command.current_dir(&self.dir))?;
         Spans::of_ninja_log(&self.ninja_dir().join(".ninja_log"))
     }
-}
-
-/// Where `distlto run` keeps its state of a graph.
-fn state_of(graph: &Path) -> PathBuf {
-    let mut name = graph.as_os_str().to_owned();
-    name.push(".distlto");
-    name.into()
 }
 
 /// A file for ninja that runs the commands as they are, in the graph's order; and what they write.

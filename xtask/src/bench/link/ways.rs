@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use crate::bench::program::Program;
+use crate::linked::with_store;
 use crate::shell;
 
 /// A way of linking.
@@ -148,6 +149,7 @@ impl<'a> Ways<'a> {
                 linker = Command::new(self.distlto);
                 linker.args(["link", "-j", &self.jobs.to_string(), "--"]).args(&self.program.words);
                 linker.args(["-o", &output]).current_dir(&self.program.dir);
+                with_store(&mut linker, &self.program.state(&output));
             }
         }
         linker

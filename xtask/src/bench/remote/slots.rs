@@ -94,7 +94,7 @@ fn bound(ran: &Link, slots: usize) -> f64 {
 /// What `distlto remote simulate` says of two workers, in seconds, from what each backend took in that very run.
 fn simulated(bench: &Bench<'_>, in_flight: &str) -> Result<f64> {
     let mut command = Command::new(bench.distlto);
-    command.args(["remote", "simulate"]).arg(bench.program.state("remote-slots"));
+    command.args(["remote", "simulate"]).arg(crate::linked::record(&bench.program.state("remote-slots"))?);
     command.args([
         "--json",
         "--workers=2",

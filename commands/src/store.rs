@@ -1,7 +1,7 @@
-//! The user's own cache folder (XDG Base Directory Specification): digests of compilers without `--cache`, and notes that are
-//! printed once.
+//! The store of a user: objects, records of links, digests of compilers, and notes that are printed once.
 //!
-//! There is none where neither XDG_CACHE_HOME nor HOME names one, or where another user could have prepared it.
+//! It lies in the user's own cache folder (XDG Base Directory Specification), unless `--cache` or `DISTLTO_CACHE` names another
+//! place. There is none where neither these nor XDG_CACHE_HOME nor HOME name one, or where another user could have prepared it.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -9,8 +9,38 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use distlto_planner::digests::Digest;
+use distlto_planner::state;
 use distlto_prepare::private::{self, Exposed, Reach};
 use distlto_prepare::warning::warn;
+
+/// The variable that names the store.
+pub const VARIABLE: &str = "DISTLTO_CACHE";
+
+/// The folder of the store that holds the records of links.
+pub const LINKS: &str = "links-v1";
+
+/// The folder for the records of links: `state`, if it is given, else that of the store. `cache` is the place of the store, if one
+/// is named.
+pub fn links(state: Option<&str>, cache: Option<&Path>) -> Option<String> {
+    if let Some(state) = state.filter(|state| !state.is_empty()) {
+        return Some(state.to_owned());
+    }
+    let named = cache.filter(|cache| !cache.as_os_str().is_empty());
+    let root = if let Some(named) = named { named } else { own_cache()? };
+    // Paths of a record's directory stand in the commands of backends.
+    std::path::absolute(root.join(LINKS)).ok()?.into_os_string().into_string().ok()
+}
+
+/// The same for commands without the option `--cache`.
+pub fn links_of(state: Option<&str>) -> Option<String> {
+    links(state, std::env::var_os(VARIABLE).map(PathBuf::from).as_deref())
+}
+
+/// The directory for the record of an output, which may also be named by the folder of its index.
+pub fn record_of(named: &str, folder: &str) -> String {
+    let output = named.trim_end_matches('/');
+    state::directory(output.strip_suffix(state::SUFFIX).unwrap_or(output), folder)
+}
 
 /// Where an empty file stands for each thing that was said.
 const SAID: &str = "said-v1";

@@ -1,0 +1,171 @@
+//! Objects in the store, found by the keys of modules: what compiles how, and the linker's own key.
+//!
+//! A result in the store is verified when it is read. What cannot be kept there is compiled again by the next link. Knows
+//! nothing of links.
+
+use std::fs::File;
+use std::path::Path;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use distlto_executor::cache::store::Cache;
+use distlto_executor::describe::framed::Framed;
+use distlto_executor::output::Role;
+use distlto_executor::result::{ActionResult, Key, NewOutput, NewResult, OutputFile};
+use distlto_planner::digests::{Digest, FileDigests};
+use distlto_prepare::blobs::from_hex;
+use distlto_prepare::io_error::IoError;
+use distlto_record::report::Measured;
+use serde::{Deserialize, Serialize};
+
+use super::kept::KeptObject;
+use super::parts::Parts;
+
+/// The objects that a link may find.
+pub struct Objects<'a> {
+    pub store: Option<&'a Cache>,
+    /// Where the linker runs.
+    pub directory: &'a Path,
+}
+
+/// A module whose object is sought.
+pub struct Sought<'a> {
+    pub label: &'a str,
+    /// The name of its object, and of its split debug information.
+    pub object: &'a str,
+    pub dwo: Option<&'a Utf8Path>,
+    /// The modules that it imports from, as people call them, sorted.
+    pub imports: Vec<String>,
+}
+
+/// An object that the store has.
+pub struct Found {
+    pub object: KeptObject,
+    pub file: File,
+    result: ActionResult,
+}
+
+/// What the store keeps of an object besides its files and warnings.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    content: String,
+    instructions: (u64, u64),
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parts: Option<Parts>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    read: Vec<(String, String)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    absent: Vec<Utf8PathBuf>,
+}
+
+impl Objects<'_> {
+    /// The object of a key, if what its compiler read besides is as it was. Its split debug information is at its place then.
+    pub fn find(
+        &self,
+        key: &str,
+        module: Sought<'_>,
+        digests: &FileDigests,
+    ) -> Result<Option<Found>, IoError> {
+        let Some(store) = self.store else { return Ok(None) };
+        let Some((at, result, note)) = self.look_up(store, key) else { return Ok(None) };
+        let names: Vec<&Utf8Path> = [Utf8Path::new(module.object)].into_iter().chain(module.dwo).collect();
+        if result.outputs.len() != names.len() {
+            return Ok(None);
+        }
+        let digest = |output: &OutputFile| Digest { hash: output.digest, size: output.size }.to_string();
+        let (own_instructions, imported_instructions) = note.instructions;
+        let object = KeptObject {
+            key: key.to_owned(),
+            content: note.content,
+            label: module.label.to_owned(),
+            files: names.iter().map(ToString::to_string).zip(result.outputs.iter().map(digest)).collect(),
+            read: note.read,
+            absent: note.absent,
+            warnings: String::from_utf8_lossy(&result.stderr).into_owned(),
+            imports: module.imports,
+            source: note.source,
+            instructions: (own_instructions, imported_instructions),
+            parts: note.parts,
+        };
+        if object.changed_read(digests).is_some() {
+            return Ok(None);
+        }
+        let Some(file) = store.open_output(&result.outputs[0]) else {
+            store.forget(&at);
+            return Ok(None);
+        };
+        for (name, output) in names.iter().zip(&result.outputs).skip(1) {
+            let place = self.directory.join(name);
+            if !digests.hold(&[(name.to_string(), digest(output))]) && !store.materialise(output, &place)? {
+                store.forget(&at);
+                return Ok(None);
+            }
+            digests.forget(name);
+        }
+        store.count(true);
+        Ok(Some(Found { object, file, result }))
+    }
+
+    /// Whether the store has a result under a key, be it damaged.
+    pub fn has(&self, key: &str) -> bool {
+        self.store.is_some_and(|store| self.look_up(store, key).is_some())
+    }
+
+    /// Keeps the object of a module, whose files are there, for other links.
+    pub fn keep(&self, object: &KeptObject, measured: Measured) {
+        let (Some(store), Some(key)) = (self.store, self.key_of(object)) else { return };
+        let files: Vec<_> = object.files.iter().map(|(name, _)| self.directory.join(name)).collect();
+        let roles = [Role::Object].into_iter().chain(std::iter::repeat(Role::DwoIfAny));
+        let outputs = object.files.iter().zip(&files).zip(roles);
+        let outputs: Vec<_> =
+            outputs.map(|(((name, _), file), role)| NewOutput { role, name, file }).collect();
+        let note = note(object);
+        let result = NewResult {
+            module: &object.label,
+            outputs: &outputs,
+            stderr: object.warnings.as_bytes(),
+            measured,
+            by_engine: false,
+            note: &note,
+        };
+        store.put(&key, &result);
+    }
+
+    /// Keeps an object that was found under another key.
+    pub fn keep_again(&self, found: &Found) {
+        if let (Some(store), Some(key)) = (self.store, self.key_of(&found.object)) {
+            store.put_again(&key, &found.result);
+        }
+    }
+
+    fn look_up(&self, store: &Cache, key: &str) -> Option<(Key, ActionResult, Note)> {
+        let keys = [Key(from_hex(key)?), self.key_here(key)];
+        let (key, result) = keys.into_iter().find_map(|key| Some((key, store.get(&key)?)))?;
+        let note = serde_json::from_str(&result.note).ok()?;
+        Some((key, result, note))
+    }
+
+    /// What an object is kept under. One whose compiler read further files depends on where these lie.
+    fn key_of(&self, object: &KeptObject) -> Option<Key> {
+        let key = from_hex(&object.key)?;
+        let is_alone = object.read.is_empty() && object.absent.is_empty();
+        Some(if is_alone { Key(key) } else { self.key_here(&object.key) })
+    }
+
+    fn key_here(&self, key: &str) -> Key {
+        let mut framed = Framed::new("distlto served object of a directory 1");
+        framed.add("key", key);
+        // The empty path is the working directory.
+        let here = Path::new(".").join(self.directory);
+        let here = std::path::absolute(here).unwrap_or_default();
+        framed.add("directory", here.as_os_str().as_encoded_bytes());
+        Key(framed.finish().hash)
+    }
+}
+
+fn note(object: &KeptObject) -> String {
+    let KeptObject { content, instructions, source, parts, read, absent, .. } = object.clone();
+    let note = Note { content, instructions, source, parts, read, absent };
+    serde_json::to_string(&note).expect("text and numbers have a JSON form")
+}

@@ -1,0 +1,111 @@
+//! The store: what checkouts share, and what is said of a record.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use distlto_tests::distlto;
+use distlto_tests::folder::Folder;
+use distlto_tests::run::{succeed, told};
+use distlto_tests::store;
+use distlto_tests::toolchain::Toolchain;
+
+const SOURCES: [(&str, &str); 3] = [
+    ("main.c", "int a(int), b(int);\nint main(void) { return a(1) + b(2); }\n"),
+    ("a.c", "int b(int);\n__attribute__((noinline)) int a(int x) { return b(x) + 1; }\n"),
+    ("b.c", "int b(int x) { return x * 2; }\n"),
+];
+
+/// A program in a checkout of its own, of which each link uses one store.
+struct Checkout {
+    folder: Folder,
+    cache: PathBuf,
+}
+
+impl Checkout {
+    fn create(name: &str, cache: &Path) -> Result<Self> {
+        let folder = Folder::create(Toolchain::from_env()?, &format!("store/{name}"))?;
+        for (name, text) in SOURCES {
+            folder.write(name, text)?;
+        }
+        let mut clang = Command::new(folder.toolchain.tool("clang")?);
+        clang.args(["-O2", "-flto=thin", "-c", "main.c", "a.c", "b.c"]).current_dir(&folder.path);
+        succeed(&mut clang)?;
+        Ok(Self { folder, cache: cache.to_owned() })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path.join(name)
+    }
+
+    fn distlto(&self, words: &[&str]) -> Result<Command> {
+        let mut command = Command::new(distlto::binary()?);
+        command.args(words).current_dir(&self.folder.path).env("XDG_CACHE_HOME", &self.cache);
+        Ok(command)
+    }
+
+    /// Links, and says how many backends were out of date.
+    fn link(&self) -> Result<usize> {
+        let mut command = self.distlto(&["link", "-v", "--"])?;
+        command.arg(self.folder.toolchain.tool("clang")?);
+        command.args(["-O2", "-flto=thin", "-fuse-ld=lld", "main.o", "a.o", "b.o", "-o", "P"]);
+        let output = succeed(&mut command)?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let end = said.find(" of 3 backends were out of date").with_context(|| told(&command, &output))?;
+        Ok(said[..end].rsplit(' ').next().unwrap_or_default().parse()?)
+    }
+
+    fn said(&self, words: &[&str]) -> Result<String> {
+        Ok(String::from_utf8(succeed(&mut self.distlto(words)?)?.stdout)?)
+    }
+}
+
+fn empty(name: &str) -> Result<PathBuf> {
+    let folder = Folder::create(Toolchain::from_env()?, &format!("store/{name}"))?;
+    Ok(folder.path.join(store::CACHE))
+}
+
+#[test]
+fn another_checkout_runs_no_backend_and_nothing_lies_beside_a_program() -> Result<()> {
+    let cache = empty("shared")?;
+    let [one, other] = ["one", "the-other-one"].map(|name| Checkout::create(name, &cache));
+    let (one, other) = (one?, other?);
+    ensure!(one.link()? == 3, "the first link runs all");
+    ensure!(other.link()? == 0, "the second checkout compiles what the first has compiled");
+    ensure!(fs::read(one.path("P"))? == fs::read(other.path("P"))?, "another program");
+    for checkout in [one, other] {
+        let mut names: Vec<_> = fs::read_dir(&checkout.folder.path)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect::<Result<_>>()?;
+        names.sort();
+        ensure!(names == [".cache", "P", "a.c", "a.o", "b.c", "b.o", "main.c", "main.o"], "{names:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_record_says_whether_it_is_of_the_program() -> Result<()> {
+    let cache = empty("told")?;
+    let checkout = Checkout::create("inspected", &cache)?;
+    checkout.link()?;
+    let record = store::record_in(&cache.join("distlto"), &checkout.path("P"));
+    let says = |words: &str, expected: bool| -> Result<()> {
+        let said = checkout.said(&["inspect", "P"])?;
+        ensure!(said.contains("3 modules") && said.contains(words) == expected, "{words}: {said}");
+        Ok(())
+    };
+    says("this is about", false)?;
+    // The test's own process is no link, and its number is one.
+    fs::write(record.join("lock"), std::process::id().to_string())?;
+    says("a link of it runs, by process ", true)?;
+    let mut ended = Command::new("true").spawn()?;
+    ended.wait()?;
+    fs::write(record.join("lock"), ended.id().to_string())?;
+    says("its last link was killed", true)?;
+    fs::write(record.join("lock"), "")?;
+    fs::write(checkout.path("P"), "another")?;
+    says("P is another file by now", true)?;
+    fs::remove_file(checkout.path("P"))?;
+    says("P is gone", true)
+}
