@@ -1,23 +1,35 @@
-//! `distlto cache`: looks after caches of results and stores of unpacked archive members.
+//! `distlto cache`: looks after the store of objects and records of links, other caches of results, and stores of unpacked archive
+//! members.
 //!
-//! Both are looked after alike; what they hold is known to the crates that fill them.
+//! All are looked after alike; what they hold is known to the crates that fill them.
 
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
+use distlto_commands::link::state::{KEPT, LinkState};
+use distlto_commands::store::{self, VARIABLE};
 use distlto_executor::cache::store::limits::{parse_age, parse_size};
-use distlto_executor::cache::store::{Cache, CacheLimits};
+use distlto_executor::cache::store::{Cache, CacheLimits, Transferred};
 use distlto_executor::describe::compiler::Compilers;
 use distlto_prepare::check::CheckReport;
 use distlto_prepare::error::PrepareError;
 use distlto_prepare::exit;
+use distlto_prepare::io_error::IoError;
 use distlto_prepare::prune::PruneReport;
 use distlto_prepare::store::Store;
-use distlto_prepare::write::to_standard_output;
+use distlto_prepare::warning::warn;
+use distlto_prepare::write::{place as place_file, to_standard_output};
+use miette::Diagnostic;
 use serde_json::{Map, Value, json};
+use thiserror::Error;
 
-/// Look after a cache of results or a store of unpacked archive members
+/// Look after the store of objects and records of links
+///
+/// That of the user, unless --cache or DISTLTO_CACHE names another. A store of unpacked archive members (--store) is looked after in
+/// the same way.
 #[derive(Debug, Args)]
 #[command(after_help = exit::help())]
 pub struct CacheCommandArgs {
@@ -30,6 +42,7 @@ pub struct CacheCommandArgs {
 #[derive(Debug, Subcommand)]
 pub enum CacheCommand {
     /// Say how much is kept, and how it was used
+    #[command(visible_alias = "show")]
     #[command(after_help = exit::help())]
     Stats {
         #[command(flatten)]
@@ -37,7 +50,8 @@ pub enum CacheCommand {
     },
     /// Remove what was not used for longest, until the rest is small and young enough
     ///
-    /// Others may use the cache or store at the same time. Without a limit only what killed runs left is removed.
+    /// Others may use the store at the same time. Without a limit only what killed runs left is removed, and records of links that
+    /// nobody has made for 90 days.
     #[command(after_help = exit::help())]
     Prune {
         #[command(flatten)]
@@ -53,7 +67,7 @@ pub enum CacheCommand {
     ///
     /// Runs check what they take in any case: a damaged file is made again by the next run that needs it. The exit code
     /// is 3 if anything was damaged.
-    #[command(after_help = exit::help())]
+    #[command(visible_alias = "check", after_help = exit::help())]
     Verify {
         #[command(flatten)]
         which: Which,
@@ -61,13 +75,52 @@ pub enum CacheCommand {
         #[arg(long)]
         keep: bool,
     },
+    /// Write objects to an archive, those that were used last first
+    ///
+    /// A tar file, which is not compressed. Records of links stay where they are.
+    #[command(after_help = exit::help())]
+    Export {
+        #[command(flatten)]
+        which: CacheOnly,
+        /// Write at most so many bytes; K, M, G and T stand for powers of 1024
+        #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+        max_size: Option<u64>,
+        /// Write what was used in this time: a number of days, or one with d, h, m or s
+        #[arg(long, value_name = "AGE", value_parser = parse_age)]
+        max_age: Option<Duration>,
+        /// The archive; - for standard output
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Take objects from an archive
+    ///
+    /// Each is checked; the exit code is 3 if anything was damaged. Whoever made the archive decides what is in your programs.
+    #[command(after_help = exit::help())]
+    Import {
+        #[command(flatten)]
+        which: CacheOnly,
+        /// The archive; - for standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+/// Which store is exported or filled.
+#[derive(Debug, Args)]
+pub struct CacheOnly {
+    /// The store in this directory
+    #[arg(long, value_name = "DIR", env = VARIABLE)]
+    pub cache: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What is looked after, and how that is told.
 #[derive(Debug, Args)]
 pub struct Which {
-    /// The cache of results in this directory
-    #[arg(long, value_name = "DIR", required_unless_present = "store")]
+    /// The store in this directory
+    #[arg(long, value_name = "DIR", env = VARIABLE)]
     pub cache: Option<PathBuf>,
     /// The store of unpacked archive members in this directory
     #[arg(long, value_name = "DIR")]
@@ -84,10 +137,12 @@ enum Kept {
 }
 
 impl Which {
-    fn open(&self) -> Result<Vec<Kept>, PrepareError> {
+    fn open(&self) -> Result<Vec<Kept>, CacheError> {
         let mut opened = Vec::new();
-        if let Some(directory) = &self.cache {
-            opened.push(Kept::Cache(Cache::open_existing(directory, CacheLimits { size: None, age: None })?));
+        // A store of members alone is looked after if only that is named.
+        if self.cache.is_some() || self.store.is_none() {
+            let directory = place(self.cache.as_deref())?;
+            opened.push(Kept::Cache(Cache::open_existing(&directory, UNLIMITED)?));
         }
         if let Some(directory) = &self.store {
             opened.push(Kept::Store(Store::open_existing(directory)?));
@@ -96,17 +151,49 @@ impl Which {
     }
 }
 
+const UNLIMITED: CacheLimits = CacheLimits { size: None, age: None };
+
+/// Where the store is.
+fn place(named: Option<&Path>) -> Result<PathBuf, CacheError> {
+    match named.filter(|named| !named.as_os_str().is_empty()) {
+        Some(named) => Ok(named.to_owned()),
+        None => store::own_cache().map(Path::to_owned).ok_or(CacheError::Nowhere),
+    }
+}
+
+/// Why nothing is done.
+#[derive(Debug, Error, Diagnostic)]
+pub enum CacheError {
+    /// The store cannot be used.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Prepare(#[from] PrepareError),
+    /// A file cannot.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] IoError),
+    /// No place is known.
+    #[error("there is no store: neither HOME nor XDG_CACHE_HOME names a place for one")]
+    #[diagnostic(code(distlto::usage), help("name it with --cache or DISTLTO_CACHE"))]
+    Nowhere,
+}
+
 /// Runs the command.
-pub fn run(args: &CacheCommandArgs) -> Result<u8, PrepareError> {
+pub fn run(args: &CacheCommandArgs) -> Result<u8, CacheError> {
     let mut code = 0;
-    let (CacheCommand::Stats { which }
-    | CacheCommand::Prune { which, .. }
-    | CacheCommand::Verify { which, .. }) = &args.command;
     let mut json = Map::from_iter([("version".to_owned(), json!(1))]);
     let mut text = String::new();
+    let which = match &args.command {
+        CacheCommand::Export { which, max_size, max_age, file } => {
+            return export(which, CacheLimits { size: *max_size, age: *max_age }, file);
+        }
+        CacheCommand::Import { which, file } => return import(which, file),
+        CacheCommand::Stats { which }
+        | CacheCommand::Prune { which, .. }
+        | CacheCommand::Verify { which, .. } => which,
+    };
     for kept in which.open()? {
         let value = match &args.command {
-            CacheCommand::Stats { .. } => kept.stats(&mut text)?,
             CacheCommand::Prune { max_size, max_age, .. } => kept.prune(*max_size, *max_age, &mut text)?,
             CacheCommand::Verify { keep, .. } => {
                 let report = kept.verify(*keep)?;
@@ -115,6 +202,7 @@ pub fn run(args: &CacheCommandArgs) -> Result<u8, PrepareError> {
                 }
                 verified(&kept.name(), &report, &mut text)
             }
+            _ => kept.stats(&mut text)?,
         };
         json.insert(kept.kind().to_owned(), value);
     }
@@ -123,6 +211,55 @@ pub fn run(args: &CacheCommandArgs) -> Result<u8, PrepareError> {
     }
     to_standard_output(text.as_bytes())?;
     Ok(code)
+}
+
+/// Whether a file is a standard stream.
+fn is_stream(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+fn export(which: &CacheOnly, limits: CacheLimits, file: &Path) -> Result<u8, CacheError> {
+    let directory = place(which.cache.as_deref())?;
+    let cache = Cache::open_existing(&directory, UNLIMITED)?;
+    if is_stream(file) {
+        let out = BufWriter::new(io::stdout().lock());
+        cache.export(limits, out, Path::new("standard output"))?;
+        return Ok(0);
+    }
+    let mut done = Transferred::default();
+    place_file(file, |temporary| {
+        let out = BufWriter::new(File::create_new(temporary)?);
+        done = cache.export(limits, out, file).map_err(|error| error.source)?;
+        Ok(())
+    })?;
+    tell("exported", &directory, &done, which.json)
+}
+
+fn import(which: &CacheOnly, file: &Path) -> Result<u8, CacheError> {
+    let directory = place(which.cache.as_deref())?;
+    let cache = Cache::open(&directory, CacheLimits::default())?;
+    let done = if is_stream(file) {
+        cache.import(io::stdin().lock(), Path::new("standard input"))?
+    } else {
+        let archive = File::open(file).map_err(IoError::on("read", file))?;
+        cache.import(BufReader::new(archive), file)?
+    };
+    done.bad.iter().for_each(|bad| warn(format_args!("left out: {bad}")));
+    tell("imported", &directory, &done, which.json)
+}
+
+fn tell(what: &str, directory: &Path, done: &Transferred, as_json: bool) -> Result<u8, CacheError> {
+    let Transferred { files, bytes, present, bad } = done;
+    let text = if as_json {
+        let mut value = json!({ "version": 1, "directory": directory.display().to_string() });
+        value[what] = json!({ "files": files, "bytes": bytes, "present": present, "bad": bad });
+        format!("{value}\n")
+    } else {
+        let present = if *present > 0 { format!("; {present} files were there") } else { String::new() };
+        format!("cache {}\n  {what} {files} files, {bytes} bytes{present}\n", directory.display())
+    };
+    to_standard_output(text.as_bytes())?;
+    Ok(if bad.is_empty() { 0 } else { exit::BAD_INPUT })
 }
 
 impl Kept {
@@ -144,7 +281,7 @@ impl Kept {
         format!("{} {}", self.kind(), self.directory().display())
     }
 
-    fn stats(&self, text: &mut String) -> Result<Value, PrepareError> {
+    fn stats(&self, text: &mut String) -> Result<Value, CacheError> {
         let (held, usage, records) = match self {
             Self::Cache(cache) => (cache.holdings()?, cache.usage(), "results"),
             Self::Store(store) => (store.holdings()?, None, "archives"),
@@ -171,6 +308,11 @@ impl Kept {
             "oldest": held.oldest.map(seconds),
             "newest": held.newest.map(seconds),
         });
+        if let Self::Cache(cache) = self {
+            let (links, bytes) = LinkState::held(&cache.directory().join(store::LINKS));
+            line(text, "links", &format!("{links} records, {bytes} bytes"));
+            value["links"] = json!({ "records": links, "bytes": bytes });
+        }
         if let Some(usage) = usage {
             line(text, "hits", &format!("{} of {}", usage.hits, usage.hits.saturating_add(usage.misses)));
             line(text, "stored", &usage.stored);
@@ -193,7 +335,7 @@ impl Kept {
         size: Option<u64>,
         age: Option<Duration>,
         text: &mut String,
-    ) -> Result<Value, PrepareError> {
+    ) -> Result<Value, CacheError> {
         let report = match self {
             Self::Cache(cache) => cache.prune(CacheLimits { size, age })?,
             Self::Store(store) => store.prune(size, age)?,
@@ -212,6 +354,12 @@ impl Kept {
             "temporaries": temporaries,
         });
         if let Self::Cache(cache) = self {
+            let links = cache.directory().join(store::LINKS);
+            let links = LinkState::prune(&links, age.unwrap_or(KEPT))?;
+            if links > 0 {
+                text.push_str(&format!("  removed the records of {links} links\n"));
+            }
+            value["links"] = json!(links);
             let forgotten = Compilers::prune(cache.directory())?;
             if forgotten > 0 {
                 text.push_str(&format!("  forgot {forgotten} files of compilers that are gone\n"));
@@ -221,7 +369,7 @@ impl Kept {
         Ok(value)
     }
 
-    fn verify(&self, keep: bool) -> Result<CheckReport, PrepareError> {
+    fn verify(&self, keep: bool) -> Result<CheckReport, CacheError> {
         Ok(match self {
             Self::Cache(cache) => {
                 let mut report = cache.verify(keep)?;

@@ -1,4 +1,4 @@
-//! The store: what checkouts share, and what is said of a record.
+//! The store: what checkouts share, what an archive of it carries, and what is said of a record.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use distlto_tests::distlto;
 use distlto_tests::folder::Folder;
-use distlto_tests::run::{succeed, told};
+use distlto_tests::run::{capture, succeed, told};
 use distlto_tests::store;
 use distlto_tests::toolchain::Toolchain;
 
@@ -81,6 +81,29 @@ fn another_checkout_runs_no_backend_and_nothing_lies_beside_a_program() -> Resul
         names.sort();
         ensure!(names == [".cache", "P", "a.c", "a.o", "b.c", "b.o", "main.c", "main.o"], "{names:?}");
     }
+    Ok(())
+}
+
+#[test]
+fn an_archive_carries_objects_to_another_machine() -> Result<()> {
+    let [here, there] = [empty("here")?, empty("there")?];
+    let one = Checkout::create("exports", &here)?;
+    one.link()?;
+    let said = one.said(&["cache", "export", "objects.tar"])?;
+    ensure!(said.contains("exported 9 files"), "{said}");
+    let other = Checkout::create("imports", &there)?;
+    let archive = one.path("objects.tar").display().to_string();
+    let said = other.said(&["cache", "import", &archive])?;
+    ensure!(said.contains("imported 9 files"), "{said}");
+    ensure!(other.link()? == 0, "what was imported is not found");
+    let shown: serde_json::Value = serde_json::from_str(&other.said(&["cache", "show", "--json"])?)?;
+    ensure!(shown["cache"]["links"]["records"] == 1 && shown["cache"]["files"] == 3, "{shown}");
+    // Of another file nothing is taken.
+    let mut import = other.distlto(&["cache", "import", "main.o"])?;
+    let output = capture(&mut import)?;
+    ensure!(output.status.code() == Some(4), "{}", told(&import, &output));
+    let said = other.said(&["cache", "prune", "--max-age", "0s"])?;
+    ensure!(said.contains("removed the records of 1 links"), "{said}");
     Ok(())
 }
 

@@ -9,6 +9,7 @@
 //! removed, is told of by [`Cache::troubles`], and is a miss; so is what others prune at this moment. A cache that
 //! cannot be written only costs time.
 
+mod archive;
 mod evict;
 pub mod inspect;
 pub mod limits;
@@ -32,6 +33,7 @@ use distlto_prepare::prune::space;
 
 use crate::cancel::Cancel;
 use crate::result::{ActionResult, Key, NewResult, OutputFile};
+pub use archive::Transferred;
 use evict::Keeper;
 pub use limits::CacheLimits;
 
