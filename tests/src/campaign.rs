@@ -2,7 +2,7 @@
 //!
 //! A seed decides a program (`generate`), which is data (`model`); `source` and `assembly` write its texts, `line` its link
 //! line, and a `workspace` builds it. `links` compares ways of linking one line; `edits` a relink with a fresh link,
-//! `remote` a link with a server that errs with one without, `service` what users do to links with quiet ones, `reads` relinks after changes of what a link reads with fresh links, `traces` the record of a link with strace, `index` thin links and backends of foreign builds with lld and
+//! `remote` a link with a server that errs with one without, `service` what users do to links with quiet ones, `reads` relinks after changes of what a link reads with fresh links, `traces` the record of a link with strace, `store` many links at once on one store with lld alone, `index` thin links and backends of foreign builds with lld and
 //! clang. `flags` links for random machines with random flags, `stock` compares tools for Buck2 with its own.
 
 mod arrange;
@@ -27,6 +27,7 @@ mod server_faults;
 pub mod service;
 mod source;
 pub mod stock;
+pub mod store;
 pub mod traces;
 pub mod ways;
 mod workspace;

@@ -9,6 +9,7 @@ use distlto_tests::campaign::links::{Request, links};
 use distlto_tests::campaign::reads::reads;
 use distlto_tests::campaign::remote;
 use distlto_tests::campaign::service::service;
+use distlto_tests::campaign::store::store;
 use distlto_tests::campaign::traces::traces;
 use distlto_tests::campaign::ways::{DISTRIBUTE, DTLTO, GRAPH, MAKE, NINJA, SERVED};
 use distlto_tests::toolchain::{NEWEST, Toolchain, profile_dir};
@@ -118,6 +119,15 @@ fn what_a_link_reads_is_known() -> Result<()> {
     ensure!(found.messages.is_empty(), "{}", found.messages.join("\n"));
     let found = traces(&request("traces", 1, 6)?, TOOLCHAIN)?;
     ensure!(found.links == 6 && found.files > 120 && found.missing.is_empty(), "{found}");
+    Ok(())
+}
+
+#[test]
+fn links_at_once_on_one_store_are_those_of_lld() -> Result<()> {
+    let found = store(&request("store", 1, 16)?, TOOLCHAIN)?;
+    println!("{found}");
+    ensure!(found.links == 16 && found.cleanings > 0, "{found}");
+    ensure!(found.wrong.is_empty(), "{}", found.wrong.join("\n"));
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use distlto_tests::campaign::reads::reads;
 use distlto_tests::campaign::remote::remote;
 use distlto_tests::campaign::service::service;
 use distlto_tests::campaign::stock::stock;
+use distlto_tests::campaign::store::store;
 use distlto_tests::campaign::traces::traces;
 use distlto_tests::toolchain::{Toolchain, profile_dir};
 
@@ -38,6 +39,8 @@ enum Campaign {
     Reads(Common),
     /// What the record of a link says that its processes have read, against strace.
     Traces(Common),
+    /// So many links at once on one store, some of them killed, while the store is cleaned.
+    Store(Common),
     /// Two links of each program with a server that errs, against one without.
     Remote(Common),
     /// Several links at once, in several directories, with any number of jobs; killed in the middle; with other preloaded libraries.
@@ -136,6 +139,11 @@ fn run() -> Result<bool> {
             let found = traces(&common.request()?, toolchain)?;
             println!("{found}");
             Ok(found.missing.is_empty())
+        }
+        Campaign::Store(common) => {
+            let found = store(&common.request()?, toolchain)?;
+            println!("{found}");
+            Ok(found.wrong.is_empty())
         }
         Campaign::Remote(common) => {
             let found = remote(&common.request()?, toolchain)?;
