@@ -63,7 +63,7 @@ fn claimed(place: PathBuf) -> Option<PathBuf> {
         Err(Exposed::Unknown(_)) => None,
         Err(exposed) => {
             warn(format_args!(
-                "nothing is remembered in {}: {}; {}, or set XDG_CACHE_HOME to a folder of your own",
+                "nothing is kept in {}: {}; {}, or set XDG_CACHE_HOME to a folder of your own",
                 place.display(),
                 exposed.of(&place),
                 exposed.remedy()

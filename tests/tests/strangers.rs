@@ -201,12 +201,7 @@ fn nothing_is_remembered_where_another_user_could_have_prepared_it() -> Result<(
         let rest = " belongs to the user nobody (65534); chown 0 ";
         expect(
             &said,
-            &[
-                "warning: nothing is remembered in ",
-                &place,
-                rest,
-                "or set XDG_CACHE_HOME to a folder of your own",
-            ],
+            &["warning: nothing is kept in ", &place, rest, "or set XDG_CACHE_HOME to a folder of your own"],
         )?;
         ensure!(fs::read_dir(&place)?.count() == 0, "something was left in {place}");
     }

@@ -162,8 +162,9 @@ impl LinkState {
         let mut removed = 0;
         for entry in entries {
             let directory = entry.map_err(IoError::on("list", folder))?.path();
-            // The lock is written when a link begins and when it ends.
-            let used = fs::metadata(Place::Lock.path(&directory)).and_then(|found| found.modified()).ok();
+            // The lock is written when a link begins and when it ends. A distributor has none.
+            let used = fs::metadata(Place::Lock.path(&directory)).or_else(|_| fs::metadata(&directory));
+            let used = used.ok().filter(|_| directory.is_dir()).and_then(|found| found.modified().ok());
             let is_old = used.is_some_and(|used| used.elapsed().is_ok_and(|passed| passed >= age));
             // One that is held is in use.
             if is_old && let Some(Ok(state)) = directory.to_str().map(|it| Self::open(it, Reach::Last)) {

@@ -209,12 +209,16 @@ impl KeptObject {
 
     /// The bytes of the object in a store.
     pub fn content_in(&self, store: &Cache) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        store.open_output(&self.output()?)?.read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// The object as a store has it.
+    pub fn output(&self) -> Option<OutputFile> {
         let (name, digest) = self.files.first()?;
         let Digest { hash: digest, size } = Digest::parse(digest)?;
-        let output = OutputFile { role: Role::Object, name: name.clone(), digest, size, executable: false };
-        let mut bytes = Vec::new();
-        store.open_output(&output)?.read_to_end(&mut bytes).ok()?;
-        Some(bytes)
+        Some(OutputFile { role: Role::Object, name: name.clone(), digest, size, executable: false })
     }
 
     /// What compiling it takes.

@@ -197,18 +197,16 @@ impl<'scope> Hearing<'scope, '_, '_> {
             Err(error) => return self.fail(question.ticket, error.into()),
         };
         let (key, imports) = kept::key(answering.identity, question, &shard, &flags.args, dwo.as_ref());
-        let mut imports: Vec<String> = imports.iter().map(|id| self.files.label(id)).collect();
-        imports.sort_unstable();
-        if let Some(found) = self.find(&key, &label, dwo.as_deref(), imports)? {
+        if let Some((object, file)) = self.find_by_key(&key, &label, dwo.as_deref(), &imports)? {
             if answering.stable_names
-                && let Some(source) = &found.object.source
+                && let Some(source) = &object.source
                 && let Err(error) = self.claim_source(source, &label)
             {
                 return self.begin_anew(question.ticket, error);
             }
             let archive = self.files.archive_of(id).map(|(archive, offset)| (archive.to_owned(), offset));
-            let module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, found.object) };
-            return self.give_kept(question.ticket, module, &found.file);
+            let module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, object) };
+            return self.give_kept(question.ticket, module, &file);
         }
         match self.miss(question, id, (key, flags), dwo, &shard) {
             Ok(()) => Ok(()),
@@ -350,6 +348,25 @@ impl<'scope> Hearing<'scope, '_, '_> {
         let (arrivals, thread) = self.run?;
         drop(arrivals);
         Some(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    }
+
+    /// The object of the linker's key: that of the link before, or another one in the store.
+    fn find_by_key(
+        &mut self,
+        key: &str,
+        label: &str,
+        dwo: Option<&Utf8Path>,
+        imports: &[String],
+    ) -> Result<Option<(KeptObject, File)>, IoError> {
+        let answering = self.answering;
+        if let Some(last) = answering.earlier.last(label).filter(|last| last.key == key)
+            && let Some(file) = answering.objects.open(last)
+        {
+            return Ok(Some((last.clone(), file)));
+        }
+        let mut imports: Vec<String> = imports.iter().map(|id| self.files.label(id)).collect();
+        imports.sort_unstable();
+        Ok(self.find(key, label, dwo, imports)?.map(|found| (found.object, found.file)))
     }
 
     /// The object of a module in the store.

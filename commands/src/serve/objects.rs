@@ -107,6 +107,17 @@ impl Objects<'_> {
         Ok(Some(Found { object, file, result }))
     }
 
+    /// The object of the link before, whose record says all that the store's would.
+    pub fn open(&self, earlier: &KeptObject) -> Option<File> {
+        let store = self.store?;
+        if earlier.files.len() != 1 || !earlier.read.is_empty() || !earlier.absent.is_empty() {
+            return None;
+        }
+        let file = store.open_output(&earlier.output()?)?;
+        store.used(&Key(from_hex(&earlier.key)?));
+        Some(file)
+    }
+
     /// Whether the store has a result under a key, be it damaged.
     pub fn has(&self, key: &str) -> bool {
         self.store.is_some_and(|store| self.look_up(store, key).is_some())

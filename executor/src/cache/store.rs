@@ -160,6 +160,16 @@ impl Cache {
         None
     }
 
+    /// Counts a use of the record under a key, and of its outputs.
+    pub fn used(&self, key: &Key) {
+        let path = self.record(key);
+        // One that is gone is of no use.
+        if let Ok(found) = std::fs::symlink_metadata(&path) {
+            blobs::used(&path, &found);
+        }
+        self.count(true);
+    }
+
     /// Drops the record under a key.
     pub fn forget(&self, key: &Key) {
         // Then it stays for the next one to find out.
