@@ -368,7 +368,7 @@ fn a_cache_is_told_with_key_and_answer() -> Result<()> {
         found.sort();
         keys.push(found);
         // What is found by a linker's key is not looked for by content.
-        fs::remove_file(project.path("program"))?;
+        fs::remove_dir_all(state(&project)?)?;
         for key in served(&records, &keys[0])? {
             fs::remove_file(key)?;
         }
