@@ -100,7 +100,7 @@ pub enum RemoteCommand {
 /// Run a link command, and make the backend compilations of its ThinLTO links
 ///
 /// The command runs as it is. Its ld.lld (15 or later, on Linux with glibc) asks for each module's object, which is a kept one or is
-/// compiled, many at once. A linker that cannot ask links by itself. State is kept in OUTPUT.distlto: a second run with
+/// compiled, many at once. A linker that cannot ask links by itself. Objects and the record of the link are kept in the store: a second run with
 /// nothing changed runs no backend and no linker, and an edit re-runs the backends whose module, imports or flags changed.
 /// Backends share the job slots of a make that calls this program. The exit code is the command's own, but where a backend
 /// failed.
@@ -137,11 +137,10 @@ pub struct LinkArgs {
     /// path of a compile_commands.json.
     #[arg(long, value_name = "kbuild|FILE")]
     pub flags_from: Option<FlagsSource>,
-    /// Keep state in a folder of this directory
+    /// Keep the record of the link in a folder of this directory, in place of the store
     ///
-    /// Without it state is beside the output. Any number of links may share the directory: the folder is named after the output
-    /// and its place, as in prog-0123456789ab, so that outputs of one name have folders of their own. `distlto plan --state DIR
-    /// OUTPUT.distlto` finds it.
+    /// For sandboxes, whose home is gone afterwards; objects stay in the store. Any number of links may share the directory: the folder
+    /// is named after the output and its place, as in prog-0123456789ab. `distlto inspect --state DIR OUTPUT` finds it.
     #[arg(long, value_name = "DIR", env = VARIABLE)]
     pub state: Option<String>,
     /// Take the objects that the backends of this graph have made: its last action

@@ -38,7 +38,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ),
     (
         state::VARIABLE,
-        "The directory of --state of distlto link, index, plan, inspect, explain, diff and report; for distlto run, where OUTPUT.distlto is found",
+        "The directory of --state of distlto link, index, plan, inspect, explain, diff and report",
     ),
     ("MAKEFLAGS", "The make jobserver to share job slots with"),
 ];

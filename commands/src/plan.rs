@@ -38,7 +38,7 @@ pub struct PlanArgs {
     /// The directory that distlto-index wrote, or an action graph in JSON
     #[arg(value_name = "INDEX_DIR|GRAPH.json")]
     pub input: Utf8PathBuf,
-    /// The directory of distlto link --state: INDEX_DIR may then be OUTPUT.distlto, though nothing is there
+    /// The directory of distlto link --state, where the record of an output is
     #[arg(long, value_name = "DIR", env = VARIABLE)]
     pub state: Option<String>,
     /// Write the action graph as JSON (- for standard output)
@@ -95,7 +95,7 @@ pub enum PlanCommandError {
     #[diagnostic(
         code(distlto::bad_input),
         help(
-            "name the directory that distlto-index wrote (distlto link keeps it as OUTPUT.distlto, or below its --state), or a graph's JSON"
+            "name the directory that distlto-index wrote or an output that distlto has linked, or a graph's JSON"
         )
     )]
     Missing {

@@ -40,11 +40,11 @@ use crate::store::{self, own_cache};
 /// Where results of backend compilations are kept on disk.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CacheArgs {
-    /// Keep results in this directory, and take them from there
+    /// Keep objects and records of links in this directory, in place of the user's cache folder
     ///
-    /// A result is found again wherever the same compiler compiles the same contents in the same way: in another checkout,
+    /// An object is found again wherever the same compiler compiles the same contents in the same way: in another checkout,
     /// under other names, on another machine that shares the directory. Many links may use one directory at once. Only
-    /// verified results are kept, and what is read is verified. See `distlto cache`.
+    /// verified objects are kept, and what is read is verified. See `distlto cache`.
     #[arg(long, value_name = "DIR", env = "DISTLTO_CACHE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub cache: Option<PathBuf>,
     /// Use the directory of --cache although others can write to it, and believe what they keep there
@@ -53,10 +53,10 @@ pub struct CacheArgs {
     /// another user than you and root, or that others can write to. See docs/executor.md.
     #[arg(long, env = "DISTLTO_CACHE_SHARED", value_parser = clap::builder::BoolishValueParser::new(), hide_short_help = true)]
     pub cache_shared: bool,
-    /// Let the directory of --cache grow to so many bytes [default: 10G]; K, M, G and T stand for powers of 1024
+    /// Let the store grow to so many bytes [default: 10G]; K, M, G and T stand for powers of 1024
     #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     pub cache_size: Option<u64>,
-    /// Drop results that were not used for so long from the directory of --cache: 30d, 12h, 90m
+    /// Drop objects that were not used for so long from the store: 30d, 12h, 90m
     #[arg(long, value_name = "AGE", value_parser = parse_age, hide_short_help = true)]
     pub cache_age: Option<Duration>,
 }

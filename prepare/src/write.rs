@@ -155,17 +155,6 @@ fn parent_of(path: &Path) -> &Path {
     }
 }
 
-/// Gives a file a further name, in whose place nothing of an earlier one is left; a copy where the file system has no such
-/// links, or is another one.
-pub fn link_or_copy(file: &Path, place: &Path) -> Result<(), IoError> {
-    make_parent(place)?;
-    remove(place)?;
-    match fs::hard_link(file, place) {
-        Ok(()) => Ok(()),
-        Err(_) => fs::copy(file, place).map(drop).map_err(IoError::on("write", place)),
-    }
-}
-
 pub(crate) fn make_parent(path: &Path) -> Result<(), IoError> {
     let parent = parent_of(path);
     // Nearly always it is there, and asking costs less than trying to make it.
@@ -173,26 +162,4 @@ pub(crate) fn make_parent(path: &Path) -> Result<(), IoError> {
         return Ok(());
     }
     fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::MetadataExt;
-
-    use super::*;
-
-    #[test]
-    fn a_further_name_takes_the_place_of_what_was_there() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (file, place) = (folder.path().join("file"), folder.path().join("below/place"));
-        for content in ["one", "another"] {
-            // A new file: whoever writes into the old one would write into its other name too.
-            remove(&file).expect("removed");
-            fs::write(&file, content).expect("written");
-            link_or_copy(&file, &place).expect("linked");
-            assert_eq!(fs::read_to_string(&place).expect("read"), content);
-            assert_eq!(fs::metadata(&place).expect("a file").nlink(), 2);
-        }
-        link_or_copy(&folder.path().join("nothing"), &place).expect_err("there is no such file");
-    }
 }

@@ -29,13 +29,13 @@ const SEED: u64 = 1;
 
 /// Say how long a link would take on so many workers, from what it took here
 ///
-/// The link's state directory has the records of its runs. Every backend that they timed is scheduled as with --remote, on a
+/// The link's record in the store has what its runs took. Every backend that they timed is scheduled as with --remote, on a
 /// simulated clock, over a network of each latency and bandwidth; docs/remote-sizing.md says how to read the table.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]
 pub struct SimulateArgs {
-    /// The state directory of a link, such as OUTPUT.distlto, or one record of its runs
-    #[arg(value_name = "STATE|RECORD")]
+    /// The output of a link, the folder of its record, or one record of its runs
+    #[arg(value_name = "OUTPUT|RECORD")]
     pub record: Utf8PathBuf,
     /// Slots of the engine's workers, for which to simulate
     #[arg(long, value_name = "N", value_delimiter = ',', default_values = ["10", "100", "1000"])]
@@ -91,7 +91,7 @@ pub enum SimulateError {
     #[error("{path} holds no record of a link that compiled anything")]
     #[diagnostic(
         code(distlto::bad_input),
-        help("link it once from nothing: remove the state directory and run distlto link again")
+        help("link it once from nothing: distlto link --cache NEW_FOLDER")
     )]
     NothingTimed {
         /// The directory or file.

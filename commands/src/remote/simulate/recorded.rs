@@ -17,6 +17,7 @@ use distlto_record::run::{self, FOLDER, RunRecord};
 use super::SimulateError;
 use super::program::{SimulatedBackend, SimulatedLink};
 use crate::plan::GraphSource;
+use crate::store;
 
 /// Bytes of bitcode for an instruction, for a module that lies in an archive: as the executor's estimates have it.
 const BYTES_PER_INSTRUCTION: u64 = 12;
@@ -30,11 +31,14 @@ pub(super) struct RecordedLink {
     pub(super) left_out: Vec<String>,
 }
 
-/// Reads a state directory or one record.
+/// Reads the runs of an output or of the folder of its record, or one record of a run.
 ///
 /// By the clock, what a backend took has in it what else the machine did, and a worker's delay.
 pub(super) fn read(place: &Utf8Path, by_clock: bool) -> Result<RecordedLink, SimulateError> {
     let nothing = || SimulateError::NothingTimed { path: place.to_owned() };
+    let record =
+        store::links_of(None).map(|folder| Utf8PathBuf::from(store::record_of(place.as_str(), &folder)));
+    let place = record.as_deref().filter(|record| !place.is_dir() && record.is_dir()).unwrap_or(place);
     let files =
         if place.is_dir() { run::list(place.as_std_path())? } else { vec![place.as_std_path().to_owned()] };
     let records = files.iter().map(|file| run::read(file)).collect::<Result<Vec<_>, _>>()?;
