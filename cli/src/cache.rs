@@ -1,7 +1,7 @@
 //! `distlto cache`: looks after the store of objects and records of links, other caches of results, and stores of unpacked archive
 //! members.
 //!
-//! All are looked after alike; what they hold is known to the crates that fill them.
+//! The crates that fill them know their contents.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter};

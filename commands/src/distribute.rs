@@ -277,7 +277,7 @@ impl Session<'_> {
         Ok(Some(JsonProgress::log(file, run)))
     }
 
-    /// The directory for the record of what is linked. The linker's files are gone when it ends.
+    /// The directory for the record of the link. The linker removes its own files.
     fn state(&self) -> Option<String> {
         let folder = self.args.run.cache.links(std::env::var(VARIABLE).ok().as_deref())?;
         Some(state::directory(self.file.linker_output.as_ref()?.as_str(), &folder))

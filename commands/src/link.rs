@@ -1,8 +1,7 @@
 //! A whole distributed ThinLTO link, from the user's command to the program: the spine of `distlto link`.
 //!
 //! Is anything to do? If so, the command is run and its linkers are served ([`serve`](crate::serve)). This module only knows the order
-//! and what is kept for the next run. The record of a link lies in the store, and an advisory lock on it makes a second run of the
-//! same link an error.
+//! and the record for the next run. That lies in the store, and an advisory lock on it makes a second run of the same link an error.
 
 pub(crate) mod dry_run;
 pub mod error;

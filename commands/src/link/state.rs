@@ -104,7 +104,7 @@ impl From<LockError> for LinkError {
 /// For how long the record of a link is kept that nobody makes again.
 pub const KEPT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The file whose time says when records were pruned.
+/// The time of this file is that of the last pruning.
 const PRUNED: &str = "pruned";
 
 /// So many bytes a link takes at least while it runs.
@@ -191,12 +191,12 @@ impl LinkState {
             passed.is_some_and(|passed| passed.is_ok_and(|passed| passed < DAY))
         };
         if folder.file_name().is_some_and(|name| name == store::LINKS) && !is_recent(&mark) {
-            // What cannot be noted or removed is for the next day, or for distlto cache prune.
+            // A failure is for the next day, or for distlto cache prune.
             let _ = fs::write(&mark, "").map(|()| Self::prune(folder, KEPT));
         }
     }
 
-    /// Takes a directory where a link has room for what it writes while it runs.
+    /// Takes a directory if its disk has room for a link.
     fn with_room(directory: &str) -> Result<Self, LinkError> {
         let state = Self::open(directory, Reach::Whole)?;
         let room = statvfs(directory).map_or(u64::MAX, |found| found.f_bavail.saturating_mul(found.f_frsize));
