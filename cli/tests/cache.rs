@@ -46,6 +46,7 @@ fn kept() -> TempDir {
             stderr: b"",
             measured: Measured::default(),
             by_engine: false,
+            is_unseen: false,
             note: "",
         };
         cache.put(&Key([number; 32]), &result).expect("kept");

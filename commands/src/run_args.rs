@@ -198,7 +198,10 @@ impl CacheArgs {
     pub fn store(&self, cancel: &Cancel) -> Option<Arc<Cache>> {
         let opened = match self.directory().filter(|_| !self.cache_shared) {
             Some(_) => self.open(cancel),
-            None => Self { cache_shared: false, ..self.clone() }.open_in(own_cache()?, cancel),
+            None => {
+                let own = Self { cache_shared: false, ..self.clone() }.open_in(own_cache()?, cancel);
+                own.map(Cache::bound)
+            }
         };
         opened.map(Arc::new)
     }

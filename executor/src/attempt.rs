@@ -126,9 +126,10 @@ fn attempt(
 
     let begun = Instant::now();
     let result = match found {
-        Found::Kept(stderr) => {
+        Found::Kept(stderr, is_unseen) => {
             told.origin = origin;
             told.stderr = stderr;
+            told.undeclared.is_unseen = is_unseen;
             Ok(begun)
         }
         found => {
@@ -192,8 +193,8 @@ fn check_inputs(job: &Job<'_>, context: &Context<'_>) -> Result<Expectation, Ref
 /// What a cache has.
 enum Found {
     Nothing,
-    /// A result, and what its command printed.
-    Kept(String),
+    /// A result: what its command printed, and whether nobody observed what that read.
+    Kept(String, bool),
     /// A result that does not hold what it should, and why; without a reason where the cache itself says that it has lost it.
     Useless(Option<String>),
 }
@@ -219,7 +220,7 @@ impl Work<'_> {
     /// What there is that serves: by what the job is, then by what it compiles.
     fn look_up(&self, site: Site) -> Result<(Found, Origin), IoError> {
         match self.find()? {
-            kept @ Found::Kept(_) => Ok((kept, Origin::Cache)),
+            kept @ Found::Kept(..) => Ok((kept, Origin::Cache)),
             found => Ok((self.find_precise(site)?.unwrap_or(found), Origin::SameImports)),
         }
     }
@@ -278,9 +279,9 @@ impl Work<'_> {
         }
         self.fill()?;
         if kept.is_far {
-            self.keep(&stderr.text(), Measured::default(), true);
+            self.keep(&stderr.text(), Measured::default(), true, false);
         }
-        Ok(Found::Kept(stderr.text()))
+        Ok(Found::Kept(stderr.text(), kept.is_unseen))
     }
 
     /// Removes what could pass for what a command wrote that writes nothing.
@@ -305,7 +306,8 @@ impl Work<'_> {
         self.fill().map_err(io)?;
         // Its key says nothing of what else the result depends on.
         if undeclared.is_empty() {
-            self.keep(&executed.stderr.text(), executed.measured, executed.worker.is_some());
+            let by_engine = executed.worker.is_some();
+            self.keep(&executed.stderr.text(), executed.measured, by_engine, undeclared.is_unseen);
         }
         Ok(())
     }
@@ -320,12 +322,13 @@ impl Work<'_> {
     }
 
     /// Has a verified result kept if there is a cache.
-    fn keep(&self, stderr: &str, measured: Measured, by_engine: bool) {
+    fn keep(&self, stderr: &str, measured: Measured, by_engine: bool, is_unseen: bool) {
         let (Some(cache), Some(described)) = (self.context.cache, self.described) else { return };
         let output = |&Output { role, name, ref file, .. }| NewOutput { role, name: name.as_str(), file };
         let outputs: Vec<_> = self.outputs.iter().map(output).collect();
         let (module, stderr) = (self.job.label, stderr.as_bytes());
-        let result = NewResult { module, outputs: &outputs, stderr, measured, by_engine, note: "" };
+        let result =
+            NewResult { module, outputs: &outputs, stderr, measured, by_engine, is_unseen, note: "" };
         cache.keep(described, &result);
         if let Some((_, found_by)) = self.imported.get() {
             cache.keep(found_by, &NewResult { by_engine: false, ..result });

@@ -21,6 +21,8 @@ pub struct Hit {
     pub stderr: Vec<u8>,
     /// Whether it came from another machine, and a nearer cache may keep it.
     pub is_far: bool,
+    /// Whether nobody observed what its command read.
+    pub is_unseen: bool,
 }
 
 /// What a job asks before its command runs and tells after.

@@ -48,6 +48,8 @@ pub struct Described<'a> {
     /// What a precise key is made of besides what the backend compiles; `None` where names of files decide the result, and
     /// where nothing can be imported.
     pub basis: Option<Basis>,
+    /// Where it runs.
+    pub directory: &'a str,
 }
 
 impl Described<'_> {
@@ -244,7 +246,7 @@ impl<'a> Describer<'a> {
             salt: salt.finish().hash.to_vec(),
         };
         let encoded = action.encode().map_err(|error| note(error.to_string())).ok()?;
-        Some(Described { action, encoded, bound, basis })
+        Some(Described { action, encoded, bound, basis, directory: &self.directory })
     }
 
     fn basis(&self, toolchain: &Toolchain, job: &Job<'_>, inputs: &Inputs<'_>) -> Option<Basis> {

@@ -9,11 +9,22 @@ use std::time::SystemTime;
 use distlto_prepare::blobs::BlobDigest;
 use distlto_record::report::Measured;
 
+use crate::describe::framed::Framed;
 use crate::output::Role;
 
 /// What a result is found by: a SHA-256 digest of everything that it depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub BlobDigest);
+
+impl Key {
+    /// What a result is found by that may also depend on files of a directory.
+    pub fn in_directory(&self, directory: &Path) -> Self {
+        let mut framed = Framed::new("distlto result of a directory 1");
+        framed.add("key", self.0);
+        framed.add("directory", directory.as_os_str().as_encoded_bytes());
+        Self(framed.finish().hash)
+    }
+}
 
 /// A result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +82,8 @@ pub struct NewResult<'a> {
     pub measured: Measured,
     /// Whether it came from an engine, which has kept it by itself.
     pub by_engine: bool,
+    /// Whether nobody observed what its command read.
+    pub is_unseen: bool,
     /// Further text of its owner.
     pub note: &'a str,
 }

@@ -25,6 +25,8 @@ pub struct Undeclared {
     pub absent: BTreeSet<Utf8PathBuf>,
     /// Whether it did more: it wrote further files, or the names are not all known.
     pub is_more: bool,
+    /// Whether nobody observed it, so that it may have read any file of its directory.
+    pub is_unseen: bool,
 }
 
 impl Undeclared {
@@ -62,7 +64,12 @@ impl Undeclared {
         undeclared
     }
 
-    /// Whether there was nothing of it.
+    /// Of a compilation that nobody observed.
+    pub fn unseen() -> Self {
+        Self { is_unseen: true, ..Self::default() }
+    }
+
+    /// Whether nothing of it was seen.
     pub fn is_empty(&self) -> bool {
         self.read.is_empty() && self.absent.is_empty() && !self.is_more
     }

@@ -1,6 +1,7 @@
 //! The store: what checkouts share, what an archive of it carries, and what is said of a record.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -104,6 +105,33 @@ fn an_archive_carries_objects_to_another_machine() -> Result<()> {
     ensure!(output.status.code() == Some(4), "{}", told(&import, &output));
     let said = other.said(&["cache", "prune", "--max-age", "0s"])?;
     ensure!(said.contains("removed the records of 1 links"), "{said}");
+    Ok(())
+}
+
+/// Nobody observes a compiler that is loaded anew for each job, nor one behind a script: it may read any file of its folder.
+#[test]
+fn no_checkout_gets_what_an_unobserved_compiler_read_in_another() -> Result<()> {
+    let text = "__asm__(\".globl data\\n.section .rodata\\ndata: .incbin \\\"data.bin\\\"\\n.text\\n\");\nint b(int x) { return x * 2; }\n";
+    for option in ["--no-warm", "--compiler=./cc"] {
+        let cache = empty(&format!("unseen{option}"))?;
+        for data in ["here", "there", "here", "there"] {
+            let checkout = Checkout::create(&format!("unseen-{data}"), &cache)?;
+            checkout.folder.write("b.c", text)?;
+            checkout.folder.write("data.bin", data)?;
+            let clang = checkout.folder.toolchain.tool("clang")?;
+            let script =
+                checkout.folder.write("cc", format!("#!/bin/sh\nexec {} \"$@\"\n", clang.display()))?;
+            fs::set_permissions(script, Permissions::from_mode(0o755))?;
+            let mut compile = Command::new(&clang);
+            succeed(compile.args(["-O2", "-flto=thin", "-c", "b.c"]).current_dir(&checkout.folder.path))?;
+            let mut link = checkout.distlto(&["link", option, "--"])?;
+            link.arg(&clang).args(["-flto=thin", "-fuse-ld=lld", "main.o", "a.o", "b.o", "-o", "P"]);
+            succeed(&mut link)?;
+            let program = fs::read(checkout.path("P"))?;
+            let has = |part: &str| program.windows(part.len()).any(|window| window == part.as_bytes());
+            ensure!(has(data), "{option}: the program of {data} has other data");
+        }
+    }
     Ok(())
 }
 

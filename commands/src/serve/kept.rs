@@ -46,6 +46,9 @@ pub struct KeptObject {
     /// Further files that its compiler looked for in vain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<Utf8PathBuf>,
+    /// Whether nobody observed what its compiler read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unseen: bool,
     /// What its compiler printed on standard error.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub warnings: String,
@@ -179,7 +182,7 @@ impl KeptObject {
     ) -> Result<Self, IoError> {
         let files: Vec<_> = files.collect();
         let cost = module.cost;
-        let Undeclared { read, absent, is_more } = &module.undeclared;
+        let Undeclared { read, absent, is_more, is_unseen } = &module.undeclared;
         let read =
             read.iter().map(Utf8PathBuf::as_path).chain(module.known_reads.iter().map(|path| path.as_path()));
         let read = read.map(|path| Ok((path.to_string(), digests.digest(path)?.to_string())));
@@ -190,6 +193,7 @@ impl KeptObject {
             content: found_by(&module.content),
             read: read.collect::<Result<_, IoError>>()?,
             absent: absent.iter().cloned().collect(),
+            is_unseen: *is_unseen,
             warnings: module.warnings.clone(),
             label: module.label.clone(),
             files: digests.written(files.iter().map(|file| file.as_path()))?,
@@ -205,6 +209,11 @@ impl KeptObject {
         let is_other = |file: &&(String, String)| !digests.hold(std::slice::from_ref(*file));
         let other = self.read.iter().find(is_other).map(|(path, _)| path.as_str());
         other.or_else(|| self.absent.iter().find(|path| path.exists()).map(|path| path.as_str()))
+    }
+
+    /// Whether it may be another one where the same files lie in another directory.
+    pub fn depends_on_directory(&self) -> bool {
+        self.is_unseen || !self.read.is_empty() || !self.absent.is_empty()
     }
 
     /// The bytes of the object in a store.

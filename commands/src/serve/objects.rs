@@ -8,7 +8,6 @@ use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_executor::cache::store::Cache;
-use distlto_executor::describe::framed::Framed;
 use distlto_executor::output::Role;
 use distlto_executor::result::{ActionResult, Key, NewOutput, NewResult, OutputFile};
 use distlto_planner::digests::{Digest, FileDigests};
@@ -57,6 +56,8 @@ struct Note {
     read: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     absent: Vec<Utf8PathBuf>,
+    #[serde(default)]
+    is_unseen: bool,
 }
 
 impl Objects<'_> {
@@ -82,6 +83,7 @@ impl Objects<'_> {
             files: names.iter().map(ToString::to_string).zip(result.outputs.iter().map(digest)).collect(),
             read: note.read,
             absent: note.absent,
+            is_unseen: note.is_unseen,
             warnings: String::from_utf8_lossy(&result.stderr).into_owned(),
             imports: module.imports,
             source: note.source,
@@ -110,7 +112,7 @@ impl Objects<'_> {
     /// The object of the link before, whose record says all that the store's would.
     pub fn open(&self, earlier: &KeptObject) -> Option<File> {
         let store = self.store?;
-        if earlier.files.len() != 1 || !earlier.read.is_empty() || !earlier.absent.is_empty() {
+        if earlier.files.len() != 1 || earlier.depends_on_directory() {
             return None;
         }
         let file = store.open_output(&earlier.output()?)?;
@@ -138,6 +140,7 @@ impl Objects<'_> {
             stderr: object.warnings.as_bytes(),
             measured,
             by_engine: false,
+            is_unseen: object.is_unseen,
             note: &note,
         };
         store.put(&key, &result);
@@ -151,32 +154,28 @@ impl Objects<'_> {
     }
 
     fn look_up(&self, store: &Cache, key: &str) -> Option<(Key, ActionResult, Note)> {
-        let keys = [Key(from_hex(key)?), self.key_here(key)];
+        let key = Key(from_hex(key)?);
+        let keys = [key, self.key_here(key)];
         let (key, result) = keys.into_iter().find_map(|key| Some((key, store.get(&key)?)))?;
         let note = serde_json::from_str(&result.note).ok()?;
         Some((key, result, note))
     }
 
-    /// What an object is kept under. One whose compiler read further files depends on where these lie.
+    /// What an object is kept under. One whose compiler read further files, or may have, depends on where these lie.
     fn key_of(&self, object: &KeptObject) -> Option<Key> {
         let key = from_hex(&object.key)?;
-        let is_alone = object.read.is_empty() && object.absent.is_empty();
-        Some(if is_alone { Key(key) } else { self.key_here(&object.key) })
+        Some(if object.depends_on_directory() { self.key_here(Key(key)) } else { Key(key) })
     }
 
-    fn key_here(&self, key: &str) -> Key {
-        let mut framed = Framed::new("distlto served object of a directory 1");
-        framed.add("key", key);
+    fn key_here(&self, key: Key) -> Key {
         // The empty path is the working directory.
         let here = Path::new(".").join(self.directory);
-        let here = std::path::absolute(here).unwrap_or_default();
-        framed.add("directory", here.as_os_str().as_encoded_bytes());
-        Key(framed.finish().hash)
+        key.in_directory(&std::path::absolute(here).unwrap_or_default())
     }
 }
 
 fn note(object: &KeptObject) -> String {
-    let KeptObject { content, instructions, source, parts, read, absent, .. } = object.clone();
-    let note = Note { content, instructions, source, parts, read, absent };
+    let KeptObject { content, instructions, source, parts, read, absent, is_unseen, .. } = object.clone();
+    let note = Note { content, instructions, source, parts, read, absent, is_unseen };
     serde_json::to_string(&note).expect("text and numbers have a JSON form")
 }

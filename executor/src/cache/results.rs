@@ -2,6 +2,8 @@
 //!
 //! Knows nothing of how keys come about, and nothing of schedules.
 
+use std::path::Path;
+
 use distlto_prepare::io_error::IoError;
 
 use super::store::Cache;
@@ -27,15 +29,23 @@ impl Cache {
     }
 }
 
+fn key_here(action: &Described<'_>) -> Key {
+    action.key().in_directory(Path::new(action.directory))
+}
+
 impl ResultCache for Cache {
     fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<Hit>, IoError> {
-        let found = self.place(&action.key(), outputs)?;
+        let seen = self.place(&action.key(), outputs)?;
+        let is_unseen = seen.is_none() && self.is_bound();
+        let found = if is_unseen { self.place(&key_here(action), outputs)? } else { seen };
         self.count(found.is_some());
-        Ok(found.map(|result| Hit { stderr: result.stderr, is_far: false }))
+        Ok(found.map(|result| Hit { stderr: result.stderr, is_far: false, is_unseen }))
     }
 
     fn keep(&self, action: &Described<'_>, result: &NewResult<'_>) {
-        self.put(&action.key(), result);
+        let is_here = result.is_unseen && self.is_bound();
+        let key = if is_here { key_here(action) } else { action.key() };
+        self.put(&key, result);
     }
 
     fn troubles(&self) -> Vec<String> {

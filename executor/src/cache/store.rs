@@ -58,6 +58,8 @@ pub struct Cache {
     keeper: Keeper,
     /// Whether records count that other users have written.
     is_shared: bool,
+    /// Whether a result counts in its own directory alone if nobody observed what its command read.
+    is_bound: bool,
     /// How often putting failed.
     failures: AtomicUsize,
     troubles: Mutex<Troubles>,
@@ -91,6 +93,7 @@ impl Cache {
             blobs: Arc::new(Blobs::new(&LAYOUT.root(directory), sha256)),
             keeper: Keeper::new(limits),
             is_shared: false,
+            is_bound: false,
             failures: AtomicUsize::new(0),
             troubles: Mutex::default(),
         }
@@ -100,6 +103,17 @@ impl Cache {
     pub fn shared(mut self) -> Self {
         self.is_shared = true;
         self
+    }
+
+    /// Has a result count in its own directory alone if nobody observed what its command read: for users who have not asked for a
+    /// cache.
+    pub fn bound(mut self) -> Self {
+        self.is_bound = true;
+        self
+    }
+
+    pub(super) fn is_bound(&self) -> bool {
+        self.is_bound
     }
 
     /// The directory that the cache was opened in.

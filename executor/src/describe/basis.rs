@@ -44,7 +44,8 @@ impl Described<'_> {
             salt: salt.finish().hash.to_vec(),
         };
         let encoded = action.encode().ok()?;
-        Some(Self { action, encoded, bound: self.bound.clone(), basis: None })
+        let (bound, directory) = (self.bound.clone(), self.directory);
+        Some(Self { action, encoded, bound, basis: None, directory })
     }
 }
 

@@ -153,6 +153,7 @@ mod tests {
                 stderr: b"",
                 measured: Default::default(),
                 by_engine: false,
+                is_unseen: false,
                 note: "note",
             };
             one.put(&Key([number; 32]), &result).expect("kept");

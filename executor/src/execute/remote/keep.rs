@@ -73,7 +73,7 @@ impl Engine {
         }
         transfer::fetch(client, &result, described, outputs).await?;
         let stderr = printed(&client.stderr(&result).await?);
-        Ok(Some(Hit { stderr, is_far: true }))
+        Ok(Some(Hit { stderr, is_far: true, is_unseen: false }))
     }
 }
 
@@ -99,7 +99,7 @@ impl ResultCache for Engine {
                     "a kept result names blobs that are gone; such actions are executed anew".to_owned(),
                 );
                 // Its outputs are nothing, which the job does not take for a result.
-                Ok(Some(Hit { stderr: Vec::new(), is_far: true }))
+                Ok(Some(Hit { stderr: Vec::new(), is_far: true, is_unseen: false }))
             }
             Some(Err(error @ (Error::Corrupt { .. } | Error::TooLarge { .. } | Error::Io { .. }))) => {
                 self.useless.add(|| error.to_string());
