@@ -401,8 +401,9 @@ impl Link {
         Ok((fs::read(self.path.join(PROGRAM))?, nothing))
     }
 
-    /// The program of a link of the same files that finds nothing of earlier links.
-    fn fresh(&self) -> Result<Vec<u8>> {
+    /// The program of a link of the same files that finds nothing of earlier links, and whether one that finds what this link has left
+    /// makes the same.
+    fn fresh(&self) -> Result<(Vec<u8>, bool)> {
         let copy = self.path.with_extension("fresh");
         if copy.exists() {
             fs::remove_dir_all(&copy)?;
@@ -414,15 +415,25 @@ impl Link {
         let output = capture(&mut command)?;
         ensure!(output.status.success(), "{}", told(&command, &output));
         let program = fs::read(copy.join(PROGRAM))?;
+        // As another checkout, with the store that the first has filled before the change.
+        fs::remove_file(copy.join(PROGRAM))?;
+        let mut command = self.command(&copy)?;
+        let output = capture(command.env("XDG_CACHE_HOME", self.path.join(store::CACHE)))?;
+        ensure!(output.status.success(), "{}", told(&command, &output));
+        let is_same = fs::read(copy.join(PROGRAM))? == program;
         fs::remove_dir_all(copy)?;
-        Ok(program)
+        Ok((program, is_same))
     }
 
     /// Changes something and links again.
     fn after(&mut self, random: &mut Random, change: Change, before: &[u8]) -> Result<Vec<u8>> {
         self.done.push(change.name());
         self.change(random, change)?;
-        let fresh = self.fresh()?;
+        let (fresh, is_same) = self.fresh()?;
+        if !is_same {
+            self.found.stale += 1;
+            self.tell("another checkout with the same store gets another program");
+        }
         let (program, nothing) = self.link()?;
         let counts = self.found.changes.entry(change.name()).or_default();
         counts[0] += 1;
