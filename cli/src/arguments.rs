@@ -139,7 +139,7 @@ pub struct LinkArgs {
     pub flags_from: Option<FlagsSource>,
     /// Keep the record of the link in a folder of this directory, in place of the store
     ///
-    /// For sandboxes, whose home is gone afterwards; objects stay in the store. Any number of links may share the directory: the folder
+    /// For sandboxes, where the home folder is temporary. Objects stay in the store. Any number of links may share the directory: the folder
     /// is named after the output and its place, as in prog-0123456789ab. `distlto inspect --state DIR OUTPUT` finds it.
     #[arg(long, value_name = "DIR", env = VARIABLE)]
     pub state: Option<String>,

@@ -50,8 +50,8 @@ pub enum CacheCommand {
     },
     /// Remove what was not used for longest, until the rest is small and young enough
     ///
-    /// Others may use the store at the same time. Without a limit only what killed runs left is removed, and records of links that
-    /// nobody has made for 90 days.
+    /// Others may use the store at the same time. Without a limit it removes leftovers of killed runs, and records of links
+    /// that nobody has made for 90 days.
     #[command(after_help = exit::help())]
     Prune {
         #[command(flatten)]
@@ -85,7 +85,7 @@ pub enum CacheCommand {
         /// Write at most so many bytes; K, M, G and T stand for powers of 1024
         #[arg(long, value_name = "SIZE", value_parser = parse_size)]
         max_size: Option<u64>,
-        /// Write what was used in this time: a number of days, or one with d, h, m or s
+        /// Write objects that were used within this time: a number of days, or one with d, h, m or s
         #[arg(long, value_name = "AGE", value_parser = parse_age)]
         max_age: Option<Duration>,
         /// The archive; - for standard output
@@ -94,7 +94,7 @@ pub enum CacheCommand {
     },
     /// Take objects from an archive
     ///
-    /// Each is checked; the exit code is 3 if anything was damaged. Whoever made the archive decides what is in your programs.
+    /// Each is checked; the exit code is 3 if anything was damaged. Import archives of people alone whom you trust with your programs.
     #[command(after_help = exit::help())]
     Import {
         #[command(flatten)]

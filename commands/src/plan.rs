@@ -205,8 +205,7 @@ fn is_graph(path: &Utf8Path) -> bool {
 }
 
 impl GraphSource {
-    /// A file is a graph in JSON; a directory has one under its usual name; else an output is named, whose record lies in the store
-    /// or in `folder`.
+    /// A file with a graph, a directory that holds one, or an output: its record lies in `folder`, or in the store.
     pub fn find(given: &Utf8Path, folder: Option<&str>) -> Result<Self, PlanCommandError> {
         let record = || Some(Utf8PathBuf::from(store::record_of(given.as_str(), &store::links_of(folder)?)));
         let record = if is_graph(given) { None } else { record() };
@@ -248,8 +247,8 @@ impl GraphSource {
         self.path.parent()
     }
 
-    /// The directory in which `distlto run` keeps what it ran, unless told otherwise, where there is a place for it. That of the index
-    /// would be held while the graph's own thin link wants to write it.
+    /// The default directory for the records of `distlto run`, where the user has a store. The index directory will not do: the
+    /// graph's own thin link takes its lock.
     pub fn run_state(&self) -> Option<String> {
         Some(state::directory(self.path.as_str(), &store::links_of(None)?))
     }

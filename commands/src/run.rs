@@ -55,7 +55,7 @@ pub struct RunCommandArgs {
     /// How the actions are run.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Keep what was run in this directory, of this graph alone [default: a folder of the store]
+    /// Keep the records of this graph in this directory [default: a folder of the store]
     #[arg(long, value_name = "DIR")]
     pub state: Option<String>,
     /// An action graph in JSON, or a directory that distlto index wrote

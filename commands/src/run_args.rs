@@ -44,7 +44,7 @@ pub struct CacheArgs {
     ///
     /// An object is found again wherever the same compiler compiles the same contents in the same way: in another checkout,
     /// under other names, on another machine that shares the directory. Many links may use one directory at once. Only
-    /// verified objects are kept, and what is read is verified. See `distlto cache`.
+    /// verified objects are kept, and each is verified when it is read. See `distlto cache`.
     #[arg(long, value_name = "DIR", env = "DISTLTO_CACHE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub cache: Option<PathBuf>,
     /// Use the directory of --cache although others can write to it, and believe what they keep there
@@ -134,7 +134,7 @@ pub struct Assembly<'a> {
 }
 
 impl<'a> Assembly<'a> {
-    /// Connects to what the options ask for. Actions are found by what they import too if the backends have `stable_names`.
+    /// Connects to the servers of the options. With `stable_names`, results are also found by the functions that a module imports.
     pub fn new(
         args: &'a RunArgs,
         store: Option<Arc<Cache>>,

@@ -29,7 +29,7 @@ const SEED: u64 = 1;
 
 /// Say how long a link would take on so many workers, from what it took here
 ///
-/// The link's record in the store has what its runs took. Every backend that they timed is scheduled as with --remote, on a
+/// The store has the times of the link's runs. Every backend that they timed is scheduled as with --remote, on a
 /// simulated clock, over a network of each latency and bandwidth; docs/remote-sizing.md says how to read the table.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]

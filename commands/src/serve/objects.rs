@@ -75,7 +75,6 @@ impl Objects<'_> {
             return Ok(None);
         }
         let digest = |output: &OutputFile| Digest { hash: output.digest, size: output.size }.to_string();
-        let (own_instructions, imported_instructions) = note.instructions;
         let object = KeptObject {
             key: key.to_owned(),
             content: note.content,
@@ -87,7 +86,7 @@ impl Objects<'_> {
             warnings: String::from_utf8_lossy(&result.stderr).into_owned(),
             imports: module.imports,
             source: note.source,
-            instructions: (own_instructions, imported_instructions),
+            instructions: note.instructions,
             parts: note.parts,
         };
         if object.changed_read(digests).is_some() {

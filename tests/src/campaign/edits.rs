@@ -150,6 +150,8 @@ struct Edited {
     workspace: Workspace,
     /// By the way's name, the backends of its last link, if that succeeded.
     before: BTreeMap<&'static str, Backends>,
+    /// Those of all links of a way before: the store has their objects.
+    earlier: BTreeMap<&'static str, Vec<Backends>>,
     /// The objects of its last link, likewise.
     objects: BTreeMap<&'static str, Objects>,
     found: Found,
@@ -166,6 +168,7 @@ fn edit(request: &Request, toolchain: Toolchain, seed: u64, count: usize) -> Res
         program,
         workspace,
         before: BTreeMap::new(),
+        earlier: BTreeMap::new(),
         objects: BTreeMap::new(),
         found: Found::default(),
     };
@@ -335,7 +338,8 @@ impl Edited {
         self.program.options.map && !self.workspace.path.join(map).exists()
     }
 
-    /// Compares the backends that ran with those whose shard differs from that of the link before.
+    /// Compares the backends that ran with those whose shard differs from that of the link before, and has to run with those whose
+    /// shard no earlier link has had.
     fn count(&mut self, way: Way, edit: &'static str, events: &str, backends: Backends) -> Result<()> {
         let (ran, kept) = came_up(events)?;
         let number = backends.number();
@@ -349,8 +353,15 @@ impl Edited {
             // The linker links by itself, and what is known of the link before stays.
             return Ok(());
         }
-        let Some(before) = self.before.insert(way.name, backends.clone()) else { return Ok(()) };
-        let changed = backends.unlike(&before);
+        let earlier = self.earlier.entry(way.name).or_default();
+        let is_new = |name: &String| earlier.iter().all(|other| backends.unlike(other).must.contains(name));
+        let Some(before) = self.before.insert(way.name, backends.clone()) else {
+            earlier.push(backends);
+            return Ok(());
+        };
+        let mut changed = backends.unlike(&before);
+        changed.must.retain(is_new);
+        earlier.push(backends);
         let counts = self.found.ways.entry(way.name).or_default();
         counts.counted += 1;
         counts.backends += number;
