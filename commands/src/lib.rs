@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of how an action is scheduled and run. `cli` and `plugin` give these commands their programs.
 
+pub mod action_log;
 pub mod backend_command;
 pub mod buck2_index;
 mod completion;
@@ -31,5 +32,4 @@ pub mod seen;
 mod serve;
 pub mod store;
 pub mod tool;
-pub mod up_to_date;
 pub mod verify;

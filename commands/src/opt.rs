@@ -31,8 +31,8 @@ use thiserror::Error;
 
 use compiler::CompilerWordsError;
 use distlto_executor::attempt::{self, Context, JobAttempt};
-use distlto_executor::cache::layers::Layers;
 use distlto_executor::cache::store::Cache;
+use distlto_executor::cache::{ResultCache, nearest_first};
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::cause::Cause;
 use distlto_executor::describe::{Describer, Toolchains};
@@ -321,8 +321,8 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
             .iter()
             .for_each(|option| say(format_args!("note: {option} is not done by a distributed link")));
     }
-    let cache = args.results(cancel)?;
-    let attempt = compile(&job, plan.expected, None, &cache, cancel);
+    let results = args.results(cancel)?;
+    let attempt = compile(&job, plan.expected, None, &results, cancel);
     tell(&job, attempt, None, cancel)
 }
 
@@ -351,15 +351,18 @@ fn tell(
     }
 }
 
-/// Where results are kept: on disk, and on an engine.
-type Results = Layers<Cache, Engine>;
+/// Where results are kept.
+struct Results {
+    store: Option<Cache>,
+    engine: Option<Engine>,
+}
 
 impl OptArgs {
     /// Opens what the options ask for.
     fn results(&self, cancel: &Cancel) -> Result<Results, RemoteError> {
         // Without one, a server that is dead is asked again.
         let ledger = Ledger::of_environment().ok().flatten();
-        Ok(Layers { near: self.cache.open(cancel), far: self.remote.connect(cancel, ledger.as_ref())? })
+        Ok(Results { store: self.cache.open(cancel), engine: self.remote.connect(cancel, ledger.as_ref())? })
     }
 }
 
@@ -368,7 +371,7 @@ fn compile(
     job: &Job<'_>,
     expected: Option<Native>,
     directory: Option<&Path>,
-    cache: &Results,
+    results: &Results,
     cancel: &Cancel,
 ) -> JobAttempt {
     let modules = Modules::new(directory);
@@ -385,12 +388,13 @@ fn compile(
         describer: None,
         staging: &StagingArea::new(directory, None),
         digests: &digests,
-        cache: None,
+        caches: &[],
     };
-    let engine = cache.far.as_ref();
-    let kept_in = match (&cache.near, engine) {
+    let Results { store, engine } = results;
+    let engine = engine.as_ref();
+    let kept_in = match (store, engine) {
         (None, None) => return attempt::run(job, Site::Here, Duration::ZERO, &here),
-        (Some(near), _) => Some(near.directory()),
+        (Some(store), _) => Some(store.directory()),
         (None, Some(_)) => own_cache(),
     };
     let answers = Cc1Commands::default();
@@ -398,11 +402,12 @@ fn compile(
     let toolchains = Toolchains::new(kept_in);
     let platform = engine.map(Engine::platform).unwrap_or_default();
     let describer = Describer::new(&toolchains, &drivers, &digests, directory, platform);
+    let caches: Vec<&dyn ResultCache> = nearest_first(store.as_ref(), engine);
     let remote = engine.map(|engine| Remote { engine, local: local() });
     let there = Context {
         execute: remote.as_ref().map_or(here.execute, |remote| remote),
         describer: describer.as_ref(),
-        cache: Some(cache),
+        caches: &caches,
         ..here
     };
     let site = if engine.is_some_and(Engine::executes) { Site::Engine } else { Site::Here };
@@ -410,8 +415,11 @@ fn compile(
     if let Err(Cause::NotThere { .. }) = attempt.result {
         attempt = attempt::run(job, Site::Here, Duration::ZERO, &there);
     }
-    let troubles = engine.map(Engine::troubles).into_iter().flatten();
-    troubles.chain(toolchains.troubles()).for_each(|trouble| warn(&trouble));
+    caches
+        .iter()
+        .flat_map(|cache| cache.troubles())
+        .chain(toolchains.troubles())
+        .for_each(|trouble| warn(&trouble));
     attempt
 }
 

@@ -14,19 +14,18 @@ use clap::Args;
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
-use distlto_prepare::warning::warn;
 use distlto_prepare::write::to_standard_output;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use distlto_planner::digests::FileDigests;
 use distlto_planner::emit::{make, ninja};
-use distlto_planner::freshness::{self, ActionLog, Reason};
 use distlto_planner::graph::error::GraphError;
 use distlto_planner::graph::summary::GraphSummary;
-use distlto_planner::graph::{Action, ActionGraph, ActionId, json};
+use distlto_planner::graph::{Action, ActionGraph, json};
 use distlto_planner::state::{self, Place, VARIABLE};
+use distlto_record::why::{self, Change, Explainer};
 
+use crate::action_log::ActionLog;
 use crate::dry_run::{Row, lines};
 use crate::store;
 use forms::Form;
@@ -269,37 +268,23 @@ impl GraphSource {
     }
 }
 
-/// What would run in the working directory, by what earlier links and runs of the graph left. Each record says truly what
-/// an action read and wrote, so that the records by which the least would run are the ones to go by. Writes nothing.
+/// What would run in the working directory, by the log of earlier runs of the graph. Writes nothing.
 fn dry_run(graph: &ActionGraph, input: &GraphSource) -> Result<String, PlanCommandError> {
-    let linked = found(graph, input.directory().unwrap_or(Utf8Path::new("")))?;
-    let ran = input.run_state().map(Utf8PathBuf::from).filter(|ran| ran.is_dir());
-    let ran = ran.map(|ran| found(graph, &ran)).transpose()?;
-    let running =
-        |found: &Vec<(ActionId, Option<Reason>)>| found.iter().filter(|(_, why)| why.is_some()).count();
-    // A run has records of its own, while a directory may have none.
-    let least = ran.into_iter().chain([linked]).min_by_key(running).unwrap_or_default();
-    let rows = least.iter().filter_map(|(id, why)| Some((graph.action(*id), why.as_ref()?))).map(row);
-    let rows: Vec<Row> = rows.collect();
-    let closing = format!("{} of {} actions would run\n", rows.len(), least.len());
+    let state = input.run_state().unwrap_or_default();
+    let wanted: Vec<_> = graph.topological().collect();
+    let log = ActionLog::read(Path::new(&state), Path::new(""));
+    let found = log.changes_of_all(&Explainer::new(graph), &wanted)?;
+    let actions = found.len();
+    let found = found.into_iter().filter(|(_, why)| !why.is_empty());
+    let rows: Vec<Row> = found.map(|(id, why)| row(graph.action(id), &why)).collect();
+    let closing = format!("{} of {actions} actions would run\n", rows.len());
     Ok(lines(rows) + &closing)
 }
 
-fn row((action, why): (&Action, &Reason)) -> Row {
+fn row(action: &Action, why: &[Change]) -> Row {
     let Action { cost, label, .. } = action;
     let what = format!("{} {label}", action.kind().name());
-    Row { weight: *cost, takes: cost.to_string(), what, why: why.to_string() }
-}
-
-/// What would run by the records in one directory.
-fn found(graph: &ActionGraph, state: &Utf8Path) -> Result<Vec<(ActionId, Option<Reason>)>, PlanCommandError> {
-    let (log, notes) = ActionLog::load(&Place::ActionLog.path(state))?;
-    let (digests, note) = FileDigests::load(&Place::Digests.path(state), Path::new(""));
-    for note in notes.into_iter().chain(note) {
-        warn(note);
-    }
-    let wanted: Vec<_> = graph.topological().collect();
-    Ok(freshness::check(graph, &wanted, &log, &digests)?)
+    Row { weight: *cost, takes: cost.to_string(), what, why: why::list(why) }
 }
 
 fn asks_for_something(args: &PlanArgs) -> bool {

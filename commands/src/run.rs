@@ -26,9 +26,9 @@ use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::say;
 
+use crate::action_log::{ActionLog, Recording};
 use crate::link::state::{self, LinkState};
 use crate::run_args::{Assembly, RunArgs};
-use crate::up_to_date::{Recording, Records};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
@@ -142,23 +142,24 @@ impl Round<'_> {
         let graph = self.graph;
         let targets = selection::select(graph, &self.args.targets)?;
         selection::check_inputs(graph, &targets)?;
-        let records = Records::open(self.directory)?;
-        let found = records.perhaps_out_of_date(graph, &targets)?;
-        let stale = found.iter().filter(|(_, reason)| reason.is_some());
-        let mut wanted: Vec<ActionId> = stale.map(|&(id, _)| id).collect();
+        let log = ActionLog::open(self.directory, Path::new(""))?;
+        let explainer = Explainer::new(graph);
+        let found = log.changes_of_all(&explainer, &targets)?;
+        let stale = found.iter().filter(|(_, why)| !why.is_empty());
+        let mut wanted: Vec<ActionId> = stale.map(|(id, _)| *id).collect();
         let first = self.before_thin_links(&wanted);
         let goes_on = !first.is_empty() && first.len() < wanted.len();
         if goes_on {
             wanted = first;
         }
         if wanted.is_empty() {
-            records.save()?;
+            log.save()?;
             self.nothing_to_do();
             return Ok(End::NothingToDo);
         }
         self.reporter.graph(self.input.path().as_std_path());
         self.reporter.describe(|run| run.output = Some(self.what().to_owned()));
-        self.reporter.knows(records.known(graph, found));
+        self.reporter.knows(log.known(graph, found));
         make_directories(graph, &wanted)?;
         self.prewarm(&wanted);
         let cache = &self.args.run.cache;
@@ -168,13 +169,13 @@ impl Round<'_> {
         let history = state::history(self.directory);
         let mut options = assembly.options(self.reporter, Some(&history), None);
         options.jobserver = self.jobserver;
-        options.digests = Some(records.digests());
+        options.digests = Some(log.digests());
         let watching = Watching {
             graph,
-            records: &records,
-            recording: Recording::new(graph, &records, self.reporter),
+            log: &log,
+            recording: Recording::new(graph, &log, self.reporter),
             reporter: self.reporter,
-            explainer: Explainer::new(graph),
+            explainer,
             input: self.input,
             asked: wanted.iter().copied().filter(|&id| !graph.dependencies(id).is_empty()).collect(),
             rewritten: Cell::new(None),
@@ -182,7 +183,7 @@ impl Round<'_> {
         };
         let report = run::run(&own_programs::found(graph), &wanted, &options, &watching);
         let Watching { recording, rewritten, error, .. } = watching;
-        let saved = records.save();
+        let saved = log.save();
         if let Some(error) = error.into_inner() {
             return Err(error);
         }
@@ -252,7 +253,7 @@ fn make_directories(graph: &ActionGraph, wanted: &[ActionId]) -> Result<(), IoEr
 /// Looks at each action when its dependencies have run, and at the graph when a thin link has.
 struct Watching<'a> {
     graph: &'a ActionGraph,
-    records: &'a Records,
+    log: &'a ActionLog,
     recording: Recording<'a>,
     reporter: &'a Reporter,
     explainer: Explainer<'a>,
@@ -284,15 +285,12 @@ impl Hooks for Watching<'_> {
         if !self.asked.contains(&action) {
             return Need::Run;
         }
-        match self.records.out_of_date(self.graph, &[action]) {
-            Ok(found) => match found.first() {
-                None => Need::UpToDate,
-                Some((_, reason)) => {
-                    self.reporter
-                        .because(action, self.records.why(&self.explainer, self.graph, action, reason));
-                    Need::Run
-                }
-            },
+        match self.log.changes(&self.explainer, action) {
+            Ok(why) if why.is_empty() => Need::UpToDate,
+            Ok(why) => {
+                self.reporter.because(action, why);
+                Need::Run
+            }
             Err(error) => {
                 self.error.borrow_mut().get_or_insert(error.into());
                 Need::Stop

@@ -14,8 +14,7 @@ use distlto_prepare::message::note;
 use distlto_prepare::private::{self, Reach};
 use distlto_prepare::warning::warn;
 
-use distlto_executor::cache::ResultCache;
-use distlto_executor::cache::layers::Layers;
+use distlto_executor::cache::nearest_first;
 use distlto_executor::cache::store::limits::{parse_age, parse_size};
 use distlto_executor::cache::store::{Cache, CacheLimits};
 use distlto_executor::cancel::Cancel;
@@ -40,11 +39,12 @@ use crate::store::{self, own_cache};
 /// Where results of backend compilations are kept on disk.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CacheArgs {
-    /// Keep objects and records of links in this directory, in place of the user's cache folder
+    /// Keep objects and records of links in this directory
     ///
-    /// An object is found again wherever the same compiler compiles the same contents in the same way: in another checkout,
-    /// under other names, on another machine that shares the directory. Many links may use one directory at once. Only
-    /// verified objects are kept, and each is verified when it is read. See `distlto cache`.
+    /// The default is the folder distlto in the user's cache folder. An object is found again wherever the same compiler
+    /// compiles the same contents in the same way: in another checkout, under other names, on another machine that shares the
+    /// directory. Many links may use one directory at once. Only verified objects are kept, and each is verified when it is
+    /// read. See `distlto cache`.
     #[arg(long, value_name = "DIR", env = "DISTLTO_CACHE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub cache: Option<PathBuf>,
     /// Use the directory of --cache although others can write to it, and believe what they keep there
@@ -126,8 +126,8 @@ pub struct Assembly<'a> {
     args: &'a RunArgs,
     spawner: &'a ForkServer<LocalSpawner>,
     cancel: &'a Cancel,
-    /// A cache on disk before that of an engine.
-    cache: Layers<Arc<Cache>, Engine>,
+    store: Option<Arc<Cache>>,
+    engine: Option<Engine>,
     toolchains: Option<Toolchains>,
     precise: Option<Precise>,
     ledger: Option<Ledger>,
@@ -143,25 +143,24 @@ impl<'a> Assembly<'a> {
         stable_names: bool,
     ) -> Result<Self, RemoteError> {
         let ledger = ledger();
-        let far = args.remote.connect(cancel, ledger.as_ref())?;
-        let cache = Layers { near: store, far };
-        let is_cached = cache.near.is_some() || cache.far.is_some();
+        let engine = args.remote.connect(cancel, ledger.as_ref())?;
+        let is_cached = store.is_some() || engine.is_some();
         // With nothing kept there is nothing that could serve.
         let precise = (stable_names && is_cached).then(Precise::default);
-        let is_asked = args.cache.directory().is_some() || cache.far.is_some();
+        let is_asked = args.cache.directory().is_some() || engine.is_some();
         let toolchains = is_cached.then(|| {
-            let known = Toolchains::new(match &cache.near {
-                Some(near) => Some(near.directory()),
+            let known = Toolchains::new(match &store {
+                Some(store) => Some(store.directory()),
                 None => own_cache(),
             });
             if is_asked { known } else { known.unasked() }
         });
-        Ok(Self { args, spawner, cancel, cache, toolchains, precise, ledger })
+        Ok(Self { args, spawner, cancel, store, engine, toolchains, precise, ledger })
     }
 
     /// Where results are kept on disk.
     pub fn store(&self) -> Option<&Path> {
-        self.cache.near.as_deref().map(Cache::directory)
+        self.store.as_deref().map(Cache::directory)
     }
 
     /// How to run. `history` is where the command keeps what actions took, `implied` a number of jobs that something else asks
@@ -176,10 +175,9 @@ impl<'a> Assembly<'a> {
         options.history = history;
         self.args.apply(&mut options, implied);
         options.toolchains = self.toolchains.as_ref();
-        let is_cached = self.cache.near.is_some() || self.cache.far.is_some();
-        options.cache = is_cached.then_some(&self.cache as &dyn ResultCache);
+        options.caches = nearest_first(self.store.as_deref(), self.engine.as_ref());
         options.precise = self.precise.as_ref();
-        options.engine = self.cache.far.as_ref();
+        options.engine = self.engine.as_ref();
         options.ledger = self.ledger.as_ref();
         options
     }

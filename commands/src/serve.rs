@@ -43,6 +43,7 @@ use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::{ForkServer, library};
 use distlto_executor::execute::process::Spawner;
 use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_planner::digests::FileDigests;
 use distlto_planner::keep;
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::state::Place;
@@ -56,7 +57,6 @@ use crate::link::file_state::Start;
 use crate::link::state::{self, LinkState};
 use crate::link::{LinkError, LinkOptions, Session, dry_run, identity};
 use crate::tool::ToolRunner;
-use crate::up_to_date::Records;
 use callers::Shared;
 use collected::Task;
 use kept::Earlier;
@@ -111,7 +111,7 @@ pub struct ServedLink {
     /// Of a link of a build; that of a command of one link is the command's.
     reporter: Option<Reporter>,
     compilation: CompileSettings,
-    records: Records,
+    digests: FileDigests,
     earlier: Earlier,
     served: Served,
     start: Start,
@@ -251,7 +251,7 @@ impl Service<'_> {
             state,
             reporter,
             compilation,
-            records,
+            digests,
             earlier,
             mut served,
             start,
@@ -306,7 +306,7 @@ impl Service<'_> {
             let finished = result::Finished {
                 session: &session,
                 compilation: &compilation,
-                records: &records,
+                digests: &digests,
                 modules: &served.modules,
                 inputs: read.as_ref().map(|read| read.inputs(root)).unwrap_or_default(),
             };
@@ -319,8 +319,6 @@ impl Service<'_> {
                 Err(LinkError::Io(error)) => warn(format_args!("nothing is kept of this link: {error}")),
                 Err(error) => return Err(error),
             }
-        } else {
-            records.save()?;
         }
         if code == 0 {
             // The linker has read them, and the store has them.
@@ -348,7 +346,7 @@ impl Service<'_> {
         session: &Session<'_>,
         compilation: &CompileSettings,
         root: &Path,
-        records: &Records,
+        digests: &FileDigests,
     ) -> Result<Identity, LinkError> {
         // One question needs no server.
         let spawner = self.spawner.plain().unwrap_or(self.spawner);
@@ -357,6 +355,6 @@ impl Service<'_> {
         keep::toolchain(session.directory, &compilation.compiler, &lines)?;
         let note = keep::toolchain_place(session.directory);
         let note = fs::read(&note).map_err(IoError::on("read", &note))?;
-        Ok(compilation.identity(&note, root, records.digests())?)
+        Ok(compilation.identity(&note, root, digests)?)
     }
 }

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
-use distlto_planner::digests::FileDigests;
-use distlto_planner::freshness::{self, ActionLog};
+use distlto_commands::action_log::ActionLog;
 use distlto_planner::graph::build::LinkParts;
 use distlto_planner::graph::json;
+use distlto_planner::state;
 
 #[path = "../../planner/tests/graph/samples.rs"]
 #[expect(dead_code, reason = "the samples serve the tests of the graph too")]
@@ -17,7 +17,7 @@ mod samples;
 
 fn command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_distlto-plan"));
-    command.current_dir(directory).args(arguments);
+    command.current_dir(directory).env("XDG_CACHE_HOME", directory.join("cache")).args(arguments);
     command
 }
 
@@ -99,10 +99,13 @@ fn a_dry_run_follows_content() {
         fs::create_dir_all(path.parent().expect("a directory")).expect("making a directory");
         fs::write(&path, path.as_os_str().as_encoded_bytes()).expect("writing a file");
     }
-    let (log, _) = ActionLog::load(&directory.join("i/actions.log")).expect("an empty log");
-    let digests = FileDigests::new(directory);
+    let links = directory.join("cache/distlto/links-v1");
+    let graph_path = directory.join("i/graph.json");
+    let state = state::directory(&graph_path.to_string_lossy(), &links.to_string_lossy());
+    fs::create_dir_all(&state).expect("making a directory");
+    let log = ActionLog::open(Path::new(&state), directory).expect("an empty log");
     for id in graph.topological() {
-        freshness::finished(&graph, id, &log, &digests).expect("all files are there");
+        log.finished(&graph, id).expect("all files are there");
     }
     assert_eq!(out(directory, &["i", "--dry-run"]), "0 of 5 actions would run\n");
     let module = directory.join("it's $b|(odd).o");

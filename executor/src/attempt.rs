@@ -47,8 +47,8 @@ pub struct Context<'a> {
     pub digests: &'a FileDigests,
     /// Says what jobs are by content; `None` where nobody asks.
     pub describer: Option<&'a Describer<'a>>,
-    /// Where a result is looked for before the command runs, and kept.
-    pub cache: Option<&'a dyn ResultCache>,
+    /// Where a result is looked for before the command runs, the nearest one first, and kept.
+    pub caches: &'a [&'a dyn ResultCache],
     /// What is known of precise keys, and what import steps take; `None` where they are not used.
     pub precise: Option<(&'a Precise, Steps<'a>)>,
 }
@@ -117,16 +117,16 @@ fn attempt(
     let begun = Instant::now();
     let described = context.describer.and_then(|describer| describer.describe(job));
     let described = described.as_ref();
-    told.key = described.filter(|_| context.cache.is_some()).map(|described| described.key().0);
+    told.key = described.filter(|_| !context.caches.is_empty()).map(|described| described.key().0);
     let work = Work { job, context, outputs: &outputs, expected, described, imported: OnceLock::new() };
     let (found, origin) = work.look_up(site).map_err(io)?;
     told.import_cpu = work.import_cpu();
-    let looked = context.cache.is_some() || work.imported.get().is_some();
+    let looked = !context.caches.is_empty() || work.imported.get().is_some();
     told.phases.lookup = looked.then(|| Span::since(begun));
 
     let begun = Instant::now();
     let result = match found {
-        Found::Kept(stderr, is_unseen) => {
+        Found::Kept { stderr, is_unseen } => {
             told.origin = origin;
             told.stderr = stderr;
             told.undeclared.is_unseen = is_unseen;
@@ -194,7 +194,10 @@ fn check_inputs(job: &Job<'_>, context: &Context<'_>) -> Result<Expectation, Ref
 enum Found {
     Nothing,
     /// A result: what its command printed, and whether nobody observed what that read.
-    Kept(String, bool),
+    Kept {
+        stderr: String,
+        is_unseen: bool,
+    },
     /// A result that does not hold what it should, and why; without a reason where the cache itself says that it has lost it.
     Useless(Option<String>),
 }
@@ -220,7 +223,7 @@ impl Work<'_> {
     /// What there is that serves: by what the job is, then by what it compiles.
     fn look_up(&self, site: Site) -> Result<(Found, Origin), IoError> {
         match self.find()? {
-            kept @ Found::Kept(..) => Ok((kept, Origin::Cache)),
+            kept @ Found::Kept { .. } => Ok((kept, Origin::Cache)),
             found => Ok((self.find_precise(site)?.unwrap_or(found), Origin::SameImports)),
         }
     }
@@ -266,22 +269,28 @@ impl Work<'_> {
     }
 
     fn find_as(&self, described: &Described<'_>) -> Result<Found, IoError> {
-        let Some(cache) = self.context.cache else { return Ok(Found::Nothing) };
-        let Some(kept) = cache.find(described, self.outputs)? else {
+        let mut hit = None;
+        for cache in self.context.caches {
+            hit = cache.find(described, self.outputs)?;
+            if hit.is_some() {
+                break;
+            }
+        }
+        let Some(hit) = hit else {
             self.clear();
             return Ok(Found::Nothing);
         };
-        let stderr = Captured::from(kept.stderr.as_slice());
+        let stderr = Captured::from(hit.stderr.as_slice());
         if let Err(refused) = self.check(ExitStatus::default(), &stderr) {
             self.clear();
             let is_lost = matches!(*refused.refusal, Refusal::NoOutput { .. });
             return Ok(Found::Useless((!is_lost).then(|| refused.to_string())));
         }
         self.fill()?;
-        if kept.is_far {
+        if hit.is_far {
             self.keep(&stderr.text(), Measured::default(), true, false);
         }
-        Ok(Found::Kept(stderr.text(), kept.is_unseen))
+        Ok(Found::Kept { stderr: stderr.text(), is_unseen: hit.is_unseen })
     }
 
     /// Removes what could pass for what a command wrote that writes nothing.
@@ -323,15 +332,17 @@ impl Work<'_> {
 
     /// Has a verified result kept if there is a cache.
     fn keep(&self, stderr: &str, measured: Measured, by_engine: bool, is_unseen: bool) {
-        let (Some(cache), Some(described)) = (self.context.cache, self.described) else { return };
+        let Some(described) = self.described else { return };
         let output = |&Output { role, name, ref file, .. }| NewOutput { role, name: name.as_str(), file };
         let outputs: Vec<_> = self.outputs.iter().map(output).collect();
         let (module, stderr) = (self.job.label, stderr.as_bytes());
         let result =
             NewResult { module, outputs: &outputs, stderr, measured, by_engine, is_unseen, note: "" };
-        cache.keep(described, &result);
-        if let Some((_, found_by)) = self.imported.get() {
-            cache.keep(found_by, &NewResult { by_engine: false, ..result });
+        for cache in self.context.caches {
+            cache.keep(described, &result);
+            if let Some((_, found_by)) = self.imported.get() {
+                cache.keep(found_by, &NewResult { by_engine: false, ..result });
+            }
         }
     }
 }

@@ -2,11 +2,8 @@
 //!
 //! Knows keys and files. How keys come from commands and inputs is decided in `describe`.
 
-pub mod layers;
 mod results;
 pub mod store;
-
-use std::sync::Arc;
 
 use distlto_prepare::io_error::IoError;
 
@@ -41,16 +38,11 @@ pub trait ResultCache: Sync {
     fn troubles(&self) -> Vec<String>;
 }
 
-impl<C: ResultCache + Send> ResultCache for Arc<C> {
-    fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<Hit>, IoError> {
-        (**self).find(action, outputs)
-    }
-
-    fn keep(&self, action: &Described<'_>, result: &NewResult<'_>) {
-        (**self).keep(action, result);
-    }
-
-    fn troubles(&self) -> Vec<String> {
-        (**self).troubles()
-    }
+/// The caches of a run, the nearest one first.
+pub fn nearest_first<'c>(
+    store: Option<&'c impl ResultCache>,
+    engine: Option<&'c impl ResultCache>,
+) -> Vec<&'c dyn ResultCache> {
+    let store = store.map(|store| store as &dyn ResultCache);
+    store.into_iter().chain(engine.map(|engine| engine as &dyn ResultCache)).collect()
 }

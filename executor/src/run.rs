@@ -108,8 +108,8 @@ pub struct RunOptions<'a> {
     pub toolchains: Option<&'a Toolchains>,
     /// Has objects serve that were made of the same IR, where names are stable; `None` to run every wanted backend.
     pub precise: Option<&'a Precise>,
-    /// Where results are looked for before commands run, and kept.
-    pub cache: Option<&'a dyn ResultCache>,
+    /// Where results are looked for before commands run, the nearest one first, and kept.
+    pub caches: Vec<&'a dyn ResultCache>,
     /// An engine that executes actions too; this machine alone when `None`.
     pub engine: Option<&'a Engine>,
 }
@@ -141,7 +141,7 @@ impl<'a> RunOptions<'a> {
             cc1_commands: None,
             toolchains: None,
             precise: None,
-            cache: None,
+            caches: Vec::new(),
             engine: None,
         }
     }
@@ -234,7 +234,7 @@ fn run_all<'g>(
     options: &'g RunOptions<'g>,
     hooks: &'g dyn Hooks,
 ) -> (Cow<'g, ActionGraph>, Report) {
-    let &RunOptions { jobs, directory, progress, toolchains, cache, .. } = options;
+    let &RunOptions { jobs, directory, progress, toolchains, .. } = options;
     let start = Instant::now();
     let history = History::load(options.history);
     let warm = options.spawner.is_warm();
@@ -265,8 +265,8 @@ fn run_all<'g>(
         }
         // Before the lines below, which a terminal's line would be drawn over.
         progress.summary(report.counts(), report.wall);
-        let asked = toolchains.filter(|known| cache.is_some() && known.is_asked());
-        tell_troubles(progress, &estimates, cache, asked);
+        let asked = toolchains.filter(|known| !options.caches.is_empty() && known.is_asked());
+        tell_troubles(progress, &estimates, &options.caches, asked);
         let notes = context.precise.iter().flat_map(|(precise, _)| precise.notes());
         let undescribed = toolchains.filter(|_| asked.is_none()).into_iter().flat_map(Toolchains::troubles);
         notes.chain(undescribed).for_each(|note| progress.noted(&note));
@@ -293,7 +293,7 @@ fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T)
         cc1_commands,
         toolchains,
         precise,
-        cache,
+        ref caches,
         engine,
         jobs: _,
         jobserver: _,
@@ -313,11 +313,11 @@ fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T)
     let own = (FileDigests::new(directory.unwrap_or(Path::new(""))), Cc1Commands::default());
     let (digests, answers) = (digests.unwrap_or(&own.0), cc1_commands.unwrap_or(&own.1));
     // A server would be loaded for a question, of which a run that finds all its results has no need.
-    let asker = cache.and_then(|_| spawner.plain()).unwrap_or(spawner);
+    let asker = spawner.plain().filter(|_| !caches.is_empty()).unwrap_or(spawner);
     let drivers = Drivers { answers, spawner: asker, cancel, grace, directory };
     let platform = engine.map_or(Platform::default(), Engine::platform);
     let describer = toolchains
-        .filter(|_| cache.is_some() || precise.is_some())
+        .filter(|_| !caches.is_empty() || precise.is_some())
         .and_then(|known| Describer::new(known, &drivers, digests, directory, platform));
     let local = Local { spawner, cancel, grace, directory, drivers: Some(&drivers) };
     let remote = engine.map(|engine| Remote { engine, local });
@@ -334,7 +334,7 @@ fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T)
         staging,
         digests,
         describer,
-        cache,
+        caches,
         precise,
     };
     then(&context)
@@ -356,7 +356,7 @@ fn outcomes(schedule: &Schedule, mut ended: BTreeMap<ActionId, Outcome>) -> Vec<
 fn tell_troubles(
     progress: &dyn Progress,
     estimates: &Estimates<'_>,
-    cache: Option<&dyn ResultCache>,
+    caches: &[&dyn ResultCache],
     toolchains: Option<&Toolchains>,
 ) {
     if let Err(error) = estimates.history().save() {
@@ -364,7 +364,7 @@ fn tell_troubles(
         note(&error);
         progress.warned(&error.to_string());
     }
-    let troubles = cache.into_iter().flat_map(ResultCache::troubles);
+    let troubles = caches.iter().flat_map(|cache| cache.troubles());
     for trouble in troubles.chain(toolchains.into_iter().flat_map(Toolchains::troubles)) {
         warn(&trouble);
         progress.warned(&trouble);

@@ -12,7 +12,6 @@ pub mod driver;
 pub mod dtlto;
 pub mod emit;
 pub mod empty_module;
-pub mod freshness;
 pub mod graph;
 pub mod index_only;
 pub mod invocation;

@@ -1,10 +1,10 @@
-//! Whether a file that changes while a run lasts is noticed, by its status and, where that is too coarse, its content.
+//! Whether a file that changes is noticed, by its status and, where that is too coarse, its content; and the file of digests.
 
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::digests::{Digest, FileDigests};
 
 /// A file that came to rest long before the run looks at it.
@@ -111,4 +111,112 @@ fn what_is_read_is_what_the_digest_is_of() {
     assert_eq!(digests.digest("file".into()).expect("known"), digest);
     fs::write(&file, "two").expect("written");
     digests.read("file".into()).expect_err("another content");
+}
+
+fn digest_of(digests: &FileDigests, path: &str) -> Digest {
+    digests.digest(Utf8Path::new(path)).expect("the file can be read")
+}
+
+#[test]
+fn digests_are_kept_for_files_at_rest_only() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let cache = dir.join("digests");
+    fs::write(dir.join("resting"), "one").expect("a file");
+    std::thread::sleep(Duration::from_millis(120));
+    fs::write(dir.join("fresh"), "one").expect("a file");
+    // However slow this machine is, the file was written only a moment before it is hashed.
+    let moment = SystemTime::now() + Duration::from_secs(60);
+    File::options()
+        .append(true)
+        .open(dir.join("fresh"))
+        .expect("a file")
+        .set_modified(moment)
+        .expect("a time");
+    let digests = FileDigests::new(dir);
+    assert_eq!(digest_of(&digests, "resting"), Digest::of(b"one"));
+    assert_eq!(digest_of(&digests, "fresh"), Digest::of(b"one"));
+    digests.save(&cache).expect("the cache can be written");
+    let saved = fs::read(&cache).expect("a cache");
+    let holds = |name: &str| saved.windows(name.len()).any(|window| window == name.as_bytes());
+    assert!(holds("resting") && !holds("fresh"));
+
+    // Within a run the first look counts; the next run sees the edit, though the size is the same.
+    fs::write(dir.join("resting"), "two").expect("a file");
+    assert_eq!(digest_of(&digests, "resting"), Digest::of(b"one"));
+    digests.forget(Utf8Path::new("resting"));
+    assert_eq!(digest_of(&digests, "resting"), Digest::of(b"two"));
+    let (digests, note) = FileDigests::load(&cache, dir);
+    assert_eq!(note, None);
+    assert_eq!(digest_of(&digests, "resting"), Digest::of(b"two"));
+}
+
+#[test]
+fn a_damaged_digest_cache_is_left_unused_with_a_reason() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let cache = dir.join("digests");
+    fs::write(dir.join("file"), "one").expect("a file");
+    std::thread::sleep(Duration::from_millis(120));
+    let digests = FileDigests::new(dir);
+    digest_of(&digests, "file");
+    digests.save(&cache).expect("the cache can be written");
+    let good = fs::read(&cache).expect("a cache");
+    for place in 0..good.len() {
+        let mut bytes = good.clone();
+        bytes[place] ^= 1;
+        for bytes in [&bytes[..], &good[..place]] {
+            fs::write(&cache, bytes).expect("a file");
+            let (digests, note) = FileDigests::load(&cache, dir);
+            assert!(note.expect("a reason").contains("is not used"));
+            assert_eq!(digest_of(&digests, "file"), Digest::of(b"one"));
+        }
+    }
+}
+
+#[test]
+fn many_digests_keep_their_order() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let paths: Vec<_> = (0..300).map(|index| Utf8PathBuf::from(format!("file{index}"))).collect();
+    for path in &paths {
+        fs::write(dir.path().join(path), path.as_str()).expect("a file");
+    }
+    let mut asked = paths.clone();
+    asked.push("missing".into());
+    asked.push(".".into());
+    let found = FileDigests::new(dir.path()).digest_all(&asked);
+    for (path, digest) in paths.iter().zip(&found) {
+        assert_eq!(digest.as_ref().expect("a digest"), &Digest::of(path.as_str().as_bytes()));
+    }
+    let kind = |index: usize| found[index].as_ref().expect_err("no file").source.kind();
+    assert_eq!(kind(300), std::io::ErrorKind::NotFound);
+    assert_eq!(kind(301), std::io::ErrorKind::InvalidData);
+}
+
+#[test]
+fn digests_that_nobody_asks_for_are_dropped_in_the_end() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let cache = dir.join("digests");
+    fs::write(dir.join("used"), "one").expect("a file");
+    fs::write(dir.join("unused"), "one").expect("a file");
+    std::thread::sleep(Duration::from_millis(120));
+    let digests = FileDigests::new(dir);
+    digest_of(&digests, "used");
+    digest_of(&digests, "unused");
+    digests.save(&cache).expect("the cache can be written");
+    let both = fs::read(&cache).expect("a cache");
+    let run = |paths: &[&str]| {
+        let (digests, note) = FileDigests::load(&cache, dir);
+        assert_eq!(note, None);
+        paths.iter().for_each(|path| assert_eq!(digest_of(&digests, path), Digest::of(b"one")));
+        digests.save(&cache).expect("the cache can be written");
+        fs::read(&cache).expect("a cache")
+    };
+    assert_eq!(run(&["used", "unused"]), both);
+    let holds = |bytes: &[u8]| bytes.windows(6).any(|window| window == b"unused");
+    for round in 1..=8 {
+        assert_eq!(holds(&run(&["used"])), round < 8, "run {round}");
+    }
+    assert_eq!(run(&["used", "unused"]), both);
 }

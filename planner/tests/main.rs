@@ -5,7 +5,6 @@ mod clang_options;
 mod codegen_flags;
 mod digests;
 mod dtlto;
-mod freshness;
 mod graph;
 mod module;
 mod options;

@@ -4,7 +4,8 @@
 //! Knows nothing of what the records are.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -41,15 +42,32 @@ impl JsonLines {
     pub fn open(&mut self) -> Result<&mut File, IoError> {
         if self.file.is_none() {
             let mut options = OpenOptions::new();
-            let opened = regular::open_with(options.append(true).create(true), Links::Refuse, &self.place);
+            options.read(true).append(true).create(true);
+            let opened = regular::open_with(&mut options, Links::Refuse, &self.place);
             let (mut file, found) = opened.map_err(IoError::on("write", &self.place))?;
-            if found.len() == 0 {
-                file.write_all(self.header.as_bytes()).map_err(IoError::on("write", &self.place))?;
-            }
+            let start = self.start(&file, found.len()).map_err(IoError::on("read", &self.place))?;
+            file.write_all(start.as_bytes()).map_err(IoError::on("write", &self.place))?;
             self.file = Some(file);
         }
         // It has just been put there.
         Ok(self.file.as_mut().expect("an open file"))
+    }
+
+    /// What has to be written before a record: a killed run may have left half a line. A file with another header is
+    /// emptied.
+    fn start(&self, file: &File, length: u64) -> io::Result<&'static str> {
+        let mut header = vec![0; self.header.len()];
+        let is_ours = length >= header.len() as u64 && {
+            file.read_exact_at(&mut header, 0)?;
+            header == self.header.as_bytes()
+        };
+        if !is_ours {
+            file.set_len(0)?;
+            return Ok(self.header);
+        }
+        let mut last = [0];
+        file.read_exact_at(&mut last, length - 1)?;
+        Ok(if last == *b"\n" { "" } else { "\n" })
     }
 
     /// One more record.
@@ -87,10 +105,18 @@ mod tests {
         // As a killed run leaves it.
         lines.open().expect("open").write_all(b"{\"").expect("written");
         assert_eq!(JsonLines::new(&place, "numbers 1\n").read::<u32>(), [1, 2]);
+        JsonLines::new(&place, "numbers 1\n").append(&3).expect("written");
+        assert_eq!(JsonLines::new(&place, "numbers 1\n").read::<u32>(), [1, 2, 3]);
         assert_eq!(JsonLines::new(&place, "numbers 2\n").read::<u32>(), [0; 0]);
         lines.replace(&[line(&7)]).expect("written");
         assert_eq!(lines.read::<u32>(), [7]);
         lines.append(&8).expect("written");
         assert_eq!(lines.read::<u32>(), [7, 8]);
+        JsonLines::new(&place, "numbers 2\n").append(&9).expect("written");
+        assert_eq!(
+            JsonLines::new(&place, "numbers 2\n").read::<u32>(),
+            [9],
+            "a file of another version is emptied"
+        );
     }
 }

@@ -1,13 +1,12 @@
 //! Why an action runs, as data: what differs from what is known of its last run.
 //!
-//! One list of words for every way of linking, made of what the planner says of files or of the parts of a key. Knows
-//! nothing of how differences are found.
+//! One list of words for every way of linking, made of an action log or of the parts of a key. Knows nothing of how
+//! differences are found.
 
 use std::collections::HashSet;
 use std::fmt;
 
-use camino::{Utf8Path, Utf8PathBuf};
-use distlto_planner::freshness::Reason;
+use camino::Utf8Path;
 use distlto_planner::graph::{ActionGraph, ActionId, FileId};
 use distlto_planner::keep;
 use serde::{Deserialize, Serialize};
@@ -75,6 +74,11 @@ pub fn is_imports_only(why: &[Change]) -> bool {
     !why.is_empty() && why.iter().all(|change| matches!(change.what, What::Import | What::Shard))
 }
 
+/// Reasons on one line.
+pub fn list(why: &[Change]) -> String {
+    why.iter().map(Change::to_string).collect::<Vec<_>>().join("; ")
+}
+
 impl fmt::Display for Change {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (before, after) = match self.what {
@@ -115,30 +119,13 @@ impl<'g> Explainer<'g> {
         Self { graph, modules }
     }
 
-    /// Inputs that changed, in the words of the record.
-    pub fn inputs(&self, id: ActionId, changed: &[Utf8PathBuf]) -> Vec<Change> {
-        changed.iter().map(|path| self.input(id, path)).collect()
+    /// The graph.
+    pub fn graph(&self) -> &'g ActionGraph {
+        self.graph
     }
 
-    /// A reason in the words of the record.
-    pub fn changes(&self, id: ActionId, reason: &Reason) -> Vec<Change> {
-        match reason {
-            Reason::NeverRun => vec![Change::of(What::FirstTime)],
-            Reason::OutputMissing(path) => vec![Change::named(What::OutputMissing, path.as_str())],
-            Reason::OutputChanged(path) => vec![Change::named(What::OutputChanged, path.as_str())],
-            Reason::CommandChanged => vec![Change::of(What::Command)],
-            Reason::InputsChanged { added, removed, changed } => {
-                let changed = changed.iter().map(|path| self.input(id, path));
-                let added = added.iter().map(|path| Change::named(What::InputAdded, path.as_str()));
-                let removed = removed.iter().map(|path| Change::named(What::InputRemoved, path.as_str()));
-                changed.chain(added).chain(removed).collect()
-            }
-            Reason::InputChanged(path) => vec![self.input(id, path)],
-            Reason::DependencyRuns(label) => vec![Change::named(What::Dependency, label)],
-        }
-    }
-
-    fn input(&self, id: ActionId, path: &Utf8Path) -> Change {
+    /// An input of an action that changed.
+    pub fn input(&self, id: ActionId, path: &Utf8Path) -> Change {
         let action = self.graph.action(id);
         let file = self.graph.find_file(path);
         let what = match action.backend() {
@@ -178,34 +165,10 @@ mod tests {
         let a = backend(&mut graph, "a", &["b.o", "x.prof"]);
         backend(&mut graph, "b", &[]);
         let explainer = Explainer::new(&graph);
-        let of = |path: &str| {
-            let changes = explainer.changes(a, &Reason::InputChanged(path.into()));
-            changes.iter().map(Change::to_string).collect::<Vec<_>>().join("; ")
-        };
+        let of = |path: &str| explainer.input(a, path.into()).to_string();
         assert_eq!(of("a.o"), "its module changed");
         assert_eq!(of("a.bc"), "what the thin link decided for it changed");
         assert_eq!(of("b.o"), "its import b.o changed");
         assert_eq!(of("x.prof"), "its input x.prof changed");
-    }
-
-    #[test]
-    fn every_reason_of_the_planner_has_its_words() {
-        let mut graph = ActionGraph::new();
-        let a = backend(&mut graph, "a", &[]);
-        let path = || Utf8PathBuf::from("f");
-        let explainer = Explainer::new(&graph);
-        for reason in [
-            Reason::NeverRun,
-            Reason::OutputMissing(path()),
-            Reason::OutputChanged(path()),
-            Reason::CommandChanged,
-            Reason::InputsChanged { added: vec![path()], removed: Vec::new(), changed: Vec::new() },
-            Reason::InputsChanged { added: Vec::new(), removed: vec![path()], changed: Vec::new() },
-            Reason::InputChanged(path()),
-        ] {
-            let changes = explainer.changes(a, &reason);
-            assert_eq!(changes.len(), 1);
-            assert_eq!(changes[0].to_string(), reason.to_string(), "one reason has one text");
-        }
     }
 }

@@ -113,16 +113,11 @@ fn a_second_ctrl_c_ends_at_once_what_ignores_the_first() -> Result<()> {
     let (mut keys, theirs) = terminal::open(80)?;
     let link = project.link()?;
     // The terminal's Ctrl-C reaches the processes in front of it, which are those of a session that it is the terminal of.
-    let mut link = Command::new("setsid")
-        .arg("--ctty")
-        .arg(link.get_program())
-        .args(link.get_args())
-        .current_dir(&project.folder.path)
-        .stdin(theirs.try_clone()?)
-        .stdout(Stdio::null())
-        .stderr(theirs)
-        .spawn()
-        .context("setsid of util-linux is needed")?;
+    let mut session = Command::new("setsid");
+    session.arg("--ctty").arg(link.get_program()).args(link.get_args()).current_dir(&project.folder.path);
+    session.stdin(theirs.try_clone()?).stdout(Stdio::null()).stderr(theirs);
+    distlto_tests::store::give(&mut session);
+    let mut link = session.spawn().context("setsid of util-linux is needed")?;
     let running = wait_for(&project.path("tools/running"))?;
     let (backend, child) = running.split_once(' ').context("two processes")?;
 

@@ -6,7 +6,7 @@
 //! means that the link is done. Outputs of a link that had nothing to do become newer than its inputs, or
 //! a build system that goes by times would ask for the link for ever.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -202,13 +202,14 @@ pub fn record(
     let doubt = settled.as_ref().err().cloned();
     match settled {
         Ok((files, absent)) => {
+            let earlier = read::<Record>(&record_place(directory));
             let record = Record {
                 version: VERSION,
                 key: key.to_string(),
                 environment,
                 variables: reads.variables_read().clone(),
                 warnings: reads.warnings().to_owned(),
-                contents: contents(reads.inputs_read(), digests),
+                contents: contents(reads.inputs_read(), &files, earlier.as_ref(), digests),
                 files,
                 absent,
             };
@@ -220,11 +221,27 @@ pub fn record(
     Ok(doubt)
 }
 
-/// What files hold. One that cannot be read is compared by its state alone.
-fn contents<'p>(inputs: impl Iterator<Item = &'p Path>, digests: &FileDigests) -> BTreeMap<PathBuf, String> {
-    let paths: Vec<&Utf8Path> = inputs.filter_map(Utf8Path::from_path).collect();
-    let found = digests.digest_all(&paths).into_iter().zip(paths);
-    let found =
-        found.filter_map(|(digest, path)| Some((path.as_std_path().to_owned(), digest.ok()?.to_string())));
-    found.collect()
+/// The contents of inputs, of which `files` has the states. Those whose states are as in the earlier record are not read
+/// again. One that cannot be read is compared by its state alone.
+fn contents<'p>(
+    inputs: impl Iterator<Item = &'p Path>,
+    files: &[FileState],
+    earlier: Option<&Record>,
+    digests: &FileDigests,
+) -> BTreeMap<PathBuf, String> {
+    fn by_path(files: &[FileState]) -> HashMap<&Path, &FileState> {
+        files.iter().map(|file| (file.path(), file)).collect()
+    }
+    let now = by_path(files);
+    let before = earlier.map(|earlier| by_path(&earlier.files)).unwrap_or_default();
+    let known = |path: &Path| {
+        let is_same = now.get(path).is_some_and(|now| before.get(path) == Some(now));
+        earlier.filter(|_| is_same)?.contents.get(path).cloned()
+    };
+    let inputs: Vec<&Path> = inputs.collect();
+    let content = |path: &&Path| {
+        let read = || Some(digests.digest(Utf8Path::from_path(path)?).ok()?.to_string());
+        Some((path.to_path_buf(), known(path).or_else(read)?))
+    };
+    inputs.par_iter().with_min_len(16).filter_map(content).collect()
 }

@@ -10,6 +10,7 @@ use distlto_executor::describe::inputs::Inputs;
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::verify::Backend;
 use distlto_planner::backend_flags::BackendFiles;
+use distlto_planner::digests::FileDigests;
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::words::{shell_line, shell_quote};
 
@@ -20,7 +21,6 @@ use super::parts::{Content, Identity, Parts, short};
 use super::settings::CompileSettings;
 use super::told;
 use crate::link::Session;
-use crate::up_to_date::Records;
 
 /// The context for answering one linker.
 pub struct Answering<'a> {
@@ -29,7 +29,7 @@ pub struct Answering<'a> {
     pub directory: Option<&'a Path>,
     pub compilation: &'a CompileSettings,
     pub identity: &'a Identity,
-    pub records: &'a Records,
+    pub digests: &'a FileDigests,
     pub earlier: &'a Earlier,
     pub objects: Objects<'a>,
     pub cc1_commands: &'a Cc1Commands,
@@ -50,8 +50,7 @@ impl Answering<'_> {
         let extra: Vec<&str> = self.compilation.flags.inputs.iter().map(|path| path.as_str()).collect();
         let others: Vec<&str> = imports.iter().map(String::as_str).chain(extra.iter().copied()).collect();
         let backend = Backend { module, shard, others: &others };
-        let inputs =
-            Inputs::of(backend, self.directory.unwrap_or(Path::new("")), self.records.digests()).ok()?;
+        let inputs = Inputs::of(backend, self.directory.unwrap_or(Path::new("")), self.digests).ok()?;
         let dwo = dwo.map_or("", |dwo| dwo.as_str());
         let mut framed = Framed::new("distlto content 1");
         framed.content("compilation", &self.identity.digest);

@@ -111,7 +111,7 @@ pub fn run_backends(
     options.directory = answering.directory;
     options.jobserver = jobserver.as_ref();
     options.cc1_commands = Some(answering.cc1_commands);
-    options.digests = Some(answering.records.digests());
+    options.digests = Some(answering.digests);
     let keep_failed = |id: ActionId| {
         let shared = lock(shared);
         answering.command_line(&shared.modules[shared.actions[id.index()]])
@@ -141,7 +141,7 @@ impl Giving<'_> {
         module.undeclared = made.undeclared.clone();
         made.stderr.clone_into(&mut module.warnings);
         // An input that changed meanwhile fails the job, so the key is that of what was compiled.
-        let object = KeptObject::of(module, files, answering.records.digests())?;
+        let object = KeptObject::of(module, files, answering.digests)?;
         module.object = Some(object.clone());
         module.ran = true;
         let ticket = module.ticket.take();

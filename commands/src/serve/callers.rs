@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use distlto_executor::cache::ResultCache;
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::trace;
+use distlto_planner::digests::FileDigests;
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::link_line::Argument;
 use distlto_planner::words::Word;
@@ -42,7 +43,6 @@ use crate::link::state::LinkState;
 use crate::link::{LinkError, Session};
 use crate::scratch::scratch;
 use crate::tool::ToolRunner;
-use crate::up_to_date::Records;
 
 /// How often it is looked whether a silent caller is still of use.
 const LOOK: Duration = Duration::from_millis(100);
@@ -97,7 +97,6 @@ impl<'a> Shared<'a> {
                 return Ok(held);
             }
             if let Some(earlier) = directory.and_then(|directory| self.superseded(directory)) {
-                earlier.records.save()?;
                 return Ok(earlier.state);
             }
             match LinkState::open_or_scratch(directory) {
@@ -165,14 +164,14 @@ impl<'a> Shared<'a> {
         let runner = ToolRunner { spawner: service.spawner, cancel: service.cancel, directory: None };
         let session = Session { earlier, ..service.session(link, &place, &runner, service.reporter) };
         let root = elsewhere.unwrap_or(Path::new(""));
-        let records = Records::open_in(Path::new(earlier), root)?;
-        let identity = service.identity(&session, compilation, root, &records)?;
+        let digests = FileDigests::new(root);
+        let identity = service.identity(&session, compilation, root, &digests)?;
         let answering = Answering {
             session: &session,
             directory: elsewhere,
             compilation,
             identity: &identity,
-            records: &records,
+            digests: &digests,
             earlier: &Earlier::of(earlier),
             objects: session.objects(root),
             cc1_commands: &Cc1Commands::default(),
@@ -314,7 +313,7 @@ impl<'a> Shared<'a> {
             let session = service.session(&link, state.directory(), &runner, reporter);
             answer(service, &session, caller, &compilation, elsewhere, stable_names)
         });
-        let Answered { served, records, earlier, start } = match answered {
+        let Answered { served, digests, earlier, start } = match answered {
             Ok(answered) => answered,
             Err(error) => {
                 // The linker goes on by itself.
@@ -325,7 +324,6 @@ impl<'a> Shared<'a> {
         // What the linker compiled itself.
         let _ = fs::remove_dir_all(&cache);
         if served.is_anew {
-            records.save()?;
             lock(&self.nameless).insert(process.directory.join(link.line.output()));
             return Ok(());
         }
@@ -347,7 +345,7 @@ impl<'a> Shared<'a> {
             state,
             reporter,
             compilation,
-            records,
+            digests,
             earlier,
             served,
             start,
@@ -380,7 +378,7 @@ pub fn no_link() -> Vec<Word> {
 /// A linker that was answered to its end.
 struct Answered {
     served: Served,
-    records: Records,
+    digests: FileDigests,
     earlier: Earlier,
     start: Start,
 }
@@ -399,8 +397,8 @@ fn answer(
     observed::warn_of_empty(&inputs);
     let start = observed::start(&inputs);
     session.tell_link(session.link.line.output());
-    let records = Records::open_in(Path::new(session.directory), root)?;
-    let identity = service.identity(session, compilation, root, &records)?;
+    let digests = FileDigests::new(root);
+    let identity = service.identity(session, compilation, root, &digests)?;
     session.tell_compiler();
     let earlier = Earlier::of(session.directory);
     let answering = Answering {
@@ -408,7 +406,7 @@ fn answer(
         directory: elsewhere,
         compilation,
         identity: &identity,
-        records: &records,
+        digests: &digests,
         earlier: &earlier,
         objects: session.objects(root),
         cc1_commands: &Cc1Commands::default(),
@@ -416,5 +414,5 @@ fn answer(
     };
     let served = answering.serve(caller);
     session.store.iter().flat_map(|store| ResultCache::troubles(&**store)).for_each(|trouble| warn(&trouble));
-    Ok(Answered { served, records, earlier, start })
+    Ok(Answered { served, digests, earlier, start })
 }

@@ -379,7 +379,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
     ) -> Result<Option<Found>, IoError> {
         let object = ModulePlaces::of(self.answering.session.directory, label).object;
         let sought = Sought { label, object: &object, dwo, imports };
-        self.answering.objects.find(key, sought, self.answering.records.digests())
+        self.answering.objects.find(key, sought, self.answering.digests)
     }
 
     /// The source of a module that is about to be compiled, where locals are to be called after it.

@@ -125,7 +125,7 @@ fn look(answering: &Answering<'_>, id: &str, described: Described) -> Result<Loo
     let content = answering.content(&file, &names.shard, &imports, &flags, dwo.as_ref());
     let known = content.as_ref().and_then(|content| answering.earlier.of_content(&content.digest));
     let holds = |object: &&KeptObject| {
-        answering.objects.has(&object.key) && object.changed_read(answering.records.digests()).is_none()
+        answering.objects.has(&object.key) && object.changed_read(answering.digests).is_none()
     };
     if let Some(object) = known.filter(holds) {
         let module = LinkModule::kept(id, label, archive, object.key.clone(), object.clone());

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use camino::Utf8PathBuf;
 use distlto_planner::backend_flags::BackendFiles;
+use distlto_planner::digests::FileDigests;
 use distlto_planner::graph::build::{BackendParts, LinkParts};
 use distlto_planner::graph::{ActionGraph, json};
 use distlto_planner::keep::{self, ModulePlaces};
@@ -21,13 +22,12 @@ use super::settings::CompileSettings;
 use crate::link::file_state::Start;
 use crate::link::reads::{Outputs, Reads};
 use crate::link::{LinkError, Session, unchanged};
-use crate::up_to_date::Records;
 
 /// A link whose program is there.
 pub struct Finished<'a> {
     pub session: &'a Session<'a>,
     pub compilation: &'a CompileSettings,
-    pub records: &'a Records,
+    pub digests: &'a FileDigests,
     pub modules: &'a [LinkModule],
     /// What the linker has read, where that was observed.
     pub inputs: BTreeSet<Utf8PathBuf>,
@@ -43,13 +43,12 @@ impl Finished<'_> {
         let graph = self.parts().to_graph()?.into_record();
         write_if_changed(&Place::LinkGraph.path(session.directory), &json::to_bytes(&graph))?;
         if let Some((reads, outputs, start)) = observed {
-            let digests = self.records.digests();
-            let doubt = unchanged::record(session.directory, session.key, &reads, &outputs, &start, digests)?;
+            let doubt =
+                unchanged::record(session.directory, session.key, &reads, &outputs, &start, self.digests)?;
             if let Some(doubt) = doubt {
                 session.reporter.noted(&format!("the next link is made whatever has changed: {doubt}"));
             }
         }
-        self.records.save()?;
         let imports = self.modules.iter().map(|module| module.imports.len()).sum();
         let ran = self.modules.iter().filter(|module| module.ran).count();
         session.summarise(self.modules.len(), imports, ran);

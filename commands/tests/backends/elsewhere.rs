@@ -99,7 +99,7 @@ fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> JobAttempt {
         staging: &StagingArea::new(directory, None),
         digests: &digests,
         describer: Some(&describer),
-        cache: None,
+        caches: &[],
     };
     let attempt = attempt::run(&job, Site::Here, Duration::ZERO, &context);
     assert_eq!(toolchains.troubles(), Vec::<String>::new());

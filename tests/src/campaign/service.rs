@@ -28,6 +28,7 @@ use super::workspace::Workspace;
 use super::{generate, line};
 use crate::distlto;
 use crate::run::{capture, shown, succeed};
+use crate::store;
 use crate::toolchain::{Toolchain, system_tool};
 
 /// Rounds for each program.
@@ -426,6 +427,7 @@ impl Served {
             }
             _ => {}
         }
+        store::give(&mut command);
         Ok(command)
     }
 

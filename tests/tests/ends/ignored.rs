@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use distlto_tests::project::Project;
 use distlto_tests::run::succeed;
+use distlto_tests::store;
 
 use super::{SOURCES, wait_for};
 
@@ -28,6 +29,7 @@ fn ignoring(project: &Project, signals: &str, options: &[&str]) -> Result<Comman
     shell.args(["-c", &format!("trap '' {signals}; exec \"$0\" \"$@\"")]);
     shell.arg(link.get_program()).args(link.get_args()).current_dir(&project.folder.path);
     shell.stdin(Stdio::null()).stdout(Stdio::null());
+    store::give(&mut shell);
     Ok(shell)
 }
 

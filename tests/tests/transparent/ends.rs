@@ -77,6 +77,7 @@ fn an_interrupted_link_leaves_nothing_beside_its_output() -> Result<()> {
             .env_remove("DISTLTO_STATE")
             .stdout(Stdio::null())
             .stderr(Stdio::null());
+        distlto_tests::store::give(&mut link);
         Ok(link)
     };
     for signal in ["INT", "TERM"] {

@@ -227,7 +227,7 @@ fn compile(
         staging: &StagingArea::new(directory, None),
         digests: &digests,
         describer,
-        cache: None,
+        caches: &[],
     };
     let attempt = attempt::run(job, Site::Here, Duration::ZERO, &context);
     let why = |cause: &dyn std::error::Error| format!("{cause}\n{}", attempt.stderr);
