@@ -1,55 +1,9 @@
-//! What a fork server has ready for its jobs: constants on huge pages, options that are reset, a heap of their own.
+//! What a fork server has ready for its jobs: options that are reset, a heap of their own.
 
 use std::fs;
 
-use crate::forkserver::support::{command, eventually, finish, finish_alike, probe, servers, which};
-use distlto_executor::execute::forkserver::MANY;
+use crate::forkserver::support::{command, finish, finish_alike, probe, servers, which};
 use distlto_executor::execute::spawn::LocalSpawner;
-
-/// What is mapped of a process by a line of its `maps`: bytes from an address on.
-fn mapping(line: &str) -> (usize, usize) {
-    let (from, to) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
-    let [from, to] = [from, to].map(|address| usize::from_str_radix(address, 16).unwrap());
-    (from, to - from)
-}
-
-/// Of a compiler's constants the server puts those on huge pages that jobs have read, which is the least part.
-#[test]
-fn constants_that_jobs_read_are_on_huge_pages() {
-    const HUGE: usize = 2 << 20;
-    let place = tempfile::tempdir().unwrap();
-    fs::write(place.path().join("m.c"), "int f(int x) { return x * x; }\n").unwrap();
-    let clang = which("clang-22");
-    let servers = servers();
-    servers.prewarm(clang.as_ref(), MANY);
-    let compile = command(&clang, &["-cc1", "-O2", "-S", "-o", "-", "m.c"], place.path());
-    let maps = || {
-        let server = servers.server_of(clang.as_ref()).unwrap();
-        fs::read_to_string(format!("/proc/{server}/maps")).unwrap()
-    };
-    finish_alike(&servers, &compile);
-    let constants: usize =
-        maps().lines().filter(|line| line.contains(" r--p ")).map(|line| mapping(line).1).sum();
-    let moved = || -> usize {
-        let maps = maps();
-        let unnamed = maps.lines().filter(|line| line.contains(" r--p ") && line.ends_with(" 0 "));
-        unnamed
-            .map(mapping)
-            .filter(|(from, size)| from % HUGE == 0 && size % HUGE == 0)
-            .map(|(_, size)| size)
-            .sum()
-    };
-    let state = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
-    if state.is_empty() || state.contains("[never]") {
-        assert_eq!(moved(), 0);
-        return;
-    }
-    eventually("the server moves what the first job has read", || {
-        finish_alike(&servers, &compile);
-        moved() > 0
-    });
-    assert!(moved() < constants / 3, "{} of {constants} bytes", moved());
-}
 
 /// A served compiler proper finds its options reset, and nothing of what other jobs were told.
 #[test]

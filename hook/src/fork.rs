@@ -8,4 +8,3 @@ mod job;
 mod layout;
 mod llvm;
 pub mod server;
-pub mod touched;

@@ -5,8 +5,6 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::process::abort;
 
-use crate::fork::touched;
-
 /// The program's own `main`.
 pub type Main = unsafe extern "C-unwind" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 /// A function that glibc calls before or after `main`.
@@ -63,7 +61,6 @@ impl Program {
 /// Runs when every handler has that the program has registered, in the place of the loader's, which would go through
 /// the libraries.
 unsafe extern "C" fn end(_: *mut c_void, status: c_int) {
-    touched::tell();
     // SAFETY: plain calls; null stands for every open stream.
     unsafe {
         libc::fflush(std::ptr::null_mut());

@@ -1,4 +1,4 @@
-//! Puts the program's code, and constants that jobs read, on huge pages, so that a forked child shares them ready-mapped.
+//! Puts the program's code on huge pages, so that a forked child shares it ready-mapped.
 //!
 //! A page of a mapped file is mapped anew by every child that touches it; an anonymous huge page is inherited.
 //! The bytes at every address stay what they are. Without transparent huge pages nothing is done. Knows
@@ -7,7 +7,6 @@
 use std::ffi::{c_int, c_void};
 use std::{fs, io, ptr};
 
-use crate::fork::touched;
 use crate::system::{HUGE, check};
 
 /// Moved in one step: a few milliseconds.
@@ -16,46 +15,29 @@ const STEP: usize = 8 * HUGE;
 /// this library and libc, which run while memory is moved, where they are.
 const LEAST: usize = 24 << 20;
 
-/// How code is mapped, and how constants are. Of these a job reads little, and to move all would take as long as to move
-/// code; so those that [`touched`] names are.
-const CODE: c_int = libc::PROT_READ | libc::PROT_EXEC;
-const CONSTANTS: c_int = libc::PROT_READ;
-
-/// Memory of the process that is not yet moved. Its ends are multiples of [`HUGE`].
+/// Code of the process that is not yet moved. Its ends are multiples of [`HUGE`].
 struct Segment {
     from: usize,
     to: usize,
-    protection: c_int,
 }
 
 /// What is still to be moved, and what has been.
 #[derive(Default)]
 pub struct Mover {
     segments: Vec<Segment>,
-    /// Whether moving has failed once.
-    has_failed: bool,
     /// Bytes on huge pages: what a child's resident size counts although it shares them.
     pub moved: usize,
 }
 
 impl Mover {
-    /// Finds the code of every large loaded object, and has jobs tell which of its constants they read.
+    /// Finds the code of every large loaded object.
     pub fn find() -> Self {
         let mut segments: Vec<Segment> = Vec::new();
         if enabled() {
             // SAFETY: the callback gets the vector's address back as `data` and runs only within this call.
             unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut segments).cast()) };
         }
-        let (code, constants): (Vec<_>, Vec<_>) =
-            segments.into_iter().partition(|segment| segment.protection == CODE);
-        touched::ask(constants.iter().flat_map(|part| (part.from..part.to).step_by(HUGE)).collect());
-        Self { segments: code, ..Self::default() }
-    }
-
-    /// Adds the constants that jobs have told since the last call.
-    pub fn add_told(&mut self) {
-        let segment = |from| Segment { from, to: from + HUGE, protection: CONSTANTS };
-        self.segments.extend(touched::told().into_iter().filter(|_| !self.has_failed).map(segment));
+        Self { segments, moved: 0 }
     }
 
     /// Whether nothing is left to do.
@@ -67,17 +49,14 @@ impl Mover {
     pub fn step(&mut self) {
         let Some(segment) = self.segments.last_mut() else { return };
         let to = segment.to.min(segment.from.saturating_add(STEP));
-        let part = Segment { from: segment.from, to, protection: segment.protection };
+        let part = Segment { from: segment.from, to };
         segment.from = to;
         if segment.from == segment.to {
             self.segments.pop();
         }
         match relocate(&part) {
             Ok(()) => self.moved += part.to - part.from,
-            Err(_) => {
-                self.segments.clear();
-                self.has_failed = true;
-            }
+            Err(_) => self.segments.clear(),
         }
     }
 }
@@ -91,29 +70,26 @@ fn enabled() -> bool {
             .is_ok_and(|state| !state.contains("[never]"))
 }
 
-/// For `dl_iterate_phdr`: adds an object's code and constants to the vector behind `data` if there is much of its code.
+/// For `dl_iterate_phdr`: adds an object's code to the vector behind `data` if there is much of it.
 unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: the loader passes a valid description; `data` is the vector that `find` passed.
     let (info, segments) = unsafe { (&*info, &mut *data.cast::<Vec<Segment>>()) };
     // SAFETY: the loader's pointer and count of program headers belong together.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    let protection = |header: &libc::Elf64_Phdr| match header.p_flags & (libc::PF_R | libc::PF_W | libc::PF_X)
-    {
-        _ if header.p_type != libc::PT_LOAD => None,
-        libc::PF_R => Some(CONSTANTS),
-        flags if flags == libc::PF_R | libc::PF_X => Some(CODE),
-        _ => None,
+    let is_code = |header: &&libc::Elf64_Phdr| {
+        let access = header.p_flags & (libc::PF_R | libc::PF_W | libc::PF_X);
+        header.p_type == libc::PT_LOAD && access == libc::PF_R | libc::PF_X
     };
-    let parts = headers.iter().filter_map(|header| Some((header, protection(header)?)));
-    if !parts.clone().any(|(header, protection)| protection == CODE && header.p_filesz as usize >= LEAST) {
+    let code = headers.iter().filter(is_code);
+    if !code.clone().any(|header| header.p_filesz as usize >= LEAST) {
         return 0;
     }
-    for (header, protection) in parts {
+    for header in code {
         let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
         let end = start.wrapping_add(header.p_filesz as usize);
         let (from, to) = (start.next_multiple_of(HUGE), end / HUGE * HUGE);
         if from < to {
-            segments.push(Segment { from, to, protection });
+            segments.push(Segment { from, to });
         }
     }
     0
@@ -137,7 +113,7 @@ fn relocate(part: &Segment) -> io::Result<()> {
         let done = (|| {
             check(libc::madvise(copy, size, libc::MADV_HUGEPAGE))?;
             ptr::copy_nonoverlapping(ptr::with_exposed_provenance::<u8>(part.from), copy.cast(), size);
-            check(libc::mprotect(copy, size, part.protection))?;
+            check(libc::mprotect(copy, size, libc::PROT_READ | libc::PROT_EXEC))?;
             let target = ptr::with_exposed_provenance_mut::<c_void>(part.from);
             match libc::mremap(copy, size, size, libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED, target) {
                 libc::MAP_FAILED => Err(io::Error::last_os_error()),

@@ -109,11 +109,7 @@ impl<'a> Server<'a> {
         if ready == 0 {
             self.mover.step();
         }
-        let running = self.jobs.len();
         self.jobs.retain(|job| !job.reap());
-        if self.jobs.len() < running {
-            self.mover.add_told();
-        }
         Ok(())
     }
 
