@@ -30,7 +30,7 @@ use crate::dry_run::{Row, lines};
 use crate::store;
 use forms::Form;
 
-/// Show a link before it runs: as JSON, DOT, Ninja, Make, a script, a list of commands, a summary or a dry run
+/// Show a link before it runs: as JSON, DOT, Ninja, Make, a summary or a dry run
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]
 pub struct PlanArgs {
@@ -59,17 +59,7 @@ pub struct PlanArgs {
     /// As --ninja. `make -f FILE` first makes the thin link and then FILE itself again where an input changed.
     #[arg(long, value_name = "FILE")]
     pub make: Option<Utf8PathBuf>,
-    /// Write a script for a POSIX shell, to be run in the link's working directory
-    ///
-    /// It runs every action once, each after those that it needs, and ends with the first that fails.
-    #[arg(long, value_name = "FILE")]
-    pub shell: Option<Utf8PathBuf>,
-    /// Write a list of all commands in the form of a compile_commands.json (- for standard output)
-    ///
-    /// With the current directory for that of the link; in an order in which they can be run.
-    #[arg(long, value_name = "FILE")]
-    pub compile_commands: Option<Utf8PathBuf>,
-    /// Compile with this program in the build.ninja, makefile or script
+    /// Compile with this program in the build.ninja or makefile
     #[arg(long, value_name = "PROGRAM", default_value = "distlto-opt")]
     pub opt_program: String,
     /// List the actions that would run, and why, largest cost first
@@ -163,8 +153,6 @@ impl PlanArgs {
             (Form::Dot, &self.dot),
             (Form::Ninja, &self.ninja),
             (Form::Make, &self.make),
-            (Form::Shell, &self.shell),
-            (Form::CompileCommands, &self.compile_commands),
         ];
         all.into_iter().filter_map(|(form, path)| Some((form, path.as_deref()?)))
     }

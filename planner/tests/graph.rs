@@ -6,5 +6,4 @@ mod dot;
 mod json;
 mod ninja;
 mod samples;
-mod shell;
 mod summary;

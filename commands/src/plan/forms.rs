@@ -3,10 +3,10 @@
 //! Knows nothing of what the emitters write.
 
 use camino::Utf8Path;
-use distlto_planner::emit::{compile_commands, dot, make, ninja, shell};
+use distlto_planner::emit::{dot, make, ninja};
 use distlto_planner::graph::{ActionGraph, json};
 use distlto_prepare::io_error::IoError;
-use distlto_prepare::write::{to_standard_output, write_if_changed, write_if_changed_with_mode};
+use distlto_prepare::write::{to_standard_output, write_if_changed};
 
 use super::{GraphSource, PlanCommandError};
 
@@ -17,8 +17,6 @@ pub enum Form {
     Dot,
     Ninja,
     Make,
-    Shell,
-    CompileCommands,
 }
 
 impl Form {
@@ -29,8 +27,6 @@ impl Form {
             Self::Dot => "--dot",
             Self::Ninja => "--ninja",
             Self::Make => "--make",
-            Self::Shell => "--shell",
-            Self::CompileCommands => "--compile-commands",
         }
     }
 
@@ -51,10 +47,7 @@ impl Form {
         if is_stream(path) {
             return Ok(to_standard_output(&text)?);
         }
-        match self {
-            Self::Shell => write_if_changed_with_mode(path.as_std_path(), &text, 0o755)?,
-            _ => write_if_changed(path.as_std_path(), &text)?,
-        };
+        write_if_changed(path.as_std_path(), &text)?;
         Ok(())
     }
 
@@ -84,11 +77,6 @@ impl Form {
             Self::Make => {
                 let remake = again(path).map(|command| make::MakeRemake { path: place, source, command });
                 make::render(graph, &make::MakeOptions { opt_program, remake })?.into_bytes()
-            }
-            Self::Shell => shell::render(graph, &opt_program).into_bytes(),
-            Self::CompileCommands => {
-                let here = std::env::current_dir().map_err(IoError::on("find", "the current directory"))?;
-                compile_commands::render(graph, &here.to_string_lossy()).into_bytes()
             }
         })
     }
