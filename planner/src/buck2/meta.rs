@@ -6,6 +6,7 @@
 pub mod values;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::Path;
 
 use distlto_prepare::json::{self, JsonObject, Text};
@@ -132,7 +133,7 @@ pub(super) fn check_outputs(path: &Path, meta: &Meta<'_>) -> Result<(), MetaErro
             Linkable::Object(object) => Some(object),
             _ => None,
         });
-    let mut writers: hashbrown::HashMap<&str, &str> = hashbrown::HashMap::new();
+    let mut writers: HashMap<&str, &str> = HashMap::new();
     for object in objects {
         for output in [&object.output, &object.plan_output] {
             let other = writers.insert(output, &object.path).filter(|&other| other != object.path);

@@ -61,7 +61,7 @@ pub struct LinkedModules<'m> {
     pub archives: Vec<ArchiveSlots<'m>>,
     /// The slots that their path means.
     pub leaders: Vec<usize>,
-    by_path: hashbrown::HashMap<&'m [u8], usize>,
+    by_path: HashMap<&'m [u8], usize>,
     brief: Vec<Brief>,
     copies: HashMap<usize, Vec<usize>>,
     /// Shards that cannot have their base name alone.
@@ -80,7 +80,7 @@ impl<'m> LinkedModules<'m> {
             slots: Vec::new(),
             archives: Vec::new(),
             leaders: Vec::new(),
-            by_path: hashbrown::HashMap::new(),
+            by_path: HashMap::new(),
             brief: Vec::new(),
             copies: HashMap::new(),
             longer_names: HashMap::new(),
