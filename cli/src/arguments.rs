@@ -19,7 +19,6 @@ use distlto_commands::opt::OptArgs;
 use distlto_commands::page::ReportArgs;
 use distlto_commands::plan::PlanArgs;
 use distlto_commands::remote::check::CheckArgs;
-use distlto_commands::remote::simulate::SimulateArgs;
 use distlto_commands::run::RunCommandArgs;
 use distlto_commands::run_args::RunArgs;
 use distlto_commands::verify::VerifyArgs;
@@ -81,7 +80,7 @@ pub enum CliCommand {
     Command(Vec<OsString>),
 }
 
-/// Ask servers of remote execution, or say what workers would give
+/// Ask servers of remote caching and execution
 #[derive(Debug, Args)]
 #[command(after_help = exit::help())]
 pub struct RemoteCommandArgs {
@@ -94,7 +93,6 @@ pub struct RemoteCommandArgs {
 #[derive(Debug, Subcommand)]
 pub enum RemoteCommand {
     Check(CheckArgs),
-    Simulate(SimulateArgs),
 }
 
 /// Run a link command, and make the backend compilations of its ThinLTO links

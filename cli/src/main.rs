@@ -16,7 +16,7 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 use distlto_commands::jobs;
 use distlto_commands::link::LinkError;
-use distlto_commands::remote::{check, simulate};
+use distlto_commands::remote::check;
 use distlto_commands::tool::ToolRunner;
 use distlto_commands::{
     diff, distribute, doctor, explain, header_list, index, index_only, inspect, kbuild_archive, link, opt,
@@ -68,7 +68,6 @@ fn main() -> ExitCode {
         CliCommand::Doctor(args) => watching(|cancel| exit::run(|| doctor::run(&args, cancel))),
         CliCommand::Remote(args) => watching(|cancel| match &args.command {
             RemoteCommand::Check(args) => exit::run(|| check::run(args, cancel)),
-            RemoteCommand::Simulate(args) => exit::run(|| simulate::run(args)),
         }),
         CliCommand::Copy(args) => exit::run(|| distlto_prepare::copy::run(&args)),
         CliCommand::ArchiveMapper(args) => exit::run(|| distlto_prepare::archive_mapper::run(&args)),

@@ -7,6 +7,5 @@ pub mod check;
 pub mod config;
 pub mod connect;
 pub mod settings;
-pub mod simulate;
 pub mod trust;
 pub mod values;

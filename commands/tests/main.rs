@@ -4,4 +4,3 @@ mod action_log;
 mod backends;
 mod jobs;
 mod plan;
-mod simulate;

@@ -8,10 +8,9 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use distlto_commands::remote::simulate::{SimulatedBackend, SimulatedLink};
 use distlto_executor::schedule::pools::Resource;
 use distlto_executor::schedule::{Policy, Schedule, Weight};
-use distlto_planner::graph::{ActionId, ActionKind};
+use distlto_planner::graph::{Action, ActionGraph, ActionId, ActionKind, BackendWork, Decided, Work};
 use distlto_record::action::{ActionRecord, EngineTimes, Fate};
 use distlto_record::run::RunRecord;
 use distlto_tests::browser::{Browser, key};
@@ -285,14 +284,21 @@ fn names_are_text_whatever_they_hold() -> Result<()> {
 
 /// When the last of these, each with its time and its memory, ends by the schedule of a run.
 fn makespan(backends: &[(u64, u64)], workers: u64, memory: Option<u64>) -> u64 {
-    let of = |&(took, _): &(u64, u64)| SimulatedBackend { took, own: 0, inputs: Vec::new(), output: 0 };
-    let program = SimulatedLink {
-        name: String::new(),
-        backends: backends.iter().map(of).collect(),
-        blobs: Vec::new(),
-        rest: 0,
-    };
-    let graph = program.graph();
+    let mut graph = ActionGraph::new();
+    for (number, &(cost, _)) in backends.iter().enumerate() {
+        let label = number.to_string();
+        let work = Work::Backend(BackendWork {
+            module: graph.file(format!("{number}.o")),
+            shard: graph.file(format!("{number}.thinlto.bc")),
+            imports: Vec::new(),
+            extra: Vec::new(),
+            object: graph.file(format!("{number}.native.o")),
+            dwo: None,
+            also: Vec::new(),
+            decided: Decided::default(),
+        });
+        graph.add(Action { work, label, prefix: None, args: Vec::new(), cost });
+    }
     let wanted: Vec<_> = graph.actions().map(|(id, _)| id).collect();
     let weigh = |id: ActionId| Weight { time: backends[id.index()].0, memory: backends[id.index()].1 };
     let mut schedule = Schedule::new(&graph, &wanted, Policy::default(), weigh);

@@ -4,6 +4,7 @@ pub mod buck2;
 pub mod dtlto;
 pub mod edits;
 pub mod executor;
+pub mod farm;
 pub mod floor;
 pub mod link;
 pub mod measure;

@@ -90,12 +90,23 @@ pub fn objects_of(record: &Path, store: &Path) -> Result<Objects> {
 
 /// The newest record of a run of a store's only link.
 pub fn newest_record(cache: &Path) -> Result<Value> {
-    let folder = record(cache)?.join("runs");
+    let record = record(cache)?;
+    let file = runs(&record)?.pop().with_context(|| format!("no record in {}", record.display()))?;
+    read_record(&file)
+}
+
+/// The records of a link's runs, the newest last.
+pub fn runs(record: &Path) -> Result<Vec<PathBuf>> {
+    let folder = record.join("runs");
     let mut files = fs::read_dir(&folder)
         .with_context(|| format!("no records in {}", folder.display()))?
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<Vec<_>>>()?;
     files.sort();
-    let file = files.last().with_context(|| format!("no record in {}", folder.display()))?;
+    Ok(files)
+}
+
+/// One record.
+pub fn read_record(file: &Path) -> Result<Value> {
     serde_json::from_slice(&fs::read(file)?).with_context(|| format!("{} is no record", file.display()))
 }

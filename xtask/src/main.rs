@@ -259,6 +259,23 @@ enum Bench {
         #[arg(long, short)]
         jobs: Option<usize>,
     },
+    /// How long the backends of a recorded link would take on so many workers, and what limits them.
+    Farm {
+        /// A link's folder in the store, such as ~/.cache/distlto/links-v1/app-0123456789ab, or one record of its runs.
+        record: PathBuf,
+        /// Numbers of workers, each with one slot.
+        #[arg(long, value_delimiter = ',', default_values = ["0", "10", "100", "1000"])]
+        workers: Vec<usize>,
+        /// Milliseconds to the engine and back.
+        #[arg(long, default_value_t = 10.0)]
+        latency: f64,
+        /// Gbit/s to the engine, and as much back.
+        #[arg(long, default_value_t = 1.0)]
+        bandwidth: f64,
+        /// Jobs at a time on this machine; as recorded where absent.
+        #[arg(long, short)]
+        jobs: Option<usize>,
+    },
     /// The page of `distlto report` of a link of 100,000 modules: its size, when its first answer is shown, how quick it is.
     Report {
         /// Modules of the link.
@@ -333,6 +350,9 @@ fn main() -> ExitCode {
             let jobs = jobs.unwrap_or_else(processors);
             bench::remote::remote(&bench::remote::Request { program, parts, runs, modules, jobs })
                 .map(|()| true)
+        }
+        Command::Bench { what: Bench::Farm { record, workers, latency, bandwidth, jobs } } => {
+            bench::farm::farm(&record, &workers, latency, bandwidth, jobs).map(|()| true)
         }
         Command::Bench { what: Bench::Report { modules, imports, debug } } => {
             bench::report::report(modules.max(2), imports, debug).map(|()| true)

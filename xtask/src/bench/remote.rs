@@ -1,7 +1,7 @@
 //! `cargo xtask bench remote`: links with an engine of the Remote Execution API on the same machine.
 //!
 //! What an engine costs beside local links, what goes over the network, what the client itself takes, ten thousand results
-//! from an action cache, slots of both kinds together, a slow worker, and what `distlto remote simulate` says of it. Engine,
+//! from an action cache, slots of both kinds together, a slow worker, and what the simulation of `bench farm` says of it. Engine,
 //! workers and client share the processors, so that ratios of walls say less than those of bytes and processor time. The
 //! least of all runs is shown: what is added to it, others of the machine added.
 

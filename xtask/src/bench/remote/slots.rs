@@ -5,14 +5,14 @@
 
 use std::process::Command;
 
-use anyhow::{Context, Result};
-use serde_json::Value;
+use anyhow::Result;
 
 use super::ran::Link;
 use super::server::Server;
 use super::{Bench, tell};
+use crate::bench::farm::CLIENT;
+use crate::bench::farm::clock::{Backend, Farm, simulate};
 use crate::bench::measure::measure;
-use crate::shell;
 
 /// Milliseconds that a worker waits with each action.
 const DELAY: u32 = 300;
@@ -22,15 +22,15 @@ const SLOW: u32 = 5000;
 /// Measures and prints.
 pub(super) fn slots(bench: &Bench<'_>) -> Result<()> {
     println!("\n{}: one slot here, two workers that take {DELAY} ms longer", bench.program.name);
-    for in_flight in ["2", "3"] {
+    for in_flight in [2, 3] {
         // An engine that has seen nothing of it.
         let server = Server::start(&["one", "two"].map(|name| format!("name={name},slots=1,delay={DELAY}")))?;
-        let options = ["-j", "1", "--remote", &server.url, "--remote-jobs", in_flight];
+        let options = ["-j", "1", "--remote", &server.url, "--remote-jobs", &in_flight.to_string()];
         measure(&mut bench.link("remote-slots", &options)?)?;
         let ran = Link::newest(&bench.program.state("remote-slots"))?;
         let bound = bound(&ran, 3);
         let measured = ran.makespan();
-        let simulated = simulated(bench, in_flight)?;
+        let simulated = simulated(&ran, in_flight);
         let head = |text: &str| format!("{in_flight} in flight: {text}");
         tell(&head("backends at the engine"), format!("{} of {}", ran.elsewhere(), ran.backends.len()), "");
         tell(
@@ -91,21 +91,13 @@ fn bound(ran: &Link, slots: usize) -> f64 {
     longest.max(work / slots as f64)
 }
 
-/// What `distlto remote simulate` says of two workers, in seconds, from what each backend took in that very run.
-fn simulated(bench: &Bench<'_>, in_flight: &str) -> Result<f64> {
-    let mut command = Command::new(bench.distlto);
-    command.args(["remote", "simulate"]).arg(crate::linked::record(&bench.program.state("remote-slots"))?);
-    command.args([
-        "--json",
-        "--workers=2",
-        "--latency=0.5",
-        "--bandwidth=10",
-        "--jobs=1",
-        "--in-flight",
-        in_flight,
-    ]);
-    // A worker's delay is in what it took.
-    command.args(["--by-clock", "--overhead=0"]);
-    let said: Value = serde_json::from_str(&shell::output(&mut command)?)?;
-    Ok(said[0]["makespan_us"].as_f64().context("a makespan is a number")? / 1e6)
+/// How long these backends take on two workers by simulation, in seconds. What a worker adds is in the time of each, and
+/// bytes take no time on this network.
+fn simulated(ran: &Link, in_flight: usize) -> f64 {
+    let computed = ran.backends.iter().filter(|ran| ran.computed);
+    let backends: Vec<_> =
+        computed.map(|ran| Backend { took: (ran.wall * 1e6) as u64, up: 0, down: 0 }).collect();
+    let farm =
+        Farm { slots: 2, in_flight, here: 1, latency: 500, bandwidth: 1e10, overhead: 0, client: CLIENT };
+    simulate(&backends, &farm).makespan as f64 / 1e6
 }
