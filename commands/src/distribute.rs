@@ -243,7 +243,8 @@ impl Session<'_> {
             telling::tell_failure(&self.program(), &report);
         }
         if report.failures().next().is_some() {
-            telling::tell_repeating(self.saved.map(Saved::directory), self.own.linker.is_some());
+            let hints = self.own.linker.is_some() && !self.args.run.quiet;
+            telling::tell_repeating(self.saved.map(Saved::directory), hints);
         }
         Ok(report.exit_code())
     }

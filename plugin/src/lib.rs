@@ -1,4 +1,4 @@
-//! The DTLTO plugin: the one C function by which a linker hands over its backend compilations, over the executor.
+//! The DTLTO plugin: the one C function by which a linker hands over its backend compilations to `distlto-distribute`.
 //!
 //! A guest in the linker's process: it changes no state of the process, prints nothing unless asked to, leaves no
 //! child, thread, descriptor or temporary behind, and never unwinds. The interface is that of `dtlto_plugin.h`.
@@ -10,88 +10,147 @@
 )]
 
 mod call;
-mod compiler;
-mod diagnostics;
-mod host;
-mod interface;
-mod listener;
-mod nodes;
+mod job;
 mod options;
-mod panics;
-mod perform;
-mod temporaries;
+mod run;
 
-use std::ffi::{c_char, c_int};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::io::{self, Write};
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
 
-use diagnostics::Diagnostics;
+/// A callback of the linker. A C++ exception out of it ends the process instead of being undefined.
+type Emit = unsafe extern "C-unwind" fn(context: *const c_void, text: *const c_char);
 
-/// What the linker is told with its callbacks is told; 0 is success.
-const FAILURE: c_int = 1;
+/// `DtltoConfig` of the header, which says what the fields hold.
+#[repr(C)]
+#[expect(non_snake_case, reason = "the interface's own names")]
+pub struct Config {
+    DbsName: *const c_char,
+    DiagContext: *const c_void,
+    EmitError: Option<Emit>,
+    EmitWarn: Option<Emit>,
+}
 
-/// Compiles every node. Returns 0 when all objects are in place, and tells `EmitError` why where not.
+/// `DtltoNode` of the header.
+#[repr(C)]
+#[expect(non_snake_case, reason = "the interface's own names")]
+pub struct Node {
+    ModuleId: *const c_char,
+    ModulePath: *const c_char,
+    ModuleSize: usize,
+    SummaryIndexPath: *const c_char,
+    NativeObjectPath: *const c_char,
+    ImportsListSize: usize,
+    ImportsList: *const *const c_char,
+    TargetTriple: *const c_char,
+    TaskNumber: usize,
+}
+
+/// Compiles every node. Returns 0 when all objects are in place; otherwise `EmitError` gets the reasons.
 ///
-/// May be called any number of times, from several threads at once.
+/// A linker may call it any number of times, from several threads at once.
 ///
 /// # Safety
 ///
 /// The arguments are what `dtlto_plugin.h` says, and do not change during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dtltoPerformCodegen(
-    config: *const interface::Config,
+    config: *const Config,
     nodes_num: usize,
-    nodes: *const *const interface::Node,
+    nodes: *const *const Node,
     argc: usize,
     argv: *const *const c_char,
 ) -> c_int {
-    // Without a configuration there is nobody to tell.
+    // A panic becomes an error of the link. This hook belongs to the library's own copy of Rust's runtime.
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| panic::set_hook(Box::new(|_| {})));
+    // Without a configuration there is no callback.
     if config.is_null() || !config.is_aligned() {
-        return FAILURE;
+        return 1;
     }
     // SAFETY: neither null nor misaligned; the caller promises a configuration.
     let config = unsafe { &*config };
-    let told = catch_unwind(AssertUnwindSafe(|| {
-        panics::keep_quiet();
+    let result = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the caller's promise.
-        match unsafe { call::read(config, (nodes_num, nodes), (argc, argv)) } {
-            Ok(call) => on_own_thread(&call),
-            Err(error) => {
-                let mut told = Diagnostics::default();
-                told.fail(&error);
-                told
-            }
-        }
+        let call = unsafe { call::read(config, (nodes_num, nodes), (argc, argv)) }?;
+        run::run(&call)
     }));
-    let told = told.unwrap_or_else(|_| mistake());
-    // SAFETY: the caller promises callbacks of the interface's types.
-    unsafe { told.emit(config) };
-    if told.has_errors() { FAILURE } else { 0 }
-}
-
-/// The linker's thread may have a small stack, and keeps nothing that a thread's end frees; so it only waits.
-fn on_own_thread(call: &call::Call) -> Diagnostics {
-    thread::scope(|scope| {
-        match thread::Builder::new().name("distlto".to_owned()).spawn_scoped(scope, || perform::perform(call))
-        {
-            Ok(thread) => thread.join().unwrap_or_else(|_| mistake()),
-            Err(error) => {
-                let mut told = Diagnostics::default();
-                told.error(format!(
-                    "distlto: cannot start a thread: {error}\n  help: raise the limit of processes (ulimit -u)"
-                ));
-                told
-            }
+    let result = result.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+        Err(format!(
+            "the plugin failed inside: {text}\n  help: this is a mistake in distlto: please report it"
+        ))
+    });
+    // A linker may end the process in a callback, so this comes last: the child has ended, the temporaries are gone.
+    let (emit, word, text) = match &result {
+        Ok(warnings) => (config.EmitWarn, "warning", warnings),
+        Err(text) => (config.EmitError, "error", text),
+    };
+    match emit {
+        _ if text.is_empty() => {}
+        Some(emit) => {
+            // Compilers may print the byte that ends text in C.
+            let text = CString::new(format!("distlto: {text}").replace('\0', "\u{fffd}")).unwrap_or_default();
+            // SAFETY: the caller promises callbacks of the interface's types; the text lives until the call returns.
+            unsafe { emit(config.DiagContext, text.as_ptr()) };
         }
-    })
+        // A linker that takes no messages leaves standard error.
+        None => drop(writeln!(io::stderr(), "{word}: distlto: {text}")),
+    }
+    result.is_err().into()
 }
 
-/// A panic of ours, as an error of the link.
-fn mistake() -> Diagnostics {
-    let mut told = Diagnostics::default();
-    let text = panics::last().unwrap_or_else(|| "a panic without a message".to_owned());
-    told.error(format!(
-        "distlto failed inside: {text}\n  help: this is a mistake in distlto: please report it"
-    ));
-    told
+#[cfg(test)]
+mod tests {
+    use super::{Config, Node};
+    use std::fmt::Write;
+    use std::mem::offset_of;
+    use std::path::Path;
+    use std::process::Command;
+
+    /// One line for each field, from Rust; and a C program that prints the same lines from the header.
+    macro_rules! fields {
+        ($($c:ident $rust:ident: $($field:ident)*;)*) => {{
+            let (mut lines, mut program) = (String::new(), String::new());
+            $(
+                writeln!(lines, "{} {}", stringify!($c), size_of::<$rust>()).unwrap();
+                writeln!(program, "printf(\"{0} %zu\\n\", sizeof({0}));", stringify!($c)).unwrap();
+                $(
+                    writeln!(lines, "{}.{} {}", stringify!($c), stringify!($field), offset_of!($rust, $field)).unwrap();
+                    writeln!(program, "printf(\"{0}.{1} %zu\\n\", offsetof({0}, {1}));", stringify!($c), stringify!($field))
+                        .unwrap();
+                )*
+            )*
+            (lines, program)
+        }};
+    }
+
+    #[test]
+    fn the_header_describes_the_same_layout() {
+        let (lines, statements) = fields! {
+            DtltoConfig Config: DbsName DiagContext EmitError EmitWarn;
+            DtltoNode Node: ModuleId ModulePath ModuleSize SummaryIndexPath NativeObjectPath ImportsListSize ImportsList
+                TargetTriple TaskNumber;
+        };
+        let place = tempfile::tempdir().unwrap();
+        let source = place.path().join("layout.c");
+        let program = place.path().join("layout");
+        let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/dtlto_plugin.h");
+        let text = format!(
+            "#include \"{}\"\n#include <stdio.h>\nint main(void) {{\n{statements}return 0; }}\n",
+            header.display()
+        );
+        std::fs::write(&source, text).unwrap();
+        let status = Command::new("clang-22")
+            .args(["-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-o"])
+            .arg(&program)
+            .arg(&source)
+            .status()
+            .expect("clang-22 is missing; install it with `cargo xtask setup`");
+        assert!(status.success());
+        let said = Command::new(&program).output().unwrap();
+        assert_eq!(String::from_utf8(said.stdout).unwrap(), lines);
+    }
 }

@@ -1,42 +1,16 @@
 //! The plugin's options: what follows the colon in `--thinlto-distribute=distlto:...`, and the environment.
 //!
 //! A list `key=value,key,...` in both places, the name's after the environment's, so that the command line wins.
-//! A comma in a value is written twice. Pure: the environment's text is handed in.
-
-use std::path::PathBuf;
-
-use distlto_commands::remote::args::RemoteArgs;
-use distlto_commands::run_args::RunArgs;
-use miette::Diagnostic;
-use thiserror::Error;
+//! A comma in a value is written twice. Pure: the caller passes the environment's text.
 
 /// The environment variable with options for every link.
 pub const VARIABLE: &str = "DISTLTO_DTLTO_OPTIONS";
 
-/// An option that is none.
-#[derive(Debug, Error, Diagnostic)]
-#[error("{place}: the option {option:?} {problem}")]
-#[diagnostic(
-    code(distlto::usage),
-    help(
-        "options are jobs=N, compiler=CLANG, arg=WORD (as often as needed), keep-going, verbose and log=FILE, with \
-         commas between them; a comma in a value is written twice"
-    )
-)]
-pub struct OptionError {
-    /// Where it stands.
-    place: &'static str,
-    /// The option as it was written.
-    option: String,
-    /// What is wrong with it.
-    problem: &'static str,
-}
-
 /// How to compile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PluginOptions {
+pub struct Options {
     /// The most compilers at once; as many as processors when `None`.
-    pub jobs: Option<usize>,
+    pub jobs: Option<u16>,
     /// The compiler; found by itself when `None`.
     pub compiler: Option<String>,
     /// Arguments after the linker's own.
@@ -46,29 +20,35 @@ pub struct PluginOptions {
     /// Whether every compilation is shown on standard error.
     pub verbose: bool,
     /// The file that events are appended to as JSON lines.
-    pub log: Option<PathBuf>,
+    pub log: Option<String>,
 }
 
-impl PluginOptions {
-    /// The options of one call. `name` is `<Name>[:<detail>]`.
-    pub fn parse(environment: Option<&str>, name: &str) -> Result<Self, OptionError> {
+impl Options {
+    /// The options of one call. `name` is `<Name>[:<detail>]`. The error is an option that is none.
+    pub fn parse(environment: &str, name: &str) -> Result<Self, String> {
         let detail = name.split_once(':').map_or("", |(_, detail)| detail);
         let mut options = Self::default();
-        for (place, text) in [(VARIABLE, environment.unwrap_or("")), ("--thinlto-distribute", detail)] {
+        for (place, text) in [(VARIABLE, environment), ("--thinlto-distribute", detail)] {
             for option in split(text) {
-                let problem = |problem| OptionError { place, option: option.clone(), problem };
-                options.set(&option).map_err(problem)?;
+                options.set(&option).map_err(|problem| {
+                    format!(
+                        "{place}: the option {option:?} {problem}\n  help: options are jobs=N, compiler=CLANG, arg=WORD (as \
+                         often as needed), keep-going, verbose and log=FILE, with commas between them; a comma in a value is \
+                         written twice"
+                    )
+                })?;
             }
         }
         Ok(options)
     }
 
-    /// What they say of the run, in the words of every command. The number of jobs is the link line's.
-    pub fn run_args(&self) -> RunArgs {
-        // A call names no engine, and an engine's threads cannot be left behind in the linker.
-        let remote = RemoteArgs { no_remote: true, ..RemoteArgs::default() };
-        // What there is to tell, the linker is told.
-        RunArgs { keep_going: self.keep_going, quiet: true, remote, ..RunArgs::default() }
+    /// What `distlto-distribute` calls them. Without `verbose` it prints no hints, which are about options of lld.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = vec![if self.verbose { "--verbose" } else { "--quiet" }.to_owned()];
+        words.extend(self.keep_going.then(|| "--keep-going".to_owned()));
+        words.extend(self.jobs.map(|jobs| format!("--jobs={jobs}")));
+        words.extend(self.log.as_ref().map(|log| format!("--log={log}")));
+        words
     }
 
     fn set(&mut self, option: &str) -> Result<(), &'static str> {
@@ -80,13 +60,13 @@ impl PluginOptions {
         match key {
             "jobs" => {
                 let jobs = filled()?.parse().ok().filter(|&jobs| jobs > 0);
-                self.jobs = Some(jobs.ok_or("is not a number above 0")?);
+                self.jobs = Some(jobs.ok_or("is not a number from 1 to 65535")?);
             }
             "compiler" => self.compiler = Some(filled()?.to_owned()),
             "arg" => self.args.push(filled()?.to_owned()),
             "keep-going" => self.keep_going = yes(value)?,
             "verbose" => self.verbose = yes(value)?,
-            "log" => self.log = Some(filled()?.into()),
+            "log" => self.log = Some(filled()?.to_owned()),
             _ => return Err("is not known"),
         }
         Ok(())
@@ -123,11 +103,11 @@ mod tests {
 
     #[test]
     fn options_of_the_name_come_after_those_of_the_environment() {
-        let parsed = PluginOptions::parse(
-            Some("jobs=2,keep-going,arg=-mllvm,arg=-x=1,,2"),
+        let parsed = Options::parse(
+            "jobs=2,keep-going,arg=-mllvm,arg=-x=1,,2",
             "distlto:jobs=4,compiler=a:b=c,keep-going=no,arg=-O3,verbose,log=l",
         );
-        let expected = PluginOptions {
+        let expected = Options {
             jobs: Some(4),
             compiler: Some("a:b=c".to_owned()),
             args: ["-mllvm", "-x=1,2", "-O3"].map(str::to_owned).to_vec(),
@@ -135,9 +115,11 @@ mod tests {
             verbose: true,
             log: Some("l".into()),
         };
-        assert_eq!(parsed.unwrap(), expected);
+        let parsed = parsed.unwrap();
+        assert_eq!(parsed.words(), ["--verbose", "--jobs=4", "--log=l"]);
+        assert_eq!(parsed, expected);
         for none in ["distlto", "distlto:", "distlto:,", ""] {
-            assert_eq!(PluginOptions::parse(None, none).unwrap(), PluginOptions::default(), "{none}");
+            assert_eq!(Options::parse("", none).unwrap(), Options::default(), "{none}");
         }
     }
 
@@ -146,19 +128,17 @@ mod tests {
         for (option, problem) in [
             ("job=4", "is not known"),
             ("jobs", "needs a value"),
-            ("jobs=0", "is not a number above 0"),
-            ("jobs=-1", "is not a number above 0"),
-            ("jobs=99999999999999999999", "is not a number above 0"),
+            ("jobs=0", "is not a number from 1 to 65535"),
+            ("jobs=-1", "is not a number from 1 to 65535"),
+            ("jobs=99999999999999999999", "is not a number from 1 to 65535"),
             ("compiler=", "needs a value"),
             ("verbose=maybe", "takes yes or no"),
         ] {
             let said = |place: &str| format!("{place}: the option {option:?} {problem}");
-            let named = PluginOptions::parse(None, &format!("distlto:verbose,{option}")).unwrap_err();
-            assert_eq!(named.to_string(), said("--thinlto-distribute"));
-            assert_eq!(
-                PluginOptions::parse(Some(option), "distlto").unwrap_err().to_string(),
-                said(VARIABLE)
-            );
+            let named = Options::parse("", &format!("distlto:verbose,{option}")).unwrap_err();
+            assert!(named.starts_with(&said("--thinlto-distribute")), "{named}");
+            let named = Options::parse(option, "distlto").unwrap_err();
+            assert!(named.starts_with(&said(VARIABLE)), "{named}");
         }
     }
 
@@ -166,8 +146,8 @@ mod tests {
         #[test]
         fn any_value_can_be_written(value in "[^\0]{1,20}") {
             let written = value.replace(',', ",,");
-            let options = PluginOptions::parse(None, &format!("distlto:arg={written},verbose")).unwrap();
-            let expected = PluginOptions { args: vec![value], verbose: true, ..PluginOptions::default() };
+            let options = Options::parse("", &format!("distlto:arg={written},verbose")).unwrap();
+            let expected = Options { args: vec![value], verbose: true, ..Options::default() };
             prop_assert_eq!(options, expected);
         }
     }

@@ -28,7 +28,7 @@ pub const OPTIONS: &[&str] = &[
 /// What the modules are compiled to.
 pub const TRIPLE: &str = "x86_64-pc-linux-gnu";
 
-/// The plugin, with the fork server that it uses beside it.
+/// The plugin, with the program that it starts beside it.
 pub fn library() -> Result<PathBuf> {
     Ok(distlto::directory()?.join("libDTLTOdistlto.so"))
 }
@@ -74,6 +74,8 @@ pub fn linker_words(clang: &Path, words: &[String], dir: &Path) -> Result<Vec<St
 pub struct Host {
     /// The compiled host.
     pub program: PathBuf,
+    /// The plugin.
+    pub library: PathBuf,
     /// `distlto` and options.
     pub name: String,
     /// Calls for each output directory.
@@ -112,6 +114,7 @@ impl Host {
     pub fn new(name: &str, linker: Vec<String>, directory: &Path) -> Result<Self> {
         Ok(Self {
             program: compiled("host")?,
+            library: library()?,
             name: name.to_owned(),
             rounds: 1,
             threads: false,
@@ -127,7 +130,7 @@ impl Host {
     pub fn command(&self) -> Result<Command> {
         let mut command = Command::new(&self.program);
         command
-            .arg(library()?)
+            .arg(&self.library)
             .arg(&self.name)
             .arg(TRIPLE)
             .arg(self.rounds.to_string())

@@ -12,6 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use distlto_tests::distlto;
 use distlto_tests::folder::Folder;
 use distlto_tests::plugin::{self, Host, Object};
 use distlto_tests::project::{Misbehaviour, Project};
@@ -197,9 +198,10 @@ fn a_compiler_that_fails_is_told_with_module_and_command() -> Result<()> {
     ] {
         project.misbehave("part.o", how)?;
         let said = host.fails()?;
-        let errors: Vec<_> = said.lines().filter(|line| line.starts_with("error of out: ")).collect();
+        // The compiler's own words come first.
+        ensure!(said.matches("error of out: distlto: ").count() == 1, "{}:\n{said}", how.name);
         ensure!(
-            errors.iter().any(|line| line.contains("part.o: ") && line.contains(how.name)),
+            said.lines().any(|line| line.contains(": part.o: ") && line.contains(how.name)),
             "{}:\n{said}",
             how.name
         );
@@ -244,8 +246,8 @@ fn a_missing_shard_is_told_with_its_module() -> Result<()> {
     let (_, mut host) = small("shard")?;
     host.remove = Some("out/part.o.thinlto.bc".to_owned());
     let said = host.fails()?;
-    ensure!(said.contains("error of out: distlto: part.o: cannot read the index shard"), "{said}");
-    ensure!(said.contains("out/part.o.thinlto.bc"), "{said}");
+    ensure!(said.contains("error of out: distlto: the linker's jobs: 1 of the files"), "{said}");
+    ensure!(said.contains("\"out/part.o.thinlto.bc\", for module \"part.o\""), "{said}");
     Ok(())
 }
 
@@ -292,7 +294,7 @@ fn options_of_the_name_and_of_the_environment() -> Result<()> {
     project.forget()?;
     host.name = "distlto:compiler=tools/clang,jobs=1".to_owned();
     let said = host.fails()?;
-    ensure!(said.contains("modules were not compiled after that"), "{said}");
+    ensure!(said.contains("1 of 3 backends failed, 2 not started"), "{said}");
     project.behave()?;
 
     host.name = "distlto:verbose,log=out/log".to_owned();
@@ -303,10 +305,15 @@ fn options_of_the_name_and_of_the_environment() -> Result<()> {
     ensure!(output.status.success(), "{}", told(&command, &output));
     let said = plugin::text(&output);
     ensure!(said.contains("[3/3] opt ") && said.contains("-DA=b,c -c -x ir"), "{said}");
-    ensure!(said.contains("warning of out: distlto: main.o: ") && said.contains("inlined into"), "{said}");
+    ensure!(said.contains("inlined into") && !said.contains("warning of out: "), "{said}");
     let log = fs::read_to_string(project.path("out/log"))?;
     let events: Vec<serde_json::Value> = log.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
     ensure!(events.iter().filter(|event| event["event"] == "finish").count() == 3, "{log}");
+    host.name = "distlto:keep-going".to_owned();
+    let output = succeed(&mut host.command()?)?;
+    let said = plugin::text(&output);
+    ensure!(said.contains("warning of out: distlto: ") && said.contains("inlined into"), "{said}");
+    ensure!(!said.contains("opt main.o"), "{said}");
 
     host.environment.clear();
     for (name, mistake) in [
@@ -345,6 +352,39 @@ fn the_compiler_is_the_one_beside_the_linker() -> Result<()> {
     host.environment = vec![("PATH", project.path("path").into()), ("DISTLTO_HOOK", "off".into())];
     host.links()?;
     ensure!(program_output(&project.path("out/program"))? == "11\n");
+    Ok(())
+}
+
+/// The program lies beside the library, in `bin` beside the library's folder, or in `PATH`.
+#[test]
+fn the_distributor_is_the_one_of_the_installation() -> Result<()> {
+    let (project, mut host) = small("installed")?;
+    for folder in ["lib", "bin", "path"] {
+        fs::create_dir(project.path(folder))?;
+    }
+    host.library = project.path("lib/libDTLTOdistlto.so");
+    fs::copy(plugin::library()?, &host.library)?;
+    host.environment.push(("PATH", project.path("path").into()));
+    let said = host.fails()?;
+    ensure!(
+        said.contains("there is no distlto-distribute: looked for ") && said.contains("help: "),
+        "{said}"
+    );
+    for place in ["lib", "../bin", "PATH"] {
+        ensure!(said.contains(place), "{said}");
+    }
+    for place in ["path", "bin", "lib"] {
+        let place = project.path(place).join("distlto-distribute");
+        symlink(distlto::distributor()?, &place)?;
+        host.links()?;
+        fs::remove_file(&place)?;
+    }
+    // A linker's own folder may have a link to the library.
+    symlink(distlto::distributor()?, project.path("bin/distlto-distribute"))?;
+    fs::create_dir_all(project.path("linker/lib"))?;
+    symlink(&host.library, project.path("linker/lib/libDTLTOdistlto.so"))?;
+    host.library = project.path("linker/lib/libDTLTOdistlto.so");
+    host.links()?;
     Ok(())
 }
 

@@ -61,11 +61,12 @@ pub enum ModulesError {
 
 fn listed(missing: &[(Utf8PathBuf, String)], count: usize) -> String {
     let mut text = String::new();
-    for (path, module) in missing {
-        text.push_str(&format!("\n    {path:?}, for module {module:?}"));
+    for (at, (path, module)) in missing.iter().enumerate() {
+        let before = if at > 0 { ";" } else { "" };
+        text.push_str(&format!("{before} {path:?}, for module {module:?}"));
     }
     if count > missing.len() {
-        text.push_str(&format!("\n    and {} more", count - missing.len()));
+        text.push_str(&format!("; and {} more", count - missing.len()));
     }
     text
 }
@@ -142,7 +143,10 @@ pub fn find(file: &JobFile, base: &Path, name: &str) -> Result<Elsewhere, Module
             let mut inputs = file.graph.action(job).inputs();
             inputs.any(|input| file.content_of(file.graph.path(input)) == path)
         };
-        file.jobs.iter().copied().find(reads).map_or_else(String::new, |job| file.module(job).to_owned())
+        let compiles = |&job: &ActionId| file.content_of(file.module(job).into()) == path;
+        let mut jobs = file.jobs.iter().copied();
+        let job = jobs.clone().find(compiles).or_else(|| jobs.find(reads));
+        job.map_or_else(String::new, |job| file.module(job).to_owned())
     };
     let missing = missing.into_iter().take(NAMED).map(|path| (path.to_owned(), reader(path))).collect();
     Err(ModulesError::Missing { job_file: name.to_owned(), missing, count })

@@ -24,13 +24,13 @@ pub fn tell_failure(program: &str, report: &Report) {
 }
 
 /// After a failure, how its command can be repeated when the linker has removed the files.
-pub fn tell_repeating(saved: Option<&Path>, with_linker: bool) {
+pub fn tell_repeating(saved: Option<&Path>, hints: bool) {
     match saved {
         Some(saved) => {
             let script = saved.join("replay.sh");
             say(format_args!("  the jobs are saved: run {}", shell_quote(&script.to_string_lossy())));
         }
-        None if with_linker => {
+        None if hints => {
             say(
                 "  lld removes the files of these jobs: to repeat one, link with the option --save-job=DIR of \
                      distlto-distribute",

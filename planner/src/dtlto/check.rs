@@ -107,6 +107,11 @@ impl UncheckedJobs<'_> {
                 return Err(JobFileFailure::at(of_job(index, list, at), problem));
             }
         }
+        let module = self.paths.text(job.module());
+        if module.starts_with(['-', '@']) && job.args.iter().any(|word| word == module) {
+            let problem = Problem::ModuleIsOption { module: module.to_owned() };
+            return Err(JobFileFailure::at(of_job(index, "inputs", 0), problem));
+        }
         Ok(())
     }
 

@@ -155,6 +155,15 @@ pub enum Problem {
         /// The file.
         path: String,
     },
+    /// A module that no command can name.
+    #[error("the compiler takes the module identifier {module:?} for an option")]
+    #[diagnostic(help(
+        "name the object on the link line by a path that begins otherwise, such as its absolute one"
+    ))]
+    ModuleIsOption {
+        /// The identifier.
+        module: String,
+    },
     /// A job that writes nothing.
     #[error("the job writes no file")]
     #[diagnostic(help("the first output of a job is its native object; no lld writes this"))]

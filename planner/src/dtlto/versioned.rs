@@ -1,8 +1,8 @@
 //! Job files of version 0.0, the format of DTLTO's proposal of 2023: strings are said once and referred to by index.
 //!
 //! A number among a job's inputs is a module of `common.modules`; `[prefix, "inputs" or "outputs", i]` among the
-//! words is the prefix and the i-th entry of that list of the job. Reads the text and expands it; what the jobs may
-//! not be is in `check`.
+//! words is the prefix and the i-th entry of that list of the job. distlto adds one list to the proposal: `args`, words
+//! of the job itself, such as its triple. Reads the text and expands it; what the jobs may not be is in `check`.
 
 use std::collections::HashMap;
 
@@ -42,7 +42,7 @@ pub(super) fn version(bytes: &[u8], not_current: JobFileFailure) -> Result<Versi
 #[derive(Debug, Deserialize)]
 #[serde(
     untagged,
-    expecting = "expected a word, or an array of a prefix, \"inputs\" or \"outputs\", and an index from 0 on"
+    expecting = "expected a word, or an array of a prefix, \"inputs\", \"outputs\" or \"args\", and an index from 0 on"
 )]
 enum Arg {
     Word(JobWord),
@@ -55,6 +55,7 @@ enum Arg {
 enum List {
     Inputs,
     Outputs,
+    Args,
 }
 
 /// An input of a job.
@@ -105,6 +106,8 @@ struct RawJob<'a> {
     inputs: Vec<Input<'a>>,
     #[serde(borrow)]
     outputs: Vec<PathText<'a>>,
+    #[serde(default)]
+    args: Vec<JobWord>,
 }
 
 /// Reads a job file of this version.
@@ -150,10 +153,12 @@ impl<'a> Document<'a> {
         let mut expanded = Vec::with_capacity(jobs.len());
         for (index, JsonObject(job)) in jobs.into_iter().enumerate() {
             let inputs = identifiers(&mut paths, &modules, index, job.inputs)?;
-            let mut job = UncheckedJob { args: Vec::new(), inputs, outputs: paths.ids(job.outputs) };
-            for (at, arg) in args.iter().enumerate().skip(shared) {
-                job.args.push(word(&paths, arg, at, index, &job)?);
-            }
+            let own = job.args.into_iter().map(|JobWord(word)| word).collect();
+            let mut job = UncheckedJob { args: own, inputs, outputs: paths.ids(job.outputs) };
+            let words = args.iter().enumerate().skip(shared);
+            let words =
+                words.map(|(at, arg)| word(&paths, arg, at, index, &job)).collect::<Result<_, _>>()?;
+            job.args = words;
             // Where a command takes them from another place, they come first all the same.
             to_front(&mut job.inputs, &[module, shard]);
             to_front(&mut job.outputs, &[object]);
@@ -232,7 +237,7 @@ fn identifiers<'a>(
     inputs.into_iter().enumerate().map(resolve).collect()
 }
 
-/// A word of a job's command.
+/// A word of a job's command. Until it has all of them, the job's `args` are those of the list of this name.
 fn word(
     paths: &Paths<'_>,
     arg: &Arg,
@@ -244,14 +249,17 @@ fn word(
         Arg::Word(JobWord(word)) => return Ok(word.clone()),
         Arg::Placed(JobWord(prefix), list, entry) => (prefix, list, *entry),
     };
-    let (name, files) = match list {
-        List::Inputs => ("inputs", &job.inputs),
-        List::Outputs => ("outputs", &job.outputs),
+    let place = usize::try_from(entry).unwrap_or(usize::MAX);
+    let path = |files: &[PathId]| files.get(place).map(|&file| paths.text(file).to_owned());
+    let (name, length, found) = match list {
+        List::Inputs => ("inputs", job.inputs.len(), path(&job.inputs)),
+        List::Outputs => ("outputs", job.outputs.len(), path(&job.outputs)),
+        List::Args => ("args", job.args.len(), job.args.get(place).cloned()),
     };
-    match usize::try_from(entry).ok().and_then(|entry| files.get(entry)) {
-        Some(&file) => Ok(format!("{prefix}{}", paths.text(file))),
+    match found {
+        Some(word) => Ok(format!("{prefix}{word}")),
         None => {
-            let (list, length) = (format!("jobs[{index}].{name}"), files.len());
+            let list = format!("jobs[{index}].{name}");
             Err(JobFileFailure::at(of_common("args", at), Problem::OutOfRange { index: entry, list, length }))
         }
     }

@@ -70,6 +70,28 @@ fn a_current_file_made_of_it_has_the_same_jobs() {
 }
 
 #[test]
+fn a_job_has_words_of_its_own() {
+    let text = EXAMPLE
+        .replace(r#""-triple", "x86_64-unknown-linux-gnu""#, r#""-triple", ["", "args", 0]"#)
+        .replace(r#".o.native.o"]}"#, r#".o.native.o"], "args": ["x86_64-unknown-linux-gnu"]}"#)
+        .replace(r#"c.<uid>.native.o"]}"#, r#"c.<uid>.native.o"], "args": ["x86_64-pc-linux-gnu"]}"#);
+    let (file, plain) = (read(&text), read(EXAMPLE));
+    for (&job, &same) in file.jobs.iter().zip(&plain.jobs) {
+        let mut expected = plain.graph.command(same).to_vec();
+        if file.module(job) == "c.o" {
+            *expected.last_mut().expect("words") = "x86_64-pc-linux-gnu";
+        }
+        assert_eq!(file.graph.command(job), expected);
+    }
+    let error =
+        dtlto::read(text.replace(r#""args", 0"#, r#""args", 1"#).as_bytes(), "jobs").expect_err("refused");
+    assert!(
+        error.to_string().contains("common.args[10]: index 1 of jobs[0].args, which has 1 entries"),
+        "{error}"
+    );
+}
+
+#[test]
 fn the_version_is_found_wherever_it_stands() {
     let version = r#""version": {"major": 0, "minor": 0},"#;
     let last = EXAMPLE.replace(version, "");
@@ -158,6 +180,11 @@ fn what_is_wrong_is_said_with_its_place() {
             r#"["liba.a(a.o at 78)", "a.o"]"#,
             r#"["c.o", "a.o"]"#,
             "common.modules[2]: \"c.o\" is also the identifier of common.modules[1]",
+        ),
+        (
+            r#""c.o", ["#,
+            r#""-c.o", ["#,
+            "jobs[2].inputs[0]: the compiler takes the module identifier \"-c.o\" for an option",
         ),
         (r#""minor": 0"#, r#""minor": 1"#, "version: a job file of version 0.1"),
         (r#""minor": 0"#, r#""patch": 0"#, "version.patch @: unknown field `patch`"),

@@ -93,12 +93,12 @@ int main(int count, char **words) {
   node.ModuleId = NULL, REFUSED("ModuleId of nodes[0] as a null pointer");
   node.ModuleId = "", REFUSED("ModuleId of nodes[0] that is empty");
   node.ModuleId = "b\xff.o", REFUSED("ModuleId of nodes[0] \"b");
-  node.ModuleId = "-b.o", REFUSED("takes it for an option");
+  node.ModuleId = "-b.o", REFUSED("for an option");
   node.ModulePath = NULL, REFUSED("ModulePath of nodes[0] (a.o) as a null pointer");
   node.ModulePath = "/no/such/file", REFUSED("/no/such/file");
   node.SummaryIndexPath = NULL, REFUSED("SummaryIndexPath of nodes[0] (a.o)");
   node.NativeObjectPath = "", REFUSED("NativeObjectPath of nodes[0] (a.o) that is empty");
-  node.NativeObjectPath = "a.o", REFUSED("both reads and writes");
+  node.NativeObjectPath = "a.o", REFUSED("is an output of jobs[0]");
   node.TargetTriple = NULL, REFUSED("TargetTriple of nodes[0] (a.o)");
   node.ImportsListSize = 1, REFUSED("ImportsList of nodes[0] (a.o) as a null pointer");
   node.ImportsListSize = SIZE_MAX, node.ImportsList = imports, REFUSED("ImportsList of nodes[0] (a.o) of");
@@ -106,7 +106,7 @@ int main(int count, char **words) {
   /* One node twice writes one object twice. */
   EXPECT(1, "a.native.o", &config, 2, nodes, 0, NULL);
   /* Without the module there is nothing to compile. */
-  REFUSED("a.o: cannot read the module");
+  REFUSED("\"a.o\", for module \"a.o\"");
 
   struct sigaction ignore = {.sa_handler = SIG_IGN}, usual = {.sa_handler = SIG_DFL};
   sigaction(SIGCHLD, &ignore, NULL);

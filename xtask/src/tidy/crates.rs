@@ -3,7 +3,7 @@
 use super::File;
 
 /// The crates in the order of the data; each may depend on those before it.
-const ORDER: [&str; 8] = ["prepare", "planner", "record", "reapi", "executor", "commands", "plugin", "cli"];
+const ORDER: [&str; 8] = ["prepare", "plugin", "planner", "record", "reapi", "executor", "commands", "cli"];
 
 /// What the sources of a crate do not name, by the first comment of the crate: what it knows nothing of.
 const UNAWARE: [(&str, &[&str]); 6] = [

@@ -1,0 +1,104 @@
+//! The linker's nodes as the text of a job file for `distlto-distribute`.
+//!
+//! Its version 0.0, since that alone knows modules whose identifier is not their path. The words of a command have the
+//! order of the plugin interface: compiler, the linker's options, then what is the module's own. `-target` is the
+//! module's own too: clang and rustc spell their triples differently, and one link may have modules of both.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path};
+
+use serde_json::{Value, json};
+
+use crate::call::Call;
+
+/// The job file. `args` come after the linker's own options.
+pub fn text(call: &Call, compiler: &str, args: &[String]) -> String {
+    // Two files of one identifier are two entries, which the reader refuses.
+    let modules: BTreeSet<_> = call.nodes.iter().map(|node| [&node.module, &node.path]).collect();
+    let jobs = call.nodes.iter().map(|node| {
+        let others = node.imports.iter().filter(|import| !import.is_empty() && **import != node.module);
+        let inputs: Vec<_> = [&node.module, &node.shard].into_iter().chain(others).collect();
+        json!({ "inputs": inputs, "outputs": [without_climbing(&node.object)], "args": [node.triple] })
+    });
+    let mut words: Vec<Value> = call.arguments.iter().chain(args).map(|word| json!(word)).collect();
+    words.extend([json!("-c"), json!("-x"), json!("ir"), json!(["-fthinlto-index=", "inputs", 1])]);
+    words.extend([json!("-target"), json!(["", "args", 0])]);
+    words.extend([json!("-o"), json!(["", "outputs", 0]), json!(["", "inputs", 0])]);
+    json!({
+        "version": { "major": 0, "minor": 0 },
+        "common": { "codegen-tool": compiler, "args": words, "inputs": [], "modules": modules },
+        "jobs": jobs.collect::<Vec<_>>(),
+    })
+    .to_string()
+}
+
+/// The same place: a job file may name no output by a path with `..` in it.
+fn without_climbing(object: &str) -> String {
+    let path = Path::new(object);
+    let climbs = path.components().any(|part| part == Component::ParentDir);
+    let real = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?).to_str()?.to_owned());
+    climbs.then(real).flatten().unwrap_or_else(|| object.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Compilation;
+
+    fn node(module: &str, path: &str, object: &str) -> Compilation {
+        Compilation {
+            module: module.to_owned(),
+            path: path.to_owned(),
+            shard: format!("{object}.thinlto.bc"),
+            object: object.to_owned(),
+            imports: ["c.o", module, "b.o", ""].map(str::to_owned).to_vec(),
+            triple: format!("triple of {module}"),
+        }
+    }
+
+    #[test]
+    fn nodes_become_jobs() {
+        let nodes = vec![node("lib.a(m.o at 78)", "m.o", "m.native.o"), node("b.o", "b.o", "b.native.o")];
+        let call = Call { name: String::new(), arguments: vec!["-O2".to_owned()], nodes };
+        let made: Value = serde_json::from_str(&text(&call, "clang", &["-w".to_owned()])).unwrap();
+        let args = json!([
+            "-O2",
+            "-w",
+            "-c",
+            "-x",
+            "ir",
+            ["-fthinlto-index=", "inputs", 1],
+            "-target",
+            ["", "args", 0],
+            "-o",
+            ["", "outputs", 0],
+            ["", "inputs", 0],
+        ]);
+        let modules = json!([["b.o", "b.o"], ["lib.a(m.o at 78)", "m.o"]]);
+        let expected = json!({
+            "version": {"major": 0, "minor": 0},
+            "common": {"codegen-tool": "clang", "args": args, "inputs": [], "modules": modules},
+            "jobs": [
+                {"inputs": ["lib.a(m.o at 78)", "m.native.o.thinlto.bc", "c.o", "b.o"],
+                 "outputs": ["m.native.o"], "args": ["triple of lib.a(m.o at 78)"]},
+                {"inputs": ["b.o", "b.native.o.thinlto.bc", "c.o"], "outputs": ["b.native.o"],
+                 "args": ["triple of b.o"]},
+            ],
+        });
+        assert_eq!(made, expected);
+    }
+
+    #[test]
+    fn an_output_is_named_without_climbing() {
+        let place = tempfile::tempdir().unwrap();
+        let real = place.path().canonicalize().unwrap();
+        let object = real.join("../x.o");
+        assert_eq!(
+            Path::new(&without_climbing(object.to_str().unwrap())),
+            real.parent().unwrap().join("x.o")
+        );
+        for same in ["x.o", "out/x.o", "/nowhere/../x/x.o", "..", "/a/x.o"] {
+            assert_eq!(without_climbing(same), same);
+        }
+    }
+}
