@@ -55,7 +55,12 @@ pub fn command() -> Option<Vec<Word>> {
 pub fn arguments() -> Vec<OsString> {
     let mut words: Vec<OsString> = std::env::args_os().collect();
     if let Some(tool) = own_name().filter(|name| TOOLS.contains(&name.as_str())) {
-        words.splice(..1, ["distlto".into(), tool.into()]);
+        // All tools are one program of one version.
+        let asks_version = words.len() == 2 && (words[1] == "--version" || words[1] == "-V");
+        words[0] = "distlto".into();
+        if !asks_version {
+            words.insert(1, tool.into());
+        }
     }
     words
 }

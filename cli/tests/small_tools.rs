@@ -316,3 +316,24 @@ fn a_link_named_after_a_tool_is_that_tool() {
     }
     assert_eq!(fs::read(directory.join("to")).expect("written"), b"{}");
 }
+
+/// An installation has links to the one program by the tools' names.
+#[test]
+fn a_name_of_a_tool_is_the_tool() {
+    let place = scratch();
+    for tool in ["index", "distribute", "prepare", "opt", "plan"] {
+        let program = place.path().join(format!("distlto-{tool}"));
+        symlink(PROGRAM, &program).expect("a link");
+        let printed = |words: &[&str]| {
+            let output = Command::new(&program).args(words).output().expect("runs");
+            assert!(output.status.success(), "{tool} {words:?}: {output:?}");
+            String::from_utf8(output.stdout).expect("UTF-8")
+        };
+        for version in ["--version", "-V"] {
+            assert_eq!(printed(&[version]), concat!("distlto ", env!("CARGO_PKG_VERSION"), "\n"));
+        }
+        assert!(printed(&["--help"]).contains(&format!("Usage: distlto {tool} ")), "{tool}");
+        let (code, stderr) = run_as(&program, place.path(), &["--nonsense"]);
+        assert!(code == 2 && stderr.contains("unexpected argument '--nonsense'"), "{tool}: {code}: {stderr}");
+    }
+}

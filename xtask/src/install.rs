@@ -17,8 +17,11 @@ use distlto_prepare::write::write_if_changed_with_mode;
 use crate::setup::SUPPORTED;
 use crate::shell::{cargo, output, quietly, remove, root, run, target};
 
-const PROGRAMS: [&str; 6] =
-    ["distlto", "distlto-index", "distlto-distribute", "distlto-prepare", "distlto-opt", "distlto-plan"];
+/// The one program.
+const PROGRAM: &str = "distlto";
+
+/// Subcommands that build files start as programs (`distlto-opt`): names of the one program too.
+const TOOLS: [&str; 5] = ["index", "distribute", "prepare", "opt", "plan"];
 
 /// Compilers and linkers that distlto stands for by its name (`distlto-clang-22`), of PATH's version and of each tested one.
 const STOOD_FOR: [&str; 3] = ["clang", "clang++", "ld.lld"];
@@ -102,8 +105,9 @@ impl Place {
     fn fill(&self, debug: bool) -> Result<usize> {
         let built = build(debug)?;
         let mut written = 0;
-        for name in PROGRAMS {
-            written += self.copy(&built.join(name), &Path::new("bin").join(name), 0o755)?;
+        written += self.copy(&built.join(PROGRAM), &Path::new("bin").join(PROGRAM), 0o755)?;
+        for name in TOOLS {
+            written += self.stand_in(name)?;
         }
         for name in STOOD_FOR {
             written += self.stand_in(name)?;
@@ -114,7 +118,7 @@ impl Place {
         for (name, directory) in LIBRARIES {
             written += self.copy(&built.join(name), &Path::new(directory).join(name), 0o755)?;
         }
-        let distlto = built.join("distlto");
+        let distlto = built.join(PROGRAM);
         quietly(Command::new(&distlto).arg("man").arg(self.at("share/man/man1")))?;
         for (shell, path) in COMPLETIONS {
             let text = output(Command::new(&distlto).args(["completions", shell]))?;
@@ -156,15 +160,15 @@ impl Place {
         self.write(below, &bytes, mode)
     }
 
-    /// A link to distlto by the name under which it links in place of this program.
+    /// A link to distlto by the name under which it is this tool, or links in place of this program.
     fn stand_in(&self, program: &str) -> Result<usize> {
         let path = self.at("bin").join(format!("distlto-{program}"));
-        if fs::read_link(&path).is_ok_and(|to| to == Path::new("distlto")) {
+        if fs::read_link(&path).is_ok_and(|to| to == Path::new(PROGRAM)) {
             return Ok(0);
         }
         let partial = self.at("bin").join(format!(".distlto-{program}"));
         remove(&partial)?;
-        symlink("distlto", &partial)
+        symlink(PROGRAM, &partial)
             .and_then(|()| fs::rename(&partial, &path))
             .with_context(|| format!("cannot link {}", path.display()))?;
         Ok(1)
