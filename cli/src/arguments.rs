@@ -135,7 +135,7 @@ pub struct LinkArgs {
     /// path of a compile_commands.json.
     #[arg(long, value_name = "kbuild|FILE")]
     pub flags_from: Option<FlagsSource>,
-    /// Keep the record of the link in a folder of this directory, in place of the store
+    /// Keep the record of the link below this directory
     ///
     /// For sandboxes, where the home folder is temporary. Objects stay in the store. Any number of links may share the directory: the folder
     /// is named after the output and its place, as in prog-0123456789ab. `distlto inspect --state DIR OUTPUT` finds it.

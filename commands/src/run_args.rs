@@ -1,6 +1,6 @@
 //! Options of every command that runs an action graph: `distlto link`, `distlto run`, `distlto distribute`.
 //!
-//! One definition, so that an option is spelled and explained alike everywhere. Knows nothing of what is run.
+//! One definition, so that an option is spelled and explained alike everywhere. Does not depend on the graph.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ use crate::store::{self, own_cache};
 /// Where results of backend compilations are kept on disk.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CacheArgs {
-    /// Keep objects and records of links in this directory
+    /// The store of objects and records of links
     ///
     /// The default is the folder distlto in the user's cache folder. An object is found again wherever the same compiler
     /// compiles the same contents in the same way: in another checkout, under other names, on another machine that shares the
@@ -74,7 +74,7 @@ pub struct RunArgs {
     /// Without it nothing is started after the first failure. The final link runs in neither case.
     #[arg(short, long)]
     pub keep_going: bool,
-    /// Start a job only if all take at most so many bytes, such as 8G
+    /// Limit the total memory of running jobs, such as 8G
     ///
     /// K, M, G and T stand for powers of 1024. All are those of every link that runs on this machine at the same time, which
     /// wait for each other. What a job takes is estimated from its size and from what earlier runs measured; a larger one runs
@@ -121,7 +121,7 @@ pub struct RunArgs {
     pub remote: RemoteArgs,
 }
 
-/// What a run holds for as long as it lasts, by the options of its command.
+/// The resources that a run holds to its end, by the options of its command.
 pub struct Assembly<'a> {
     args: &'a RunArgs,
     spawner: &'a ForkServer<LocalSpawner>,
@@ -163,8 +163,8 @@ impl<'a> Assembly<'a> {
         self.store.as_deref().map(Cache::directory)
     }
 
-    /// How to run. `history` is where the command keeps what actions took, `implied` a number of jobs that something else asks
-    /// for, such as the link line.
+    /// Returns the options of the run. The command keeps the measurements of actions in `history`. `implied` is a
+    /// number of jobs from another source, such as the link line.
     pub fn options(
         &'a self,
         progress: &'a dyn Progress,
@@ -210,7 +210,7 @@ impl CacheArgs {
         place.is_some_and(|place| Cache::open_existing(place, CacheLimits::default()).is_ok())
     }
 
-    /// Opens what keeps results by content: the store, or a cache that others write to.
+    /// Returns the cache that keeps results by content: the given store, or a newly opened cache that others write to.
     pub fn results(&self, store: Option<Arc<Cache>>, cancel: &Cancel) -> Option<Arc<Cache>> {
         if self.cache_shared && self.directory().is_some() { self.open(cancel).map(Arc::new) } else { store }
     }
@@ -298,7 +298,7 @@ impl RunArgs {
         options.policy = if *keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
     }
 
-    /// Has a compiler load before the first of so many jobs is known. A cache may have all their results, so that the
+    /// Loads a compiler before the first of so many jobs is known. A cache may have all their results, so that the
     /// compiler then loads when the first one is missing.
     pub fn prewarm(&self, spawner: &ForkServer<LocalSpawner>, compiler: &OsStr, jobs: usize) {
         if jobs > 1
@@ -312,8 +312,8 @@ impl RunArgs {
         }
     }
 
-    /// The job slots of the make that runs this. One that make keeps to itself is told of with what to do, where more than one
-    /// of so many jobs could run at once; `implied` is a number that something else than `-j` asks for.
+    /// Returns the job slots of the make that runs this. If make withholds its jobserver, and more than one of so many
+    /// `jobs` could run at once, prints a note with the remedy. `implied` is a number from another source than `-j`.
     pub fn jobserver(&self, jobs: usize, implied: Option<usize>) -> Option<Client> {
         let at_once = self.jobs.map(usize::from).or(implied).unwrap_or(usize::MAX).min(jobs);
         let found = tokens::jobserver_of_make();
@@ -330,13 +330,13 @@ impl RunArgs {
         found.ok().flatten()
     }
 
-    /// What starts a driver that is asked what it would run: no server, unless compilers need it anyway.
+    /// Returns the spawner that asks a driver for its commands: no fork server, unless compilers need it anyway.
     pub fn asker<'s>(&self, spawner: &'s ForkServer<LocalSpawner>) -> &'s dyn Spawner {
         let plain = self.cache.directory().and_then(|_| spawner.plain());
         plain.unwrap_or(spawner)
     }
 
-    /// What starts compilers and linkers.
+    /// Returns the spawner for compilers and linkers.
     pub fn spawner(&self) -> ForkServer<LocalSpawner> {
         if self.no_warm {
             ForkServer::with_library(None, LocalSpawner)
@@ -345,12 +345,12 @@ impl RunArgs {
         }
     }
 
-    /// What is told while it runs.
+    /// Returns the style of messages during the run.
     pub fn style(&self) -> Style {
         Style { json: self.json, verbose: self.verbose, quiet: self.quiet }
     }
 
-    /// Tells it, and records it for a trace.
+    /// Returns a reporter, which prints the progress and records it for a trace.
     pub fn reporter(&self, profile: Profile) -> Result<Reporter, IoError> {
         Reporter::new(profile, self.style(), self.trace.as_deref(), None)
     }
