@@ -32,7 +32,7 @@ pub(crate) struct Contents {
 pub(crate) struct RawMember {
     /// For people: `inner.a(member.o)` in a nested archive.
     pub display: String,
-    /// The name in the innermost archive, of which the file name is made.
+    /// The name in the innermost archive, from which the file name is made.
     pub name: Vec<u8>,
     pub content: Content,
 }

@@ -1,6 +1,6 @@
 //! Files named by the digest of their content, and placed elsewhere only with exactly that content.
 //!
-//! Knows digests and bytes; which digest it is, and what the files are for, is its owner's. Layout: `blobs/ab/cdef..`
+//! Knows digests and bytes alone; the owner chooses the digest, and the purpose of the files. Layout: `blobs/ab/cdef..`
 //! and `tmp` below its owner's root.
 //!
 //! Damage is found: content is hashed each time it is placed, since files can be edited by root, and a power
@@ -29,7 +29,7 @@ use crate::write;
 /// A digest of 256 bits.
 pub type BlobDigest = [u8; 32];
 
-/// When a file was last used or written, whichever is later: seconds and nanoseconds since 1970.
+/// When a file was last used or written, the later of the two: seconds and nanoseconds since 1970.
 pub type Used = (i64, i64);
 
 /// How a blob becomes a file elsewhere.
@@ -45,14 +45,14 @@ pub enum Placing {
     },
 }
 
-/// What became of a placing.
+/// The result of a placing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Placed {
     /// The file is there with the blob's content.
     Yes,
     /// There is no such blob.
     Absent,
-    /// There was one, with other content or not readable; it has been removed. Says what was wrong.
+    /// There was one, with other content or not readable; it has been removed. Holds the problem.
     Damaged(String),
 }
 
@@ -102,10 +102,10 @@ impl Blobs {
         self.temporaries.write(path, bytes, 0o444)
     }
 
-    /// Keeps `bytes`, whose digest the caller has computed. Returns whether they were not there yet.
+    /// Keeps `bytes` under `digest`, which the caller has computed. Returns whether they were not there yet.
     pub fn keep(&self, digest: &BlobDigest, bytes: &[u8]) -> Result<bool, IoError> {
         let blob = self.file("blobs", digest);
-        // What is there may have been damaged since.
+        // The content there may have been damaged since.
         if fs::symlink_metadata(&blob).is_ok_and(|found| found.len() == bytes.len() as u64)
             && read(&blob).is_ok_and(|(kept, _)| kept == bytes)
         {
@@ -170,7 +170,7 @@ impl Blobs {
         }
     }
 
-    /// Opens the blob of this digest, whose content has been verified. An error is never [`Placed::Yes`].
+    /// Opens the blob of this digest, with verified content. An error is never [`Placed::Yes`].
     pub fn open(&self, digest: &BlobDigest) -> Result<File, Placed> {
         let blob = self.file("blobs", digest);
         let lost = |error: io::Error| {
@@ -191,7 +191,7 @@ impl Blobs {
         Ok(file)
     }
 
-    /// Lets `make` create a temporary from a blob, verifies what it holds, and renames it into place.
+    /// Lets `make` create a temporary from a blob, verifies its content, and renames it into place.
     fn place_by(
         &self,
         digest: &BlobDigest,
@@ -228,8 +228,8 @@ pub fn from_hex(text: &str) -> Option<BlobDigest> {
     HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }
 
-/// Reads a regular file that is no symbolic link. What is in its place may be anything, such as a pipe: it is never
-/// waited for. A whole file of any size takes as much memory: [`read_at_most`] bounds that.
+/// Reads a regular file that is no symbolic link. Anything else, such as a pipe, is an error at once. A whole file of
+/// any size takes as much memory: [`read_at_most`] bounds that.
 pub fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     read_at_most(path, u64::MAX)
 }
@@ -271,7 +271,7 @@ pub fn used_at(path: &Path, seconds: u64) {
     let _ = utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
 }
 
-/// Removes whatever is in the place of an owner's file.
+/// Removes an owner's file, or anything else in its place.
 pub fn remove(path: &Path) -> Result<(), IoError> {
     clear(path)?;
     write::remove(path)
@@ -291,7 +291,7 @@ fn discard(blob: &Path, why: &io::Error) -> Placed {
     Placed::Damaged(format!("{}: {why}{stays}", blob.display()))
 }
 
-/// What is wrong with a blob that holds anything else.
+/// The problem of a blob that holds anything else.
 pub(crate) const NOT_ITS_NAME: &str = "its content is not what its name says";
 
 fn damaged() -> io::Error {
@@ -331,7 +331,7 @@ fn reflink(blob: &Path, to: &Path, how: Placing) -> io::Result<()> {
     }
 }
 
-/// Sets the access time to the present, and the modification time as told.
+/// Sets the access time to the present, and the modification time by `UTIME_NOW` or `UTIME_OMIT`.
 fn touch(path: &Path, modification: i64) -> io::Result<()> {
     let time = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
     let times = Timestamps { last_access: time(UTIME_NOW), last_modification: time(modification) };

@@ -1,9 +1,9 @@
 //! Unpacking as Buck2's rules want it: an objects directory that holds members and nothing else, and their manifest.
 //!
-//! Knows what `cxx/dist_lto/dist_lto.bzl` and `darwin/dist_lto.bzl` of Buck2's prelude read; nothing of options. The
-//! directory is an action's output, which Buck2 removes before it runs the action: no state of earlier runs is kept
-//! in it, and equal archives give equal bytes. How the results differ from the stock tools' is in the help text of
-//! `--name` ([`crate::command`]).
+//! Knows the form that `cxx/dist_lto/dist_lto.bzl` and `darwin/dist_lto.bzl` of Buck2's prelude read; nothing of
+//! options. The directory is an action's output, which Buck2 removes before it runs the action: no state of earlier
+//! runs is kept in it, and equal archives give equal bytes. How the results differ from the stock tools' is in the help
+//! text of `--name` ([`crate::command`]).
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +33,7 @@ pub enum LinkerType {
 pub struct RuleUnpack<'a> {
     /// As for [`crate::unpack::Unpack`].
     pub archive: &'a Path,
-    /// Where the members go. It should not exist yet; what it holds must be members of this archive.
+    /// Where the members go. It should not exist yet; it may hold only members of this archive.
     pub directory: &'a Path,
     /// Which slice of a universal file, as in `clang -arch`; not looked at for others.
     pub architecture: Option<&'a str>,
@@ -41,15 +41,15 @@ pub struct RuleUnpack<'a> {
     pub fat_lto: bool,
 }
 
-/// What was unpacked.
+/// The result of unpacking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unpacked {
     /// The names of the files in the objects directory: first the first member of each name in archive order, then
     /// the others, named `stem_<k>.ext`.
     pub files: Vec<String>,
-    /// What the command `file -b` says of the archive.
+    /// The output of the command `file -b` for the archive.
     pub description: String,
-    /// Members that no linker takes as an object, by name, and what they are instead.
+    /// Members that no linker takes as an object, by name, with their kinds.
     pub left_out: Vec<(String, Kind)>,
 }
 
@@ -121,7 +121,7 @@ fn in_threads<T: Send>(
             }
             let result = work(at);
             if result.is_err() {
-                // Nothing more is begun; what has a lower number has been begun already.
+                // No more members are begun; those with a lower number have been begun already.
                 next.store(count, Ordering::Relaxed);
             }
             done.push((at, result));
@@ -140,7 +140,7 @@ fn in_threads<T: Send>(
 }
 
 impl Unpacked {
-    /// The manifest with what the stock tools write into it.
+    /// Returns the manifest in the form of the stock tools.
     ///
     /// Paths begin as the objects directory was spelled. It is an error if that is not UTF-8.
     pub fn manifest(&self, linker: LinkerType, directory: &Path) -> Result<String, PrepareError> {
@@ -166,7 +166,7 @@ impl Unpacked {
     }
 }
 
-/// What `file -b` prints: with the number of symbols for a thin archive.
+/// Returns the output of `file -b`: with the number of symbols for a thin archive.
 fn describe(archive: &[u8]) -> String {
     let Kind::Archive { thin: true } = kind::classify(&archive[..archive.len().min(8)]) else {
         return "current ar archive\n".to_owned();

@@ -1,6 +1,6 @@
-//! Reading everything that is kept, and telling what is wrong with it.
+//! A check of all kept files, with a report of the damage.
 //!
-//! Knows that a blob's name is the digest of its content; what other files hold is judged by their owner.
+//! Knows that a blob's name is the digest of its content; the owner judges its other files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,47 +13,46 @@ use crate::manifest::Manifest;
 use crate::prune::{KeptFile, StoreListing};
 use crate::store::{self, Store};
 
-/// A file that is not what it should be.
+/// A damaged or unknown file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bad {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: String,
 }
 
-/// What checking found.
+/// The result of a check.
 #[derive(Debug, Default)]
 pub struct CheckReport {
     /// Files read.
     pub files: usize,
     /// Their content, in bytes.
     pub bytes: u64,
-    /// What is not as it should be, sorted by path.
+    /// Damaged and unknown files, sorted by path.
     pub bad: Vec<Bad>,
     /// Of these, how many have been removed.
     pub removed: usize,
-    /// Records whose files have been pruned: nobody finds them, and nothing is wrong. They have been removed.
+    /// Records that refer to pruned files: nobody finds them, and nothing is wrong. They have been removed.
     pub incomplete: usize,
     /// Temporaries of killed processes removed.
     pub temporaries: usize,
 }
 
-/// What an owner says of one of its files.
+/// An owner's verdict on one of its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileVerdict {
     /// It is whole.
     Good,
     /// Files that it needs are gone.
     Incomplete,
-    /// What is wrong with it.
+    /// It is damaged, by this problem.
     Bad(String),
 }
 
 impl Blobs {
-    /// Reads every file in some of the owner's directories, the last of which holds the blobs. Files of others are
-    /// judged by `judge`, with their directory, name and content, after all blobs. Removes what is wrong unless told to
-    /// `keep` it.
+    /// Reads every file in some of the owner's directories; the last of them holds the blobs. `judge` gets the other
+    /// files with their directory, name and content, after all blobs. Removes damaged files unless `keep` is set.
     pub fn check(
         &self,
         parts: &[&str],
@@ -119,7 +118,7 @@ impl CheckReport {
 }
 
 impl Store {
-    /// Reads everything and tells what is damaged, which is removed unless told to `keep` it.
+    /// Reads all files and reports the damaged ones, which are removed unless `keep` is set.
     pub fn check(&self, keep: bool) -> Result<CheckReport, IoError> {
         self.blobs().check(&store::PARTS, keep, |_, path, json| match Manifest::from_json(path, json) {
             Ok(_) => FileVerdict::Good,

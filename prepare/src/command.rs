@@ -78,7 +78,7 @@ struct Buck2 {
 }
 
 impl Buck2 {
-    /// Whose manifest is asked for, if it is one of Buck2's.
+    /// Returns the kind of manifest that is asked for, if it is one of Buck2's.
     fn linker(&self) -> Option<LinkerType> {
         if self.target_architecture.is_some() || self.lipo.is_some() {
             Some(LinkerType::Darwin)
@@ -131,7 +131,7 @@ fn for_buck2(args: &Args, linker: LinkerType) -> Result<String, PrepareError> {
     Ok(manifest)
 }
 
-/// As lld does when it is given the archive; the manifest does not tell.
+/// Warns as lld does when it is given the archive; the manifest does not list these members.
 fn warn_of_left_out(archive: &Path, unpacked: &buck2::Unpacked) {
     if let Some((name, kind)) = unpacked.left_out.first() {
         let archive = archive.display();

@@ -1,7 +1,7 @@
 //! Copying one file for a build system: content and mode, atomically.
 //!
-//! `distlto copy` takes the options of Buck2's `dist_lto_copy`, which is Python's `shutil.copy`. Knows nothing of
-//! what the file holds.
+//! `distlto copy` takes the options of Buck2's `dist_lto_copy`, which is Python's `shutil.copy`. Does not depend on the
+//! content of the file.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

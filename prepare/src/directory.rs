@@ -1,4 +1,4 @@
-//! An objects directory held for one run: created, locked against other runs, swept of what killed runs left.
+//! An objects directory held for one run: created, locked against other runs, swept of leftovers of killed runs.
 //!
 //! The lock is `flock(2)` on the directory itself, so it leaves no file and ends with its process. Several
 //! directories are locked in the order of their inodes, so two runs over the same ones cannot wait for each other.
@@ -20,7 +20,7 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Opens each path's directory; a path whose directory an earlier one has is an error.
+    /// Opens the directory of each path. Two paths of one directory are an error.
     pub(crate) fn open_all<'a>(paths: impl Iterator<Item = &'a Path>) -> Vec<Result<Self, PrepareError>> {
         let mut opened: Vec<_> = paths.map(open).collect();
         let identity =

@@ -1,7 +1,6 @@
 //! Everything that can go wrong between an archive and its member files.
 //!
-//! Each variant says which file and where in it, and what the user can do; its class decides the exit code
-//! (see [`crate::exit`]).
+//! Each variant names the file, the place in it and the remedy; its class decides the exit code (see [`crate::exit`]).
 
 use std::path::PathBuf;
 
@@ -35,7 +34,7 @@ pub enum PrepareError {
     NotAnArchive {
         /// The input.
         path: PathBuf,
-        /// What it is.
+        /// Its kind.
         found: String,
     },
 
@@ -52,7 +51,7 @@ pub enum PrepareError {
         path: PathBuf,
         /// The member and byte offset.
         place: String,
-        /// What was expected.
+        /// The problem.
         problem: String,
     },
 
@@ -80,7 +79,7 @@ pub enum PrepareError {
         archive: PathBuf,
         /// The member's file, relative to the archive's directory resolved.
         member: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 
@@ -95,7 +94,7 @@ pub enum PrepareError {
         archive: PathBuf,
         /// The nested one.
         member: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
 
@@ -118,7 +117,7 @@ pub enum PrepareError {
     Architecture {
         /// The universal file.
         path: PathBuf,
-        /// What was asked for.
+        /// The problem with the requested slice.
         problem: String,
         /// The slices, separated by commas.
         present: String,
@@ -141,7 +140,7 @@ pub enum PrepareError {
     Manifest {
         /// The manifest.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
 
@@ -158,11 +157,11 @@ pub enum PrepareError {
         directory: PathBuf,
         /// The archive.
         archive: PathBuf,
-        /// The name of what is there.
+        /// The name of the other entry.
         file: String,
     },
 
-    /// What is to be looked after is not what it was said to be.
+    /// The directory to be maintained is not of the expected kind.
     #[error("{} is no {what}", directory.display())]
     #[diagnostic(
         code(distlto::bad_input),
@@ -171,7 +170,7 @@ pub enum PrepareError {
     NotKept {
         /// The directory.
         directory: PathBuf,
-        /// What it was said to be.
+        /// The expected kind.
         what: &'static str,
     },
 
@@ -181,7 +180,7 @@ pub enum PrepareError {
     NewerLayout {
         /// The directory.
         directory: PathBuf,
-        /// What it is.
+        /// Its kind.
         what: &'static str,
         /// Its version.
         found: u32,
@@ -204,7 +203,7 @@ pub enum PrepareError {
         help("name each file of the directory, and no other, once with --object_to_map; nothing was copied")
     )]
     Mapping {
-        /// The directory whose files are to be copied.
+        /// The directory with the files to be copied.
         directory: PathBuf,
         /// Which file or destination is wrong, and how.
         problem: String,
@@ -221,7 +220,7 @@ pub enum PrepareError {
     Statistics {
         /// The list or the file.
         path: PathBuf,
-        /// The line or key, and what was expected there.
+        /// The line or key, and the expectation there.
         problem: String,
     },
 }

@@ -28,13 +28,13 @@ pub const CLASSES: &[(&str, u8, &str)] = &[
     ("distlto::interrupted", 130, "interrupted; by another signal than SIGINT, 128 plus its number"),
 ];
 
-/// The exit code of `distlto::bad_input`, for what names bad files without an error.
+/// The exit code of `distlto::bad_input`, for a report that names bad files without an error.
 pub const BAD_INPUT: u8 = 3;
 
 /// The exit code where a limit of the system was reached with nothing left to do without.
 pub const LIMIT: u8 = 8;
 
-/// Whose exit code a run ends with when a tool that it started failed.
+/// The rule for the exit code of a run after a tool that it started failed.
 pub const PASSED_ON: &str = "A linker or compiler that fails keeps its own exit code.";
 
 /// The exit codes as text for the end of `--help`.
@@ -52,7 +52,7 @@ pub fn code_of(error: &dyn Diagnostic) -> u8 {
     CLASSES.iter().find(|(name, _, _)| class.as_deref() == Some(*name)).map_or(1, |&(_, exit, _)| exit)
 }
 
-/// The class of an error: that of the limit that it comes of, whatever it was about.
+/// Returns the class of an error: that of a system limit, if one caused it.
 pub fn class_of(error: &dyn Diagnostic) -> Option<String> {
     match Lack::of(error) {
         Some(_) => Some(Lack::CLASS.to_owned()),
@@ -60,7 +60,7 @@ pub fn class_of(error: &dyn Diagnostic) -> Option<String> {
     }
 }
 
-/// What can be done about an error.
+/// Returns the remedy for an error.
 pub fn help_of(error: &dyn Diagnostic) -> Option<String> {
     match Lack::of(error) {
         Some(lack) => Some(lack.remedy().to_owned()),
@@ -68,7 +68,7 @@ pub fn help_of(error: &dyn Diagnostic) -> Option<String> {
     }
 }
 
-/// An error as people see it from every program: what is wrong, and below it what can be done. Ends with its line.
+/// Formats an error as people see it from every program: the problem, and below it the remedy. Ends with its line.
 pub fn text(error: &dyn Diagnostic) -> String {
     let mut text = format!("error: {}\n", printable(&error.to_string()));
     if let Some(help) = help_of(error) {
@@ -87,7 +87,7 @@ pub fn parse<P: Parser>(words: impl IntoIterator<Item = OsString>) -> P {
     P::try_parse_from(words).unwrap_or_else(|answer| refuse(answer))
 }
 
-/// Ends the process with what is to be said of its command line.
+/// Ends the process with clap's answer about its command line.
 pub fn refuse(answer: clap::Error) -> ! {
     let code = match answer.print() {
         // Nobody asked for a message about arguments, and who closes a pipe has seen enough.
@@ -101,7 +101,7 @@ pub fn refuse(answer: clap::Error) -> ! {
     std::process::exit(code.into())
 }
 
-/// Runs a program's body: prints what it returns as an error and gives the exit code of its class.
+/// Runs a program's body: prints a returned error and gives the exit code of its class.
 pub fn run<E: Diagnostic>(body: impl FnOnce() -> Result<u8, E>) -> ExitCode {
     match body() {
         Ok(code) => ExitCode::from(code),

@@ -1,8 +1,8 @@
 //! Bytes of several pieces, each after its length, so that no two lists of pieces are the same bytes.
 //!
-//! For what a digest is made of. Knows nothing of digests, and of what the pieces are.
+//! For input of digests. Does not depend on the digest, or on the pieces.
 
-/// What comes before a piece: its length, eight bytes, little-endian.
+/// Returns the head of a piece: its length, eight bytes, little-endian.
 pub fn head(piece: &[u8]) -> [u8; 8] {
     (piece.len() as u64).to_le_bytes()
 }

@@ -1,7 +1,7 @@
-//! A regular input file's bytes, mapped or read, with the identity that tells later whether it has changed.
+//! A regular input file's bytes, mapped or read, with the identity that shows later whether it has changed.
 //!
-//! A mapped file that another process truncates in the meantime kills the reader (SIGBUS), so what is short is
-//! read instead: linkers and archivers replace outputs by renaming, compilers may not.
+//! A mapped file that another process truncates in the meantime kills the reader (SIGBUS), so short files are read
+//! instead: linkers and archivers replace outputs by renaming, compilers may not.
 
 use std::fs::Metadata;
 use std::io::{self, Read};
@@ -66,7 +66,7 @@ impl Input {
         Ok(question(&head))
     }
 
-    /// What `stat` said of the file when it was opened.
+    /// Returns the metadata of the file when it was opened.
     pub(crate) fn metadata(&self) -> &Metadata {
         &self.metadata
     }

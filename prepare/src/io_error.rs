@@ -1,4 +1,4 @@
-//! The error of a file operation: what was tried on which file, what the system said of it, and what to do.
+//! The error of a file operation: the operation, the file, the system's error and the remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use crate::not_regular::NotRegular;
 #[error("cannot {operation} {}: {source}", path.display())]
 #[diagnostic(code(distlto::io), help("{}", remedy(operation, source)))]
 pub struct IoError {
-    /// What was tried: `read`, `write`, `rename`, `remove`, `create directory`, ...
+    /// The operation: `read`, `write`, `rename`, `remove`, `create directory`, ...
     pub operation: &'static str,
     /// The file it was tried on.
     pub path: PathBuf,
-    /// What the operating system said.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 

@@ -1,8 +1,8 @@
-//! One reader for every JSON text that has to be just what its format says.
+//! One reader for every JSON text that must have exactly the form of its format.
 //!
-//! What is refused is told with its place in the document (`actions[3].why[0].what`), line and column, what was found and
-//! what was expected. Only a text that is refused is read a second time, by `serde_path_to_error`, to learn the place.
-//! Knows no format, and nothing of the file that the text came from: the caller names it.
+//! An error has its place in the document (`actions[3].outputs[0].path`), line and column, the value found and the
+//! value expected. Only a refused text is read a second time, by `serde_path_to_error`, to learn the place. Knows no
+//! format, and nothing of the file that the text came from: the caller names it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,19 +15,19 @@ use serde_json::error::Category;
 /// Why a text was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonError {
-    /// Which member: `actions[3].why[0].what`; empty for the document as a whole.
+    /// The path of the member: `actions[3].outputs[0].path`; empty for the document as a whole.
     pub place: String,
     /// Counted from 1.
     pub line: usize,
     /// Counted from 1, in bytes; 0 before the first one.
     pub column: usize,
-    /// What was found, and what was expected.
+    /// The value found, and the value expected.
     pub problem: String,
     /// Whether the text itself is damaged or is another's.
     pub fault: Fault,
 }
 
-/// What kind of thing is wrong.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The text ends too early.
@@ -76,7 +76,7 @@ pub fn read<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T, JsonError> {
 fn locate<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Option<JsonError> {
     let mut text = serde_json::Deserializer::from_slice(bytes);
     let error = serde_path_to_error::deserialize::<_, T>(&mut text).err()?;
-    // What ends the path where no key has been read yet is no place.
+    // Drops the end of a path where no key has been read yet: it is no place.
     let place = error.path().to_string();
     let place = match place.trim_end_matches(".?") {
         "." | "?" => "",
@@ -90,11 +90,11 @@ fn locate<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Option<JsonError> {
 pub enum Unread {
     /// It is of a version that this program does not know.
     Version(u64),
-    /// It is not what its version says.
+    /// It does not have the form of its version.
     Json(JsonError),
 }
 
-/// Reads an object whose member `version` has to be `known`; `version` takes it from what was read.
+/// Reads an object with the member `version`, which must be `known`; `version` takes it from the value read.
 pub fn read_version<'b, T: Deserialize<'b>>(
     bytes: &'b [u8],
     known: impl Into<u64>,

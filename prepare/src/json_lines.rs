@@ -1,7 +1,8 @@
-//! Records as lines of JSON below a header, in a file that grows as things end, so that a killed run keeps what was finished.
+//! Records as lines of JSON below a header, in a file that grows as things end, so that a killed run keeps its finished
+//! ones.
 //!
-//! A damaged line costs its record alone, and of two records of one thing the later one counts, as whoever reads them sees to.
-//! Knows nothing of what the records are.
+//! A damaged line costs its record alone. Of two records of one thing the later one counts: the reader sees to that.
+//! Does not depend on the kind of records.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -25,7 +26,7 @@ pub struct JsonLines {
 }
 
 impl JsonLines {
-    /// A file that may not be there yet. The header, which ends in a line break, says what it holds in which version.
+    /// Returns a file that may not be there yet. The header, which ends in a line break, names its content and version.
     pub fn new(place: &Path, header: &'static str) -> Self {
         Self { place: place.to_owned(), header, file: None }
     }
@@ -53,7 +54,7 @@ impl JsonLines {
         Ok(self.file.as_mut().expect("an open file"))
     }
 
-    /// What has to be written before a record: a killed run may have left half a line. A file with another header is
+    /// Returns the text to write before a record: a killed run may have left half a line. A file with another header is
     /// emptied.
     fn start(&self, file: &File, length: u64) -> io::Result<&'static str> {
         let mut header = vec![0; self.header.len()];

@@ -1,4 +1,4 @@
-//! What a file is, decided by its content alone: bitcode, native object, library, archive, text.
+//! The kind of a file, decided by its content alone: bitcode, native object, library, archive, text.
 //!
 //! Knows nothing of names, suffixes or links. Magic numbers are those of LLVM's `identify_magic`
 //! (`llvm/lib/BinaryFormat/Magic.cpp`); a COFF object, which has none, must have a whole section table to count.
@@ -17,7 +17,7 @@ use crate::error::PrepareError;
 use crate::input::Input;
 pub use crate::native::{Format, Machine, Native};
 
-/// What a file is. The serialised form is an object with a `class` and, where there is one, `format` and `machine`.
+/// The kind of a file. The serialised form is an object with a `class` and, where there is one, `format` and `machine`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "class", rename_all = "kebab-case")]
 pub enum Kind {
@@ -86,10 +86,10 @@ pub(crate) const BITCODE: &[u8] = b"BC\xC0\xDE";
 const WRAPPER: &[u8] = b"\xDE\xC0\x17\x0B";
 const FAT_LTO_SECTION: &str = ".llvm.lto";
 
-/// Classifies bytes. Never fails: what fits nothing else is `Text` or `Other`.
+/// Classifies bytes. Never fails: bytes of no other kind are `Text` or `Other`.
 ///
-/// An ELF, Mach-O or wasm object is one by its header, so that a truncated object keeps its kind and whoever
-/// reads it can say so; see [`is_whole`].
+/// An ELF, Mach-O or wasm object is one by its header. So a truncated object keeps its kind, and its reader can report
+/// that; see [`is_whole`].
 pub fn classify(bytes: &[u8]) -> Kind {
     match bytes {
         [] => return Kind::Empty,
@@ -135,8 +135,8 @@ pub fn bitcode_of(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Whether every section of a native object, or the bitcode of a bitcode file, lies inside the bytes given:
-/// what a compiler that was killed or ran out of space leaves does not. `false` for what is not an object.
+/// Returns whether every section of a native object, or the bitcode of a bitcode file, lies inside the bytes given. An
+/// object of a compiler that was killed or ran out of space is not whole. `false` for other kinds.
 pub fn is_whole(bytes: &[u8]) -> bool {
     match classify(bytes) {
         Kind::Bitcode { .. } => bitcode_of(bytes).is_some_and(|inner| inner.len() % 4 == 0),
@@ -181,8 +181,8 @@ fn elf_kind<Elf: FileHeader<Endian = object::Endianness>>(bytes: &[u8]) -> Optio
     }
 }
 
-/// Asks `object` for the machine of a file that has this header and nothing else: a cut-off section table does
-/// not change what the header says.
+/// Asks `object` for the machine of a file that has this header and nothing else: a cut-off section table does not
+/// change the machine.
 fn elf_machine<Elf: FileHeader<Endian = object::Endianness>>(header: &Elf) -> Machine {
     let mut alone = object::bytes_of(header).to_vec();
     let (tables, counts) = if header.is_class_64() { (32..48, 56..64) } else { (28..36, 44..52) };
@@ -254,7 +254,7 @@ fn mach_architecture(cpu: object::macho::CpuType) -> Architecture {
     }
 }
 
-/// The magic is also that of Java classes, whose next word is a version; no universal file has 43 slices.
+/// The magic is also that of Java classes, where the next word is a version; no universal file has 43 slices.
 fn universal(bytes: &[u8]) -> Option<Kind> {
     (bytes.get(4..7) == Some(&[0, 0, 0]) && bytes[7] < 43).then_some(Kind::Universal)
 }

@@ -1,7 +1,7 @@
-//! Versions of what is kept on disk: each has a directory of its own, so that several versions of distlto can share
-//! what they were told to use.
+//! Versions of the files on disk: each has a directory of its own, so that several versions of distlto can share one
+//! directory.
 //!
-//! Knows names of directories, nothing of what is in them.
+//! Knows names of directories, nothing of their content.
 
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,9 @@ use crate::write;
 /// A version of one kind of kept files.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
-    /// What the directory's name begins with.
+    /// The prefix of the directory's name.
     pub prefix: &'static str,
-    /// What it ends with. Changes when files of another version could be misread.
+    /// The version at its end. Changes when files of another version could be misread.
     pub version: u32,
 }
 
@@ -37,7 +37,7 @@ impl Layout {
         Ok(root)
     }
 
-    /// The same, which must exist. `what` says what the directory is to be.
+    /// Returns the same directory, which must exist. An error calls it by the kind given.
     pub fn existing(&self, directory: &Path, what: &'static str) -> Result<PathBuf, PrepareError> {
         let entries = std::fs::read_dir(directory).map_err(IoError::on("list", directory))?;
         let root = self.root(directory);

@@ -1,4 +1,4 @@
-//! Turns what a linker is given into files that a ThinLTO backend can open.
+//! Turns the inputs of a linker into files that a ThinLTO backend can open.
 //!
 //! Knows file formats (bitcode, native objects, FatLTO, archives of every kind) and one rule for names;
 //! knows nothing of links and plans. The small tools that Buck2's rules call beside it (copy, archive mapper, merger of

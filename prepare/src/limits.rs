@@ -1,7 +1,9 @@
-//! What the system has no more of for a process: processes and threads, open files, memory. Which limit that is, and what to do.
+//! Limits of the system that a process has reached: processes and threads, open files, memory. Names the limit and a
+//! remedy.
 //!
-//! EMFILE and ENFILE speak for themselves. EAGAIN and ENOMEM have other meanings too, so whoever starts a process or a thread
-//! marks them with [`Lack::on_start`]; see fork(2), pthread_create(3) and execve(2). Knows nothing of what is started.
+//! EMFILE and ENFILE speak for themselves. EAGAIN and ENOMEM have other meanings too, so the starter of a process or a
+//! thread marks them with [`Lack::on_start`]; see fork(2), pthread_create(3) and execve(2). Does not depend on the
+//! program started.
 
 use std::error::Error;
 use std::io;
@@ -9,7 +11,7 @@ use std::io;
 use memchr::memmem;
 use rustix::io::Errno;
 
-/// What is lacking.
+/// The exhausted resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Lack {
     /// Processes and threads.
@@ -26,7 +28,7 @@ pub enum Lack {
     AllFiles,
 }
 
-/// What programs say that stop for want of something: libc's texts, and a shell's.
+/// Messages of programs that stop at such a limit: libc's texts, and a shell's.
 const TEXTS: [(&[u8], Lack); 4] = [
     (b"Resource temporarily unavailable", Lack::Processes),
     (b"Cannot fork", Lack::Processes),
@@ -47,7 +49,7 @@ impl Lack {
         }
     }
 
-    /// What an operation lacked.
+    /// Returns the resource that an operation lacked.
     pub fn of_io(error: &io::Error) -> Option<Self> {
         let marked = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()).copied();
         marked.or_else(|| match error.raw_os_error().map(Errno::from_raw_os_error) {
@@ -58,18 +60,18 @@ impl Lack {
         })
     }
 
-    /// What an error of this program comes of.
+    /// Returns the lack that caused an error of this program.
     pub fn of(error: &dyn Error) -> Option<Self> {
         let causes = std::iter::successors(error.source(), |&cause| cause.source());
         causes.filter_map(|cause| cause.downcast_ref()).find_map(Self::of_io)
     }
 
-    /// What a program lacked that has failed, by what it said.
+    /// Returns the resource that a failed program lacked, by its output.
     pub fn said(text: &[u8]) -> Option<Self> {
         TEXTS.iter().find(|(known, _)| memmem::find(text, known).is_some()).map(|&(_, lack)| lack)
     }
 
-    /// Which limit it is, and what to do.
+    /// Returns the limit and the remedy.
     pub fn remedy(self) -> &'static str {
         match self {
             Self::Processes => {
@@ -103,7 +105,7 @@ mod tests {
         assert_eq!(Lack::of(&open(Errno::MFILE)), Some(Lack::Files));
         assert!(exit::text(&open(Errno::MFILE)).contains("RLIMIT_NOFILE"));
         assert_eq!(exit::code_of(&open(Errno::NFILE)), exit::LIMIT);
-        // What is not there now may be a lock, or a silent socket.
+        // EAGAIN here may be a lock, or a silent socket.
         assert_eq!(Lack::of(&open(Errno::AGAIN)), None);
         assert_eq!(exit::code_of(&open(Errno::AGAIN)), 4);
         let started = IoError::on("start", "a thread")(Lack::on_start(Errno::AGAIN.into()));

@@ -1,7 +1,7 @@
 //! Advisory locks: `flock(2)` on a file or a directory, which ends with the process that holds it.
 //!
-//! The one place that asks the system for a lock. A [`Lock`] says what it guards, where it lies, and how long it is waited
-//! for; who waits long is told for what. Knows what became of asking, and not what is done without the lock.
+//! The one place that asks the system for a lock. A [`Lock`] has its purpose, its place and its patience; a warning
+//! names both in a long wait. Returns the outcome; the caller decides how to go on without the lock.
 
 use std::fmt;
 use std::fs::File;
@@ -19,13 +19,13 @@ use crate::warning::warn;
 /// How often a lock that another process has is asked for again.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// How long is waited before it is told.
+/// How long a wait lasts before a warning.
 const SILENCE: Duration = Duration::from_secs(5);
 
 /// A lock that can be asked for.
 #[derive(Clone, Copy)]
 pub struct Lock<'a> {
-    /// What nobody else may do at the same time, such as `unpacking into`.
+    /// The work that nobody else may do at the same time, such as `unpacking into`.
     pub guards: &'static str,
     /// The file or directory that is locked.
     pub place: &'a Path,
@@ -38,17 +38,17 @@ pub struct Lock<'a> {
 /// How long a lock is waited for that another process has.
 #[derive(Clone, Copy)]
 pub enum Patience<'a> {
-    /// Not at all: the other one does what was to be done, or is in its right.
+    /// Not at all: the other process does the same work, or is in its right.
     None,
-    /// So long; what is guarded takes a moment, unless the other process was stopped.
+    /// At most this long; the guarded work takes a moment, unless the other process was stopped.
     AtMost(Duration),
     /// As long as this says.
     While(&'a dyn Fn() -> bool),
-    /// Until it is free. After a few seconds a warning says what is waited for.
+    /// Until it is free. After a few seconds a warning names the work and the place.
     Endless,
 }
 
-/// What became of asking.
+/// The outcome of a request for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Locked {
     /// It is held for as long as the file is open.
@@ -75,7 +75,7 @@ impl Lock<'_> {
         opened.map(File::from).map_err(|error| IoError::on("open directory", self.place)(error.into()))
     }
 
-    /// Asks for the lock on what is open.
+    /// Asks for the lock on an open file.
     pub fn ask(&self, file: &File) -> Result<Locked, IoError> {
         let begun = Instant::now();
         loop {

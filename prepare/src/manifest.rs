@@ -1,4 +1,4 @@
-//! What an archive was unpacked into: the public result of `prepare`, as a value and as versioned JSON.
+//! The manifest of an unpacked archive: the public result of `prepare`, as a value and as versioned JSON.
 //!
 //! Deterministic: no times, process ids or absolute paths, so equal archives give equal manifests.
 
@@ -31,7 +31,7 @@ pub struct Member {
     /// object, which is not written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// What its content is in the archive.
+    /// The kind of its content in the archive.
     pub kind: Kind,
     /// The size of the written content in bytes; of the member's own content if it is not written.
     pub size: u64,

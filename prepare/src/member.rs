@@ -1,7 +1,7 @@
 //! One member of an archive, known by its name and the offset of its header, as a file.
 //!
-//! Linkers name modules so: `libx.a(m.o at 118)` is the member m.o whose header begins at byte 118 of libx.a
-//! (`BitcodeFile` in `lld/ELF/InputFiles.cpp`). Knows nothing of how such a name is spelled.
+//! Linkers name modules so: `libx.a(m.o at 118)` is the member m.o with its header at byte 118 of libx.a (`BitcodeFile`
+//! in `lld/ELF/InputFiles.cpp`). Knows nothing of how such a name is spelled.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -40,13 +40,13 @@ pub enum MemberError {
         name: String,
         /// The offset of its header.
         offset: u64,
-        /// What is there instead.
+        /// The content there instead.
         found: String,
     },
 }
 
-/// Makes `path` a file with the content of the member of `archive` whose header is at `offset` and the last component
-/// of whose name is `name`. The content is kept in `store`, and taken from there when an equal one is kept.
+/// Writes a member of `archive` to `path`: the one with its header at `offset` and `name` as the last component of its
+/// name. The content is kept in `store`, and taken from there when an equal one is kept.
 pub fn place(
     archive: &Path,
     name: &[u8],

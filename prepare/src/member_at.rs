@@ -1,7 +1,7 @@
 //! The member of an archive by the place of its header, as linkers name it: `libx.a(m.o at 78)`.
 //!
 //! Reads only. The format is that of ar(5), with the long names of GNU and BSD; a thin archive names its members' files, which
-//! are absolute or relative to its own directory (`lld`'s rule). Knows nothing of what members are.
+//! are absolute or relative to its own directory (`lld`'s rule). Does not depend on the kind of the members.
 
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -41,7 +41,7 @@ pub struct LocatedMember {
     pub content: MemberContent,
 }
 
-/// The members of the archive at `path`, whose bytes these are, as far as it can be read.
+/// Returns the members of the archive at `path` with content `bytes`, as far as it can be read.
 pub fn located_members(path: &Path, bytes: &[u8]) -> Vec<LocatedMember> {
     let is_thin = bytes.starts_with(&object::archive::THIN_MAGIC);
     let beside = path.parent().unwrap_or(Path::new(""));
@@ -141,7 +141,7 @@ mod tests {
         let first = 8 + 2 * HEADER + 4 + names.len();
         let expected = [("m.o", first, "abc"), ("xy", first + 64, "name"), ("other.o", first + 130, "z")];
         assert_eq!(found(&plain), expected.map(|(name, at, text)| (name.to_owned(), at, text.to_owned())));
-        // What is cut is passed over.
+        // A truncated member is passed over.
         assert_eq!(found(&plain[..plain.len() - 1]).len(), 2);
         let thin =
             format!("!<thin>\n{}{names}{}{}", header("//", names.len()), header("/0", 7), header("s.o/", 7));

@@ -1,7 +1,8 @@
 //! Messages on standard error, each written at once.
 //!
-//! A message that cannot be written (a closed pipe, a full disk) fails nothing: a command is asked for something else. What
-//! is asked for on standard output goes through [`crate::write::to_standard_output`]. Knows nothing of what messages say.
+//! A message that cannot be written (a closed pipe, a full disk) fails nothing: it is not the result of a command. The
+//! result on standard output goes through [`crate::write::to_standard_output`]. Does not depend on the content of
+//! messages.
 
 use std::fmt::Display;
 use std::io::{self, Write};

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::archive::{Contents, last_component};
 use crate::error::PrepareError;
 
-/// An archive whose members can be taken by name.
+/// An archive with its members by name.
 pub struct NamedMembers {
     contents: Contents,
     /// Members by the last component of their name.
@@ -26,7 +26,7 @@ impl NamedMembers {
         Ok(Self { contents, by_name })
     }
 
-    /// What each member is called, `inner.a(member.o)` in a nested archive.
+    /// Returns the name of each member, `inner.a(member.o)` in a nested archive.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.contents.members.iter().map(|member| member.display.as_str())
     }

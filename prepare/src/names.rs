@@ -72,7 +72,7 @@ fn push_encoded(out: &mut String, byte: u8) {
 }
 
 /// A readable beginning, `%~`, which no encoding contains, a hash of the whole, and the suffix, by which compilers
-/// tell what a file is.
+/// recognise the kind of a file.
 fn shorten(encoded: &str, component: &[u8]) -> String {
     let mut end = KEPT;
     // A cut inside an encoded byte would leave `%` or `%A`: go back before it.
@@ -95,14 +95,13 @@ pub fn member_file_names<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<S
     number(names.into_iter().map(|name| escape_component(base_name(name), &[])).collect())
 }
 
-/// The same with what separates and quotes arguments encoded too: Buck2's rules write names into argument files as
-/// they are.
+/// Returns the same with blanks and quotes encoded too: Buck2's rules write names into argument files as they are.
 pub fn argument_file_names<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     number(names.into_iter().map(|name| escape_component(base_name(name), &[' ', '"', '\''])).collect())
 }
 
-/// How objects' names end. A compiler driver that is given a linker's input tells by the end of its name what it is: it
-/// would compile `m.bc` and link the result, and assemble `m.s`.
+/// The end of objects' names. A compiler driver takes the kind of a linker input from the end of its name: it would
+/// compile `m.bc` and link the result, and assemble `m.s`.
 const OBJECT: &str = ".o";
 
 fn number(own: Vec<String>) -> Vec<String> {
@@ -167,7 +166,7 @@ pub(crate) fn is_member_file_name(name: &str) -> bool {
     plain && !name.to_ascii_lowercase().starts_with(RESERVED)
 }
 
-/// What follows the last separator, of Windows too, where something does.
+/// Returns the last component of a name, without separators at its end; Windows' separator counts too.
 fn base_name(name: &[u8]) -> &[u8] {
     let is_separator = |byte: &u8| matches!(byte, b'/' | b'\\');
     let trimmed = name.len() - name.iter().rev().take_while(|byte| is_separator(byte)).count();

@@ -1,7 +1,7 @@
 //! The format and the machine of a native object, and the ones a target triple stands for.
 //!
 //! Knows nothing of archives or bitcode. The triple's grammar is LLVM's (`llvm/lib/TargetSupport/Triple.cpp`):
-//! architecture first, then vendor, operating system and environment, of which the format follows.
+//! architecture first, then vendor, operating system and environment. The format follows from these.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 use object::{Architecture, SubArchitecture};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What a native file is made for. Two objects link together only if these are equal.
+/// The target of a native file. Two objects link together only if these are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Native {
     /// The container.
@@ -58,7 +58,7 @@ impl fmt::Display for Native {
 
 macro_rules! machines {
     ($($variant:ident $name:literal,)*) => {
-        /// A processor with its byte order and pointer width, as far as they decide what links together.
+        /// A processor with its byte order and pointer width, as far as they decide whether objects link together.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Machine {
             $(#[doc = $name] $variant,)*
@@ -209,7 +209,7 @@ impl Machine {
 }
 
 impl Native {
-    /// What a compiler for this triple writes; `None` if the triple or its object format is not known here.
+    /// Returns the target of a compiler for this triple; `None` if the triple or its object format is not known here.
     pub fn of_triple(triple: &str) -> Option<Self> {
         let (architecture, rest) = triple.split_once('-').unwrap_or((triple, ""));
         let environment = rest.rsplit('-').next().unwrap_or("");

@@ -1,4 +1,4 @@
-//! What lies in the place of a regular file, as an error says it.
+//! The kind of a file in the place of a regular one, for an error.
 
 use std::error::Error;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fs::FileType;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileTypeExt;
 
-/// What lies in the place of a file; the cause of an [`io::Error`].
+/// The kind of a file in the place of a regular one; the cause of an [`io::Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotRegular(&'static str);
 
@@ -32,7 +32,7 @@ impl NotRegular {
             kind if kind.is_symlink() => "a symbolic link",
             _ => "a device",
         };
-        // Callers that repair what is damaged treat it as damage.
+        // Callers that repair damage treat it as damage.
         io::Error::new(ErrorKind::InvalidData, Self(what))
     }
 }

@@ -1,8 +1,9 @@
-//! Whose a file or folder is: the one check of everything that is obeyed or believed.
+//! The owner of a file or folder: the one check of everything that is obeyed or believed.
 //!
-//! What only its user and root can have made or changed is believed. The user's own group, which has the user's name and no
-//! other member (Debian's user private groups), is nobody else. Where every folder on the way to a path passes, nobody can
-//! put anything else in its place between the check and its use. Knows nothing of what the files hold.
+//! A file is believed if only its user and root can have made or changed it. The user's own group, which has the user's
+//! name and no other member (Debian's user private groups), is nobody else. Where every folder on the way to a path
+//! passes, nobody can put anything else in its place between the check and its use. Does not depend on the content of
+//! files.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, Metadata};
@@ -17,10 +18,10 @@ use thiserror::Error;
 
 use crate::io_error::IoError;
 
-/// What others than the owner may write.
+/// The modes that let others than the owner write.
 const BY_GROUP: u32 = 0o020;
 const BY_ALL: u32 = 0o002;
-/// In a folder with this bit only its owner renames what is another user's.
+/// In a folder with this bit, only the folder's owner renames files of another user.
 const STICKY: u32 = 0o1000;
 /// Files that are made here have the folder's group.
 const SET_GROUP: u32 = 0o2000;
@@ -33,7 +34,7 @@ pub enum Exposed {
     /// It is another user's.
     #[error("{} belongs to {}", path.display(), user_name(*owner))]
     Foreign {
-        /// What does.
+        /// The path.
         path: PathBuf,
         /// The user.
         owner: u32,
@@ -41,14 +42,14 @@ pub enum Exposed {
     /// Others can change it.
     #[error("{} can be written by {} (mode {:o})", path.display(), writers(*mode, *group), mode & 0o7777)]
     Writable {
-        /// What can.
+        /// The path.
         path: PathBuf,
         /// Its mode.
         mode: u32,
         /// Its group.
         group: u32,
     },
-    /// Nobody knows whose it is.
+    /// Its owner is not known.
     #[error(transparent)]
     Unknown(#[from] IoError),
 }
@@ -68,7 +69,7 @@ impl Exposed {
         }
     }
 
-    /// Whether it is this path that is not its user's alone, and not a folder above or what a link leads to.
+    /// Returns whether this path itself is exposed, rather than a folder above or the target of a link.
     pub fn is_about(&self, path: &Path) -> bool {
         let Ok(absolute) = std::path::absolute(path) else { return false };
         let resolved = || Some(absolute.parent()?.canonicalize().ok()?.join(absolute.file_name()?));
@@ -82,7 +83,7 @@ impl Exposed {
         }
     }
 
-    /// What to type against it.
+    /// Returns a command that mends it, or advice.
     pub fn remedy(&self) -> String {
         match self {
             Self::Foreign { path, .. } => {
@@ -102,7 +103,7 @@ impl Exposed {
 pub enum Reach {
     /// Up to the root.
     Whole,
-    /// Not at all: who can write to the folder above can replace what the build makes there anyway.
+    /// Not at all: a user who can write to the folder above can replace the outputs of the build there anyway.
     Last,
 }
 
@@ -123,8 +124,8 @@ pub fn check_open(path: &Path, found: &Metadata) -> Result<(), Exposed> {
     judge(path, found, Part::Last)
 }
 
-/// Makes a folder with all above it unless it is there, and checks it. Nobody else can write to what is made in it, whatever
-/// the umask.
+/// Makes a folder with all above it unless it is there, and checks it. Nobody else can write to files made in it, under
+/// any umask.
 pub fn claim(folder: &Path, reach: Reach) -> Result<(), Exposed> {
     if folder.symlink_metadata().is_err() {
         let absolute = std::path::absolute(folder).map_err(IoError::on("look at", folder))?;
@@ -155,7 +156,7 @@ fn shut_if_empty(folder: &Path, exposed: &Exposed) -> bool {
     is_ours && shut().is_ok() && fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Shuts others out of a folder of one's own where the umask lets them write to what is made in it.
+/// Shuts others out of a folder of one's own where the umask lets them write to files made in it.
 fn close(folder: &Path) -> io::Result<()> {
     let found = folder.metadata()?;
     let is_ours = found.uid() == uid();
@@ -179,7 +180,7 @@ fn umask() -> Option<u32> {
     u32::from_str_radix(value.trim(), 8).ok()
 }
 
-/// What is looked at on the way to a path.
+/// The part of a path that is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// A folder or link on the way.
@@ -197,7 +198,7 @@ fn walk(mut place: PathBuf, path: &Path, end: Part) -> Result<(), Exposed> {
     let mut links = 0;
     while let Some(name) = left.pop() {
         if name == Component::ParentDir.as_os_str() {
-            // There are no links in what is behind.
+            // The way so far has no links.
             place.pop();
             continue;
         }
@@ -262,7 +263,7 @@ fn own_group() -> Option<u32> {
     })
 }
 
-/// The owner of whatever belongs to nobody in this user namespace, if it is one (user_namespaces(7)).
+/// Returns the owner of all files that belong to nobody in this user namespace, if it is one (user_namespaces(7)).
 fn strangers() -> Option<u32> {
     let id: u32 = fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?.trim().parse().ok()?;
     let map = fs::read_to_string("/proc/self/uid_map").ok()?;

@@ -1,8 +1,7 @@
-//! What is kept, by age and size; and keeping it small: what has not been used for long goes, then what has not been
-//! used for longest.
+//! The age and size of kept files, and pruning: files not used for long go first, then the least recently used.
 //!
-//! Needs no agreement with processes that use the files at the same time (see [`crate::blobs`]). Knows nothing of
-//! what the files hold.
+//! Needs no agreement with processes that use the files at the same time (see [`crate::blobs`]). Does not depend on the
+//! content of the files.
 
 use std::fs::Metadata;
 use std::io;
@@ -19,8 +18,8 @@ use crate::store::{self, Store};
 /// File systems give space in blocks, most of them of this many bytes.
 const BLOCK: u64 = 4096;
 
-/// What pruning did. Sizes are in whole blocks of 4 KiB; a blob that is hard-linked into an objects directory takes its
-/// space until it goes there too.
+/// The result of pruning. Sizes are in whole blocks of 4 KiB; a blob that is hard-linked into an objects directory
+/// takes its space until it goes there too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PruneReport {
     /// Files removed, of every kind.
@@ -60,12 +59,12 @@ pub fn space(size: u64) -> u64 {
     size.checked_next_multiple_of(BLOCK).unwrap_or(u64::MAX)
 }
 
-/// What is kept.
+/// The kept files.
 #[derive(Debug, Default)]
 pub struct StoreListing {
     /// In no order.
     pub files: Vec<KeptFile>,
-    /// What has a name that nothing kept has.
+    /// Entries with a name that no kept file has.
     pub strangers: Vec<PathBuf>,
     /// Directories that cannot be listed.
     pub unreadable: Vec<IoError>,
@@ -80,7 +79,7 @@ pub struct Holdings {
     pub blobs: u64,
     /// The size of all content.
     pub bytes: u64,
-    /// What all files take on disk, in whole blocks of 4 KiB.
+    /// The size of all files on disk, in bytes of whole blocks of 4 KiB.
     pub disk: u64,
     /// When the least recently used file was used.
     pub oldest: Option<SystemTime>,
@@ -92,7 +91,7 @@ pub struct Holdings {
 pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
 impl Blobs {
-    /// How much is in some of the owner's directories, the last of which holds the blobs.
+    /// Returns the numbers and sizes of files in some of the owner's directories; the last of them holds the blobs.
     pub fn holdings(&self, parts: &[&str]) -> Result<Holdings, IoError> {
         let listing = self.list(parts);
         if let Some(error) = listing.unreadable.into_iter().next() {
@@ -145,8 +144,8 @@ impl Blobs {
     }
 
     /// Removes files not used for `max_age`, then those not used for longest until at most `max_bytes` are left; among
-    /// files of one time those of earlier directories first. `None` sets no limit. `go_on` may end it at any time, and
-    /// what is reported as kept is then too little.
+    /// files of one time those of earlier directories first. `None` sets no limit. `go_on` may end it at any time; the
+    /// reported sizes of kept files are then too small.
     pub fn prune(
         &self,
         parts: &[&str],
@@ -195,7 +194,7 @@ impl Store {
     }
 }
 
-/// The files of one subdirectory, whose name is the first byte of their digests.
+/// Lists the files of one subdirectory; its name is the first byte of their digests.
 fn list(part: usize, first: u8, directory: &Path) -> StoreListing {
     let mut listing = StoreListing::default();
     let entries = match std::fs::read_dir(directory) {
@@ -230,7 +229,7 @@ fn list(part: usize, first: u8, directory: &Path) -> StoreListing {
     listing
 }
 
-/// What is beside the 256 subdirectories.
+/// Lists the entries beside the 256 subdirectories.
 fn strangers(directory: &Path) -> StoreListing {
     let mut listing = StoreListing::default();
     match std::fs::read_dir(directory) {

@@ -1,4 +1,5 @@
-//! What the last run left in an objects directory: which files are ours, and how to see cheaply that all is as it was.
+//! The state of an objects directory after the last run: which files are ours, and how to see cheaply that none has
+//! changed.
 //!
 //! Private to this crate and rewritten freely: a record that cannot be read counts as none. `stat` is only the
 //! shortcut; a time within two seconds of the run that noted it proves nothing (as in git's index), so content is
@@ -48,7 +49,7 @@ pub(crate) struct MemberSource {
     pub state: FileStamp,
 }
 
-/// What `stat` says of a file, as far as it changes with the content.
+/// The part of a file's `stat` that changes with the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileStamp {
     inode: u64,

@@ -1,8 +1,8 @@
-//! Regular files, opened without ever waiting for what may lie in their place.
+//! Regular files, opened without ever waiting for a pipe or a device in their place.
 //!
 //! Opening a named pipe waits until somebody writes into it, and a device may do anything. State and caches lie where
-//! others can write, so every file of them is opened here: what is no regular file is an error that says what it is.
-//! Knows nothing of what the files hold.
+//! others can write, so every file of them is opened here: anything but a regular file is an error that names its kind.
+//! Does not depend on the content of the files.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -18,9 +18,9 @@ use crate::not_regular::NotRegular;
 /// Whether a symbolic link in the place of a file is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
-    /// For what people name, and what they may keep elsewhere.
+    /// For files that people name, and that they may keep elsewhere.
     Follow,
-    /// For what nobody but distlto has any business with.
+    /// For files that are distlto's alone.
     Refuse,
 }
 
@@ -39,7 +39,7 @@ pub fn open_with(options: &mut OpenOptions, links: Links, path: &Path) -> io::Re
     if found.is_file() { Ok((file, found)) } else { Err(NotRegular::of(found.file_type())) }
 }
 
-/// Says what lies there, where the system's own message would not.
+/// Names the kind of file there, where the system's own message would not.
 fn explain(error: io::Error, links: Links, path: &Path) -> io::Error {
     // A pipe without a reader, a socket or a device without a driver; a link that is not followed; a directory.
     let telling = matches!(
@@ -53,13 +53,13 @@ fn explain(error: io::Error, links: Links, path: &Path) -> io::Error {
     }
 }
 
-/// What a regular file holds.
+/// Reads a regular file.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let (file, found) = open(path)?;
     contents(file, &found)
 }
 
-/// What a regular file holds; `None` where there is no file.
+/// Reads a regular file; `None` where there is no file.
 pub fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, IoError> {
     match read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -68,7 +68,7 @@ pub fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, IoError> {
     }
 }
 
-/// What an open file holds, whose size has just been asked for. It takes as much memory.
+/// Reads an open file; `found` is its metadata of this moment. It takes as much memory.
 pub(crate) fn contents(file: impl Read, found: &Metadata) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // A damaged file system may claim any size.

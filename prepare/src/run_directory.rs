@@ -1,8 +1,8 @@
-//! A directory of one run's own, which the next run can tell from that of a living run: beside outputs, or among those of
-//! other runs in a store.
+//! A directory of one run's own, beside outputs or among those of other runs in a store. The next run can see whether
+//! its run still lives.
 //!
-//! It is held by `flock(2)` for as long as its run lives, however that ends; so a directory whose lock is free is one
-//! of a run that was killed, and goes. Knows nothing of what lies in it.
+//! It is held by `flock(2)` for as long as its run lives, however that ends. So a directory with a free lock is one of
+//! a run that was killed, and goes. Does not depend on its content.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,7 +16,7 @@ use crate::lock::{Lock, Locked, Patience};
 use crate::regular::Links;
 use crate::write::TEMPORARY_PREFIX;
 
-/// What the names begin with, after the prefix of all temporaries.
+/// The beginning of the names, after the prefix of all temporaries.
 const NAME: &str = "run-";
 
 /// How often others may take a directory for a dead run's before it is locked.
@@ -60,13 +60,13 @@ impl RunDirectory {
     }
 }
 
-/// Removes the directories of runs that were killed from `parent`, after giving each to `before`. What cannot be
+/// Removes the directories of runs that were killed from `parent`, after giving each to `before`. One that cannot be
 /// removed stays: it is in nobody's way.
 pub fn sweep(parent: &Path, before: impl FnMut(&Path)) {
     sweep_named(parent, &prefix(), before);
 }
 
-/// The same for a directory in which all temporaries are such directories, whatever they are called.
+/// The same for a directory in which all temporaries are such directories, under any name.
 pub(crate) fn sweep_all(parent: &Path, before: impl FnMut(&Path)) {
     sweep_named(parent, TEMPORARY_PREFIX, before);
 }

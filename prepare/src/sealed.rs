@@ -1,7 +1,7 @@
 //! Small files that prove themselves: a header line that names format and version, the body, and a digest (32 bytes) of
 //! both.
 //!
-//! Knows nothing of what the body holds. The format is distlto's own.
+//! Does not depend on the content of the body. The format is distlto's own.
 
 /// Bytes of the digest at the end.
 pub const SEAL: usize = 32;
@@ -19,7 +19,7 @@ pub fn encode(header: &str, body: &[u8], seal: Seal) -> Vec<u8> {
     bytes
 }
 
-/// The body, or what is wrong with the file.
+/// Returns the body, or the problem of the file.
 pub fn decode<'a>(header: &str, bytes: &'a [u8], seal: Seal) -> Result<&'a [u8], String> {
     let body = bytes.strip_prefix(header.as_bytes()).ok_or_else(|| match bytes {
         [] => "it is empty".to_owned(),

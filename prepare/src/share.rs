@@ -1,6 +1,6 @@
 //! Files that are wanted in many places with their content of this moment, on disk once where that is safe.
 //!
-//! Knows nothing of what the places are for.
+//! Does not depend on the purpose of the places.
 
 use std::collections::HashMap;
 use std::fs::{self, Permissions};
@@ -12,12 +12,12 @@ use crate::write;
 
 const WRITABLE: u32 = 0o222;
 
-/// Puts files into places. What anybody may still write to is copied, once: by a hard link, whoever edits it would edit
-/// what is in the places, and a build system that makes its outputs read-only would make a source so. The copy cannot
-/// be written to, so all further places are hard links to it, as they are to a file that was read-only to begin with.
+/// Puts files into places. A file that anybody may still write to is copied, once: an edit by way of a hard link would
+/// edit all places, and a build system that makes its outputs read-only would make a source so. The copy cannot be
+/// written to, so all further places are hard links to it, as they are to a file that was read-only to begin with.
 #[derive(Debug, Default)]
 pub struct Sharing {
-    /// For each file, what is linked to.
+    /// For each file, the target of further links.
     linked: HashMap<PathBuf, PathBuf>,
 }
 
@@ -35,7 +35,7 @@ impl Sharing {
         Ok(())
     }
 
-    /// The same, and what the next place is linked to.
+    /// Fills the first place. Returns the target of further links.
     fn first(&self, file: &Path, place: &Path) -> Result<PathBuf, IoError> {
         let real = file.canonicalize().map_err(IoError::on("read", file))?;
         let mode = fs::metadata(&real).map_err(IoError::on("read", file))?.permissions().mode();

@@ -1,8 +1,7 @@
 //! A directory that is filled out of sight and then renamed into place, so that it is seen whole or not at all.
 //!
 //! One open, one write and no rename for each file, from any number of threads: the fast way to a directory that does
-//! not exist yet. A directory
-//! that is there already keeps its files; those whose content differs are replaced one by one.
+//! not exist yet. A directory that is there already keeps its files; those with other content are replaced one by one.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -30,7 +29,7 @@ pub(crate) struct Staged {
 impl Staged {
     /// Makes an empty directory for files that are to be in `target`: in it if it exists, else beside it.
     ///
-    /// Its name follows from the target's, so the next run finds and removes what a killed one has left.
+    /// Its name follows from the target's, so the next run finds and removes the directory of a killed one.
     pub(crate) fn new(target: &Path) -> Result<Self, IoError> {
         let path = match (target.file_name(), target.symlink_metadata()) {
             (Some(own), Err(_)) => {
@@ -49,7 +48,7 @@ impl Staged {
         write::write_unseen(&self.directory, &self.path, file, bytes)
     }
 
-    /// What the target holds besides `files` already: then it should not be settled.
+    /// Returns an entry of the target that is none of `files`: then it should not be settled.
     pub(crate) fn stranger(&self, files: &[&str]) -> Result<Option<OsString>, IoError> {
         let listed = match fs::read_dir(&self.target) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -92,7 +91,7 @@ impl Staged {
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        // Gone after a rename. What cannot be removed is removed by the next run, or reported by it.
+        // Gone after a rename. If it cannot be removed, the next run removes or reports it.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -115,7 +114,7 @@ fn make(path: &Path) -> Result<File, IoError> {
             Err(error) if error.source.kind() == ErrorKind::NotFound => continue,
             held => held?.0,
         };
-        // Whoever had the lock may have renamed or removed the directory meanwhile.
+        // The last holder of the lock may have renamed or removed the directory meanwhile.
         let locked = file.metadata().map_err(IoError::on("open directory", path))?;
         let same = |found: fs::Metadata| (found.dev(), found.ino()) == (locked.dev(), locked.ino());
         if !path.metadata().is_ok_and(same) {

@@ -1,7 +1,7 @@
 //! Sums of LLVM's statistics: `distlto compiler-stats-merger`, Buck2's `dist_lto_compiler_stats_merger`.
 //!
-//! A file of statistics is what `-stats-json` or clang's `-save-stats` gives: one JSON object of numbers, counters as
-//! integers and timers as floats (`PrintStatisticsJSON` in `llvm/lib/Support/Statistic.cpp`).
+//! A file of statistics is the output of `-stats-json` or clang's `-save-stats`: one JSON object of numbers, counters
+//! as integers and timers as floats (`PrintStatisticsJSON` in `llvm/lib/Support/Statistic.cpp`).
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Result<u8, PrepareError> {
 /// The files that a list names.
 fn files<'a>(list: &Path, bytes: &'a [u8]) -> Result<Vec<&'a Path>, PrepareError> {
     let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).collect();
-    // What follows the last newline is no line.
+    // The empty text after the last newline is no line.
     lines.pop_if(|last| last.is_empty());
     if let Some(at) = lines.iter().position(|line| line.is_empty()) {
         let problem = format!("line {} is empty, expected a file's name", at + 1);

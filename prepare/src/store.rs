@@ -26,7 +26,7 @@ use crate::write;
 /// Changes when the layout, the manifests or the rule for file names do.
 const LAYOUT: Layout = Layout { prefix: "v", version: 2 };
 
-/// Its directories: what refers to others, then those.
+/// Its directories: the manifests, which refer to blobs, then the blobs.
 pub(crate) const PARTS: [&str; 2] = ["archives", "blobs"];
 
 /// An open store, for any number of threads.
@@ -37,7 +37,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store in `directory`, making it if missing, and sweeps what killed processes left.
+    /// Opens the store in `directory`, making it if missing, and sweeps leftovers of killed processes.
     pub fn open(directory: &Path) -> Result<Self, PrepareError> {
         let store = Self::at(&LAYOUT.make(directory)?);
         store.blobs.sweep()?;
@@ -92,7 +92,7 @@ impl Store {
         lock(&self.trouble).get_or_insert(what);
     }
 
-    /// Makes `path` a file that holds `bytes`, whose digest the caller has computed, and keeps them.
+    /// Makes `path` a file that holds `bytes`, and keeps them under `digest`, which the caller has computed.
     pub(crate) fn place(&self, digest: &Hash, bytes: &[u8], path: &Path) -> Result<(), IoError> {
         if write::holds(path, bytes)? || self.place_kept(digest, path)? {
             return Ok(());

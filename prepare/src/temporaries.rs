@@ -45,7 +45,7 @@ impl Temporaries {
         Ok(path)
     }
 
-    /// Removes what dead processes have left; returns how many files and directories.
+    /// Removes leftovers of dead processes; returns how many files and directories.
     pub(crate) fn sweep(&self) -> Result<usize, IoError> {
         match fs::read_dir(&self.directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

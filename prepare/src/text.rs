@@ -14,7 +14,7 @@ pub fn printable_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_odd(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// Those that turn the direction of what follows reorder the rest of the line.
+/// Characters that turn the direction of writing reorder the rest of the line.
 fn is_odd(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

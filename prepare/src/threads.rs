@@ -17,7 +17,7 @@ use crate::mutex::lock;
 /// So many threads and processes beside rayon's pool are worth more than a larger pool.
 const BESIDE: usize = 8;
 
-/// Whether the calling thread of [`begin`] is rayon's pool. What another thread gave that would wait for ever.
+/// Whether the calling thread of [`begin`] is rayon's pool. Work from another thread would wait for ever.
 static ALONE: AtomicBool = AtomicBool::new(false);
 
 fn builder(name: &str) -> io::Result<Builder> {

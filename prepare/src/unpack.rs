@@ -1,7 +1,7 @@
 //! Archives into objects directories: each member a file of its own, written only where its content differs.
 //!
-//! The one module of this crate that decides what is written where; reading is `archive`, names are `names`, the
-//! state between runs is `record`, and `store` spares writing what has been written before.
+//! The one module of this crate that decides which content is written where; reading is `archive`, names are `names`,
+//! the state between runs is `record`, and `store` saves writing the same content again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -106,7 +106,7 @@ fn key(request: &Unpack<'_>, archive: &[u8]) -> Option<blake3::Hash> {
     Some(hasher.update(archive).finalize())
 }
 
-/// Removes what the archive has no more and notes how the directory has been left.
+/// Removes files that the archive has no more, and records the state of the directory.
 fn finish(
     mut current: UnpackRecord,
     directory: &Path,
@@ -132,7 +132,7 @@ fn finish(
     Ok(manifest)
 }
 
-/// Notes which files are ours before any is written, so that what a killed run leaves is removed one day.
+/// Records which files are ours before any is written, so that a later run removes the leftovers of a killed one.
 fn claim<'a>(
     previous: &UnpackRecord,
     current: &mut UnpackRecord,
@@ -161,11 +161,12 @@ fn claim<'a>(
     Ok(())
 }
 
-/// rustc wraps a crate's metadata in an object for the target, so its content does not tell it apart.
+/// rustc wraps a crate's metadata in an object for the target, so its content does not identify it.
 /// (`METADATA_FILENAME` in `compiler/rustc_codegen_ssa/src/back/metadata.rs`)
 pub(crate) const RUST_METADATA: &[u8] = b"lib.rmeta";
 
-/// What of a member's `content` goes to the link; `None` if a linker that is given the archive takes nothing of it.
+/// Returns the part of a member's `content` for the link; `None` if a linker that is given the archive takes nothing of
+/// it.
 pub(crate) fn object_in<'a>(
     archive: &Path,
     raw: &RawMember,

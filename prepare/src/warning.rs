@@ -1,6 +1,6 @@
-//! Warnings on standard error, all in one style whichever of the programs gives them.
+//! Warnings on standard error, in one style for all programs.
 //!
-//! Knows nothing of what they are about.
+//! Does not depend on the subject of a warning.
 
 use std::fmt::Display;
 
@@ -11,7 +11,7 @@ pub fn line(what: impl Display) -> String {
     format!("distlto: warning: {what}\n")
 }
 
-/// Tells of something that goes on, but not as it was asked for. A standard error that is gone is no reason to fail.
+/// Warns of something that goes on, but not as it was asked for. A standard error that is gone is no reason to fail.
 pub fn warn(what: impl Display) {
     show(line(what).as_bytes());
 }

@@ -1,7 +1,7 @@
 //! The one way files are written: beside their place, then renamed; and only when the content differs.
 //!
 //! A killed run leaves the old file or the new one. A temporary's name begins with [`TEMPORARY_PREFIX`],
-//! so the next run can tell it from everything else and sweep it.
+//! so the next run can recognise it and sweep it.
 
 use std::fs;
 use std::io::{self, Write};
@@ -96,8 +96,8 @@ pub fn place(path: &Path, make: impl FnMut(&Path) -> io::Result<()>) -> Result<(
     Ok(())
 }
 
-/// Puts a finished file into place, from wherever it was made. On another file system it is copied beside its place first,
-/// under a name that follows from the file's: what a killed run leaves is replaced by the next one.
+/// Puts a finished file into place, from wherever it was made. On another file system it is copied beside its place
+/// first, under a name that follows from the file's: the next run replaces the leftover of a killed run.
 pub fn move_into_place(from: &Path, to: &Path) -> Result<(), IoError> {
     let failed = || IoError::on("rename into place", to);
     match fs::rename(from, to) {
