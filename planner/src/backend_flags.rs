@@ -1,9 +1,9 @@
-//! From a link line's LTO options to the arguments of a backend compilation: what ld.lld's own LTO would do.
+//! Translates a link line's LTO options into the arguments of a backend compilation, as ld.lld's own LTO would.
 //!
-//! Two steps: [`raw`] gathers what was written, this module validates and translates it. An option that would
-//! change code and has no compiler spelling is an error that names it; an option that only asks for more
-//! output is named in [`BackendFlags::not_done`]. Source: `createConfig` in `lld/ELF/LTO.cpp`, and LLVM's
-//! `llvm/lib/CodeGen/CommandFlags.cpp`. Knows nothing of modules and files.
+//! Two steps: [`raw`] gathers the written options; this module validates and translates them. An option that would
+//! change code and has no compiler spelling is an error that names it. An option that only asks for more output is
+//! named in [`BackendFlags::not_done`]. Source: `createConfig` in `lld/ELF/LTO.cpp`, and LLVM's
+//! `llvm/lib/CodeGen/CommandFlags.cpp`. Does not depend on modules and files.
 
 pub mod codegen;
 pub mod driver_words;
@@ -42,13 +42,13 @@ pub enum FlagError {
         /// The option as it was written.
         option: String,
     },
-    /// An option whose value is not one that ld.lld takes.
+    /// An option with a value that ld.lld does not take.
     #[error("{option}: expected {expected}")]
     #[diagnostic(code(distlto::usage), help("correct the link option"))]
     BadValue {
         /// The option as it was written.
         option: String,
-        /// What is taken.
+        /// The values that ld.lld takes.
         expected: &'static str,
     },
     /// `-r`: the linker takes the relocation model from each module.
@@ -62,7 +62,7 @@ pub enum FlagError {
     RelocationModelUnknown,
 }
 
-/// What every backend compilation of one link is given.
+/// The flags of every backend compilation of one link.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BackendFlags {
     /// Compiler arguments, without the compiler, the module, the shard and the output.
@@ -75,8 +75,8 @@ pub struct BackendFlags {
     pub not_done: Vec<String>,
 }
 
-/// Translates the LTO options of a link line. `said` is what the linker says itself of a line with these options; what lld 22
-/// says where it cannot be asked. `extra` are arguments that the user adds, last so that they win.
+/// Translates the LTO options of a link line. `said` has the linker's own backend flags for these options; `None`
+/// stands for those of lld 22. `extra` are arguments that the user adds, last so that they win.
 pub fn of_link_line(
     arguments: &[Argument],
     architecture: &str,
@@ -86,8 +86,8 @@ pub fn of_link_line(
     translate(&raw::gather(arguments), architecture, said, extra, Relocatable::HasToSay)
 }
 
-/// The same for a link that the linker itself performs. With `-r` it leaves the relocation model to the compiler, so that
-/// is no error.
+/// Does the same for a link that the linker itself performs. There `-r` is no error: it leaves the relocation model to
+/// the compiler.
 pub fn of_distributed_line(
     arguments: &[Argument],
     said: Option<&LinkerFlags>,
@@ -106,7 +106,7 @@ pub fn architecture(arguments: &[Argument]) -> &str {
     }
 }
 
-/// What `-r` means for the relocation model, which the linker would take from each module.
+/// The treatment of `-r`, for which the linker would take the relocation model from each module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relocatable {
     /// The user says it, or it is an error.
@@ -115,8 +115,8 @@ pub enum Relocatable {
     UpToCompiler,
 }
 
-/// Validates raw options and translates them. `architecture` is the first part of the target triple, which
-/// decides how a processor is spelled. What the linker has `said` comes first and is not repeated.
+/// Validates raw options and translates them. `architecture` is the first part of the target triple; it decides the
+/// spelling of a processor. The words that the linker has `said` come first and are not repeated.
 pub fn translate(
     raw: &RawLto,
     architecture: &str,
@@ -139,7 +139,8 @@ pub fn translate(
     words.extend((gathered.level == 1).then(|| vec!["-funroll-loops".to_owned()]));
     words.retain(|words| !said.say(words));
     let words = said.args.into_iter().chain(words.into_iter().flatten());
-    // The driver's option of this name also has the compiler infer what the profile leaves out, which the linker does not.
+    // The driver's option of this name also makes the compiler infer parts that the profile lacks; the linker does
+    // not.
     let mut args = Vec::new();
     for word in words {
         args.extend(word.starts_with("-fprofile-sample-use=").then(|| "-Xclang".to_owned()));
@@ -156,14 +157,14 @@ pub fn translate(
     Ok(flags)
 }
 
-/// What lld 22 tells its backends on every line.
+/// Returns the words that lld 22 gives its backends on every line.
 fn said_by_llvm_22(level: u8) -> LinkerFlags {
     let sections = ["-faddrsig", "-ffunction-sections", "-fdata-sections"].map(str::to_owned);
     let args = [format!("-O{level}")].into_iter().chain(sections).collect();
     LinkerFlags { args, inputs: Vec::new() }
 }
 
-/// Options translated one by one, before what only all of them together decide.
+/// Options translated one by one, before the decisions that need all of them together.
 struct Gathered {
     level: u8,
     /// The arguments of each option.
@@ -192,7 +193,7 @@ fn gather_arguments(raw: &RawLto) -> Result<Gathered, FlagError> {
     Ok(Gathered { level, words, flags, relocation_model, cpu, last })
 }
 
-/// What is linked, as far as it decides how code finds its data.
+/// The kind of output, as far as it decides how code finds its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Linked {
     /// A shared library or a position-independent program.
@@ -201,11 +202,11 @@ enum Linked {
     FixedPlace,
     /// Another object: each module says for itself.
     Relocatable,
-    /// Whatever the compiler makes by default.
+    /// The compiler's default kind.
     Unsaid,
 }
 
-/// Whether code is to be position-independent; `None` to leave it to the compiler and to what `said` tells it.
+/// Returns whether code is to be position-independent; `None` leaves it to the compiler and to the words in `said`.
 fn position(linked: Linked, model: Option<&str>, said: &[String]) -> Result<Option<bool>, FlagError> {
     let says = |argument: &String| changes(argument.as_bytes(), Code::Position);
     match (model, linked) {
@@ -274,7 +275,8 @@ impl BackendFiles<'_> {
 }
 
 impl BackendFlags {
-    /// Where the split debug information of a module goes, if there is any. `name` tells the module from all others.
+    /// Returns the path of a module's split debug information, if there is any. `name` distinguishes the module from
+    /// all others.
     pub fn dwo(&self, name: &str) -> Option<Utf8PathBuf> {
         let directory = self.dwo_directory.as_ref()?;
         Some(directory.join(format!("{}.dwo", escape_path(name.as_bytes()))))
@@ -328,7 +330,7 @@ impl BackendFlags {
             Code::PassPlugin => self.add_file("-fpass-plugin=", value),
             Code::Untranslatable => return refuse(),
             Code::Report | Code::Remarks => self.not_done.push(option.written.clone()),
-            // Levels are looked at together; and what else there is does not stand in a linker's table.
+            // Levels are checked together. The other codes do not occur in a linker's table.
             _ => {}
         }
         Ok(())
@@ -367,8 +369,9 @@ fn last_level(raw: &RawLto, code: Code) -> Result<Option<u8>, FlagError> {
     }
 }
 
-/// How clang spells a processor on an architecture. Where the driver would take from it which instructions and which ABI are
-/// meant, as on RISC-V, the compiler proper is told: the driver's own answer is that of the compilations.
+/// Returns clang's spelling of a processor on an architecture. On some, such as RISC-V, the driver would derive
+/// instructions and ABI from the processor. There only the compiler proper gets it, so that the driver keeps the
+/// instructions and ABI of the compilations.
 fn cpu_arguments(architecture: &str, cpu: &str) -> Vec<String> {
     match architecture {
         "x86_64" | "i386" | "i486" | "i586" | "i686" => vec![format!("-march={cpu}")],

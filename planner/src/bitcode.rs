@@ -1,9 +1,9 @@
 //! Reads LLVM's bitstream container: magic, wrapper, blocks, abbreviations, records.
 //!
-//! Knows nothing of what a record means, of files, or of LLVM. The format is that of LLVM's document
-//! "LLVM Bitcode File Format"; block numbers are those of `LLVMBitCodes.h`. Crate `llvm-bitcode` reads the
-//! same container, but allocates by lengths found in the file, recurses once per abbreviation definition and
-//! has no offsets to report, so untrusted bytes are walked here: no recursion, bounded work, bit offsets.
+//! Does not depend on the meaning of records, on files, or on LLVM. The format is that of LLVM's document "LLVM
+//! Bitcode File Format"; block numbers are those of `LLVMBitCodes.h`. Crate `llvm-bitcode` reads the same container.
+//! But it allocates by lengths found in the file, recurses once per abbreviation definition, and has no offsets to
+//! report. So untrusted bytes are walked here: no recursion, bounded work, bit offsets.
 
 mod abbreviation;
 mod block;
@@ -33,7 +33,7 @@ pub const SYMTAB_BLOCK: u64 = 25;
 /// Block number: summaries of a module for regular (full) LTO.
 pub const FULL_LTO_GLOBALVAL_SUMMARY_BLOCK: u64 = 24;
 
-/// The versions of summary records whose layout is known: those of LLVM 14 (9) to LLVM 23 (14).
+/// Versions of summary records with a known layout: those of LLVM 14 (9) to LLVM 23 (14).
 pub const SUMMARY_VERSIONS: std::ops::RangeInclusive<u64> = 9..=14;
 
 /// The content of a module as its producer hashed it (SHA-1, five words).
@@ -46,11 +46,11 @@ pub type ModuleHash = [u32; 5];
 pub struct BitcodeError {
     /// Bits from the beginning of the bytes that were given to the place of the fault.
     pub bit: u64,
-    /// What is there.
+    /// The content found there.
     pub found: Cow<'static, str>,
-    /// What should be there.
+    /// The expected content.
     pub expected: &'static str,
-    /// What the user can do.
+    /// Advice for the user.
     pub remedy: &'static str,
 }
 

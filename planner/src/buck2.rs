@@ -2,7 +2,7 @@
 //!
 //! The formats are those of the prelude's rules (`cxx/dist_lto`); `docs/buck2.md` describes them with every
 //! difference from the stock tools. Two kinds of linker have each a meta file of their own: `gnu` and `darwin`.
-//! Knows nothing of how the thin link is run.
+//! The caller's `Runner` starts the linker.
 
 pub mod darwin;
 pub mod error;

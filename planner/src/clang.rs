@@ -1,4 +1,4 @@
-//! What is particular to clang: the words of its driver and of the compiler proper that the driver runs.
+//! Particulars of clang: the words of its driver, and of the compiler proper that the driver runs.
 
 pub mod cc1;
 pub mod driver;

@@ -1,7 +1,7 @@
 //! Source files on a driver's link command: compiled first, into the state directory.
 //!
 //! The driver names a temporary object for each; here each gets a stable name, so that its module id is the same in
-//! every run. Knows nothing of what the compilations do.
+//! every run. Does not depend on the content of the compilations.
 
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ pub enum CompileError {
     Failed {
         /// The compiler.
         program: String,
-        /// What it left.
+        /// Its output and exit status.
         output: Box<ToolOutput>,
     },
 }
@@ -79,7 +79,8 @@ fn output_of(command: &[Word]) -> Option<Word> {
     command.get(at + 1).cloned()
 }
 
-/// `-main-file-name` says which source it is; the number tells sources of one name apart.
+/// Returns the stable name of an object. `-main-file-name` gives its source; the number distinguishes sources of one
+/// name.
 fn stable_name(directory: &str, number: usize, command: &[Word]) -> Word {
     let source = command
         .iter()

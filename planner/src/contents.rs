@@ -1,8 +1,9 @@
 //! Contents that the native object of a module has to have, as far as module and shard say so with certainty.
 //!
-//! Certain are symbols that are live, prevail and are seen by other files, sections that variables are put into and kept in
-//! (`llvm.used`), and the list of destructors. A list of constructors may go: LLVM evaluates constructors when it compiles
-//! (`GlobalOpt.cpp`, `EvaluateStaticConstructor`), and whether it can is in no summary. Knows nothing of native formats.
+//! Certain are symbols that are live, prevail and are seen by other files, sections with variables that are kept
+//! (`llvm.used`), and the list of destructors. A list of constructors may go: LLVM evaluates constructors when it
+//! compiles (`GlobalOpt.cpp`, `EvaluateStaticConstructor`), and no summary says whether it can. Does not depend on
+//! native formats.
 
 use std::collections::HashSet;
 
@@ -12,7 +13,7 @@ use crate::symbol_table::{self, Symbol, SymbolTable};
 
 const MODULE_SECTION_NAME: u64 = 5;
 const MODULE_VARIABLE: u64 = 7;
-/// Linkage of a variable, as modules count it, whose definition is there to be inlined.
+/// Linkage, as modules count it, of a variable that has its definition only for inlining.
 const AVAILABLE_EXTERNALLY: u64 = 12;
 
 /// The variables that list functions to be called before and after `main`.
@@ -20,7 +21,7 @@ const CONSTRUCTORS: &[u8] = b"llvm.global_ctors";
 const DESTRUCTORS: &[u8] = b"llvm.global_dtors";
 /// Between file and name of a local symbol: LLVM 18 and later, and before.
 const SEPARATORS: [&[u8]; 2] = [b";", b":"];
-/// What takes the file's place where there is no name of one.
+/// Placeholder for a missing file name.
 const NO_SOURCE: &[u8] = b"<unknown>";
 
 /// Requirements on one native object.
@@ -56,8 +57,9 @@ pub struct Constructors {
     pub alone: HashSet<Vec<u8>>,
 }
 
-/// Of a module and its shard, `None` where it is compiled without one. `own` is the module's path in the shard. `None` where
-/// neither says anything: a stub of the linker, a module without a symbol table.
+/// Returns the requirements of a module and its shard; `shard` is `None` for a compilation without one. `own` is the
+/// module's path in the shard. Returns `None` if neither has any: a stub of the linker, a module without a symbol
+/// table.
 pub fn required(module: &[u8], shard: Option<&[u8]>, own: &str) -> Result<Option<Contents>, BitcodeError> {
     let Some(table) = symbol_table::read(module)? else { return Ok(None) };
     let symbols = match shard {
@@ -76,7 +78,7 @@ pub fn required(module: &[u8], shard: Option<&[u8]>, own: &str) -> Result<Option
     }))
 }
 
-/// What a module defines, with what the link has decided on it.
+/// A module's definitions, with the link's decisions on them.
 struct Linked<'a> {
     source: &'a [u8],
     symbols: Vec<LinkedSymbol<'a>>,
@@ -84,7 +86,7 @@ struct Linked<'a> {
     own: Option<&'a OwnSymbols>,
 }
 
-/// A definition, and what the shard says of it.
+/// A definition, with the shard's entry for it.
 struct LinkedSymbol<'a> {
     symbol: &'a Symbol<'a>,
     own: Option<(u64, &'a OwnSymbol)>,
@@ -146,8 +148,8 @@ impl<'a> Linked<'a> {
         required.collect()
     }
 
-    /// The functions in a list of the module's; `None` unless all of them are functions of its own, and at least one is.
-    /// One that goes with a variable goes where that variable goes.
+    /// Returns the functions in a list of the module; `None` unless all are functions of its own, and at least one is.
+    /// An entry that depends on a variable is dropped with that variable.
     fn listed(&self, list: &[u8]) -> Option<&'a [u64]> {
         let own = self.own?;
         let listed = own.get(&guid(list))?.refers_to.as_slice();
@@ -172,7 +174,7 @@ impl<'a> Linked<'a> {
     }
 }
 
-/// By what a shard may know a symbol of a source file.
+/// Returns the GUIDs by which a shard may know a symbol of a source file.
 fn guids<'s>(source: &'s [u8], symbol: &Symbol<'s>) -> impl Iterator<Item = u64> {
     let name = symbol.ir_name.strip_prefix(b"\x01").unwrap_or(symbol.ir_name);
     let is_global = symbol.is_global();
@@ -211,7 +213,8 @@ fn sections(module: &[u8], linked: &Linked<'_>) -> Result<Vec<Vec<u8>>, BitcodeE
     Ok(found)
 }
 
-/// A variable that is defined in a section of its own choice: where its name is in the string table, and the section's number.
+/// A variable defined in a section of its own choice: the place of its name in the string table, and the section's
+/// number.
 struct PlacedVariable {
     name: u64,
     length: u64,

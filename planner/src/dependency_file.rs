@@ -1,13 +1,12 @@
 //! Dependency files of ld.lld: the rule for make that `--dependency-file` has it write, read and written.
 //!
-//! The form is that of `writeDependencyFile` in `lld/ELF/Driver.cpp`: the output, a colon and each file on a line of its
-//! own, then an empty rule for every file. A space is escaped by a backslash, as are the backslashes
-//! before it, `#` by a backslash and `$` by itself. Pure. lld writes a slash where a name has a backslash, so such a name
-//! cannot be had back.
+//! The form is that of `writeDependencyFile` in `lld/ELF/Driver.cpp`: the output, a colon and each file on a line of
+//! its own, then an empty rule for every file. A space is escaped by a backslash, as are the backslashes before it,
+//! `#` by a backslash and `$` by itself. Pure. lld writes a slash for a backslash in a name, so such a name is lost.
 
 use crate::words::Word;
 
-/// What a link read, for make.
+/// Files that a link read, for make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DependencyFile {
     /// The output, which lld does not escape.

@@ -1,9 +1,9 @@
 //! Content digests of files, with a cache of them by path, size, times, inode and device.
 //!
-//! A file is read once per run, and not at all when a trusted cache entry still fits its status. Digests are those of
-//! the Remote Execution API, so that what runs again, the local cache and a remote one share each of them. Knows
-//! nothing of what the files are for. The cache's format is distlto's own: a header line, entries, and a digest of
-//! both, so that a damaged cache is noticed and left unused.
+//! A file is read once per run, and not at all when a trusted cache entry still fits its status. Digests have the form
+//! of the Remote Execution API, so that the decision to run again, the local cache and a remote one share them. Does
+//! not depend on the purpose of the files. The cache's format is distlto's own: a header line, entries, and a digest
+//! of both, so that a damaged cache is noticed and left unused.
 
 mod cache;
 mod digest;
@@ -36,7 +36,7 @@ const READ: u64 = 256 << 10;
 /// Runs that an entry is kept for without being asked for.
 const RUNS_KEPT: u8 = 8;
 
-/// What of a file's status tells one content from another.
+/// The parts of a file's status that distinguish one content from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Status {
     size: u64,
@@ -77,10 +77,10 @@ struct Remembered {
     unused: u8,
 }
 
-/// What a file's status was when this run first looked.
+/// A file's status at this run's first look.
 #[derive(Debug, Clone, Copy)]
 struct Look {
-    /// `None` for what has no status to compare: something that is not a file, or times that do not fit.
+    /// `None` without a comparable status: not a file, or times that do not fit.
     status: Option<Status>,
     /// Whether any later change shows in the status.
     rested: bool,
@@ -110,8 +110,8 @@ type Slots = HashMap<Utf8PathBuf, Arc<Mutex<Slot>>>;
 
 /// The digests of files, for use from many threads.
 ///
-/// A digest that was asked for once stays as it is until [`forget`](Self::forget): within a run, an input
-/// is what it was when the run first looked. Memory grows with the number of paths, not with their sizes.
+/// A digest stays as it is from its first request until [`forget`](Self::forget): within a run, an input has the
+/// content of the run's first look. Memory grows with the number of paths, not with their sizes.
 #[derive(Debug)]
 pub struct FileDigests {
     root: PathBuf,
@@ -128,8 +128,8 @@ impl FileDigests {
         Self { root: root.to_owned(), loaded: 0, hasher: RandomState::new(), shards }
     }
 
-    /// The digests that an earlier run saved in `cache`. A cache that cannot be used costs only time, so it
-    /// is no error; what was wrong with it is the second value. A missing one is not wrong.
+    /// Loads the digests that an earlier run saved in `cache`. An unusable cache costs only time, so it is no error;
+    /// the second value then describes the problem. A missing cache is no problem.
     pub fn load(cache: &Path, root: &Path) -> (Self, Option<String>) {
         let mut digests = Self::new(root);
         let bytes = match regular::read(cache) {
@@ -150,7 +150,8 @@ impl FileDigests {
         }
     }
 
-    /// Removes what no longer fits its file from a cache, and says how much that was. A cache that cannot be used stays.
+    /// Removes the entries of a cache that no longer fit their files, and returns their number. An unusable cache
+    /// stays.
     pub fn prune(cache: &Path, root: &Path) -> Result<usize, IoError> {
         let Ok(mut entries) = cache::decode(&regular::read(cache).unwrap_or_default()) else { return Ok(0) };
         let all = entries.len();
@@ -163,7 +164,7 @@ impl FileDigests {
         Ok(all - entries.len())
     }
 
-    /// Saves what the next run may trust, if that differs from what `cache` holds.
+    /// Saves the entries that the next run may trust, if they differ from those in `cache`.
     pub fn save(&self, cache: &Path) -> Result<(), IoError> {
         let mut entries = Vec::new();
         let mut same = 0;
@@ -201,7 +202,7 @@ impl FileDigests {
         Ok(entry.digest)
     }
 
-    /// What a file holds, read once, with its digest; an error where that is not what this run has found in it before.
+    /// Reads a file once, and returns its content and digest. Fails if this run found another content in it before.
     pub fn read(&self, path: &Utf8Path) -> Result<(Vec<u8>, Digest), IoError> {
         let slot = self.slot(path);
         let mut slot = lock(&slot);
@@ -232,8 +233,9 @@ impl FileDigests {
         Ok(())
     }
 
-    /// Whether a file is what it was when this run first looked; what was never looked at is. A file that has its
-    /// digest and had changed just before the look is read again, since its status may hide another change.
+    /// Returns whether a file is unchanged since this run's first look; a file without a look counts as unchanged. A
+    /// file that has its digest and had changed just before the look is read again, since its status may hide another
+    /// change.
     pub fn is_unchanged(&self, path: &Utf8Path) -> Result<bool, IoError> {
         let slot = self.slot(path);
         let mut slot = lock(&slot);
@@ -273,7 +275,7 @@ impl FileDigests {
         files.into_iter().map(content).collect()
     }
 
-    /// Whether files hold what they held when they were written.
+    /// Returns whether files still have their recorded digests.
     pub fn hold(&self, files: &[(String, String)]) -> bool {
         let holds = |(path, content): &(String, String)| {
             self.digest(Utf8Path::new(path)).is_ok_and(|found| found.to_string() == *content)

@@ -1,7 +1,7 @@
-//! What a compiler driver says it would run: the output of `clang -###` and `gcc -###`.
+//! The commands that a compiler driver would run: the output of `clang -###` and `gcc -###`.
 //!
-//! Pure: reads the text. Clang quotes every word and escapes `"`, `\` and `$`; GCC quotes what needs it. A line that
-//! begins with a blank is a command; a quoted word may hold a newline.
+//! Pure: reads the text. Clang quotes every word and escapes `"`, `\` and `$`; GCC quotes words only if needed. A line
+//! that begins with a blank is a command; a quoted word may hold a newline.
 
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ impl DriverJobs {
     }
 }
 
-/// Reads what `-###` printed on standard error.
+/// Parses the standard error of `-###`.
 pub fn parse(text: &[u8]) -> DriverJobs {
     let mut found = DriverJobs::default();
     for line in logical_lines(text) {

@@ -1,11 +1,10 @@
 //! The front end for DTLTO: a job file that lld wrote becomes an action graph.
 //!
-//! [`read`] takes the bytes of a job file of either shape and returns a [`JobFile`]. Pure; the two modules that read
-//! other files are [`cost`] and [`command`]. Knows nothing of how jobs are run. The current shape is what
-//! lld 21 and later write (`llvm/lib/LTO/LTO.cpp`, and the page DTLTO of the LLVM documentation); version 0.0 is
-//! that of the proposal of 2023.
+//! [`read`] takes the bytes of a job file of either shape and returns a [`JobFile`]. Pure; the one module that reads
+//! other files is [`cost`]. Does not depend on how jobs are run. The current shape is the format of lld 21 and later
+//! (`llvm/lib/LTO/LTO.cpp`, and the page DTLTO of the LLVM documentation); version 0.0 is that of the proposal of 2023.
 //!
-//! What a distributor calls, in this order:
+//! The calls of a distributor, in this order:
 //!
 //! ```text
 //! read(bytes: &[u8], name: &str)           -> Result<JobFile, JobFileError>
@@ -13,7 +12,7 @@
 //! job_file.placed, identifier::members(id) -> where the content of a module is that is not at its identifier
 //! cost::set_costs(&mut job_file, dir: Option<&Path>)         largest first needs costs; reads shards
 //! job_file.graph, job_file.jobs            -> the actions, and their order in the file
-//! dropped::of_words(lld words)                               what lld did not tell the compiler, with the remedy
+//! dropped::of_words(lld words)                               options that lld did not pass on, with the remedies
 //! write::current(&job_file, &mut out)                        the jobs as lld writes them
 //! ```
 
@@ -38,7 +37,7 @@ pub use error::JobFileError;
 /// Which of the two formats a job file has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// What lld 21 and later write; it has no version field.
+    /// The format of lld 21 and later; it has no version field.
     Current,
     /// `"version": {"major": 0, "minor": 0}`: strings that are said once and referred to by index.
     Version0,
@@ -61,8 +60,8 @@ pub struct JobFile {
     pub common_args: Vec<String>,
     /// The files that every job reads, such as profiles.
     pub common_inputs: Vec<Utf8PathBuf>,
-    /// For a module whose identifier is not its path (version 0.0 only): the identifier and the file that holds
-    /// the content. The compiler finds a module only under its identifier, so the file has to be put there.
+    /// For each module with an identifier that is not its path (version 0.0 only): the identifier and the file with the
+    /// content. The compiler finds a module only under its identifier, so the file has to be put there.
     pub placed: IndexMap<String, Utf8PathBuf>,
 }
 
@@ -87,7 +86,7 @@ impl JobFile {
         self.graph.path(self.backend(job).object)
     }
 
-    /// What a job reads besides module and shard: imports, then common inputs.
+    /// Returns a job's inputs besides module and shard: imports, then common inputs.
     pub fn others(&self, job: ActionId) -> impl Iterator<Item = &Utf8Path> {
         self.backend(job).others().map(|file| self.graph.path(file))
     }
@@ -102,14 +101,14 @@ impl JobFile {
         self.placed.get(input.as_str()).map_or(input, |file| file.as_path())
     }
 
-    /// Paths with a U+FFFD, which is what lld writes for each byte of a name that is not UTF-8. One that does not
-    /// exist was garbled on the way ([`JobFileError::garbled`] says so); one that exists is a real name.
+    /// Returns the paths with a U+FFFD, lld's replacement for each byte of a name that is not UTF-8. A path that does
+    /// not exist was garbled on the way ([`JobFileError::garbled`] is its error); a path that exists is a real name.
     pub fn garbled(&self) -> impl Iterator<Item = &Utf8Path> {
         self.graph.files().filter(|path| path.as_str().contains(char::REPLACEMENT_CHARACTER))
     }
 }
 
-/// Reads a job file. `name` is what messages call it. Time and memory are bounded by the length of `bytes`.
+/// Reads a job file. Messages call it `name`. Time and memory are bounded by the length of `bytes`.
 pub fn read(bytes: &[u8], name: &str) -> Result<JobFile, JobFileError> {
     let read = current::read(bytes).or_else(|not_current| {
         versioned::version(bytes, not_current).and_then(|version| versioned::read(bytes, version))

@@ -1,7 +1,7 @@
 //! A ThinLTO module without code, for questions to a linker: bitcode that LLVM 14 to 23 read.
 //!
-//! It has a source name and a hash, without which LLVM 23 does not know it as a module of its link. Records are named after those of
-//! `llvm/include/llvm/Bitcode/LLVMBitCodes.h`. Knows nothing of what is asked.
+//! It has a source name and a hash; without them LLVM 23 does not accept it as a module of its link. Records are named
+//! after those of `llvm/include/llvm/Bitcode/LLVMBitCodes.h`. Does not depend on the question.
 
 use crate::bitcode::writer::Writer;
 use crate::bitcode::{GLOBALVAL_SUMMARY_BLOCK, IDENTIFICATION_BLOCK, MAGIC, MODULE_BLOCK, STRTAB_BLOCK};

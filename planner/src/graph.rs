@@ -31,7 +31,7 @@ pub struct FileId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PrefixId(pub u32);
 
-/// What an action is for.
+/// The purpose of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ActionKind {
     /// Unpacks one archive into member objects.
@@ -64,12 +64,12 @@ impl ActionKind {
     }
 }
 
-/// One command with what it reads and writes.
+/// One command with the files that it reads and writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
-    /// What the action is for, and its files.
+    /// The purpose of the action, and its files.
     pub work: Work,
-    /// What a person calls it: the module id of an opt action, the archive, or the program.
+    /// The action's name for people: the module id of an opt action, the archive, or the program.
     pub label: String,
     /// Words that come first in the command and are shared with other actions.
     pub prefix: Option<PrefixId>,
@@ -80,7 +80,7 @@ pub struct Action {
 }
 
 impl Action {
-    /// What the action is for.
+    /// Returns the purpose of the action.
     pub fn kind(&self) -> ActionKind {
         self.work.kind()
     }
@@ -120,7 +120,8 @@ impl ActionGraph {
         Self::default()
     }
 
-    /// Whether the graph says what one process of the linker has done, so that its actions cannot be run one by one.
+    /// Returns whether the graph records the work of one linker process. The actions of such a graph cannot run one by
+    /// one.
     pub fn is_record(&self) -> bool {
         self.is_record
     }
@@ -174,7 +175,7 @@ impl ActionGraph {
         &self.actions[id]
     }
 
-    /// Says what an action costs, where that is found out after the graph was made.
+    /// Sets the cost of an action, for a cost found out after the graph was made.
     pub fn set_cost(&mut self, id: ActionId, cost: u64) {
         self.actions[id].cost = cost;
     }
@@ -189,7 +190,7 @@ impl ActionGraph {
         self.actions.node_indices().map(|id| (id, &self.actions[id]))
     }
 
-    /// The actions whose outputs this one reads, sorted.
+    /// Returns the actions that write this action's inputs, sorted.
     pub fn dependencies(&self, id: ActionId) -> Vec<ActionId> {
         let mut found: Vec<_> = self.actions.neighbors_directed(id, petgraph::Direction::Incoming).collect();
         found.sort_unstable();

@@ -1,4 +1,4 @@
-//! A link line that asks for a thin link alone (`--thinlto-index-only`), by a build system that compiles backends itself.
+//! A link line for a thin link alone (`--thinlto-index-only`), by a build system that compiles backends itself.
 //!
 //! lld writes every shard anew, so a build that goes by times compiles everything again. Here lld writes into a scratch
 //! directory, and shards and import lists are put where the line wants them only if their content differs. The list of
@@ -32,7 +32,7 @@ const SHARD: &str = ".thinlto.bc";
 pub struct IndexOnly {
     /// The list of the modules that have a shard.
     pub list: Option<PathBuf>,
-    /// What the beginning of a module's path is replaced by, for its shard and for the list.
+    /// The replacement for the beginning of a module's path, for its shard and for the list.
     replaced: Option<Replaced>,
 }
 
@@ -66,7 +66,7 @@ pub enum IndexOnlyError {
         linker: String,
         /// How it ended.
         status: std::process::ExitStatus,
-        /// What it printed.
+        /// Its output and exit status.
         output: Box<ToolOutput>,
     },
     /// A shard that the linker should have written is missing.
@@ -81,17 +81,18 @@ pub enum IndexOnlyError {
     },
 }
 
-/// What was written.
+/// Numbers of modules and shards of a thin link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
     /// Modules that the linker loaded.
     pub modules: usize,
-    /// Shards whose content is another one than before.
+    /// Shards with a changed content.
     pub changed: usize,
 }
 
 impl IndexOnly {
-    /// What a line asks for; `None` if it is a link of another kind, or if a value is an error that the linker is to tell.
+    /// Reads a line's options. Returns `None` for a link of another kind, or for an invalid value, which the linker
+    /// reports.
     pub fn of(arguments: &[Argument]) -> Option<Self> {
         let of_name = |name| options(arguments).rev().filter(move |option| is(option, name));
         of_name("thinlto-index-only").next()?;
@@ -101,7 +102,7 @@ impl IndexOnly {
         Some(Self { list, replaced })
     }
 
-    /// Runs the thin link and puts what is different into place; nothing is, where the linker failed.
+    /// Runs the thin link and puts the changed files into place; puts none if the linker failed.
     pub fn run(
         &self,
         linker: &[Word],
@@ -134,7 +135,7 @@ impl IndexOnly {
             }
             written.changed += usize::from(self.put(&from, &self.place(id))?);
         }
-        // What lld loaded nothing of has an empty shard, so that build systems find one for each object.
+        // A file from which lld loaded nothing has an empty shard, so that build systems find one for each object.
         let depth = Path::new(&top).components().count();
         for from in unlisted(Path::new(&top))? {
             self.put(&from, &self.place(&id_of(Path::new(&from), depth)))?;
@@ -162,12 +163,12 @@ impl IndexOnly {
         keep::shard_at(Path::new(&format!("{to}{SHARD}")), &bytes)
     }
 
-    /// What a module's files are called, without their suffixes.
+    /// Returns the path of a module's files, without their suffixes.
     fn place(&self, id: &str) -> String {
         self.replaced.as_ref().map_or_else(|| id.to_owned(), |replaced| replaced.apply(id, &replaced.new))
     }
 
-    /// What a module is called in the list.
+    /// Returns a module's name in the list.
     fn listed(&self, id: &str) -> String {
         let Some(replaced) = &self.replaced else { return id.to_owned() };
         replaced.apply(id, replaced.objects.as_ref().unwrap_or(&replaced.new))
@@ -175,7 +176,7 @@ impl IndexOnly {
 }
 
 impl Replaced {
-    /// A value without a semicolon is an error of the user's, which the linker tells.
+    /// Reads a value. A value without a semicolon is a user's error, which the linker reports.
     fn read(value: &str) -> Option<Self> {
         let (old, rest) = value.split_once(';')?;
         let (new, objects) = match rest.split_once(';') {
@@ -205,8 +206,8 @@ fn unlisted(directory: &Path) -> Result<Vec<String>, IoError> {
     Ok(found)
 }
 
-/// The module whose files lie at a place in the scratch directory, where that many components stand before those that are
-/// climbed. An absolute path and a relative one lie at one place: the file that there is decides.
+/// Returns the module with files at `place` in the scratch directory; `above` components stand before the climbed
+/// ones. An absolute path and a relative one share a place: the existing file decides.
 fn id_of(place: &Path, above: usize) -> String {
     let below = Component::Normal(BELOW.trim_end_matches('/').as_ref());
     let rest = || place.components().skip(above);

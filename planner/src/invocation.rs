@@ -1,8 +1,8 @@
-//! What kind of command a user wraps: a compiler driver, a linker, or something else.
+//! The kind of command that a user wraps: a compiler driver, a linker, or something else.
 //!
 //! Judges by the program's name alone, as drivers and linkers themselves do. Runs nothing.
 
-/// What a command's program is.
+/// The kind of a command's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgramKind {
     /// clang or clang++, under any prefix or version suffix.
@@ -15,7 +15,7 @@ pub enum ProgramKind {
     OtherLinker,
 }
 
-/// What the program of a command is, by its base name; `first` is the command's first argument.
+/// Returns the kind of a command's program by its base name; `first` is the command's first argument.
 pub fn program(command: &str, first: Option<&[u8]>) -> ProgramKind {
     let name = command.rsplit('/').next().unwrap_or(command);
     let stem = without_version(name);

@@ -35,7 +35,7 @@ impl ModulePlaces {
     }
 }
 
-/// Where the note of what compiles lies.
+/// Returns the path of the note on the compiler.
 pub fn toolchain_place(state: &str) -> String {
     Place::Toolchain.of(state)
 }
@@ -57,15 +57,16 @@ const FURTHER: &str = "with ";
 /// Writes a shard unless the one in its place says the same: everything that goes by content or by time would run the
 /// backend again. Says whether it was written.
 pub fn shard_at(place: &Path, bytes: &[u8]) -> Result<bool, IoError> {
-    // What cannot be read is replaced, or is an error of writing.
+    // An unreadable file is replaced, or writing it is an error.
     if regular::read(place).is_ok_and(|kept| shard::is_equivalent(&kept, bytes)) {
         return Ok(false);
     }
     write_atomically(place, bytes).map(|()| true)
 }
 
-/// By what a tool's file is told from another one at its place. A touched one is the same tool: a small file goes by its
-/// content. To read all of a compiler's libraries takes longer than to compile several modules, so those go by their state.
+/// Returns the identity of a tool's file, which differs from that of another file at its place. A touched file is the
+/// same tool: a small file is identified by its content. To read all of a compiler's libraries takes longer than to
+/// compile several modules, so large files are identified by their status.
 pub fn told_by(file: &Path) -> String {
     use std::os::unix::fs::MetadataExt;
     const SMALL: u64 = 1 << 20;
@@ -81,8 +82,8 @@ pub fn told_by(file: &Path) -> String {
     format!("size {} modified {modified} changed {changed} inode {}", stat.size(), stat.ino())
 }
 
-/// Writes what compiles, so that another compiler under the same name makes every backend run again. `further` says what
-/// else decides what it does: libraries, configuration, environment; a line each.
+/// Writes the note on the compiler, so that another compiler under the same name makes every backend run again.
+/// `further` has a line for each other influence on the compiler: libraries, configuration, environment.
 pub fn toolchain(state: &str, compiler: &str, further: &[String]) -> Result<(), IoError> {
     let named = Path::new(compiler);
     let file = program_file(named);

@@ -1,7 +1,7 @@
 //! The front end for link lines: from the command that a user wraps to one ld.lld link line.
 //!
-//! A driver is asked with `-###` what it would run, so what it adds by itself is known and not guessed.
-//! Knows nothing of what the link line's inputs are.
+//! `-###` makes a driver print its commands, so the words that it adds are known and not guessed. Does not depend on
+//! the link line's inputs.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::runner::{Runner, ToolError};
 use crate::search_path::program_file;
 use crate::words::{Word, lossy, path_of};
 
-/// What a wrapped command turned out to be.
+/// The kind of a wrapped command, with its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
     /// A link by ld.lld.
@@ -85,7 +85,7 @@ impl<'a> GivenCommand<'a> {
     }
 }
 
-/// Finds out what a command is.
+/// Determines the kind of a command.
 pub fn resolve(command: &GivenCommand<'_>, runner: &dyn Runner) -> Result<Resolved, LinkCommandError> {
     let name = lossy(&command.words[0]);
     match program(&name, command.words.get(1).map(Vec::as_slice)) {
@@ -121,7 +121,7 @@ fn ask_driver(
     let answer = runner.run(&question);
     let answer = answer.map_err(|source| ToolError::Start { program: program.clone(), source })?;
     if !answer.status.success() {
-        // The command itself will say what is wrong with it, in its own words.
+        // The command itself will report its error in its own words.
         return Ok(not_a_link());
     }
     let jobs = driver::parse(&answer.stderr);
@@ -189,7 +189,8 @@ fn clang_in(directory: &Path) -> Option<Word> {
     let clang = directory.join("clang");
     clang.is_file().then(|| crate::words::word_of(clang.into_os_string()))
 }
-/// The clang for the backends: the one that is asked for, or that the command names or implies, or the linker's neighbour.
+/// Returns the clang for the backends: the requested one, the one that the command names or implies, or the linker's
+/// neighbour.
 pub fn compiler_of(link: &LinkCommand, asked: Option<&str>) -> Result<String, ToolError> {
     let linker = &link.linker[0];
     asked

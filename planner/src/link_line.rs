@@ -1,7 +1,6 @@
 //! A link line of ld.lld as typed arguments: inputs, libraries, and options with their words.
 //!
-//! Pure: reads words, not files. Which options take a value is in `linker`; what the inputs are is found
-//! out by `inputs`.
+//! Pure: reads words, not files. `linker` lists the options that take a value; `inputs` classifies the inputs.
 
 use miette::Diagnostic;
 use thiserror::Error;
@@ -53,7 +52,7 @@ pub struct LinkOption {
     pub words: Vec<String>,
 }
 
-/// A link line that was read: the words after the linker's own name, response files expanded, and what they are.
+/// A parsed link line: the words after the linker's own name, with response files expanded, and their arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkLine {
     words: Vec<Word>,
@@ -72,7 +71,7 @@ impl LinkLine {
         &self.words
     }
 
-    /// What they are.
+    /// Returns the parsed arguments.
     pub fn arguments(&self) -> &[Argument] {
         &self.arguments
     }

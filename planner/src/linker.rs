@@ -1,4 +1,4 @@
-//! Flavours of linkers: what is particular to one lies in a folder of its own, and ends in a [`Flavour`].
+//! Flavours of linkers: the particulars of each lie in a folder of its own, and end in a [`Flavour`].
 //!
 //! A folder holds the table of the linker's options, the parser of its words, and how this linker finds files.
 
@@ -9,10 +9,10 @@ pub use elf::shape::WordShape;
 
 use crate::options::Opt;
 
-/// What is asked of a flavour.
+/// The interface of a flavour.
 #[derive(Debug)]
 pub struct Flavour {
-    /// The linker's options, and what they do.
+    /// The linker's options and their effects.
     pub options: &'static [Opt],
     /// How one word of a link line is to be read.
     pub shape: fn(&[u8]) -> WordShape,

@@ -1,8 +1,8 @@
-//! What a bitcode object says of itself: producer, target, content hash, kind of summary, size.
+//! Properties of a bitcode object: producer, target, content hash, kind of summary, size.
 //!
-//! Reads only module-level records and the summary and passes over all code by block lengths. Knows nothing
-//! of files or links. Record numbers are those of `LLVMBitCodes.h`; how producers differ was measured with
-//! clang 14 to 22, `opt`, `llvm-as` and rustc 1.95.
+//! Reads only module-level records and the summary, and skips all code by block lengths. Does not depend on files or
+//! links. Record numbers are those of `LLVMBitCodes.h`; the differences between producers were measured with clang 14
+//! to 22, `opt`, `llvm-as` and rustc 1.95.
 
 use crate::bitcode::{self, BitcodeError, Block, Item, ModuleHash, SubBlock, Walk};
 
@@ -25,7 +25,7 @@ const SUMMARY_FLAGS: u64 = 20;
 /// Summary flag: the object can take part in a ThinLTO or in a FullLTO link.
 const FLAG_UNIFIED: u64 = 0x200;
 
-/// What a link does with an object.
+/// A link's treatment of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SummaryKind {
     /// Compiled on its own with imports: `-flto=thin`, `-funified-lto` of either kind, any rustc bitcode.
@@ -47,15 +47,14 @@ pub struct Module {
     pub source_name: String,
     /// The hash of the content; `None` when the producer recorded none (`opt -module-summary`) or zeros.
     pub hash: Option<ModuleHash>,
-    /// What a link does with the object. For a split unit: with its first module.
+    /// A link's treatment of the object. For a split unit: of its first module.
     pub summary: SummaryKind,
     /// Whether a ThinLTO object can take part in a FullLTO link too (`-funified-lto`), if the link asks.
     pub unified: bool,
-    /// Whether the object holds two modules, the second of which goes to regular LTO
-    /// (`-fsplit-lto-unit` with type metadata).
+    /// Whether the object holds two modules, with the second for regular LTO (`-fsplit-lto-unit` with type metadata).
     pub split_unit: bool,
-    /// IR instructions of all functions in the summary, for a split unit in that of its first module; `None` without one of
-    /// a version whose layout is known ([`bitcode::SUMMARY_VERSIONS`]).
+    /// IR instructions of all functions in the summary, for a split unit in that of its first module. `None` without a
+    /// summary of a known layout ([`bitcode::SUMMARY_VERSIONS`]).
     pub instructions: Option<u64>,
 }
 
@@ -84,8 +83,9 @@ pub fn source_name(bytes: &[u8]) -> Result<String, BitcodeError> {
     Err(top.error("the end of the file", "a module"))
 }
 
-/// The first module of a split unit as a file of its own, for tools that read one module of a file; `None` where `bytes` are
-/// not two modules. What the module refers to are distances from its beginning, and the string table, so nothing in it changes.
+/// Returns the first module of a split unit as a file of its own, for tools that read one module of a file. Returns
+/// `None` if `bytes` are not two modules. The module refers only to distances from its beginning and to the string
+/// table, so nothing in it changes.
 pub fn first_of_split_unit(bytes: &[u8]) -> Result<Option<Vec<u8>>, BitcodeError> {
     let mut top = bitcode::open(bytes)?;
     let (mut walk, mut modules, mut end) = (Walk::default(), Vec::new(), top.place());
@@ -106,7 +106,7 @@ pub fn first_of_split_unit(bytes: &[u8]) -> Result<Option<Vec<u8>>, BitcodeError
     }
 }
 
-/// What is known on the way.
+/// State during the walk.
 #[derive(Default)]
 struct Reader {
     walk: Walk,

@@ -1,5 +1,5 @@
-//! The options of a tool: names, form of the value, files that they name, and their effect on a backend. A tool's table is a
-//! list of these, one option a line.
+//! The options of a tool: names, form of the value, files that they name, and their effect on a backend. A tool's
+//! table is a list of these, one option a line.
 //!
 //! Knows no option itself: see `linker::elf::table`, `clang::driver` and `clang::cc1`.
 
@@ -18,7 +18,7 @@ pub struct Opt {
     pub is_whole: bool,
     /// Which files it names.
     pub files: Files,
-    /// What it changes in what a backend makes of a module.
+    /// Its effect on a backend's output for a module.
     pub code: Code,
 }
 
@@ -69,11 +69,11 @@ pub enum Files {
     Written,
     /// Without a value a file is written that is named after the output; with one, the value.
     Beside,
-    /// Many files are written whose names begin as the output's.
+    /// Many files are written, with names that begin as the output's.
     Temporaries,
 }
 
-/// What an option changes in what a backend makes of a module.
+/// The effect of an option on a backend's output for a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     /// Nothing.
@@ -82,13 +82,13 @@ pub enum Code {
     Report,
     /// Nothing: it asks for remarks on the modules.
     Remarks,
-    /// What is linked, which decides how code finds its data.
+    /// The kind of output, which decides how code finds its data.
     Linked(LinkedKind),
     /// The level of optimisation.
     Level,
     /// The level of code generation, where that is another one.
     CodegenLevel,
-    /// What LLVM's own option in its value changes.
+    /// The effect of LLVM's own option in its value.
     Llvm,
     /// The processor that code is generated for.
     Processor,
@@ -98,7 +98,7 @@ pub enum Code {
     CsGenerate,
     /// The context-sensitive profile.
     CsProfile,
-    /// Whether a profile that does not fit is told of.
+    /// Whether a profile that does not fit causes a warning.
     MismatchWarning(bool),
     /// Debug information has a file of its own.
     SplitDebug,
@@ -110,11 +110,11 @@ pub enum Code {
     UniqueBlockNames(bool),
     /// A plugin that transforms the module.
     PassPlugin,
-    /// Something that no compiler can be told.
+    /// An effect that no compiler option has.
     Untranslatable,
-    /// What the linker's words in its value change.
+    /// The effect of the linker's words in its value.
     OfLinker,
-    /// Whether code is position-independent, where nothing says what is linked.
+    /// Whether code is position-independent, if no option gives the kind of output.
     Position,
     /// The same as in a compilation of sources: a backend is given it as it is.
     Kept,
@@ -126,7 +126,7 @@ pub enum Code {
     Names,
 }
 
-/// What is linked.
+/// The kind of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkedKind {
     /// A shared library.
@@ -195,7 +195,7 @@ impl Opt {
         Self { files: Files::Temporaries, ..self }
     }
 
-    /// It changes what a backend makes of a module.
+    /// Sets its effect on a backend's output for a module.
     pub const fn code(self, code: Code) -> Self {
         Self { code, ..self }
     }

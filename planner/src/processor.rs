@@ -1,8 +1,8 @@
-//! What a module's functions say of the processor that they are compiled for.
+//! The processors that a module's functions name as their targets.
 //!
-//! A compiler applies the processor of its command to a function that names none, and adds that processor's features to
-//! a function that names a processor but no features, as rustc's do. ld.lld's own LTO does only the former. Reads
-//! attribute groups and function records (`LLVMBitCodes.h`); knows nothing of files and compilers.
+//! A compiler applies the processor of its command to a function that names none, and adds that processor's features
+//! to a function that names a processor but no features, as rustc's do. ld.lld's own LTO does only the former. Reads
+//! attribute groups and function records (`LLVMBitCodes.h`). Does not depend on files and compilers.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,7 +18,7 @@ const MODULE_FUNCTION: u64 = 8;
 /// The parameter index by which a group belongs to the function itself.
 const OF_THE_FUNCTION: u64 = 0xFFFF_FFFF;
 
-/// What the functions that a module defines say.
+/// The processors in the functions that a module defines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Processors {
     /// Some function names no processor.
@@ -27,7 +27,7 @@ pub struct Processors {
     pub without_features: BTreeSet<String>,
 }
 
-/// What one attribute group says.
+/// The target of one attribute group.
 #[derive(Debug, Clone, Default)]
 struct Group {
     processor: Option<String>,

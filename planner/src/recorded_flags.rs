@@ -1,8 +1,9 @@
 //! The flags of an object's compilation, as a build has recorded them: Kbuild's `.X.o.cmd`, or `compile_commands.json`.
 //!
-//! A backend takes those that say what code is made of bitcode, and none that are about sources, diagnostics and outputs.
-//! Which words take another one, and which are for sources alone, the driver's table says. Knows nothing of links. Formats:
-//! `scripts/Kbuild.include` and `scripts/Makefile.build` of Linux, <https://clang.llvm.org/docs/JSONCompilationDatabase.html>.
+//! A backend takes the flags that affect code made of bitcode, and none for sources, diagnostics and outputs. The
+//! driver's table marks words that take another word, and words for sources alone. Does not depend on links. Formats:
+//! `scripts/Kbuild.include` and `scripts/Makefile.build` of Linux,
+//! <https://clang.llvm.org/docs/JSONCompilationDatabase.html>.
 
 use std::fmt::{self, Display, Formatter};
 use std::fs;
@@ -17,7 +18,7 @@ use thiserror::Error;
 use crate::clang::driver::find;
 use crate::options::Code;
 
-/// A compilation's words, by what a backend does with them.
+/// A compilation's words, by their use in a backend.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordedFlags {
     /// Those that it takes.
@@ -51,7 +52,7 @@ pub enum RecordError {
         file: Utf8PathBuf,
         /// The object.
         object: String,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// Nothing about this object.
@@ -84,7 +85,7 @@ pub enum RecordError {
     Json {
         /// The record.
         file: Utf8PathBuf,
-        /// What is wrong, and where.
+        /// The JSON error, with its place.
         source: serde_json::Error,
     },
 }
@@ -130,7 +131,7 @@ impl From<&str> for FlagsSource {
 }
 
 impl FlagRecords {
-    /// Reads what holds the records of all objects.
+    /// Reads the file with the records of all objects, if the source is such a file.
     pub fn open(source: &FlagsSource) -> Result<Self, RecordError> {
         let database = match source {
             FlagsSource::File(file) if is_database(file) => database(file)?,
@@ -150,8 +151,8 @@ impl FlagRecords {
         }
     }
 
-    /// The flags of an object's compilation. `archive` holds the object, if it is in no file of its own: then it goes by its
-    /// name alone, which must be that of one compilation.
+    /// Returns the flags of an object's compilation. `archive` holds the object, if it has no file of its own. Such an
+    /// object is found by its name alone, which must be that of one compilation.
     pub fn flags_of(&self, object: &Utf8Path, archive: Option<&str>) -> Result<RecordedFlags, RecordError> {
         let file = self.file_of(object);
         let said = || archive.map_or_else(|| object.to_string(), |archive| format!("{archive}({object})"));
@@ -215,8 +216,8 @@ fn database(file: &Utf8Path) -> Result<Vec<Compilation>, RecordError> {
     Ok(found)
 }
 
-/// The flags, or the whole command, that Kbuild has recorded of one object, whichever way it spells that object's folder.
-/// What follows the compilation is another program's.
+/// Returns the flags, or the whole command, that Kbuild has recorded of one object. Any spelling of the object's
+/// folder matches. The words after the compilation are another program's.
 fn of_kbuild(text: &str, object: &Utf8Path) -> Option<String> {
     let name = object.file_name()?;
     let value = |kind: &str| {
@@ -231,7 +232,7 @@ fn of_kbuild(text: &str, object: &Utf8Path) -> Option<String> {
     Some(command.replace("$(pound)", "#").replace("$$", "$"))
 }
 
-/// What a command writes.
+/// Returns the output of a command.
 fn output_of(words: &[String]) -> Option<&str> {
     (0..words.len()).rev().find_map(|at| {
         let known = find(words[at].as_bytes()).filter(|known| known.option.canonical == "output")?;
@@ -271,7 +272,7 @@ fn sort(words: Vec<String>) -> RecordedFlags {
     sorted
 }
 
-/// Words that are for preprocessing, for diagnostics, and for what is written, and that the table does not know.
+/// Words for preprocessing, diagnostics and outputs that the table does not know.
 const DROPPED: &[&str] = &[
     "-W",
     "-w",

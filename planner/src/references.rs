@@ -1,7 +1,8 @@
-//! What each definition of a module refers to, by the summary that its compiler has written.
+//! The references of each definition of a module, by the summary that its compiler has written.
 //!
-//! Layouts: `writePerModuleGlobalValueSummary` in `BitcodeWriter.cpp`, LLVM 14 to 23. Values are numbered as the module's records
-//! name them, and their names lie in the file's string table (`ModuleSummaryIndexBitcodeReader`). Knows nothing of links.
+//! Layouts: `writePerModuleGlobalValueSummary` in `BitcodeWriter.cpp`, LLVM 14 to 23. Values are numbered as the
+//! module's records name them, and their names lie in the file's string table (`ModuleSummaryIndexBitcodeReader`).
+//! Does not depend on links.
 
 use std::collections::HashMap;
 
@@ -26,7 +27,7 @@ const REFERENCE_COUNT: usize = 4;
 const REFERENCES: usize = 7;
 /// The same of a virtual table; a plain variable's references begin where that number would be.
 const VARIABLE_REFERENCES: usize = 3;
-/// What stands between the source and the name of a local when its GUID is made: since LLVM 18, and before.
+/// Separators between source and name of a local in the text of its GUID: since LLVM 18, and before.
 const SEPARATORS: [&[u8]; 2] = [b";", b":"];
 
 /// Flags of a summary: the linkage, and whether the compiler marked the definition as local to the link.
@@ -79,7 +80,7 @@ impl References {
     }
 }
 
-/// Reads a module. `None` without a summary of a version whose layout is known.
+/// Reads a module. Returns `None` without a summary of a known layout.
 pub fn read(bytes: &[u8]) -> Result<Option<References>, BitcodeError> {
     let mut top = bitcode::open(bytes)?;
     let mut walk = Walk::default();
@@ -117,7 +118,7 @@ pub fn read(bytes: &[u8]) -> Result<Option<References>, BitcodeError> {
 
 type Summaries = HashMap<u64, Definition>;
 
-/// What a module says by numbers.
+/// A module's content by value numbers.
 struct Module {
     source: Vec<u8>,
     /// Where the name of each value is.

@@ -1,12 +1,13 @@
 //! The linker's symbol resolution, which it writes with `--save-temps=resolution`.
 //!
 //! Format: `writeToResolutionFile` in llvm/lib/LTO/LTO.cpp (LLVM 15 to 23): a line with a module's name, then a line
-//! `-r=MODULE,SYMBOL,FLAGS` for each symbol that it defines or refers to. Of the flags `p` says that the module's definition
-//! prevails, `l` that the definition is local to the link, `x` that native code uses the symbol. Names are not escaped. Knows nothing of shards.
+//! `-r=MODULE,SYMBOL,FLAGS` for each symbol that it defines or refers to. Flag `p` means that the module's definition
+//! prevails, `l` that the definition is local to the link, `x` that native code uses the symbol. Names are not
+//! escaped. Does not depend on shards.
 
 use std::collections::HashMap;
 
-/// What the line of a symbol begins with.
+/// The prefix of a symbol's line.
 const SYMBOL: &[u8] = b"-r=";
 
 /// The symbols of all modules of a link.
@@ -69,7 +70,7 @@ impl<'t> Resolutions<'t> {
     }
 }
 
-/// What stands before and behind the last comma.
+/// Returns the parts before and after the last comma.
 fn split_last(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = memchr::memrchr(b',', line)?;
     Some((&line[..at], &line[at + 1..]))

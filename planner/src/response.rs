@@ -1,8 +1,8 @@
 //! Response files: `@file` arguments, in the quoting rules that LLVM tools and GNU tools share.
 //!
-//! The rules are LLVM's `TokenizeGNUCommandLine`: blanks separate words, a backslash takes the next byte as it
-//! is (inside quotes too), single and double quotes group. Words are bytes, since paths need not be UTF-8.
-//! Knows nothing of what the words mean.
+//! The rules are LLVM's `TokenizeGNUCommandLine`: blanks separate words, a backslash takes the next byte as it is
+//! (inside quotes too), single and double quotes group. Words are bytes, since paths need not be UTF-8. Does not
+//! depend on the meaning of the words.
 
 use std::fs;
 use std::io;
@@ -127,7 +127,8 @@ fn expand_into(
     Ok(())
 }
 
-/// A response file's content; `None` where there is no such file, and of a pipe, whose content is for the tool alone.
+/// Reads a response file. Returns `None` if it is missing, and for a pipe, since only the tool may read a pipe's
+/// content.
 pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, IoError> {
     if is_pipe(path) {
         return Ok(None);
@@ -139,7 +140,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, IoError> {
     }
 }
 
-/// Whether a file can be read once only, as what a shell has for `<(COMMAND)`.
+/// Returns whether a file can be read once only, such as a shell's `<(COMMAND)`.
 pub fn is_pipe(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }

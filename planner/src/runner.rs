@@ -1,7 +1,7 @@
-//! How the planner has a tool run: the driver that is asked for its link line, and the thin link.
+//! The planner's interface to tools: the driver that prints its link line, and the thin link.
 //!
-//! The planner starts no process. Whoever plans a link hands in a [`Runner`], which owns process groups,
-//! cancellation and fork servers.
+//! The planner starts no process. Its caller passes a [`Runner`], which owns process groups, cancellation and fork
+//! servers.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use thiserror::Error;
 
 use crate::words::Word;
 
-/// What a tool left when it ended.
+/// The output and exit status of a tool.
 #[derive(Debug, Clone)]
 pub struct ToolOutput {
     /// Its exit code or signal.
     pub status: ExitStatus,
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub stderr: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ pub enum ToolError {
     Start {
         /// The program as it was named.
         program: String,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// A driver answered `-###` with success and no commands.

@@ -1,7 +1,7 @@
 //! A directory for the files of one thin link, fresh for each run and gone after it.
 //!
-//! It lies in memory where there is room, since a thin link writes two files for each module and most are then
-//! found unchanged. The state directory holds a link to it, so that the next run can sweep what a killed one left.
+//! It lies in memory where there is room, since a thin link writes two files for each module and most are then found
+//! unchanged. The state directory holds a link to it, so that the next run can remove the files of a killed one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes the directory for a thin link of this many modules, after sweeping what an earlier run left.
+    /// Makes the directory for a thin link of this many modules, after removing the files of an earlier run.
     pub fn new(state: &Path, modules: usize) -> Result<Self, IoError> {
         fs::create_dir_all(state).map_err(IoError::on("create directory", state))?;
         let pointer = state.join("scratch");
@@ -49,7 +49,7 @@ impl Scratch {
         Ok(Self { directory, path, pointer })
     }
 
-    /// For a state directory whose name the linker's option cannot hold.
+    /// Makes the directory elsewhere, for a state directory with a name that the linker's option cannot hold.
     fn elsewhere(pointer: PathBuf) -> Result<Self, IoError> {
         let parent = std::env::temp_dir();
         let directory = tempfile::Builder::new()
@@ -83,7 +83,7 @@ fn room_in(directory: &Path) -> u64 {
     }
 }
 
-/// Removes what a killed run left: the directory that the pointer leads to, if the name is one of ours.
+/// Removes the files of a killed run: the pointer, and its target directory if the name is one of ours.
 fn sweep(pointer: &Path) -> Result<(), IoError> {
     let Ok(target) = fs::read_link(pointer) else { return Ok(()) };
     let ours = target.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));

@@ -1,6 +1,6 @@
 //! Programs by name: where a shell would find them.
 //!
-//! Knows nothing of what the programs are.
+//! Does not depend on the purpose of the programs.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub fn this_or_newest(name: &str) -> String {
         return name.to_owned();
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // What cannot be read holds no program.
+    // An unreadable directory holds no program.
     let entries =
         std::env::split_paths(&path).filter_map(|directory| directory.read_dir().ok()).flatten().flatten();
     let version = |file: &str| file.strip_prefix(name)?.strip_prefix('-')?.parse::<u32>().ok();

@@ -1,8 +1,8 @@
-//! Index shards: what the thin link decided for one module, as recorded in its `.thinlto.bc`.
+//! Index shards: the thin link's decisions for one module, as recorded in its `.thinlto.bc`.
 //!
-//! A shard names the module, the modules it imports from with their hashes, and the size of each function.
-//! Knows nothing of files or of the modules themselves. Record numbers are those of `LLVMBitCodes.h`;
-//! layouts were compared with `llvm-bcanalyzer` for shards of lld 14, 15, 16, 19 and 22.
+//! A shard names the module, the modules it imports from with their hashes, and the size of each function. Does not
+//! depend on files or on the modules themselves. Record numbers are those of `LLVMBitCodes.h`; layouts were compared
+//! with `llvm-bcanalyzer` for shards of lld 14, 15, 16, 19 and 22.
 
 mod canonical;
 mod complete;
@@ -59,7 +59,7 @@ pub struct ShardModule {
     pub path: Vec<u8>,
     /// The hash of the module that the thin link read; `None` when it had none.
     pub hash: Option<ModuleHash>,
-    /// Functions whose bodies the backend takes from this module; 0 when the version is not known.
+    /// Functions with bodies that the backend takes from this module; 0 when the version is not known.
     pub functions: u64,
     /// IR instructions of those functions; 0 when the version is not known.
     pub instructions: u64,
@@ -84,7 +84,7 @@ pub struct Shard {
     pub version: u64,
 }
 
-/// What a backend compilation has to do, in IR instructions.
+/// The work of a backend compilation, in IR instructions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Of the module itself.
@@ -100,7 +100,7 @@ impl Cost {
     }
 }
 
-/// The shard is of an LLVM whose record layout is not known, so its costs are not.
+/// The shard is of an LLVM with an unknown record layout, so its costs are unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error, Diagnostic)]
 #[error("the shard's summaries are of version {found}; known are 9 (LLVM 14) to 14 (LLVM 23)")]
 #[diagnostic(code(distlto::bad_input), help("take the modules' sizes in place of their costs"))]
@@ -124,7 +124,7 @@ pub enum HashMismatch<E: std::error::Error + 'static> {
         /// The modules it names, at most three.
         named: String,
     },
-    /// The module's content differs from what the thin link read.
+    /// The module's content differs from the thin link's input.
     #[error(
         "module {module} has changed since the thin link: the shard records hash {recorded}, the module has {found}"
     )]
@@ -137,7 +137,7 @@ pub enum HashMismatch<E: std::error::Error + 'static> {
         /// The hash in the module, or `none`.
         found: String,
     },
-    /// The shard records a hash for a module whose path no link plan can name.
+    /// The shard records a hash for a module with a path that no link plan can name.
     #[error("module {module} of the shard has a path that is not UTF-8")]
     #[diagnostic(code(distlto::bad_input), help("rename the object, and run the thin link again"))]
     NotUtf8 {
@@ -150,7 +150,7 @@ pub enum HashMismatch<E: std::error::Error + 'static> {
     Unreadable {
         /// The module id.
         module: String,
-        /// What the caller's reader said.
+        /// The error of the caller's reader.
         source: E,
     },
 }
@@ -166,7 +166,7 @@ impl Shard {
         self.flags & FLAGS_SPLIT != 0
     }
 
-    /// The work of the backend compilation whose module is `own`, a module id.
+    /// Returns the work of the backend compilation of module `own`, a module id.
     pub fn cost(&self, own: &str) -> Result<Cost, UnknownVersion> {
         if !bitcode::SUMMARY_VERSIONS.contains(&self.version) {
             return Err(UnknownVersion { found: self.version });
@@ -189,8 +189,8 @@ impl Shard {
     }
 }
 
-/// Checks, before a backend runs, that `own` and its imports are what the thin link read: wherever the shard
-/// records a hash, `module_hash` must find the same one. A stub names no modules and always passes.
+/// Checks, before a backend runs, that `own` and its imports are the thin link's inputs. For each hash in the shard,
+/// `module_hash` must find the same one. A stub names no modules and always passes.
 pub fn check_hashes<E: std::error::Error + 'static>(
     shard: &Shard,
     own: &str,
@@ -246,7 +246,7 @@ pub fn modules(bytes: &[u8]) -> Result<Vec<ShardModule>, BitcodeError> {
     names().map_err(|error: BitcodeError| BitcodeError { remedy: REMEDY, ..error })
 }
 
-/// What is known on the way. Module numbers are those of the path table, which need not be in order.
+/// State during the walk. Module numbers are those of the path table, which need not be in order.
 #[derive(Default)]
 struct Reader {
     walk: Walk,

@@ -1,9 +1,10 @@
-//! Slices: the backends of a link in parts that each hold all that they read, for build systems whose actions
+//! Slices: the backends of a link in parts that each hold all that they read. For build systems with actions that
 //! declare inputs before the thin link has run.
 //!
-//! A slice is a directory with an action graph of backends and every file that these read. In it modules are called by
-//! their rank among the slice's modules, which keeps LLVM's order of imports, and shards are in canonical form: so a slice
-//! holds no name of where the link was made. Says what belongs where; writes nothing. `docs/slices.md` has the layout.
+//! A slice is a directory with an action graph of backends and every file that these read. In it, modules are named by
+//! their rank among the slice's modules, which keeps LLVM's order of imports, and shards are in canonical form. So a
+//! slice does not name the place of the link. Assigns files to slices; writes nothing. `docs/slices.md` has the
+//! layout.
 
 mod error;
 mod request;
@@ -22,9 +23,9 @@ use crate::shard;
 pub use error::SliceError;
 pub use request::{SliceRequest, WantedObject, WantedTree};
 
-/// What the graph of a slice is called in it.
+/// The graph's file name in a slice.
 pub const GRAPH: &str = "graph.json";
-/// What the object of a slice for one module is called, and what else it writes.
+/// The file name of the object in a slice for one module; `object.dwo` is its other output.
 pub const OBJECT: &str = "object.o";
 const DWO: &str = "object.dwo";
 
@@ -39,20 +40,20 @@ pub struct Slice {
     pub files: BTreeMap<String, SliceContent>,
 }
 
-/// What a file of a slice holds.
+/// The content of a file of a slice.
 #[derive(Debug)]
 pub enum SliceContent {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// What a file of the link holds.
+    /// The content of a file of the link.
     File(Utf8PathBuf),
 }
 
 /// Reads a file of the link.
 pub type ReadFile<'a> = dyn Fn(&Utf8Path) -> Result<Vec<u8>, IoError> + 'a;
 
-/// Cuts a link's graph into the slices that were asked for, one each, be it without backends. The graph that comes with them has
-/// the objects where the backends of the slices put them.
+/// Cuts a link's graph into the requested slices, one each, even without backends. The returned graph has the objects
+/// at the places where the slices' backends put them.
 pub fn cut(
     graph: &ActionGraph,
     request: &SliceRequest,
@@ -120,8 +121,8 @@ fn bucket(name: &str, count: usize) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(*first) % count).ok()
 }
 
-/// What each backend imports, a line each, and what the link did not compile is not told: for a person who asks why a
-/// backend ran.
+/// Returns a line for each backend with its size and imports, for a person who asks why a backend ran. Modules that
+/// the link did not compile have no line.
 pub fn explain(graph: &ActionGraph, request: &SliceRequest) -> String {
     let announced: HashMap<&str, &str> =
         request.objects.iter().map(|object| (object.file.as_str(), object.label.as_str())).collect();
@@ -260,7 +261,7 @@ impl<'a> Cutting<'a> {
     }
 }
 
-/// Words with other names of files: where a name is a word, or what stands after an equals sign.
+/// Replaces names of files in words: a name that is a word, or the value after an option's equals sign.
 pub fn reworded(words: &[String], names: &[(String, String)]) -> Vec<String> {
     let put = |word: &String| {
         let replaced = |(old, new): &(String, String)| {

@@ -1,7 +1,8 @@
 //! Where the state of a link lies: in a folder that holds that of many.
 //!
-//! The one rule for the name, for those who link and those who look, and the names of all that lies in it. Pure, save that
-//! the output's directory is resolved: one output has one name however it is spelled. Knows nothing of formats.
+//! The one rule for the name, for those who link and those who look, and the names of all that lies in it. Pure,
+//! except that the output's directory is resolved: one output has one name in every spelling. Does not depend on
+//! formats.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -13,13 +14,13 @@ use crate::digests::Digest;
 /// The variable that names the folder.
 pub const VARIABLE: &str = "DISTLTO_STATE";
 
-/// What the name of the folder of an output's index ends with.
+/// The suffix of the name of an output's index folder.
 pub const SUFFIX: &str = ".distlto";
 
 /// A file or folder of a state directory, which `docs/link.md` lists for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// What each action read and wrote last time.
+    /// The files that each action read and wrote last time.
     ActionLog,
     /// Objects of sources on the link line.
     Compiled,
@@ -27,7 +28,7 @@ pub enum Place {
     Digests,
     /// The action graph.
     Graph,
-    /// What modules took when they last ran.
+    /// Measurements of modules in their last compilations.
     History,
     /// The graph of an index, with its shards: by default a folder of the link's state.
     Index,
@@ -47,7 +48,7 @@ pub enum Place {
     Objects,
     /// Index shards and import lists, by module.
     Shards,
-    /// What compiles.
+    /// The note on the compiler.
     Toolchain,
 }
 
@@ -89,8 +90,8 @@ impl Place {
     }
 }
 
-/// What a module of a state directory was made of, be it an archive's member or a source on the line: the rest of its path, which
-/// is the same in any other directory.
+/// Returns the origin of a module of a state directory: an archive's member, or a source on the line. The origin is
+/// the rest of the module's path, which is the same in any other directory.
 pub fn made_of<'p>(path: &'p str, state: &str) -> Option<&'p str> {
     let rest = path.strip_prefix(state)?.strip_prefix('/')?;
     [Place::Members, Place::Compiled]
@@ -98,13 +99,13 @@ pub fn made_of<'p>(path: &'p str, state: &str) -> Option<&'p str> {
         .find_map(|place| rest.strip_prefix(place.name())?.strip_prefix('/'))
 }
 
-/// How many digits of the digest tell outputs of one name apart: 48 bits.
+/// Digits of the digest that distinguish outputs of one name: 48 bits.
 const DIGITS: usize = 12;
 /// How much of an output's name is used at most, as file systems allow 255 bytes.
 const LONGEST: usize = 160;
 
-/// The directory for the state of an output, in a folder for those of many. Its own name is ASCII, since members of archives have their
-/// module ids in it.
+/// Returns the directory for the state of an output, in a folder for the state of many. The directory's own name is
+/// ASCII, since module ids of archive members contain it.
 pub fn directory(output: &str, folder: &str) -> String {
     let name = output.rsplit_once('/').map_or(output, |(_, name)| name);
     let mut ascii = if name.is_ascii() { name.to_owned() } else { escape_path(name.as_bytes()) };

@@ -1,12 +1,12 @@
 //! The symbol table that a bitcode object carries for linkers: each symbol by the name that its native object gives it.
 //!
-//! Format: `llvm/include/llvm/Object/IRSymtab.h`, version 3 (LLVM 13 to 22), in a block of its own; names lie in the string
-//! table of the file. A split unit has one table for its two modules, of which the first is read here. Knows nothing of what
-//! a link makes of the symbols.
+//! Format: `llvm/include/llvm/Object/IRSymtab.h`, version 3 (LLVM 13 to 22), in a block of its own; names lie in the
+//! string table of the file. A split unit has one table for its two modules; this module reads the part of the first.
+//! Does not depend on the link's use of the symbols.
 
 use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
 
-/// The version whose layout is known.
+/// The version with a known layout.
 const VERSION: u32 = 3;
 /// The one record of each of the two blocks.
 const BLOB: u64 = 1;
@@ -72,7 +72,7 @@ impl Symbol<'_> {
         self.flags & TLS != 0
     }
 
-    /// Whether it stays without being referred to (`llvm.used`, `llvm.compiler.used`), or is a name that compilers call.
+    /// Whether it stays without references (`llvm.used`, `llvm.compiler.used`), or is a name that compilers call.
     pub fn is_used(&self) -> bool {
         self.flags & USED != 0
     }

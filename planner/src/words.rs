@@ -1,6 +1,6 @@
 //! Words of a command line. A word is bytes: paths on Unix need not be UTF-8.
 //!
-//! Knows nothing of what the words mean.
+//! Does not depend on the meaning of the words.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -1,10 +1,11 @@
 //! The `-mllvm` options that only a linker registers, in a compiler's spelling.
 //!
-//! ld.lld registers LLVM's code generation flags (`llvm/lib/CodeGen/CommandFlags.cpp`), clang does not: there the
-//! same settings are driver or `-cc1` options. Clang registers those of the assembler's library
-//! (`llvm/lib/MC/MCTargetOptionsCommandFlags.cpp`), and goes by its own options all the same. Every other `-mllvm` option is the same on both sides, which a test asks both.
+//! ld.lld registers LLVM's code generation flags (`llvm/lib/CodeGen/CommandFlags.cpp`), clang does not: there the same
+//! settings are driver or `-cc1` options. Clang registers those of the assembler's library
+//! (`llvm/lib/MC/MCTargetOptionsCommandFlags.cpp`), but uses its own options all the same. Every other `-mllvm` option
+//! is the same on both sides; a test asks both.
 
-/// What becomes of one `-mllvm` option of a link line.
+/// The translation of one `-mllvm` option of a link line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Codegen {
     /// These compiler arguments say the same.
@@ -13,17 +14,17 @@ pub enum Codegen {
     Cpu(String),
     /// The relocation model; replaces the one that the kind of output implies.
     RelocationModel(String),
-    /// ld.lld sets this itself whatever the option says.
+    /// ld.lld sets this itself, regardless of the option.
     Overridden,
     /// A code generation flag that a compiler cannot be given.
     Untranslatable,
-    /// Asks for a report of what backends do and take, which is one of the process that runs them all.
+    /// Asks for a report on the work and cost of backends, which belongs to the one process that runs them all.
     Report,
     /// Not a code generation flag: passed on as it is.
     Llvm,
 }
 
-/// Flags of CommandFlags.cpp, and of the assembler's library, that have no clang spelling which reaches a ThinLTO backend.
+/// Flags of CommandFlags.cpp, and of the assembler's library, without a clang spelling that reaches a ThinLTO backend.
 const UNTRANSLATABLE: &[&str] = &[
     "align-loops",
     "asm-show-inst",
@@ -77,7 +78,7 @@ const UNTRANSLATABLE: &[&str] = &[
     "xray-function-index",
 ];
 
-/// What clang calls a library of vector functions.
+/// Returns clang's name for a library of vector functions.
 fn vector_library(name: &str) -> &str {
     match name {
         "LIBMVEC" | "LIBMVEC-X86" => "libmvec",
@@ -86,7 +87,7 @@ fn vector_library(name: &str) -> &str {
     }
 }
 
-/// Options after which LLVM prints or writes what its passes do, besides those that begin with `print-`.
+/// Options that make LLVM print or write reports on its passes, besides those that begin with `print-`.
 const REPORTS: &[&str] = &[
     "debug",
     "debug-only",
@@ -132,7 +133,7 @@ pub fn translate(option: &str) -> Codegen {
         }
         "debugger-tune" => Codegen::Arguments(to_compiler(&[&format!("-debugger-tuning={value}")])),
         "emulated-tls" => flag("-femulated-tls", "-fno-emulated-tls"),
-        // Clang has no opposite, and needs none: off is what it does.
+        // Clang has no opposite and needs none: off is its default.
         "generate-arange-section" if !on => Codegen::Arguments(Vec::new()),
         "generate-arange-section" => one("-gdwarf-aranges".to_owned()),
         // The driver's own option has another name on each architecture.
@@ -162,7 +163,7 @@ pub fn translate(option: &str) -> Codegen {
         "vector-library" => direct(&format!("-fveclib={}", vector_library(value))),
         "tls-size" => direct(&format!("-mtls-size={value}")),
         "float-abi" => one(format!("-mfloat-abi={value}")),
-        // Clang takes its own option for source files alone. What lld does without one is `on`.
+        // Clang takes its own option for source files alone. Without an option lld uses `on`.
         "fp-contract" if value == "on" => Codegen::Arguments(Vec::new()),
         "fp-contract" => Codegen::Untranslatable,
         "basic-block-sections" => direct(&format!("-fbasic-block-sections={value}")),

@@ -1,7 +1,7 @@
-//! The words of a compiler driver's link command, sorted by what they mean for the code that LTO generates.
+//! Sorts the words of a compiler driver's link command by their effect on the code that LTO generates.
 //!
-//! Pure, and asks no driver: which words reach the linker's LTO is in `clang::driver`. Reads words, not files. What the
-//! linker's own words mean is in `raw`.
+//! Pure, and asks no driver: `clang::driver` lists the words that reach the linker's LTO. Reads words, not files.
+//! `raw` interprets the linker's own words.
 
 use crate::clang::driver::{changes, find};
 use crate::options::{Code, LinkedKind, Value};
@@ -10,7 +10,7 @@ use crate::words::{Word, lossy};
 /// A driver's link command, sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DriverWords {
-    /// What the linker is given through `-Wl,` and `-Xlinker`, with input files between, since a value may be one.
+    /// Words for the linker from `-Wl,` and `-Xlinker`, with input files between, since a value may be one.
     pub linker: Vec<Word>,
     /// The last optimisation level as it was written: `-O3`, `-Os`.
     pub level: Option<Word>,
@@ -18,13 +18,13 @@ pub struct DriverWords {
     pub processor: Vec<Word>,
     /// Words that a backend compilation takes as they are.
     pub kept: Vec<Word>,
-    /// `-fPIC` and the like. They count where [`DriverWords::output`] does not say what is linked.
+    /// `-fPIC` and the like. They count where [`DriverWords::output`] is unknown.
     pub position: Vec<Word>,
-    /// What is linked, where the words say it.
+    /// The kind of output, if the words determine it.
     pub output: Option<DriverOutput>,
 }
 
-/// What a driver links.
+/// The kind of output of a driver's link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DriverOutput {
     /// A shared library.
@@ -86,12 +86,12 @@ pub fn is_for_bitcode(word: &[u8]) -> bool {
     !changes(word, Code::OfSources)
 }
 
-/// What follows `-O`; other words than these are `-ObjC` and the like.
+/// Returns whether `level` can follow `-O` as a level; other words are `-ObjC` and the like.
 fn is_level(level: &[u8]) -> bool {
     matches!(level, b"" | b"s" | b"z" | b"g" | b"fast") || level.iter().all(u8::is_ascii_digit)
 }
 
-/// Words that say what is linked.
+/// Words that determine the kind of output.
 #[derive(Default)]
 struct Outputs {
     shared: bool,

@@ -1,8 +1,8 @@
 //! Backend flags from a link command in a driver's spelling, without asking the driver.
 //!
-//! For build systems that hand every backend the flags of the link. The words are sorted by `driver_words`, the
-//! linker's own words among them are translated as those of any link line. Differs from [`super::of_link_line`] in what
-//! nobody says: the driver's defaults are not known here, and are left to the compiler, which is the same program.
+//! For build systems that hand every backend the flags of the link. `driver_words` sorts the words; the linker's own
+//! words are translated as those of any link line. Unlike [`super::of_link_line`], this module does not know the
+//! driver's defaults. It leaves them to the compiler, which is the same program.
 
 use miette::Diagnostic;
 use thiserror::Error;
@@ -43,14 +43,14 @@ pub enum LinkFlagError {
     #[error("{source}")]
     #[diagnostic(code(distlto::untranslatable), help("{IN_A_BUILD_FILE}"))]
     Untranslatable {
-        /// What is wrong with it.
+        /// The error in it.
         source: FlagError,
     },
-    /// An option whose value is not one that ld.lld takes.
+    /// An option with a value that ld.lld does not take.
     #[error("{source}")]
     #[diagnostic(code(distlto::usage), help("correct the link flags"))]
     BadValue {
-        /// What is wrong with it.
+        /// The error in it.
         source: FlagError,
     },
 }
@@ -58,14 +58,14 @@ pub enum LinkFlagError {
 /// The backend flags of a link command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkFlags {
-    /// Arguments for a compilation of one of the link's modules, and what they name.
+    /// Arguments for a compilation of one of the link's modules, and the files that they name.
     pub backend: BackendFlags,
-    /// Arguments that name the processor. They are for functions whose bitcode names none; see `processor`.
+    /// Arguments that name the processor. They are for functions with no processor in their bitcode; see `processor`.
     pub processor: Vec<String>,
 }
 
-/// Translates a link command, of a driver or of ld.lld. Response files are expanded already; `architecture` is the first
-/// part of the target triple.
+/// Translates a link command, of a driver or of ld.lld. Response files are expanded already. `architecture` is the
+/// first part of the target triple.
 ///
 /// The command begins with the program, or with the first flag. Words that say nothing of code are passed over.
 pub fn of_command(words: Vec<Word>, architecture: &str) -> Result<LinkFlags, LinkFlagError> {

@@ -1,8 +1,9 @@
-//! What a linker with DTLTO itself tells every backend: the common words of a job file that it writes.
+//! The words that a linker with DTLTO gives to every backend: the common words of its job file.
 //!
-//! A linker is asked by a link of a module without code with the LTO options of a line ([`question`]); its job file holds the
-//! answer ([`LinkerFlags::of`]). Another LLVM tells its compiler other words, as LLVM 23 does `-floop-interchange`. What a linker leaves
-//! out is in [`crate::dtlto::dropped`]. Knows nothing of processes. The job file is described in `docs/dtlto.md`.
+//! The question to a linker is a link of a module without code, with the LTO options of a line ([`question`]). The
+//! linker's job file holds the answer ([`LinkerFlags::of`]). Another LLVM gives its compiler other words, as LLVM 23
+//! does with `-floop-interchange`. [`crate::dtlto::dropped`] handles the options that a linker leaves out. Starts no
+//! process. `docs/dtlto.md` describes the job file.
 
 use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
@@ -41,7 +42,7 @@ impl LinkerFlags {
     }
 }
 
-/// The words of a link line that may change what a linker tells its backends.
+/// Returns the words of a link line that may change the linker's words for its backends.
 pub fn question(arguments: &[Argument]) -> Vec<Word> {
     let asks = |code| match code {
         Code::Linked(_)
@@ -56,7 +57,7 @@ pub fn question(arguments: &[Argument]) -> Vec<Word> {
         | Code::BlockSections
         | Code::BlockAddressMap(_)
         | Code::UniqueBlockNames(_) => true,
-        // They change no code, write files, or have the linker load a plugin; or no compiler can be told.
+        // These change no code, write files, load a plugin into the linker, or have no spelling for a compiler.
         _ => false,
     };
     let options = options(arguments).filter(|option| of(option).is_some_and(|known| asks(known.code)));

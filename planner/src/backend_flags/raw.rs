@@ -1,6 +1,6 @@
-//! First step: gathers every LTO option of a link line as it was written, judging none.
+//! First step: gathers every LTO option of a link line as written, without judging it.
 //!
-//! What an option changes is said in the linker's table; one that changes no code is passed over here.
+//! The linker's table gives the effect of an option; options that change no code are skipped here.
 
 use crate::link_line::{Argument, LinkOption, options};
 use crate::linker::options::{of, value};
@@ -22,7 +22,7 @@ pub struct RawLto {
 /// One LTO option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawOption {
-    /// What it changes.
+    /// Its effect.
     pub code: Code,
     /// Its value; empty where it has none.
     pub value: String,
@@ -60,7 +60,7 @@ pub fn gather(arguments: &[Argument]) -> RawLto {
     raw
 }
 
-/// What an option changes. A `--plugin-opt=` that no ld.lld knows may change anything.
+/// Returns the effect of an option. A `--plugin-opt=` that no ld.lld knows may change anything.
 fn code(option: &LinkOption) -> Code {
     match of(option) {
         Some(known) => known.code,

@@ -1,7 +1,7 @@
 //! Stable names: LLVM calls a local that an importer needs after the source file, not after the hash of its module.
 //!
-//! An edit changes that hash, and with it the code of all who import such a local. Knows nothing of which modules may share a
-//! source file. The option is that of `llvm/lib/Transforms/Utils/FunctionImportUtils.cpp`.
+//! An edit changes that hash, and with it the code of all modules that import such a local. Does not check whether
+//! modules share a source file. The option is that of `llvm/lib/Transforms/Utils/FunctionImportUtils.cpp`.
 
 use crate::graph::ActionGraph;
 

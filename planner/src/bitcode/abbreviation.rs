@@ -1,7 +1,7 @@
 //! Abbreviations: how the operands of a kind of record are encoded.
 //!
-//! Knows nothing of what a record means. Limits that LLVM does not have bound the work that a hostile file
-//! can ask for: an operand may cost no bits at all, so the number of operands is limited instead.
+//! Does not depend on the meaning of records. Limits that LLVM does not have bound the work that a hostile file can
+//! ask for: an operand may cost no bits at all, so the number of operands is limited instead.
 
 use super::BitcodeError;
 use super::cursor::{Cursor, MAX_WIDTH};
@@ -49,7 +49,7 @@ impl Encoding {
     }
 }
 
-/// What comes after the operands that are always there.
+/// The end of a record, after the operands that are always there.
 #[derive(Debug, Clone, Copy)]
 pub enum Tail {
     /// Any number of values.
@@ -58,14 +58,14 @@ pub enum Tail {
     Blob,
 }
 
-/// The operands of a record, of which the first is the record's code.
+/// The operands of a record. The first operand is the record's code.
 #[derive(Debug)]
 pub struct Abbreviation {
     /// The record's code.
     pub code: Encoding,
     /// The operands that are always there.
     pub operands: Vec<Encoding>,
-    /// What follows them.
+    /// The end after them.
     pub tail: Option<Tail>,
 }
 

@@ -23,7 +23,7 @@ const FIRST_ABBREVIATION: u64 = 4;
 const BLOCKINFO: u64 = 0;
 const SETBID: u64 = 1;
 
-/// What the whole walk of a file shares: the abbreviations that a BLOCKINFO block gives to others.
+/// State that the whole walk of a file shares: the abbreviations that a BLOCKINFO block gives to other blocks.
 #[derive(Debug, Clone, Default)]
 pub struct Walk {
     abbreviations: HashMap<u64, Vec<Rc<Abbreviation>>>,
@@ -185,7 +185,7 @@ impl<'a> Block<'a> {
         Ok(bytes)
     }
 
-    /// The operands of the latest record that were not read so far, of which there may be `limit`.
+    /// Returns the unread operands of the latest record, at most `limit`; more are an error.
     pub fn numbers(&mut self, limit: usize) -> Result<Vec<u64>, BitcodeError> {
         let mut numbers = Vec::new();
         while let Some(value) = self.value()? {
@@ -197,7 +197,7 @@ impl<'a> Block<'a> {
         Ok(numbers)
     }
 
-    /// The blob that ends the latest record, whose other operands are passed over; `None` if there is none.
+    /// Returns the blob at the end of the latest record and skips its other operands; `None` if there is none.
     pub fn blob(&mut self) -> Result<Option<&'a [u8]>, BitcodeError> {
         match &self.pending {
             Pending::Abbreviated { abbreviation, .. } if matches!(abbreviation.tail, Some(Tail::Blob)) => {}
@@ -220,7 +220,7 @@ impl<'a> Block<'a> {
         Ok(usize::try_from(length).ok().and_then(|length| rest.get(..length)))
     }
 
-    /// Passes over what is left of the latest record.
+    /// Skips the rest of the latest record.
     fn finish(&mut self) -> Result<(), BitcodeError> {
         loop {
             if let Pending::Array { element, left } = self.pending {

@@ -86,7 +86,8 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// A number in chunks of `width` bits (2 to [`MAX_WIDTH`]), the highest of which says that more follow.
+    /// Reads a number in chunks of `width` bits (2 to [`MAX_WIDTH`]). The highest bit of a chunk means that more
+    /// follow.
     pub fn vbr(&mut self, width: u32) -> Result<u64, BitcodeError> {
         let more = 1u64 << (width - 1);
         let mut value = 0;

@@ -1,6 +1,6 @@
 //! The body of a bitstream block, as records that no abbreviation describes, and blocks of such.
 //!
-//! Knows nothing of what the records mean. The format is that of LLVM's document "LLVM Bitcode File Format".
+//! Does not depend on the meaning of the records. The format is that of LLVM's document "LLVM Bitcode File Format".
 
 const END_BLOCK: u64 = 0;
 const ENTER_SUBBLOCK: u64 = 1;
@@ -14,12 +14,12 @@ pub(crate) struct Writer {
     /// Bits that do not fill a byte, and how many.
     rest: u64,
     count: u32,
-    /// Of what begins each record.
+    /// Bits of the abbreviation number that begins each record.
     width: u32,
 }
 
 impl Writer {
-    /// For a block whose records begin with so many bits.
+    /// Makes a writer for a block with an abbreviation number of `width` bits before each record.
     pub(crate) fn new(width: u32) -> Self {
         Self { bytes: Vec::new(), rest: 0, count: 0, width }
     }
@@ -67,7 +67,7 @@ impl Writer {
         self.bytes
     }
 
-    /// What is left of the last word is zeros.
+    /// Fills the rest of the last word with zeros.
     fn fill_word(&mut self) {
         if self.count > 0 {
             self.fixed(0, u8::BITS - self.count);

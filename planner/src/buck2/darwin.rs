@@ -1,7 +1,7 @@
 //! Plans for linker type `darwin`: a flat list of objects in, one plan for each and one for the link out.
 //!
-//! Archives are taken apart by the rule, and flags and order of the final link are its own business. With a linker
-//! that merges modules beforehand, what became of each is in the file that the linker was told to write.
+//! The rule takes archives apart, and decides flags and order of the final link. A linker that merges modules
+//! beforehand writes one file for each module, which gives the module's merge state.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -75,7 +75,7 @@ pub fn read<'a>(path: &Path, text: &'a [u8], premerger: bool) -> Result<DarwinMe
 }
 
 impl DarwinMeta<'_> {
-    /// What it lists. A merged module means the object that it is made from.
+    /// Returns the modules of the meta file. The path of a merged module finds the original object.
     pub fn modules(&self) -> LinkedModules<'_> {
         let merged = self.merged.iter().enumerate();
         let names: Vec<(&str, usize)> =
@@ -96,12 +96,12 @@ impl DarwinMeta<'_> {
     }
 }
 
-/// A link whose thin link has run.
+/// A link after its thin link.
 #[derive(Debug, Clone, Copy)]
 pub struct DarwinLink<'a> {
     /// The meta file.
     pub meta: &'a DarwinMeta<'a>,
-    /// What it lists.
+    /// The modules of the meta file.
     pub modules: &'a LinkedModules<'a>,
     /// Where the linker has written.
     pub directory: &'a IndexDirectory,
@@ -196,7 +196,7 @@ impl PlanForm for DarwinForm<'_> {
     }
 }
 
-/// What became of a module, by the file that the linker has written for it.
+/// Returns the merge state of a module, from the file that the linker has written for it.
 fn merge_state(merged: &str) -> Result<&'static str, Buck2PlanError> {
     let file = match File::open(merged) {
         Ok(file) => file,

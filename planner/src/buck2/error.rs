@@ -1,6 +1,6 @@
-//! What can be wrong with a Buck2 link: its meta file, or what the linker left in the index directory.
+//! Errors of a Buck2 link: in its meta file, or in the linker's output in the index directory.
 //!
-//! Each names the file, the place in it and what to do.
+//! Each names the file, the place in it and the remedy.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub enum MetaError {
     Syntax {
         /// The meta file.
         file: PathBuf,
-        /// What is wrong, and where.
+        /// The fault and its place.
         problem: JsonError,
     },
     /// JSON that is no meta file.
@@ -49,7 +49,7 @@ pub enum MetaError {
     Content {
         /// The meta file.
         file: PathBuf,
-        /// What is wrong, and where: `[1].linkables[0].path`.
+        /// The fault and its place, such as `[1].linkables[0].path`.
         problem: JsonError,
     },
     /// An object without a place for its merged module, where one was asked for.
@@ -82,7 +82,7 @@ pub enum MetaError {
 }
 
 impl MetaError {
-    /// For a file that could not be read as what it should be.
+    /// Returns the error for a file that is no JSON or no meta file.
     pub(super) fn unread(file: PathBuf, problem: JsonError) -> Self {
         match problem.fault {
             Fault::Content => Self::Content { file, problem },
@@ -94,7 +94,7 @@ impl MetaError {
 /// How the name of a link's argument file ends.
 pub const ARGUMENT_FILE: &str = "thinlto_index_argsfile";
 
-/// Why plans could not be made from what the linker left.
+/// Why plans could not be made from the linker's output.
 #[derive(Debug, Error, Diagnostic)]
 pub enum Buck2PlanError {
     /// The meta file.
@@ -126,7 +126,7 @@ pub enum Buck2PlanError {
     ArgumentFile {
         /// The file.
         file: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// Several arguments that could name the link's argument file.
@@ -167,7 +167,7 @@ pub enum Buck2PlanError {
         /// Who says that it has to be there.
         because: String,
     },
-    /// A shard whose module paths LLVM has garbled, and which cannot be mended.
+    /// A shard with module paths that LLVM has garbled and that cannot be mended.
     #[error("{} has paths that are not ASCII, and {because}", file.display())]
     #[diagnostic(
         code(distlto::bad_input),
@@ -181,7 +181,7 @@ pub enum Buck2PlanError {
         /// Why it cannot be mended.
         because: String,
     },
-    /// A module of which only one part would be compiled.
+    /// A split LTO unit: the backends would compile only one part of the module.
     #[error("{module} is a split LTO unit: no backend compiles its vtables, and the program would lack them")]
     #[diagnostic(
         code(distlto::bad_input),
@@ -218,12 +218,12 @@ pub enum Buck2PlanError {
     ImportFromArchive {
         /// The module that imports.
         importer: String,
-        /// What it imports, as the linker spells it.
+        /// The imported path, as the linker spells it.
         import: String,
         /// The archive.
         archive: String,
     },
-    /// What a merging linker has written for a module.
+    /// An unknown merge state in the file that a merging linker has written for a module.
     #[error("{} is neither empty nor bitcode, nor does it say `standalone` or `absorbed`", file.display())]
     #[diagnostic(
         code(distlto::tool),

@@ -12,18 +12,18 @@ use super::meta::{Linkable, Meta, MetaEntry, Opaque};
 use super::modules::{LinkedModules, SlotOrigin};
 use crate::response;
 
-/// What the list is made from.
+/// The inputs of the list.
 #[derive(Clone, Copy)]
 pub struct FinalList<'a> {
     /// The meta file.
     pub meta: &'a Meta<'a>,
-    /// What it lists.
+    /// The modules of the meta file.
     pub modules: &'a LinkedModules<'a>,
-    /// What the linker has loaded.
+    /// The linker's listings of indexed and loaded files.
     pub listing: &'a Listing<'a>,
     /// The lines of the link's argument file with search paths.
     pub search_paths: &'a [&'a [u8]],
-    /// Whether the final link has a file without being told, one that the meta file does not list.
+    /// Whether the final link's command itself brings a file that the meta file does not list.
     pub brought: &'a dyn Fn(&[u8]) -> bool,
 }
 
@@ -73,7 +73,7 @@ impl FinalList<'_> {
         writer.out
     }
 
-    /// What stands in the final link for a loaded file.
+    /// Returns the path in the final link for a loaded file.
     fn file<'f>(&'f self, loaded: &LoadedLine<'f>) -> Cow<'f, [u8]> {
         let Some(slot) = loaded.slot else { return Cow::Borrowed(loaded.line) };
         let listed = &self.modules.slots[slot];
@@ -86,8 +86,8 @@ impl FinalList<'_> {
         }
     }
 
-    /// What is linked as it is, by file. Of several with one file the last counts, unless an earlier one takes the
-    /// archive as a whole: its members would be lost.
+    /// Returns the linkables that are linked unchanged, by file. Of several with one file the last counts, unless an
+    /// earlier one takes the whole archive: its members would be lost.
     fn opaque(&self) -> HashMap<&[u8], (usize, &Opaque<'_>)> {
         let mut found: HashMap<&[u8], (usize, &Opaque<'_>)> = HashMap::new();
         for (entry, listed) in self.meta.entries.iter().enumerate() {
@@ -118,7 +118,7 @@ fn bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
 struct Writer<'a> {
     out: Vec<u8>,
     entries: &'a [MetaEntry<'a>],
-    /// Entries whose flags are written.
+    /// For each entry, whether its flags are written.
     written: Vec<bool>,
 }
 

@@ -1,7 +1,7 @@
 //! The option `--thinlto-full-index` of a private linker: whether a linker has it, and a link command without it.
 //!
 //! A driver hands it over in `-Wl,` lists or after `-Xlinker`; response files may hold it, at the driver's level and at
-//! the linker's. Knows nothing of what the option writes.
+//! the linker's. Does not depend on the option's output.
 
 use std::path::{Path, PathBuf};
 
@@ -55,7 +55,8 @@ pub fn is_known_to(linker: &[Word], runner: &dyn Runner) -> Result<bool, ToolErr
     Ok(answer.status.success() && !complains)
 }
 
-/// A command without the option; `None` where it has none. Response files that hold it are written anew below `scratch`.
+/// Returns a command without the option; `None` where it has none. Response files with the option are rewritten below
+/// `scratch`.
 pub fn without(
     command: &[Word],
     reader: IndexReader,

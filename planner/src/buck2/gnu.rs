@@ -1,6 +1,6 @@
 //! Plans for linker type `gnu`: from a meta file and an index directory to every file that the rule declares.
 //!
-//! The lists that name the plans are written last, so whoever sees them sees all plans. Knows nothing of how the
+//! The lists that name the plans are written last, so a reader of the lists finds all plans. Does not depend on how the
 //! linker was run.
 
 use std::path::Path;
@@ -19,12 +19,12 @@ use super::modules::LinkedModules;
 use super::settle::{PlanForm, Settled, Settling};
 use super::{outputs, plan, split_units};
 
-/// A link whose thin link has run.
+/// A link after its thin link.
 #[derive(Clone, Copy)]
 pub struct GnuLink<'a> {
     /// The meta file.
     pub meta: &'a Meta<'a>,
-    /// What it lists.
+    /// The modules of the meta file.
     pub modules: &'a LinkedModules<'a>,
     /// Where the linker has written.
     pub directory: &'a IndexDirectory,
@@ -34,7 +34,7 @@ pub struct GnuLink<'a> {
     pub final_list: &'a str,
     /// The content of the link's own argument file.
     pub arguments: &'a [u8],
-    /// Whether the final link has a file without being told, one that the meta file does not list.
+    /// Whether the final link's command itself brings a file that the meta file does not list.
     pub brought: &'a dyn Fn(&[u8]) -> bool,
 }
 

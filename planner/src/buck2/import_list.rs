@@ -1,7 +1,7 @@
 //! Import lists in the terms of a meta file: which objects, archives and members a module imports from.
 //!
 //! The linker writes one path a line. Text and results are in buffers that are used again: a link of 100,000 objects
-//! has tens of millions of imports. Knows nothing of plans.
+//! has tens of millions of imports. Independent of plans.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -12,13 +12,13 @@ use distlto_prepare::io_error::IoError;
 use super::error::Buck2PlanError;
 use super::modules::{Brief, LinkedModules};
 
-/// What is left of the buffer when it grows.
+/// The buffer grows when it has fewer free bytes than this.
 const SPARE: usize = 4 << 10;
 
 /// One import list at a time.
 #[derive(Debug, Default)]
 pub struct ImportList {
-    /// The list, and after it what is left of longer ones.
+    /// The list, followed by leftover bytes of longer lists.
     buffer: Vec<u8>,
     length: usize,
     /// Indices of imported objects, in the list's order.
@@ -63,7 +63,8 @@ impl ImportList {
         &self.buffer[..self.length]
     }
 
-    /// Looks up the paths of the list that was read last, which is `importer`'s. Marks what is imported.
+    /// Looks up the paths of the list that was read last, which is `importer`'s. Marks each imported slot in
+    /// `imported`.
     pub fn look_up(
         &mut self,
         importer: &str,

@@ -1,12 +1,12 @@
-//! Where the linker puts a module's shard and import list, and what its listings name: the index directory.
+//! The index directory: paths of the modules' shards and import lists, and module paths in listings.
 //!
-//! `--thinlto-prefix-replace=;DIR/` puts `DIR/` before each path. Knows nothing of what the files hold.
+//! `--thinlto-prefix-replace=;DIR/` puts `DIR/` before each path. Does not depend on the content of the files.
 
 use std::borrow::Cow;
 
-/// What a shard's name adds to its module's.
+/// Suffix of a shard, after the path of its module.
 pub const SHARD: &str = ".thinlto.bc";
-/// What an import list's name adds to its module's.
+/// Suffix of an import list, after the path of its module.
 pub const IMPORTS: &str = ".imports";
 
 /// An index directory.
@@ -41,13 +41,13 @@ impl IndexDirectory {
         buffer
     }
 
-    /// The name under which the linker has written a module's file: it drops `.` and `..` from what it writes.
+    /// Returns the path to which the linker writes a module's file: the linker resolves `.` and `..` in it.
     pub fn written(file: &str) -> Cow<'_, str> {
         if is_plain(file) { Cow::Borrowed(file) } else { Cow::Owned(clean(file)) }
     }
 
-    /// The module of a line of a listing: what follows the directory's name. `None` for a line that does not begin
-    /// with it.
+    /// Returns the module on a line of a listing: the part after the directory's name. `None` for a line that does not
+    /// begin with that name.
     pub fn module_of<'l>(&self, line: &'l [u8]) -> Option<&'l [u8]> {
         line.strip_prefix(self.path.as_bytes())?.strip_prefix(b"/")
     }
@@ -58,7 +58,7 @@ fn is_plain(path: &str) -> bool {
     !path.contains("/.") && !path.contains("//") && !path.starts_with("./") && !path.starts_with("../")
 }
 
-/// Drops empty components and `.`, and `..` with what is before it.
+/// Drops empty components and `.`, and each `..` together with the component before it.
 pub fn clean(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

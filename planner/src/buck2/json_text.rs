@@ -1,4 +1,4 @@
-//! JSON text as Python's `json.dumps` prints it, so that what is said as the stock tools say it is theirs byte for byte.
+//! JSON text as Python's `json.dumps` prints it, for output that equals the stock tools' byte for byte.
 //!
 //! `, ` and `: ` separate; everything but printable ASCII is escaped, beyond the basic plane as surrogates.
 
@@ -37,7 +37,7 @@ impl Formatter for Python {
     }
 }
 
-/// Appends what it is given.
+/// Returns a serializer that appends to `out`.
 pub fn serializer(out: &mut Vec<u8>) -> Serializer<&mut Vec<u8>, Python> {
     Serializer::with_formatter(out, Python)
 }
@@ -56,7 +56,7 @@ mod tests {
     fn text_is_escaped_as_python_does() {
         let mut out = Vec::new();
         append(&mut out, &("a \"\\/\n\r\t\u{8}\u{c}\u{0}\u{1f}\u{7f}é\u{ffff}😀~", [1, 2]));
-        // What `python3 -c 'import json; print(json.dumps(...))'` prints.
+        // The output of `python3 -c 'import json; print(json.dumps(...))'`.
         let python = r#"["a \"\\/\n\r\t\b\f\u0000\u001f\u007f\u00e9\uffff\ud83d\ude00~", [1, 2]]"#;
         assert_eq!(String::from_utf8(out).expect("ASCII"), python);
     }

@@ -1,4 +1,4 @@
-//! What the linker says it has indexed and loaded: the files `index` and `index.full` of an index directory.
+//! The linker's listings of indexed and loaded files: `index` and `index.full` of an index directory.
 //!
 //! A line of `index` is a bitcode file below the directory; a line of `index.full` is any file, a bitcode one
 //! below the directory, in the order of loading.
@@ -37,10 +37,10 @@ impl Listings {
     }
 }
 
-/// What the listings say, in the terms of its meta file.
+/// The content of the listings, by slot of the meta file.
 #[derive(Debug)]
 pub struct Listing<'l> {
-    /// Slots of which the linker has made an index.
+    /// Slots that the linker has indexed.
     pub indexed: Vec<bool>,
     /// Slots that were loaded as bitcode.
     pub as_bitcode: Vec<bool>,
@@ -60,7 +60,7 @@ pub struct LoadedLine<'l> {
 }
 
 impl<'l> Listing<'l> {
-    /// Looks up what the lines name.
+    /// Looks up the module on each line.
     pub fn read(listings: &'l Listings, directory: &IndexDirectory, modules: &LinkedModules<'_>) -> Self {
         let none = vec![false; modules.slots.len()];
         let mut listing =

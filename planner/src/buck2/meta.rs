@@ -1,7 +1,7 @@
 //! The meta file of the rule for linker type `gnu`: everything on the link line, with the places of its outputs.
 //!
 //! A list of entries, each with flags before and after it and its linkables. Flags are nested lists, flattened while
-//! they are read; text is borrowed from the file. Knows nothing of what the paths hold.
+//! they are read; text is borrowed from the file. Does not open the files at the paths.
 
 pub mod values;
 
@@ -15,7 +15,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use super::error::MetaError;
 use values::{Flags, Index};
 
-/// What follows a shard's path in the rule's declarations, and what follows the object's instead.
+/// Suffix of a native object, in place of the shard's suffix, as the rule declares it.
 const OBJECT: &str = ".opt.o";
 
 /// A meta file.
@@ -33,14 +33,14 @@ impl Meta<'_> {
     }
 }
 
-/// What one dependency gives to the link.
+/// One dependency's contribution to the link.
 #[derive(Debug, Default)]
 pub struct MetaEntry<'a> {
     /// Flags before its linkables.
     pub pre_flags: Vec<Cow<'a, str>>,
     /// Flags after them.
     pub post_flags: Vec<Cow<'a, str>>,
-    /// What it links; none where it is flags alone.
+    /// Its linkables; empty for an entry of flags alone.
     pub linkables: Vec<Linkable<'a>>,
 }
 
@@ -49,13 +49,13 @@ pub struct MetaEntry<'a> {
 pub enum Linkable<'a> {
     /// An object, of bitcode or native.
     Object(Object<'a>),
-    /// An archive whose members are linked one by one.
+    /// An archive with members that are linked one by one.
     Archive(Archive<'a>),
-    /// What is linked as it is, with words of its own.
+    /// A file that is linked unchanged, with words of its own.
     Opaque(Opaque<'a>),
 }
 
-/// An object, which the file calls `bitcode` whatever it holds.
+/// An object; the meta file calls it `bitcode` even if it is native.
 #[derive(Debug)]
 pub struct Object<'a> {
     /// The object, as on the link line.
@@ -64,7 +64,7 @@ pub struct Object<'a> {
     pub output: Cow<'a, str>,
     /// Where its plan goes.
     pub plan_output: Cow<'a, str>,
-    /// What plans call it.
+    /// Its index in plans.
     pub index: u64,
 }
 
@@ -78,10 +78,10 @@ impl Object<'_> {
     }
 }
 
-/// An archive whose members are linked one by one.
+/// An archive with members that are linked one by one.
 #[derive(Debug)]
 pub struct Archive<'a> {
-    /// What plans call it, and each of its members.
+    /// The index of the archive and of each member in plans.
     pub index: u64,
     /// Where its plan goes.
     pub plan: Cow<'a, str>,
@@ -100,7 +100,7 @@ impl Archive<'_> {
     }
 }
 
-/// What is linked as it is: a native archive, a shared library.
+/// A file that is linked unchanged: a native archive or a shared library.
 #[derive(Debug)]
 pub struct Opaque<'a> {
     /// Its words on the link line, such as `-Wl,--whole-archive` around it.

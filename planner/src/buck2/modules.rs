@@ -1,7 +1,7 @@
-//! What plans call a path: the objects and archive members of a meta file, found by path.
+//! The objects and archive members of a meta file, found by path, with their indices in plans.
 //!
-//! Pure. A path that the meta file lists more than once has a slot for each time; the last one is what imports and
-//! lists mean, as in the stock tools, and the others get the same files at their own places.
+//! Pure. A path has one slot for each time that the meta file lists it. Imports and lists mean the last slot, as in the
+//! stock tools; the others get the same files at their own places.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -11,7 +11,7 @@ use distlto_prepare::names::escape_path;
 use super::index_directory::{SHARD, relative};
 use super::meta::{Archive, Linkable, Meta, Object};
 
-/// Below an archive's directory of shards, those whose base name is another member's too.
+/// Subdirectory of an archive's shard directory, for members that share their base name with another member.
 const BY_PATH: &str = "by-path";
 
 /// An object or archive member of the link.
@@ -21,7 +21,7 @@ pub struct ModuleSlot<'m> {
     pub path: &'m str,
     /// The entry of the meta file that lists it.
     pub entry: usize,
-    /// What lists it there.
+    /// The object or archive that lists it there.
     pub origin: SlotOrigin<'m>,
 }
 
@@ -34,10 +34,10 @@ pub enum SlotOrigin<'m> {
     Member(usize),
 }
 
-/// What an import list needs to know of a slot.
+/// The properties of a slot that an import list needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Brief {
-    /// What plans call it.
+    /// The index in plans: the object's own, or the archive's for a member.
     pub index: u64,
     /// The archive that it is a member of.
     pub archive: Option<u32>,
@@ -69,7 +69,7 @@ pub struct LinkedModules<'m> {
 }
 
 impl<'m> LinkedModules<'m> {
-    /// Finds what a meta file lists.
+    /// Collects the objects and archive members of a meta file.
     pub fn of(meta: &'m Meta<'m>) -> Self {
         Self::with_names(meta, &[])
     }
@@ -126,7 +126,7 @@ impl<'m> LinkedModules<'m> {
         self.archives.push(ArchiveSlots { archive, members: (first..self.slots.len()).collect() });
     }
 
-    /// `others` are further names of slots, for what is not a slot's own path.
+    /// Builds the table of paths. `others` are further names of slots; a slot's own path takes precedence.
     fn look_up_paths(&mut self, others: &[(&'m str, usize)]) {
         let paths = self.slots.iter().enumerate().map(|(at, slot)| (slot.path, at));
         let named = others.iter().copied().chain(paths);
@@ -164,7 +164,7 @@ impl<'m> LinkedModules<'m> {
         self.by_path.get(path).copied()
     }
 
-    /// What plans call a slot, and its archive, in few bytes: looked up for each import.
+    /// Returns the index in plans and the archive of a slot; small, because each import looks it up.
     pub fn brief(&self, slot: usize) -> Brief {
         self.brief[slot]
     }
@@ -182,7 +182,7 @@ impl<'m> LinkedModules<'m> {
         self.copies.get(&leader).map_or(&[], Vec::as_slice)
     }
 
-    /// What plans call a slot.
+    /// Returns the index of a slot in plans.
     pub fn index(&self, slot: usize) -> u64 {
         self.brief[slot].index
     }

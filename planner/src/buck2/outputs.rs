@@ -3,7 +3,7 @@
 //! Buck2 removes a declared output before it runs an action and takes none of an action that failed, so a plan that is
 //! not there is created where it belongs: a rename would cost more than the plan. The lists that name the plans are
 //! removed before the first plan is written, and appear whole after the last. A file that is there already is replaced
-//! as a whole, if its content differs. `docs/buck2.md` has the reasons and what they save.
+//! as a whole, if its content differs. `docs/buck2.md` has the reasons and the savings.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 /// Writes a plan unless it holds this content already, making its directory where there is none.
 pub fn write(path: &str, bytes: &[u8]) -> Result<(), IoError> {
-    // Whatever is in the way, the slow way deals with it or says what it is.
+    // `write_if_changed` handles an existing file or a missing directory, and reports any other error.
     let Ok(mut file) = OpenOptions::new().write(true).create_new(true).open(path) else {
         return write_if_changed(Path::new(path), bytes).map(drop);
     };
@@ -68,10 +68,10 @@ pub fn make_directory(path: &str) -> Result<(), IoError> {
     fs::create_dir_all(path).map_err(IoError::on("create directory", path))
 }
 
-/// Removes plans: what was found wrong makes all of them doubtful.
+/// Removes plans after an error, since any of them may be wrong.
 pub fn withdraw<'p>(plans: impl Iterator<Item = &'p str>) {
     for plan in plans {
-        // The error that led here is the one to tell.
+        // The caller reports the earlier error, so this one is ignored.
         let _ = remove(Path::new(plan));
     }
 }
@@ -111,7 +111,7 @@ mod tests {
         write(&path, b"one").expect("written");
         assert_eq!(inode(), first);
         write(&path, b"two").expect("written");
-        // Replaced as a whole: whoever has the old one open reads that to its end.
+        // Replaced as a whole: a reader with the old file open can read it to its end.
         assert_ne!(inode(), first);
         assert_eq!(fs::read(&path).expect("read"), b"two");
         assert_eq!(names(&directory), 1);

@@ -1,8 +1,8 @@
-//! Where loaded files stand on a link line, and whether the link's own argument file brings them.
+//! Positions of loaded files on a link line, and whether the link's argument file brings them.
 //!
-//! What the rest of the command brings, the driver's own additions among it, the final link's command brings again.
-//! A word counts as the argument file's if that holds it, so a library which both name stays. Looks at files only to
-//! find libraries and to read linker scripts.
+//! The final link's command repeats every word outside the argument file, the driver's additions included. A word
+//! counts as the argument file's if that file holds it, so a library named in both places stays in the list. Reads
+//! files only to find libraries and to parse linker scripts.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -87,15 +87,15 @@ impl LinePlaces {
         self.found.contains_key(name)
     }
 
-    /// Whether the final link has a file without being told: what stands outside the argument file it is given again,
-    /// and flags too. `flags` are the words of all flags.
+    /// Returns whether the final link's command itself brings a file: one outside the argument file, or one named by a
+    /// flag. `flags` are the words of all flags.
     pub fn brings(&self, file: &[u8], flags: &HashSet<Word>) -> bool {
         self.find(file).is_some_and(|(_, place)| {
             !place.given || self.words.get(&place.at.0).is_some_and(|word| flags.contains(word))
         })
     }
 
-    /// The place of a file, or of the archive whose member is named; with the file that stands there.
+    /// Returns the name and place of a file on the line; for an archive member, those of its archive.
     pub fn find<'f>(&self, traced: &'f [u8]) -> Option<(&'f [u8], LinePlace)> {
         if let Some(&place) = self.found.get(traced) {
             return Some((traced, place));
@@ -104,7 +104,7 @@ impl LinePlaces {
     }
 }
 
-/// What may be the archive of `archive(member)`: names may hold parentheses.
+/// Returns the candidate archives of `archive(member)`: names may hold parentheses.
 pub fn archives(traced: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_member = traced.ends_with(b")");
     let opening =

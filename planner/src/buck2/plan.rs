@@ -1,4 +1,4 @@
-//! What a plan says: which other objects and archives the backend of one module needs.
+//! Plans: the other objects and archives that the backend of one module needs.
 //!
 //! Pure. Fields are sorted, as in the stock tools. `archive_member_imports` is ours, where members are imported: the
 //! exact members, for rules that need not take an archive as a whole.
@@ -63,7 +63,7 @@ pub fn of_object(
     append(out, &backend(imports, modules, Some(index), path, bitcode_file));
 }
 
-/// What an archive's plan says of a bitcode member; `bitcode_file` is where its shard is.
+/// Returns an archive plan's entry for a bitcode member; `bitcode_file` is the path of its shard.
 pub fn of_member(
     imports: &ImportList,
     modules: &LinkedModules<'_>,
@@ -73,12 +73,12 @@ pub fn of_member(
     raw(&backend(imports, modules, None, path, bitcode_file))
 }
 
-/// What an archive's plan says of a native member.
+/// Returns an archive plan's entry for a native member.
 pub fn of_native_member(path: &str) -> Box<RawValue> {
     raw(&NativeMemberJson { is_bc: false, path })
 }
 
-/// The plan of an archive, given what it says of each member.
+/// Returns the plan of an archive from the entries of its members.
 pub fn of_archive<'e>(base: &'e str, members: impl IntoIterator<Item = &'e RawValue>) -> Vec<u8> {
     let mut out = Vec::new();
     append(&mut out, &ArchiveJson { base_dir: base, objects: members.into_iter().collect() });
@@ -137,7 +137,7 @@ mod tests {
         let text = |indexed: &[u64], native: &[u64]| {
             String::from_utf8(of_link(indexed.iter().copied(), native.iter().copied())).expect("ASCII")
         };
-        // What `json.dump(..., indent=2, sort_keys=True)` prints for the same.
+        // The output of `json.dump(..., indent=2, sort_keys=True)` for the same plan.
         assert_eq!(
             text(&[10, 9, 10], &[]),
             "{\n  \"index\": {\n    \"9\": 1,\n    \"10\": 1\n  },\n  \"non_lto_objects\": {}\n}"

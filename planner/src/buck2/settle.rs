@@ -1,6 +1,7 @@
-//! Each module's shard to its place and its plan written: one import list read, one shard moved, one plan written.
+//! Reads each module's import list, moves its shard into place and writes its plan.
 //!
-//! In parallel over paths. What a plan says beyond its imports is the form's business. Knows nothing of lists.
+//! Runs in parallel over paths. A [`PlanForm`] turns imports into the text of a plan. Independent of the final link's
+//! lists.
 
 use std::borrow::Cow;
 use std::fs;
@@ -17,7 +18,7 @@ use super::meta::Object;
 use super::modules::{LinkedModules, SlotOrigin};
 use super::{outputs, plan, spelling};
 
-/// What plans of objects look like.
+/// The format of object plans.
 pub trait PlanForm: Sync {
     /// Appends the plan of an object, which is native without `imports`. `bitcode_file` is where the linker has
     /// written its shard.
@@ -31,31 +32,31 @@ pub trait PlanForm: Sync {
     ) -> Result<(), Buck2PlanError>;
 }
 
-/// What was found out of all modules of a link.
+/// The results for all modules of a link.
 #[derive(Debug, Default)]
 pub struct Settled {
     /// Indices of objects that are native.
     pub native: Vec<u64>,
-    /// What archives' plans say, for each slot that is a member.
+    /// Entries of archive plans: the slot and JSON text of each member.
     pub members: Vec<(usize, Box<RawValue>)>,
     /// Imports that the meta file does not list, sorted, each once.
     pub unknown: Vec<String>,
 }
 
-/// What is settled.
+/// The inputs of [`Settling::all`].
 #[derive(Clone, Copy)]
 pub struct Settling<'a> {
-    /// What the meta file lists.
+    /// The modules of the meta file.
     pub modules: &'a LinkedModules<'a>,
     /// Where the linker has written.
     pub directory: &'a IndexDirectory,
-    /// What it says of that.
+    /// The linker's listings of the modules.
     pub listing: &'a Listing<'a>,
-    /// What plans look like.
+    /// The format of plans.
     pub form: &'a dyn PlanForm,
 }
 
-/// What became of a path.
+/// The result for one path.
 #[derive(Debug, Default)]
 struct PathFate {
     bitcode: bool,
@@ -73,7 +74,7 @@ struct Buffers {
 }
 
 impl Settling<'_> {
-    /// Does it for every module.
+    /// Moves the shards and writes the plans of all modules.
     pub fn all(&self) -> Result<Settled, Buck2PlanError> {
         let modules = self.modules;
         let imported: Vec<AtomicBool> = modules.slots.iter().map(|_| AtomicBool::new(false)).collect();
@@ -156,8 +157,8 @@ impl Settling<'_> {
         if !buffers.imports.read(&IndexDirectory::written(&buffers.list))? {
             return if indexed { Err(missing(&buffers.list)) } else { Ok(false) };
         }
-        // Of bitcode without a ThinLTO summary lld leaves an empty shard, which no backend can use. What was loaded
-        // is known by its listing; an object that was not is never compiled, but each member of an archive is.
+        // lld leaves an empty shard for bitcode without a ThinLTO summary, and no backend can use it. The listing shows
+        // loaded files. No backend compiles an unloaded object, but one compiles each archive member.
         let is_member = matches!(self.modules.slots[slot].origin, SlotOrigin::Member(_));
         if !indexed && (is_member || self.listing.as_bitcode[slot]) {
             let shard = IndexDirectory::written(&buffers.shard);

@@ -1,7 +1,7 @@
-//! Shards whose module paths are not ASCII: LLVM garbles such paths, so that no backend would find the module.
+//! Mends shards with module paths that are not ASCII: LLVM garbles such paths, and no backend would find the module.
 //!
-//! A shard names its module and those of the import list, which is right, sorted by their bytes (`writeIndexFile` walks
-//! a sorted map). So the right paths are written into their places. Knows nothing of plans.
+//! A shard names its module and the modules of its import list, sorted by their bytes (`writeIndexFile` walks a sorted
+//! map). The import list is correct, so its paths replace the garbled ones. Independent of plans.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub fn mend(shard: &str, module: &str, imports: &[u8]) -> Result<(), Buck2PlanEr
     };
     let found = shard::read(&bytes).map_err(|source| garbled(shard, source.to_string()))?;
     if found.modules.is_empty() {
-        // What the linker did not load has a stub.
+        // The linker writes a stub shard for a module that it did not load.
         return Ok(());
     }
     let mut paths: Vec<&[u8]> = lines(imports).chain([module.as_bytes()]).collect();
@@ -47,7 +47,8 @@ pub fn mend(shard: &str, module: &str, imports: &[u8]) -> Result<(), Buck2PlanEr
     Ok(write_atomically(Path::new(shard), &mended)?)
 }
 
-/// The hash of a module that the thin link has just read; a backend tells what is wrong with one that has none.
+/// Reads the hash of a module that the thin link has just read. `None` if that fails or the module has no hash; a
+/// backend then reports the error.
 fn hash_of(path: &[u8]) -> Option<ModuleHash> {
     module::read(&fs::read(path_of(path)).ok()?).ok()?.hash
 }

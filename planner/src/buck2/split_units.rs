@@ -1,7 +1,7 @@
-//! Split LTO units, of which the regular part would be compiled by nobody.
+//! Refuses links with split LTO units: no backend would compile the regular LTO part of such a unit.
 //!
 //! A backend compiles a unit's first module only; the second, with vtables, goes into a regular LTO that a thin link
-//! throws away. Modules are read only where the shards say that units are split at all. Knows nothing of plans.
+//! throws away. Modules are read only where the shards say that units are split at all. Independent of plans.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ pub fn refuse(
     loaded.par_iter().try_for_each(|&slot| {
         let path = modules.slots[slot].path;
         let bytes = fs::read(path).map_err(IoError::on("read", path))?;
-        // What cannot be read here is told by the backend that cannot read it either.
+        // The backend fails on an unreadable module too, and reports the error.
         match module::read(&bytes) {
             Ok(read) if read.split_unit => Err(Buck2PlanError::SplitUnit { module: path.to_owned() }),
             _ => Ok(()),

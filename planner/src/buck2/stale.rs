@@ -1,4 +1,4 @@
-//! What an earlier link has left in an index directory.
+//! Removes an earlier link's files from an index directory.
 //!
 //! The rule declares nothing of the directory but `index`, so Buck2 removes that alone before it runs the link again.
 //! An import list that the linker does not write anew would be taken for this link's.
@@ -12,10 +12,10 @@ use rayon::prelude::*;
 
 use super::index_directory::{IMPORTS, IndexDirectory, SHARD};
 
-/// Removes what an earlier link has left of these modules.
+/// Removes an earlier link's `index.full`, and its shards and import lists of these modules.
 ///
-/// A directory that holds `index` is left as it is: Buck2 removes that before each run, so whoever has put it there has
-/// made the directory for this one.
+/// Does nothing if the directory holds `index`: Buck2 removes that file before each run, so the directory was made for
+/// this link.
 pub fn remove_left<'m>(
     directory: &IndexDirectory,
     modules: impl ParallelIterator<Item = &'m str>,

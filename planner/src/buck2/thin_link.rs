@@ -1,7 +1,7 @@
 //! The thin link of a Buck2 rule: the rule's own command, run so that `index` and `index.full` are written.
 //!
-//! A linker without `--thinlto-full-index` gets the command without that option and with a trace of what it loads;
-//! whether it has the option it is asked. Knows nothing of plans.
+//! The linker is asked whether it has `--thinlto-full-index`. If not, its command loses the option and gains a trace of
+//! the loaded files. Independent of plans.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -30,7 +30,7 @@ pub struct RuleThinLink<'a> {
     linker: Option<Linker>,
 }
 
-/// What a driver says that it would run.
+/// The linker that a command resolves to.
 #[derive(Debug)]
 struct Linker {
     /// The link line, response files expanded.
@@ -38,10 +38,10 @@ struct Linker {
     has_full_index: bool,
 }
 
-/// What the linker did.
+/// The result of the thin link.
 #[derive(Debug)]
 pub struct Linked {
-    /// How it ended, and what it printed; standard output without the trace.
+    /// Exit status and output. Standard output lacks the trace, unless the command itself asks for one.
     pub output: ToolOutput,
 }
 
@@ -57,8 +57,8 @@ impl<'a> RuleThinLink<'a> {
         })
     }
 
-    /// The first of some paths that is not on the linker's line. A driver compiles what it takes for a source, which a
-    /// name such as `m.bc` makes of bitcode, and gives the linker another file.
+    /// Returns the first of some paths that is missing from the linker's line. A driver compiles files named like
+    /// sources, bitcode named `m.bc` among them, and passes another file to the linker.
     pub fn kept_from_linker<'p>(&self, mut paths: impl Iterator<Item = &'p str>) -> Option<&'p str> {
         let line: HashSet<&[u8]> = self.linker.as_ref()?.line.iter().map(Vec::as_slice).collect();
         // Darwin's linker can be given its inputs in a file.
@@ -114,8 +114,8 @@ impl<'a> RuleThinLink<'a> {
         Ok(Linked { output })
     }
 
-    /// Whether the final link has a file that the meta file does not list without being told: what the driver adds and
-    /// what stands beside the argument file, since its command has them too, and what flags name, which it is given.
+    /// Returns a test for files that the final link's command itself brings. These are driver additions, files outside
+    /// the argument file, and files named by a flag.
     pub fn brings<'f>(&'f self, flags: impl IntoIterator<Item = &'f str>) -> impl Fn(&[u8]) -> bool + 'f {
         let flags = linker_words(flags.into_iter().map(|flag| flag.as_bytes().to_vec()));
         // Most links have no such file, and looking for libraries takes time.
@@ -155,7 +155,7 @@ fn argument_file(command: &[Word]) -> Result<Option<Vec<u8>>, Buck2PlanError> {
     fs::read(&file).map(Some).map_err(|source| Buck2PlanError::ArgumentFile { file, source })
 }
 
-/// `None` where the command does not say what linker it would run: it is run as it stands.
+/// Resolves a command to its linker. Returns `None` if the command does not reveal its linker; it then runs unchanged.
 fn ask(command: &[Word], runner: &dyn Runner) -> Result<Option<Linker>, Buck2PlanError> {
     let (linker, line) = match resolve(&GivenCommand::new(command), runner) {
         Ok(Resolved::Link(link)) => (link.linker, link.line.words().to_vec()),

@@ -1,12 +1,13 @@
-//! The words of the compiler proper (`-cc1`) whose files or effects have to be known, one a line.
+//! The words of the compiler proper (`-cc1`) with files or effects that must be known, one a line.
 //!
-//! Read in LLVM 22: `clang/include/clang/Options/Options.td`, `BackendUtil.cpp`. Many a name stands for all that begin with it.
+//! Source: LLVM 22, `clang/include/clang/Options/Options.td`, `BackendUtil.cpp`. Many names stand for all that begin
+//! with them.
 
 use super::options::{self, KnownWord};
 use crate::options::Code::*;
 use crate::options::{Opt, maybe, maybe1, next1, prefix1};
 
-/// What the table says of a word of the compiler's command.
+/// Returns the table's entry for a word of the compiler's command.
 pub fn find(word: &[u8]) -> Option<KnownWord<'_>> {
     options::find(OPTIONS, word)
 }

@@ -1,10 +1,10 @@
 //! The words of a compiler driver's command that take another word, reach the linker or change a backend, one a line.
 //!
-//! The shapes are those that clang itself admits (`planner/tests/clang_options.rs` asks each version that is installed, of all
-//! that it completes and of this table). Steps and effects on code were established by `clang -###` of LLVM 14 to 22
-//! (`addLTOOptions` in `CommonArgs.cpp`). Of `-f` words the thin link has done the work of those about LTO, vtables
-//! and CFI, and wrote the outcome into the shards; sanitizers and coverage have instrumented the bitcode. Of `-m`
-//! those stand here by which compiling and linking must agree on the ABI; others are for functions of the bitcode to say.
+//! Clang itself admits these shapes: `planner/tests/clang_options.rs` asks each installed version about all that it
+//! completes and about this table. Steps and effects on code were established by `clang -###` of LLVM 14 to 22
+//! (`addLTOOptions` in `CommonArgs.cpp`). For `-f` words about LTO, vtables and CFI, the thin link has done the work
+//! and wrote the outcome into the shards. Sanitizers and coverage have instrumented the bitcode. The `-m` words here
+//! are those by which compiling and linking must agree on the ABI; functions of the bitcode record the others.
 
 use super::options::{self, KnownWord};
 use crate::options::Code::*;
@@ -13,7 +13,7 @@ use crate::options::{
     Code, Opt, both1, eq1, eq2, flag, next1, next2, one, only2, prefix, prefix1, prefix2, short,
 };
 
-/// What the table says of a word of a driver's command.
+/// Returns the table's entry for a word of a driver's command.
 pub fn find(word: &[u8]) -> Option<KnownWord<'_>> {
     options::find(OPTIONS, word)
 }

@@ -7,7 +7,7 @@ use crate::options::{Opt, Value};
 /// A word that a table knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownWord<'w> {
-    /// What the table says.
+    /// The table's entry.
     pub option: &'static Opt,
     /// The value that stands in the word itself.
     pub value: &'w [u8],

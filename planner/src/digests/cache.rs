@@ -1,8 +1,8 @@
 //! The bytes of the digest cache.
 //!
-//! A header line; then for each file its path's length (u32), path, size, modification and change time,
-//! inode, device (u64 each), SHA-256 (32 bytes), length of what was hashed (u64) and age (1 byte), little-endian; then the BLAKE3 hash of all
-//! before it. Knows nothing of files.
+//! A header line; then for each file its path's length (u32), path, size, modification and change time, inode, device
+//! (u64 each), SHA-256 (32 bytes), length of the hashed content (u64) and age (1 byte), little-endian; then the BLAKE3
+//! hash of all before it. Reads no files.
 
 use camino::Utf8PathBuf;
 use distlto_prepare::sealed;

@@ -1,7 +1,7 @@
-//! What the jobs of a job file may not be, and their action graph.
+//! Checks the jobs of a job file and builds their action graph.
 //!
 //! Both shapes end here. An output is refused where lld would never ask for it: outside of the linker output's
-//! directory and of the working directory, or where another job reads or writes. Knows nothing of JSON.
+//! directory and of the working directory, or where another job reads or writes. Independent of JSON.
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use indexmap::IndexMap;
@@ -19,7 +19,7 @@ pub(super) struct UncheckedJob {
     pub outputs: Vec<PathId>,
 }
 
-/// What positions mean. [`UncheckedJobs::check`] says that they are there.
+/// The files at fixed positions. [`UncheckedJobs::check`] makes sure that they are there.
 impl UncheckedJob {
     fn module(&self) -> PathId {
         self.inputs[0]

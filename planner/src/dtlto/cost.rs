@@ -1,7 +1,7 @@
-//! What each job costs, read from its shard, so that the costliest can begin first.
+//! The cost of each job, read from its shard, so that the costliest can begin first.
 //!
 //! The one module of the front end that reads files besides the job file. A shard that cannot be read is no error
-//! here: the job itself says what is wrong with it.
+//! here: the job itself reports the error.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Job files as lld 21 and later write them: `{"common": {linker_output, args, inputs}, "jobs": [...]}`.
 //!
-//! Reads the text; what the jobs may not be is in `check`. The shape is that of lld 22, where a job is
+//! Reads the text; `check` has the rules for valid jobs. The shape is that of lld 22, where a job is
 //! `{"args", "inputs", "outputs"}`, its inputs beginning with module and shard.
 
 use distlto_prepare::json::{self, JsonObject};

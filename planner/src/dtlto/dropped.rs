@@ -1,9 +1,9 @@
-//! What lld leaves out, without a word, when it hands its backends to a distributor.
+//! Options that lld drops silently when it hands its backends to a distributor.
 //!
-//! lld 22 tells the compiler `-O`, `-faddrsig`, `-ffunction-sections`, `-fdata-sections`, `-fpic`, a sample profile,
-//! `--no-lto-pgo-warn-mismatch` and the user's own `--thinlto-remote-compiler-arg`; each other option that changes
-//! code is lost. `backend_flags` knows the compiler's spelling of each. Pure; found out by comparing the job files and
-//! objects of lld 22 with those of its own LTO.
+//! lld 22 passes to the compiler `-O`, `-faddrsig`, `-ffunction-sections`, `-fdata-sections`, `-fpic`, a sample
+//! profile, `--no-lto-pgo-warn-mismatch` and the user's own `--thinlto-remote-compiler-arg`; each other option that
+//! changes code is lost. `backend_flags` knows the compiler's spelling of each. Pure; found out by comparing the job
+//! files and objects of lld 22 with those of its own LTO.
 
 use std::fmt;
 
@@ -20,20 +20,20 @@ use crate::words::Word;
 pub struct Dropped {
     /// The option as it was written; `no -pie or -shared` for one that is not there.
     pub option: String,
-    /// What happens without it.
+    /// The effect of dropping it.
     pub effect: &'static str,
-    /// What to do.
+    /// The remedy for the user.
     pub remedy: Remedy,
 }
 
-/// What mends a link line.
+/// A remedy for a link line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remedy {
     /// lld is to pass these to every compilation.
     CompilerArguments(Vec<String>),
     /// lld is to pass these to the distributor.
     DistributorArguments(Vec<String>),
-    /// No option mends it; what to do in place of one.
+    /// Advice, where no option helps.
     Advice(&'static str),
 }
 
@@ -93,13 +93,13 @@ impl Dropped {
 const NOT_PASSED: &str = "lld does not tell the compiler";
 const USE_LINK: &str = "`distlto link` does it";
 
-/// What is left out of a link by lld with these words, after the linker's own name, response files expanded.
+/// Returns the options that lld drops with these words: those after the linker's own name, response files expanded.
 pub fn of_words(words: &[Word]) -> Result<Vec<Dropped>, LinkLineError> {
     Ok(of_link_line(&link_line::parse(words.iter().cloned())?))
 }
 
-/// What is left out of a link with these arguments, in their order. Nothing that `--thinlto-remote-compiler-arg`
-/// says already.
+/// Returns the options that lld drops with these arguments, in their order. Omits options that a
+/// `--thinlto-remote-compiler-arg` passes already.
 pub fn of_link_line(arguments: &[Argument]) -> Vec<Dropped> {
     let architecture = architecture(arguments);
     let raw = gather(arguments);
@@ -186,7 +186,8 @@ fn relocation_model_in(option: &RawOption) -> Option<&str> {
     llvm.strip_prefix("relocation-model=")
 }
 
-/// lld has two levels, of optimisation and of code generation, and tells the compiler the first.
+/// Returns a warning if lld would optimise and generate code at different levels: it passes only the first to the
+/// compiler.
 fn levels(raw: &RawLto) -> Option<Dropped> {
     let last = |code| raw.last(code).map(|option| (&option.written, option.value.parse::<u8>().ok()));
     let (level, codegen) = (last(Code::Level), last(Code::CodegenLevel));
@@ -215,7 +216,7 @@ fn context_sensitive(raw: &RawLto, architecture: &str) -> Option<Dropped> {
         false => "the compiler is not given the profile",
     };
     let arguments = arguments_of(taken, architecture).unwrap_or_default();
-    // What the compiler makes of its own option is what the driver has told lld.
+    // `-fcs-profile-generate` gives the compiler the path that the driver passes to lld, so the remedy names it.
     let own = arguments.last().and_then(|path| path.strip_prefix("-fprofile-instrument-path="));
     let own = own.and_then(|path| path.strip_suffix("default_%m.profraw")).and_then(|directory| {
         match directory.strip_suffix('/') {
@@ -241,7 +242,7 @@ fn code_option(option: &RawOption, architecture: &str) -> Option<Dropped> {
         | Code::BlockAddressMap(false)
         | Code::UniqueBlockNames(false)
         | Code::Report => None,
-        // What drivers always pass, and what clang takes by itself.
+        // Drivers always pass these processors, and clang uses them by default.
         Code::Processor if ["x86-64", "generic"].contains(&option.value.as_str()) => None,
         Code::Llvm if relocation_model_in(option).is_some() => None,
         Code::SplitDebug => Some(advice(
@@ -275,7 +276,7 @@ fn code_option(option: &RawOption, architecture: &str) -> Option<Dropped> {
     }
 }
 
-/// What a compiler is given for these options alone; `None` where it has no spelling for them.
+/// Returns the compiler's arguments for these options alone; `None` if the compiler has no spelling for them.
 fn arguments_of(options: Vec<RawOption>, architecture: &str) -> Option<Vec<String>> {
     let line = |options| RawLto { options, pie: true, ..RawLto::default() };
     let base = translate(&line(Vec::new()), architecture, None, &[], Relocatable::HasToSay).ok()?.args;
@@ -314,7 +315,8 @@ fn outputs(arguments: &[Argument]) -> Vec<Dropped> {
     options(arguments).filter_map(of_option).collect()
 }
 
-/// lld's cache finds objects by the module and lld's own options, whatever the compiler was told.
+/// Returns a warning about lld's cache: its key covers the module and lld's own options, but not the compiler's
+/// arguments.
 fn cache(arguments: &[Argument], compiler_is_told: bool) -> Option<Dropped> {
     let option = last(arguments, "thinlto-cache-dir")?;
     compiler_is_told.then(|| {

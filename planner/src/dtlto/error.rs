@@ -1,6 +1,6 @@
-//! What can be wrong with a job file: which file, where in it, and what the user can do.
+//! Errors of a job file: the file, the place in it, and the remedy for the user.
 //!
-//! Knows nothing of how job files are read.
+//! Does not depend on how job files are read.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ use crate::graph::error::GraphError;
 pub struct JobFileError {
     /// The job file, as the caller called it.
     pub file: String,
-    /// What is wrong, and where.
+    /// The fault and its place.
     #[source]
     pub problem: Located,
 }
@@ -35,9 +35,9 @@ impl JobFileError {
 pub struct Located {
     /// A path such as `jobs[12].inputs[3]`; empty for the whole text.
     pub place: String,
-    /// Line and column, counted from 1, of what could not be read; `None` for what is wrong in itself.
+    /// Line and column of a parse error, counted from 1; `None` for a fault found after parsing.
     pub position: Option<(usize, usize)>,
-    /// What is wrong.
+    /// The fault.
     pub problem: Box<Problem>,
 }
 
@@ -65,12 +65,12 @@ impl Diagnostic for Located {
     }
 }
 
-/// A problem whose file is not known yet.
+/// A problem, before its file is known.
 #[derive(Debug)]
 pub(super) struct JobFileFailure(Located);
 
 impl JobFileFailure {
-    /// What is wrong in itself.
+    /// Returns the failure for a fault found after parsing.
     pub fn at(place: impl Into<String>, problem: Problem) -> Self {
         Self(Located { place: place.into(), position: None, problem: Box::new(problem) })
     }
@@ -96,7 +96,7 @@ impl From<JsonError> for JobFileFailure {
     }
 }
 
-/// What is wrong with a job file.
+/// A fault of a job file.
 #[derive(Debug, Error, Diagnostic)]
 #[diagnostic(code(distlto::bad_input))]
 pub enum Problem {
@@ -104,14 +104,14 @@ pub enum Problem {
     #[error("the file ends too early: {message}")]
     #[diagnostic(help("it was truncated, perhaps by a full disk: free space and link again"))]
     Truncated {
-        /// What was read there.
+        /// The JSON reader's message.
         message: String,
     },
     /// Not JSON.
     #[error("not JSON: {message}")]
     #[diagnostic(help("the job file is what lld gives its distributor as last argument; name that file"))]
     NotJson {
-        /// What was expected.
+        /// The JSON reader's message.
         message: String,
     },
     /// JSON that the format does not allow.
@@ -121,7 +121,7 @@ pub enum Problem {
          is not understood could change what the jobs mean: install a distlto that knows it"
     ))]
     WrongContent {
-        /// What was found and what was expected.
+        /// The reader's message, with the content found and expected.
         message: String,
     },
     /// A version that is not known.
@@ -137,7 +137,7 @@ pub enum Problem {
     #[error("no compiler: the commands have no first word")]
     #[diagnostic(help("{COMPILER_HELP}"))]
     NoCompiler,
-    /// lld was not told which compiler to run, and says nothing about it.
+    /// lld got no compiler to run, and does not report that.
     #[error("the compiler's name is empty: the linker was not told which compiler to run")]
     #[diagnostic(help("{COMPILER_HELP}"))]
     EmptyCompiler,
@@ -186,7 +186,7 @@ pub enum Problem {
         /// The other job.
         other: usize,
     },
-    /// A job reads what one writes.
+    /// A job reads the output of a job.
     #[error("{path:?} is an output of jobs[{writer}]")]
     #[diagnostic(help(
         "jobs run at the same time and in any order, so none may read what one writes; no lld writes this"
@@ -203,7 +203,7 @@ pub enum Problem {
     Outside {
         /// The output.
         path: Utf8PathBuf,
-        /// What lld links.
+        /// The linker's output.
         linker_output: Option<Utf8PathBuf>,
     },
     /// An index past the end of its list.
@@ -212,7 +212,7 @@ pub enum Problem {
     OutOfRange {
         /// The index.
         index: u64,
-        /// What it points into.
+        /// The list.
         list: String,
         /// Its length.
         length: usize,
@@ -226,7 +226,7 @@ pub enum Problem {
         /// The earlier entry.
         other: usize,
     },
-    /// A path in which lld replaced what was not UTF-8.
+    /// A path with bytes that lld replaced because they are not UTF-8.
     #[error("{path:?} does not exist; its name holds U+FFFD, which lld writes for bytes that are not UTF-8")]
     #[diagnostic(help(
         "job files hold UTF-8 only: rename the file or directory to ASCII or UTF-8, or link with `distlto link`, \

@@ -1,6 +1,6 @@
 //! The strings of a job file: neither a path nor a word of a command holds a NUL, and no path is empty.
 //!
-//! Knows nothing of which member holds them.
+//! Does not depend on the field that holds them.
 
 use std::borrow::Cow;
 

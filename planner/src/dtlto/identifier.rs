@@ -19,8 +19,8 @@ pub struct ArchiveMember<'a> {
     pub offset: u64,
 }
 
-/// The archive members that an identifier may mean, the most likely one first. There are several where names hold
-/// parentheses, and none where it is not such an identifier. The right one is the one whose archive exists.
+/// Returns the archive members that an identifier may mean, the most likely one first. There are several where names
+/// hold parentheses, and none for any other identifier. The correct one is in an archive that exists.
 pub fn members(identifier: &str) -> Vec<ArchiveMember<'_>> {
     let Some((head, offset)) = identifier.strip_suffix(')').and_then(|rest| rest.rsplit_once(" at ")) else {
         return Vec::new();

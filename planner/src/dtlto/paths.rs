@@ -1,7 +1,7 @@
 //! A table of the paths in a job file, each once, as they are spelled there.
 //!
-//! A job file names each imported module in hundreds of jobs; the table borrows from the file's bytes. Knows
-//! nothing of what the paths name.
+//! A job file names each imported module in hundreds of jobs; the table borrows from the file's bytes. Does not depend
+//! on the purpose of the files.
 
 use std::borrow::Cow;
 
@@ -49,7 +49,7 @@ impl<'a> Paths<'a> {
         let mut files: IndexSet<&Utf8Path> = IndexSet::with_capacity(self.len());
         let ids = self.0.iter().map(|path| {
             let index = files.insert_full(Utf8Path::new(path.as_ref())).0;
-            // Not more than there are paths, whose number fits.
+            // There are at most as many files as paths, and the number of paths fits.
             FileId(u32::try_from(index).unwrap_or(u32::MAX))
         });
         let ids = ids.collect();

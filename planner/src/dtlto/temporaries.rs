@@ -49,7 +49,7 @@ pub fn without_process(name: &str, process: u32) -> Option<String> {
     Some(format!("{}.o", without_hexadecimal(name.strip_suffix(".o")?, process)?))
 }
 
-/// A path whose last part may be such a name, without the process number.
+/// Removes the process number from the last component of a path, if that names an object, shard or unpacked module.
 pub fn without_process_in_path(path: &str, process: Option<u32>) -> String {
     let (head, name) = path.rsplit_once('/').map_or(("", path), |(head, name)| (head, name));
     let slash = if head.len() < path.len() - name.len() { "/" } else { "" };
@@ -83,7 +83,7 @@ fn decimal(text: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Names that lld 22 gave, in process 30802 (0x7852), with what is left of them.
+    /// Names from lld 22 in process 30802 (0x7852), and the same names without the process number.
     const NAMES: [(&str, &str); 5] = [
         ("m.1.30802.native.o", "m.1.native.o"),
         ("m.1.30802.native.o.thinlto.bc", "m.1.native.o.thinlto.bc"),

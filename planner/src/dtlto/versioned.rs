@@ -2,7 +2,7 @@
 //!
 //! A number among a job's inputs is a module of `common.modules`; `[prefix, "inputs" or "outputs", i]` among the
 //! words is the prefix and the i-th entry of that list of the job. distlto adds one list to the proposal: `args`, words
-//! of the job itself, such as its triple. Reads the text and expands it; what the jobs may not be is in `check`.
+//! of the job itself, such as its triple. Reads and expands the text; `check` has the rules for valid jobs.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,8 @@ pub(super) struct Version {
     minor: u64,
 }
 
-/// What a text that is not of the current shape says its version is; that it is `not_current` where it says nothing.
+/// Reads the version of a text that is not of the current shape. Returns the error `not_current` for a text without
+/// one.
 pub(super) fn version(bytes: &[u8], not_current: JobFileFailure) -> Result<Version, JobFileFailure> {
     #[derive(Deserialize)]
     struct Header {
@@ -192,7 +193,8 @@ fn shared_words(args: &[Arg]) -> usize {
     }
 }
 
-/// The modules whose content is in another file than the identifier says.
+/// Returns identifier, path and list index of each module with content in a file other than its identifier. Refuses two
+/// modules of one identifier.
 fn placed(
     paths: &Paths<'_>,
     modules: &[(PathId, Option<PathId>)],

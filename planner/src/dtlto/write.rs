@@ -1,6 +1,6 @@
 //! A job file of the current shape, from any job file that was read.
 //!
-//! What lld wrote comes out as the same bytes, except that a file listed twice in one job is listed once. Pure.
+//! lld's own job file comes out byte for byte, except that a file listed twice in one job is listed once. Pure.
 
 use std::io::{self, Write};
 
@@ -47,7 +47,7 @@ fn job<'a>(file: &'a JobFile, id: ActionId, common: &[FileId]) -> Job<'a> {
     let path = |id: FileId| file.graph.path(id).as_str();
     // The common inputs end each job's; one that a job names itself is only there once.
     let own = action.inputs().filter(|input| !common.contains(input));
-    // The module in the command's spelling: the graph's is that of whoever named the file first.
+    // The module in the command's spelling: the graph keeps the first spelling of a file.
     let module = action.backend().map(|backend| backend.module);
     let spelled = |input: FileId| if module == Some(input) { &action.label } else { path(input) };
     Job {

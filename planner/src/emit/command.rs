@@ -1,10 +1,11 @@
-//! Words of an action's command, as files for other build programs hold them: quoted for a shell, and without those that are
-//! said in another way. Pure.
+//! Words of an action's command for the files of other build programs: quoted for a shell, and without the words that
+//! such a file expresses otherwise. Pure.
 
 use crate::graph::{Action, ActionGraph, BackendWork, FileId};
 use crate::words::shell_quote;
 
-/// The options that name a backend compilation's files to the program that runs it, and the compiler with its own words.
+/// Returns the options that name a backend compilation's files to the program that runs it, and the compiler with its
+/// own words.
 pub fn backend_words<'a>(
     graph: &'a ActionGraph,
     action: &'a Action,
@@ -19,9 +20,10 @@ pub fn backend_words<'a>(
     (files, words.collect())
 }
 
-/// How many words of a link's command stand on the command line: its program and, where that runs the linker, its options up to
-/// the linker that follows `--`. The flavour of a generic lld, which it looks for before it opens response files, stands
-/// there too, and an empty word with all before it, because LLVM's response files drop empty words.
+/// Returns the number of words of a link's command on the command line: its program and, where that runs the linker,
+/// its options up to the linker that follows `--`. The flavour of a generic lld, which it looks for before it opens
+/// response files, stands there too, and an empty word with all before it, because LLVM's response files drop empty
+/// words.
 pub fn words_outside_response_file(words: &[&str]) -> usize {
     let linker = words.iter().position(|word| *word == "--").map_or(1, |dashes| dashes + 2);
     let flavour = if words.get(linker).is_some_and(|word| *word == "-flavor") { 2 } else { 0 };

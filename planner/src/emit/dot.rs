@@ -1,8 +1,8 @@
-//! The action graph in Graphviz's DOT language: a box for each action, an arrow to each that waits for it, and a dashed arrow
-//! from each module to those that import from it.
+//! The action graph in Graphviz's DOT language: a box for each action, an arrow to each that waits for it, and a dashed
+//! arrow from each module to those that import from it.
 //!
 //! Quoting follows <https://graphviz.org/doc/info/lang.html> and labels the escString rules of
-//! <https://graphviz.org/docs/attr-types/escString/>. Knows nothing of files on disk.
+//! <https://graphviz.org/docs/attr-types/escString/>. Does not access files on disk.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

@@ -1,9 +1,9 @@
 //! The action graph as a makefile for GNU make 4.0 or later: the backend compilations run through a program that fails
-//! closed, objects of equal flags share a variable, and shards that a thin link leaves as they were are not rebuilt from.
+//! closed, objects of equal flags share a variable, and shards that a thin link leaves as they were are not rebuilt
+//! from.
 //!
-//! Syntax: <https://www.gnu.org/software/make/manual/make.html>. An action of several outputs has a file of its own whose time
-//! says when it ran; its outputs follow from that file and keep the times that their content has. Knows nothing of files on
-//! disk.
+//! Syntax: <https://www.gnu.org/software/make/manual/make.html>. An action of several outputs has a stamp file with the
+//! time of its run. Its outputs depend on the stamp and keep the times of their content. Does not access files on disk.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ use crate::graph::{Action, ActionGraph, BackendWork, Work};
 use crate::response;
 use crate::words::{shell_line, shell_quote};
 
-/// What the graph does not say and the file needs.
+/// Settings that the file needs besides the graph.
 #[derive(Debug, Clone)]
 pub struct MakeOptions {
     /// The program that runs one backend compilation: `PROG --out O --input M --index S -- COMPILER FLAGS...`.
@@ -31,7 +31,7 @@ pub struct MakeOptions {
 pub struct MakeRemake {
     /// The file itself, as `make -f` names it.
     pub path: Utf8PathBuf,
-    /// What it is made from.
+    /// The source that it is made from.
     pub source: Utf8PathBuf,
     /// The command that makes it.
     pub command: Vec<String>,
@@ -58,7 +58,7 @@ pub fn render(graph: &ActionGraph, options: &MakeOptions) -> Result<String, Make
     let graph = graph.canonical();
     let mut flags = IndexSet::new();
     let mut rules = String::new();
-    // The first rule is what make builds if nothing is said, so the program's comes before the others.
+    // make builds the first rule by default, so the program's rule comes before the others.
     let is_link = |action: &Action| matches!(action.work, Work::Link { .. });
     let (links, others): (Vec<_>, Vec<_>) = graph.actions().partition(|(_, action)| is_link(action));
     for (id, action) in links.into_iter().chain(others) {
@@ -90,7 +90,7 @@ pub fn render(graph: &ActionGraph, options: &MakeOptions) -> Result<String, Make
     Ok(text)
 }
 
-/// What a rule makes, in quotes for the shell.
+/// The target of a rule, in quotes for the shell.
 const OUTPUT: &str = r"'$(subst ','\'',$@)'";
 
 struct Writer<'a> {
@@ -160,8 +160,8 @@ impl Writer<'_> {
         if recipe.is_empty() { Ok(()) } else { self.stamp() }
     }
 
-    /// The end of a recipe: outputs follow from the file that says when the step ran, by a recipe that does nothing, after
-    /// which make looks at their times.
+    /// Ends a recipe: the outputs follow from the stamp file by a recipe that does nothing, after which make looks at
+    /// their times.
     fn stamp(&mut self) -> Result<(), MakeError> {
         let Some(stamp) = self.stamp_name() else {
             self.text.push('\n');

@@ -1,8 +1,8 @@
-//! The action graph as a `build.ninja`: the backend compilations run through a program that fails closed,
-//! links take their words from a response file, and what is rewritten only when it differs says so (`restat`).
+//! The action graph as a `build.ninja`: the backend compilations run through a program that fails closed, links take
+//! their words from a response file, and rules that keep unchanged outputs have `restat`.
 //!
 //! Syntax: <https://ninja-build.org/manual.html#_lexical_syntax>. A command passes through three readers, so
-//! its words are quoted for a response file or for the shell, and then for Ninja. Knows nothing of files on disk.
+//! its words are quoted for a response file or for the shell, and then for Ninja. Does not access files on disk.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ use crate::words::{shell_line, shell_quote};
 /// command to `/bin/sh -c` (`MAX_ARG_STRLEN` in `linux/binfmts.h`).
 const LONGEST_COMMAND: usize = 32 * 4096 - 1;
 
-/// What the graph does not say and the file needs.
+/// Settings that the file needs besides the graph.
 #[derive(Debug, Clone)]
 pub struct NinjaOptions {
     /// The program that runs one backend compilation: `PROG --out O --input M --index S -- COMPILER FLAGS...`.
@@ -35,7 +35,7 @@ pub struct NinjaOptions {
 pub struct NinjaRemake {
     /// The file itself, as `ninja -f` names it.
     pub path: Utf8PathBuf,
-    /// What it is made from.
+    /// The source that it is made from.
     pub source: Utf8PathBuf,
     /// The command that makes it.
     pub command: Vec<String>,

@@ -1,7 +1,7 @@
 //! Builds the action graph of a link from its parts.
 //!
-//! The thin link, one opt action for each module, and the final link, which is the user's own command. Pure: knows nothing of
-//! files on disk.
+//! The thin link, one opt action for each module, and the final link, which is the user's own command. Pure: does not
+//! depend on files on disk.
 
 use camino::Utf8PathBuf;
 
@@ -16,7 +16,7 @@ pub struct LinkParts {
     pub output: Utf8PathBuf,
     /// The command that writes the graph, where that can be run again, and the graph.
     pub thin_link: Option<(Vec<String>, Utf8PathBuf)>,
-    /// What the thin link writes besides graph and shards.
+    /// Other outputs of the thin link, besides graph and shards.
     pub written: Vec<Utf8PathBuf>,
     /// The command that links.
     pub command: Vec<String>,
@@ -26,7 +26,8 @@ pub struct LinkParts {
     pub backends: Vec<BackendParts>,
 }
 
-/// One backend compilation. All paths are relative to the link's working directory, or absolute where the link line's were.
+/// One backend compilation. All paths are relative to the link's working directory, or absolute if the link line's
+/// were.
 #[derive(Debug, Clone, Default)]
 pub struct BackendParts {
     /// The module's name for people.

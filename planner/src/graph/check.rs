@@ -1,7 +1,7 @@
 //! From tables and actions in any order to a checked action graph.
 //!
-//! What holds for every graph made here: indices lie in their tables, commands have a program, a file has
-//! one producer, and no action needs itself. Knows nothing of where the parts came from.
+//! Every graph made here is valid: indices lie in their tables, commands have a program, a file has one producer, and
+//! no action needs itself. Does not depend on the source of the parts.
 
 use std::collections::{HashMap, HashSet};
 
@@ -38,8 +38,8 @@ impl ActionGraph {
         Ok(graph.canonical())
     }
 
-    /// [`ActionGraph::from_parts`] of actions as a text lists them. What a backend compilation reads after its shard is
-    /// imported from up to the first file that is not itself the module of one.
+    /// Builds a graph like [`ActionGraph::from_parts`], from actions as a text lists them. After its shard, a backend
+    /// compilation's inputs are imports up to the first file that is no backend's module.
     pub fn from_lists(
         files: Vec<Utf8PathBuf>,
         prefixes: Vec<Vec<String>>,
@@ -83,7 +83,7 @@ impl ActionGraph {
         if action.outputs().next().is_none() {
             return Err(GraphError::NoOutput { label: label() });
         }
-        // Marks of an earlier action are told by its number, so the marks need no clearing.
+        // Marks hold the number of their action, so marks of an earlier action need no clearing.
         let number = index + 1;
         for FileId(file) in action.inputs() {
             let mark = seen.get_mut(file as usize).ok_or_else(|| self.no_such_file(action, file))?;
@@ -178,7 +178,7 @@ fn prefix_table(lists: Vec<Vec<String>>) -> Result<IndexSet<Vec<String>>, GraphE
     Ok(prefixes)
 }
 
-/// An order in which every action follows those whose outputs it reads.
+/// Returns an order in which every action follows the producers of its inputs.
 fn runnable_order(actions: &[Action], producers: &[Option<usize>]) -> Result<Vec<usize>, GraphError> {
     let needs = |index: usize| {
         let mut needs: Vec<usize> =
@@ -216,7 +216,7 @@ fn runnable_order(actions: &[Action], producers: &[Option<usize>]) -> Result<Vec
     }
 }
 
-/// Follows what waits for what from `start` until an action is met again.
+/// Follows the needs of actions from `start` until an action repeats, and returns that cycle as an error.
 fn cycle(actions: &[Action], start: usize, need: impl Fn(usize) -> Option<usize>) -> GraphError {
     let mut path = vec![start];
     let mut places = HashMap::from([(start, 0)]);

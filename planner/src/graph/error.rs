@@ -1,7 +1,7 @@
-//! What can be wrong with an action graph or with its JSON.
+//! Errors in an action graph or in its JSON.
 //!
-//! Each error names the action by its label and the file by its path, so that whoever wrote the graph can
-//! find the place. Knows nothing of the file that the JSON came from; a caller that read one says so.
+//! Each error names the action by its label and the file by its path, so that the graph's author can find the place.
+//! Does not name the file of the JSON; a caller that read one does.
 
 use camino::Utf8PathBuf;
 use distlto_prepare::json::JsonError;
@@ -22,7 +22,7 @@ pub enum GraphError {
     #[error("an action graph of version {found}; this program reads version {VERSION}")]
     #[diagnostic(help("make the graph again with the distlto index of this release"))]
     Version {
-        /// What the graph says.
+        /// The graph's version.
         found: u64,
     },
     /// A path occurs twice in the table of files, if perhaps in two spellings such as `a/b` and `a//b`.
@@ -78,7 +78,7 @@ pub enum GraphError {
     #[error("{what} holds a NUL byte: {text:?}")]
     #[diagnostic(help("neither a path nor a command's argument can hold a NUL byte; remove it"))]
     Nul {
-        /// What holds it.
+        /// The kind of text that holds it.
         what: &'static str,
         /// Its text.
         text: String,
@@ -90,7 +90,7 @@ pub enum GraphError {
         /// The action.
         label: String,
     },
-    /// An action without an output, of which none could tell whether it has run.
+    /// An action without an output: nothing could show whether it has run.
     #[error("action {label:?} writes no file")]
     #[diagnostic(help("name at least one file that the action writes"))]
     NoOutput {
@@ -119,7 +119,7 @@ pub enum GraphError {
         /// `inputs` or `outputs`.
         list: &'static str,
     },
-    /// An action reads what it writes.
+    /// An action reads one of its outputs.
     #[error("action {label:?} both reads and writes {path:?}")]
     #[diagnostic(help(
         "give the output a path of its own; a file that an action overwrites is lost to later runs"

@@ -66,7 +66,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Writes the graph's JSON. Equal graphs give equal bytes, in whatever order they were put together.
+/// Writes the graph's JSON. Equal graphs give equal bytes, in any order of construction.
 pub fn write(graph: &ActionGraph, out: &mut impl Write) -> io::Result<()> {
     let order = graph.canonical_order();
     write!(out, "{{\n\"version\":{VERSION},\n")?;
@@ -103,7 +103,7 @@ pub fn to_bytes(graph: &ActionGraph) -> Vec<u8> {
     bytes
 }
 
-/// Reads a graph's JSON and checks it. The result is in canonical order whatever the text's order was.
+/// Reads a graph's JSON and checks it. The result is in canonical order, regardless of the text's order.
 pub fn read(bytes: &[u8]) -> Result<ActionGraph, GraphError> {
     let read = json::read_version(bytes, VERSION, |document: &Document<'_>| document.version);
     let document = read.map_err(|unread| match unread {

@@ -1,5 +1,5 @@
-//! The kind of an action in JSON: a string and nothing else, where serde's derive would also take `{"link":null}`, which the
-//! published schema refuses.
+//! The kind of an action in JSON: always a string. Serde's derive would also take `{"link":null}`, which the published
+//! schema refuses.
 
 use std::fmt;
 

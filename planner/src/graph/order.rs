@@ -1,7 +1,7 @@
 //! Orders over an action graph: topological, canonical, and by critical path.
 //!
-//! The canonical order depends on what the graph says alone, not on how it was put together; it is the
-//! order of the JSON. Knows nothing of formats and schedulers.
+//! The canonical order depends only on the graph's content, not on the order of its construction; it is the order of
+//! the JSON. Does not depend on formats and schedulers.
 
 use std::cmp::Ordering;
 
@@ -25,7 +25,7 @@ pub(super) struct CanonicalOrder {
 }
 
 impl ActionGraph {
-    /// All actions, each after those whose outputs it reads.
+    /// Returns all actions, each after the producers of its inputs.
     pub fn topological(&self) -> impl DoubleEndedIterator<Item = ActionId> + ExactSizeIterator + use<'_> {
         // `add` draws edges from earlier actions to later ones only, so the order of ids is one.
         self.actions.node_indices()

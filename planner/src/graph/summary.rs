@@ -1,5 +1,4 @@
-//! What a person wants to know of a graph before it runs: modules, imports, costs, and how well it spreads
-//! over workers.
+//! A summary of a graph for people before it runs: modules, imports, costs, and how well it spreads over workers.
 //!
 //! Pure: the same graph gives the same text. Costs are the relative ones of the actions; no time is
 //! measured or preview.
@@ -51,7 +50,7 @@ pub struct GraphSummary {
     pub cost: Spread,
     /// The costliest compilation, the first of them in canonical order.
     pub costliest: Option<String>,
-    /// The cost of the costliest chain of actions, each of which waits for the one before.
+    /// The cost of the costliest chain of actions that wait for each other in turn.
     pub critical_path: u64,
     /// The actions of that chain that have a cost.
     pub critical_actions: Vec<String>,

@@ -1,7 +1,7 @@
-//! What an action is for, with the part that each of its files plays: nobody asks a list for its second entry.
+//! The purpose of an action, with the role of each of its files, so that nobody asks a list for its second entry.
 //!
-//! The lists of an action's files, which its JSON and its schedule go by, are functions of this; [`Listed`] is the way
-//! back, and the one place that knows what positions in those lists mean. Knows nothing of commands.
+//! The JSON and the schedule use lists of an action's files, which are functions of this. [`Listed`] converts back,
+//! and is the one place that knows the meaning of positions in those lists. Does not depend on commands.
 
 use camino::Utf8Path;
 
@@ -9,12 +9,12 @@ use super::error::GraphError;
 use super::{Action, ActionKind, FileId, PrefixId};
 use crate::state::Place;
 
-/// What an action is for, and its files.
+/// The purpose of an action, and its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Work {
     /// Unpacks one archive.
     Prepare {
-        /// The archive and what it refers to.
+        /// The archive and the files that it refers to.
         sources: Vec<FileId>,
         /// The members that lie in its directory.
         members: Vec<FileId>,
@@ -23,7 +23,7 @@ pub enum Work {
     ThinLink {
         /// All that the linker reads.
         reads: Vec<FileId>,
-        /// Shards, lists of imports, and what else is written.
+        /// Shards, lists of imports, and other outputs.
         writes: Vec<FileId>,
         /// The graph itself, which is one of `writes`.
         graph: Option<FileId>,
@@ -36,7 +36,7 @@ pub enum Work {
         reads: Vec<FileId>,
         /// All that the linker writes.
         writes: Vec<FileId>,
-        /// What is linked, which is one of `writes`.
+        /// The program or library, which is one of `writes`.
         program: FileId,
     },
 }
@@ -50,13 +50,13 @@ pub struct BackendWork {
     pub shard: FileId,
     /// The files that hold modules it imports from.
     pub imports: Vec<FileId>,
-    /// What else the compiler reads, such as profiles.
+    /// Other inputs of the compiler, such as profiles.
     pub extra: Vec<FileId>,
     /// The native object.
     pub object: FileId,
     /// Split debug information.
     pub dwo: Option<FileId>,
-    /// What else is written.
+    /// Other outputs.
     pub also: Vec<FileId>,
     /// The thin link's decisions.
     pub decided: Decided,
@@ -73,7 +73,7 @@ pub struct Decided {
 }
 
 impl BackendWork {
-    /// What the compiler reads besides module and shard: imports, then the rest.
+    /// Returns the compiler's inputs besides module and shard: imports, then the rest.
     pub fn others(&self) -> impl Iterator<Item = FileId> + Clone {
         self.imports.iter().chain(&self.extra).copied()
     }
@@ -93,7 +93,7 @@ impl PartialEq for BackendWork {
 impl Eq for BackendWork {}
 
 impl Work {
-    /// What it is called.
+    /// Returns the kind of the action.
     pub fn kind(&self) -> ActionKind {
         match self {
             Self::Prepare { .. } => ActionKind::Prepare,
@@ -152,12 +152,13 @@ impl Work {
     }
 }
 
-/// An action as a text lists it: its files in two lists, in which positions say what they are (`docs/action-graph.md`).
+/// An action as a text lists it: its files in two lists, with positions that give their roles
+/// (`docs/action-graph.md`).
 #[derive(Debug, Clone)]
 pub struct Listed {
-    /// What the action is for.
+    /// The purpose of the action.
     pub kind: ActionKind,
-    /// What a person calls it.
+    /// The action's name for people.
     pub label: String,
     /// Words that come first in the command.
     pub prefix: Option<PrefixId>,

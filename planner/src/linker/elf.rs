@@ -1,4 +1,4 @@
-//! What is particular to ELF's linker, ld.lld: its options, and how it finds files.
+//! Particulars of ELF's linker, ld.lld: its options, and its search for files.
 
 pub mod script;
 pub mod search;

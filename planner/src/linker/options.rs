@@ -1,10 +1,10 @@
-//! What the options of a link line do, by the flavour's table of them. Asked for by the name that all spellings share.
+//! Effects of a link line's options, from the flavour's table. Lookups use the name that all spellings share.
 
 use super::ELF;
 use crate::link_line::{Argument, LinkOption, options};
 use crate::options::{Opt, Value};
 
-/// What the table says of an option of a line.
+/// Returns the table's entry for an option of a line.
 pub fn of(option: &LinkOption) -> Option<&'static Opt> {
     let name = option.name.as_str();
     let key = name.split('=').next().unwrap_or(name);

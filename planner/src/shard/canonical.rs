@@ -1,10 +1,11 @@
-//! A shard without what depends on its modules' paths only: the paths themselves, and the numbers and order of summaries.
+//! A shard without the parts that depend only on its modules' paths: the paths, and the numbers and order of
+//! summaries.
 //!
-//! LLVM numbers values, and orders the summaries of one module, by hash tables that module paths are keys of. A backend
+//! LLVM numbers values, and orders the summaries of one module, by hash tables with module paths as keys. A backend
 //! knows values by their GUIDs: it puts summaries into a map of them, and keeps an order only among those of one GUID.
-//! So in the canonical form values are numbered, and summaries sorted, by GUID, where every record is one whose layout is
-//! known; else the summaries stay as they are. Layouts: `writeCombinedGlobalValueSummary` in `BitcodeWriter.cpp`, LLVM 14
-//! to 22. LLVM imports from modules in the order of their paths, which decides the order of code in the object: a module
+//! So the canonical form numbers values, and sorts summaries, by GUID if every record has a known layout. Otherwise
+//! the summaries stay as they are. Layouts: `writeCombinedGlobalValueSummary` in `BitcodeWriter.cpp`, LLVM 14 to 22.
+//! LLVM imports from modules in the order of their paths, which decides the order of code in the object. So a module
 //! is named by its rank among them.
 
 use std::collections::HashMap;
@@ -26,7 +27,7 @@ const ORIGINAL_NAME: u64 = 9;
 const TYPES: std::ops::RangeInclusive<u64> = 11..=15;
 /// Names of functions that control-flow integrity checks, by their places in the string table.
 const CFI_FUNCTIONS: std::ops::RangeInclusive<u64> = 17..=18;
-/// What whole-program devirtualisation found out of a type, by its name's place in the string table.
+/// The result of whole-program devirtualisation for a type, by the place of the type's name in the string table.
 const TYPE_ID: u64 = 21;
 const BLOCK_COUNT: u64 = 22;
 
@@ -44,12 +45,12 @@ pub struct Canonical {
 pub struct Renamed {
     /// The module id, as the linker saw it. Not always UTF-8.
     pub path: Vec<u8>,
-    /// What the canonical form calls it.
+    /// The module's name in the canonical form.
     pub name: String,
 }
 
-/// The canonical form of a shard. Fails on a table of paths with records that are not known, and without summaries; a shard
-/// that [`read`](super::read) refuses need not be refused here.
+/// Returns the canonical form of a shard. Fails on a table of paths with unknown records, and without summaries. A
+/// shard that [`read`](super::read) refuses need not be refused here.
 pub fn canonical(bytes: &[u8]) -> Result<Canonical, BitcodeError> {
     canonical_form(bytes).map_err(|error| BitcodeError { remedy: REMEDY, ..error })
 }
@@ -59,7 +60,8 @@ pub fn digest(bytes: &[u8]) -> Result<String, BitcodeError> {
     canonical(bytes).map(|canonical| Digest::of(&canonical.bytes).hex())
 }
 
-/// A canonical form without the hashes of its modules: what the thin link decided, whatever the modules hold.
+/// Returns a canonical form without the hashes of its modules: the thin link's decisions, regardless of the modules'
+/// content.
 pub fn decisions(canonical: &[u8]) -> Result<Vec<u8>, BitcodeError> {
     splice(canonical, |_| None, |_| [0; 5])
 }
@@ -111,7 +113,7 @@ fn paths(table: SubBlock<'_>, mut walk: Walk) -> Result<Vec<Vec<u8>>, BitcodeErr
 /// One record.
 type Record = (u64, Vec<u64>);
 
-/// The body of the block of summaries, by GUID. `None` where a record is not one whose layout is known.
+/// Returns the body of the block of summaries, by GUID; `None` if a record has no known layout.
 fn summaries_of(block: SubBlock<'_>, mut walk: Walk, limit: usize) -> Result<Option<Vec<u8>>, BitcodeError> {
     let width = block.width();
     let mut block = block.open(&walk);
@@ -158,8 +160,8 @@ fn canonical_records(records: Vec<Record>) -> Option<Vec<Record>> {
                 *number = *ranks.get(number)?;
                 values.push(operands);
             }
-            // Any module of the link changes them. A thin link that splits some modules refuses the type tests for which a
-            // backend would look at them; lld's own keys do without.
+            // Any module of the link changes them. A thin link that splits some modules refuses the type tests for
+            // which a backend would look at them; lld's own keys do without.
             SUMMARY_FLAGS => {
                 *operands.first_mut()? &= !FLAGS_SPLIT;
                 head.push((code, operands));
@@ -219,7 +221,7 @@ fn places(code: u64, operands: &[u64]) -> Option<Vec<usize>> {
             let calls =
                 FUNCTION_REFERENCES.checked_add(references).filter(|&calls| calls <= operands.len())?;
             places.extend(FUNCTION_REFERENCES..calls);
-            // A callee, then what is known of the call.
+            // A callee, then the properties of the call.
             if !(operands.len() - calls).is_multiple_of(2) {
                 return None;
             }

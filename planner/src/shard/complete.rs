@@ -1,10 +1,10 @@
-//! A shard that says of more symbols that the link defines them.
+//! Completes a shard with declarations of more symbols that the link defines.
 //!
-//! A shard has the summaries of what its module defines and imports, not of what it only refers to. The linker's own backends
-//! have the whole index, and so know which symbols are within what is linked: references to these need no indirection. A
-//! declaration that is said to be the module's own tells a backend just that (`processGlobalForThinLTO`,
-//! `FunctionImportUtils.cpp`): nothing is imported for it, and no file is read (`initImportList`, `LTO.cpp`). Layouts:
-//! `writeCombinedGlobalValueSummary` in `BitcodeWriter.cpp`.
+//! A shard has summaries of its module's definitions and imports, but not of mere references. The linker's own
+//! backends have the whole index, so they know the symbols that the linked output defines: references to these need no
+//! indirection. A declaration marked as the module's own gives a backend just this fact (`processGlobalForThinLTO`,
+//! `FunctionImportUtils.cpp`). The backend imports nothing for it and reads no file (`initImportList`, `LTO.cpp`).
+//! Layouts: `writeCombinedGlobalValueSummary` in `BitcodeWriter.cpp`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -18,12 +18,13 @@ use crate::bitcode::writer::Writer;
 use crate::bitcode::{self, BitcodeError, Item};
 use crate::module::number;
 
-/// Of a summary's flags: the definition is within what is linked.
+/// Flag of a summary: the definition is within the linked output.
 const DSO_LOCAL: u64 = 1 << 6;
 
-/// The shard of module `own` with a declaration for each symbol, by [`guid`](super::guid), of which it has no summary; as it
-/// is where there is none, where it does not name the module, or where its version is not known. `symbols` has those that
-/// belong to one of its modules, of which it has these definitions.
+/// Returns the shard of module `own` with a declaration for each symbol, by [`guid`](super::guid), that lacks a
+/// summary. Returns it unchanged if no symbol lacks one, if it does not name the module, or if its version is unknown.
+/// `symbols` gets a module of the shard and that module's definitions in the shard, and returns the symbols to
+/// declare.
 pub fn complete(
     bytes: &[u8],
     own: &[u8],

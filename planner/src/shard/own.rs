@@ -1,8 +1,9 @@
-//! The summaries that a shard has of its own module: how each symbol is linked after the thin link, and what refers to what.
+//! The summaries that a shard has of its own module: each symbol's linkage after the thin link, and its references.
 //!
-//! The thin link writes its decisions there: a definition that does not prevail is available externally, one that nobody else
-//! needs is internal (`thinLTOResolvePrevailingInIndex`, `thinLTOInternalizeAndPromoteInIndex`, llvm/lib/LTO/LTO.cpp). Layouts:
-//! `writeCombinedGlobalValueSummary` in `BitcodeWriter.cpp`, LLVM 14 to 22. Knows nothing of the module itself.
+//! The thin link writes its decisions there: a definition that does not prevail is available externally, one that
+//! nobody else needs is internal (`thinLTOResolvePrevailingInIndex`, `thinLTOInternalizeAndPromoteInIndex`,
+//! llvm/lib/LTO/LTO.cpp). Layouts: `writeCombinedGlobalValueSummary` in `BitcodeWriter.cpp`, LLVM 14 to 22. Does not
+//! depend on the module itself.
 
 use std::collections::HashMap;
 
@@ -40,7 +41,7 @@ const VARIABLE_FLAGS: usize = 3;
 const VARIABLE_REFERENCES: usize = 4;
 const ALIAS_REFERENCES: usize = 3;
 
-/// What a shard says of one symbol that its module defines.
+/// A shard's entry for one symbol that its module defines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnSymbol {
     linkage: u64,
@@ -48,10 +49,10 @@ pub struct OwnSymbol {
     pub is_live: bool,
     /// Whether it is a function.
     pub is_function: bool,
-    /// Whether it is a variable that the link only reads, or only writes. Each module that refers to it gets a copy of its own,
-    /// whatever its linkage says (`internalizeGVsAfterImport`, llvm/lib/Transforms/IPO/FunctionImport.cpp).
+    /// Whether it is a variable that the link only reads, or only writes. Each module that refers to it gets a copy of
+    /// its own, regardless of its linkage (`internalizeGVsAfterImport`, llvm/lib/Transforms/IPO/FunctionImport.cpp).
     pub is_copied: bool,
-    /// What its body or initialiser refers to, by [`guid`].
+    /// The symbols that its body or initialiser refers to, by [`guid`].
     pub refers_to: Vec<u64>,
 }
 
@@ -66,8 +67,8 @@ impl OwnSymbol {
         matches!(self.linkage, INTERNAL | PRIVATE)
     }
 
-    /// Of a symbol that was local: whether other modules refer to it, so that it is seen by them under another name. Its linkage is
-    /// external or available externally, as no linker has said that it prevails.
+    /// Returns whether other modules refer to a symbol that was local, so that they see it under another name. Its
+    /// linkage is external or available externally, as no linker has said that it prevails.
     pub fn is_promoted(&self) -> bool {
         self.is_live && !self.is_copied && !self.is_local()
     }
@@ -81,7 +82,7 @@ impl OwnSymbol {
 /// The symbols of a shard's own module by [`guid`].
 pub type OwnSymbols = HashMap<u64, OwnSymbol>;
 
-/// By what a shard knows a symbol that other files see (`GlobalValue::getGUID`).
+/// Returns a shard's key for a symbol that other files see (`GlobalValue::getGUID`).
 pub fn guid(name: &[u8]) -> u64 {
     let digest = Md5::digest(name);
     digest.first_chunk().map_or(0, |first| u64::from_le_bytes(*first))

@@ -1,4 +1,4 @@
-//! A shard with other module paths: for modules that are moved, or whose names hold a process number.
+//! A shard with other module paths: for modules that are moved, or have names with a process number.
 //!
 //! The module path table is one block of 32-bit words, so a new one is spliced into its place and the lengths of the
 //! blocks around it are corrected; all else stays as the thin link wrote it. The format is that of LLVM's document
@@ -14,8 +14,8 @@ use crate::module::{hash, number};
 
 /// The shard with `path(old)` in place of every module path `old` for which there is one.
 ///
-/// Fails where [`read`] does, and on a path table with records that are not known. What is returned was read back and
-/// holds what the shard held.
+/// Fails where [`read`] does, and on a path table with unknown records. The result is read back and compared with the
+/// shard's content.
 pub fn rename(bytes: &[u8], path: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Result<Vec<u8>, BitcodeError> {
     let mut expected = read(bytes)?;
     let mut renamed = false;
@@ -57,7 +57,7 @@ pub fn rename_all(bytes: &[u8], modules: &[(&[u8], Option<ModuleHash>)]) -> Resu
 fn check(found: &[u8], expected: &Shard) -> Result<(), BitcodeError> {
     match read(found) {
         Ok(read) if read == *expected => Ok(()),
-        // Not reached for what any known linker writes.
+        // No known linker writes a shard that leads here.
         _ => Err(BitcodeError {
             bit: 0,
             found: "a shard that cannot be rewritten".into(),

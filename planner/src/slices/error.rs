@@ -41,10 +41,10 @@ pub enum SliceError {
     Shard {
         /// The module id.
         id: Utf8PathBuf,
-        /// What is wrong with it.
+        /// The error in it.
         source: BitcodeError,
     },
-    /// A module imports from one whose id is not UTF-8.
+    /// A module imports from one with an id that is not UTF-8.
     #[error("{id} imports from a module whose path is not UTF-8")]
     #[diagnostic(code(distlto::bad_input), help("rename the file"))]
     NotText {

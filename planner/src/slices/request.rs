@@ -1,32 +1,32 @@
-//! Which slices are wanted: a text of one record a line, its fields separated by tabs.
+//! The wanted slices: a text of one record a line, its fields separated by tabs.
 //!
-//! A build system writes it before it knows what the thin link will say. Knows nothing of what goes into a slice.
+//! A build system writes it before it knows the results of the thin link. Does not depend on the content of slices.
 
 use camino::Utf8PathBuf;
 
 use super::{SliceError, bucket};
 
-/// What is wanted.
+/// The wanted slices and reports.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct SliceRequest {
     /// A slice for each of these objects.
     pub objects: Vec<WantedObject>,
     /// Slices that all other modules are spread over, by name.
     pub trees: Vec<WantedTree>,
-    /// Directories that names of other modules are told without, so that they are the same in every configuration.
+    /// Directories removed from names of other modules, so that the names are the same in every configuration.
     pub roots: Vec<String>,
     /// Where the action graph of the whole link goes.
     pub graph: Option<Utf8PathBuf>,
     /// Where a summary of the link goes.
     pub report: Option<Utf8PathBuf>,
-    /// Where it goes in which slice each module is, and what it imports.
+    /// Where the explanation goes: each module's size and imports.
     pub explain: Option<Utf8PathBuf>,
 }
 
 /// An object that is known before the link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WantedObject {
-    /// What a person calls it.
+    /// The object's name for people.
     pub label: String,
     /// The object, as the link line names it.
     pub file: Utf8PathBuf,
@@ -71,7 +71,7 @@ impl SliceRequest {
         Ok(request)
     }
 
-    /// What a module is called that is not known before the link.
+    /// Returns the name of a module that is not known before the link.
     pub(super) fn label<'a>(&self, name: &'a str) -> &'a str {
         self.roots.iter().find_map(|root| name.strip_prefix(root.as_str())).unwrap_or(name)
     }

@@ -1,6 +1,6 @@
 //! Values of a meta file that serde has no type for: nested flags, indices.
 //!
-//! Knows nothing of keys.
+//! Does not depend on keys.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -78,7 +78,7 @@ impl<'de> Deserialize<'de> for Index {
     }
 }
 
-/// Tells a key that is `null` from one that is not there.
+/// Deserializes a present key as `Some`, so that `null` (`Some(None)`) differs from a missing key (`None`).
 pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {

@@ -1,12 +1,11 @@
-//! What a linker script that stands for a library loads: `INPUT`, `GROUP` and `AS_NEEDED`.
+//! The files that a linker script loads when it stands for a library: `INPUT`, `GROUP` and `AS_NEEDED`.
 //!
-//! Pure. Enough of the language to find names; lld's `ScriptParser` has the rules. Where a name leads is found out by
-//! those who ask.
+//! Pure. Parses enough of the language to find names; lld's `ScriptParser` has the rules. Callers resolve the names.
 
-/// Commands whose names in parentheses are files.
+/// Commands with names of files in parentheses.
 const LOADING: [&str; 3] = ["INPUT", "GROUP", "AS_NEEDED"];
 
-/// What a script says, as far as files go.
+/// A command of a script, as far as files matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptCommand {
     /// A file to load; `-lNAME` stays so.
@@ -26,7 +25,7 @@ pub fn inputs(text: &str) -> Vec<String> {
     commands(text).into_iter().filter_map(input).collect()
 }
 
-/// What a script says, in order.
+/// Returns a script's commands, in order.
 pub fn commands(text: &str) -> Vec<ScriptCommand> {
     let mut found = Vec::new();
     // For each open parenthesis, whether names in it are files.

@@ -13,7 +13,7 @@ pub struct Search {
     directories: Vec<PathBuf>,
 }
 
-/// What a search found and where it looked before.
+/// The result of a search, with the places that it tried before.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
     /// The library's file; `None` when there is none.

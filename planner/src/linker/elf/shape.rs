@@ -1,6 +1,6 @@
 //! How words of an ld.lld line are read, by the table of its options.
 //!
-//! An option that is not in the table is a flag, whose whole word is kept as it is.
+//! An option that is not in the table is a flag; its whole word is kept as it is.
 
 use super::table::OPTIONS;
 use crate::options::Value;
@@ -12,9 +12,9 @@ pub enum WordShape {
     Input,
     /// An option without a value; a value that cannot stand in a word of its own stays in the name: `name=value`.
     Flag(String),
-    /// An option whose value is in the same word, from this byte on.
+    /// An option with its value in the same word, from this byte on.
     Joined(String, usize),
-    /// An option whose value is the next word.
+    /// An option with its value in the next word.
     Separate(String),
 }
 

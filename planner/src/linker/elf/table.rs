@@ -1,7 +1,8 @@
 //! Every option of ld.lld 14 to 22, one a line.
 //!
-//! Names and shapes are those that the linkers themselves admit (`planner/tests/options.rs` asks each one that is installed, of
-//! its `--help` and of this table). Steps, files and effects on code are what `lld/ELF/Driver.cpp` does with the values.
+//! The linkers themselves admit these names and shapes: `planner/tests/options.rs` asks each installed one about its
+//! `--help` and about this table. Steps, files and effects on code follow the use of the values in
+//! `lld/ELF/Driver.cpp`.
 
 use crate::options::Code::*;
 use crate::options::LinkedKind::*;
