@@ -1,4 +1,4 @@
-//! One action of a run as the record has it: why it ran or did not, what it took, what it wrote, how it ended.
+//! One action in the record of a run: why it ran or not, its times, its outputs, its result.
 //!
 //! Plain values that serialise; `docs/run-record.md` describes them. All times are microseconds since the command began,
 //! so that two records can be compared. Knows nothing of clocks.
@@ -20,26 +20,27 @@ pub struct ActionRecord {
     /// Which pass over the graph it belongs to: a graph that is written again by an action of its own is run again.
     #[serde(default, skip_serializing_if = "is_default")]
     pub round: u32,
-    /// What it is for.
+    /// Its kind.
     #[serde(with = "kind_name")]
     pub kind: ActionKind,
-    /// Its module or what a person calls it.
+    /// The module's label, or the action's display name.
     pub label: String,
     /// Its part of the run's cost, by estimate; the unit is that of the graph.
     #[serde(default)]
     pub cost: u64,
     /// How it ended.
     pub result: Fate,
-    /// Why it had to run: what differed from what was known of it. Empty for one that did not have to.
+    /// Why it had to run: the differences from its last known state. Empty if it did not have to run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<Change>,
     /// The key under which the state directory keeps its object, where it keeps objects by key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// What that key is made of, each part by a short digest: `module`, `shard`, `imports`, `flags`, `compiler`, and files by name.
+    /// The parts of that key, each as a short digest: `module`, `shard`, `imports`, `flags`, `compiler`, and files by
+    /// name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parts: BTreeMap<String, String>,
-    /// What the cache of results said; absent where none was asked.
+    /// The answer of the result cache; absent without a lookup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheAnswer>,
     /// Its command as a line for a shell, once it was started.
@@ -48,43 +49,43 @@ pub struct ActionRecord {
     /// The thread of the run that saw to it, once it was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lane: Option<usize>,
-    /// What executed it elsewhere, as the executor calls it; absent for this machine.
+    /// The remote worker that executed it, as the executor names it; absent for this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
     /// How long its way there and back took; absent for this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineTimes>,
-    /// When its start was told, which may be a little after it started.
+    /// When its start was reported, which may be a little after it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_us: Option<u64>,
-    /// When its end was told.
+    /// When its end was reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_us: Option<u64>,
-    /// When it did what.
+    /// When each of its phases ran.
     #[serde(default, skip_serializing_if = "is_default")]
     pub phases: ActionPhases,
-    /// What it took.
+    /// Its times, its memory and the origin of its outputs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub took: Took,
     /// The module, of a backend compilation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
-    /// The index shard, which says what is imported from where, with counts of instructions.
+    /// The index shard. It lists the imports by source module, with counts of instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<String>,
-    /// IR instructions of its module and of what it imports, as far as they are known.
+    /// IR instructions of its module and of its imports, as far as they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<Instructions>,
-    /// What it writes.
+    /// Its outputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<OutputRecord>,
-    /// What its command printed although it succeeded.
+    /// Warnings of its command: the standard error of a command that succeeded.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub warnings: String,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailedAction>,
-    /// Why it was killed and started again, or the action for whose failure it was skipped.
+    /// Why it was killed and started again, or the failed action for which it was skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }
@@ -101,11 +102,11 @@ pub enum Fate {
     Running,
     /// It succeeded.
     Done,
-    /// It did not have to run: what is known of it held before the run began.
+    /// It did not have to run: its recorded state was valid before the run began.
     Kept,
-    /// It did not have to run: what its dependencies wrote is what it read before.
+    /// It did not have to run: its dependencies wrote the same inputs that it read before.
     UpToDate,
-    /// It did not have to run: what it compiles is what its object was made of, though shard or imports changed.
+    /// It did not have to run: its object was made from the same code, though shard or imports changed.
     SameImports,
     /// It failed.
     Failed,
@@ -115,7 +116,7 @@ pub enum Fate {
     Skipped,
 }
 
-/// What the cache of results said.
+/// The answer of the result cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheAnswer {
     /// The key that stands for all that decides the result.
@@ -124,25 +125,25 @@ pub struct CacheAnswer {
     pub hit: bool,
 }
 
-/// What an action took.
+/// The cost of an action: times, memory, and the origin of its outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Took {
     /// From the start of its command to its end.
     pub wall_us: u64,
-    /// Processor time, where the system tells.
+    /// Processor time, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_us: Option<u64>,
     /// Processor time of its import step, if that was performed to see whether it has to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import_cpu_us: Option<u64>,
-    /// The most memory held at once, in bytes, where the system tells.
+    /// The most memory held at once, in bytes, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<u64>,
     /// Where its outputs are from.
     pub origin: Origin,
 }
 
-/// How long an action on an engine was at what, in microseconds.
+/// How long an action on an engine spent in each stage, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct EngineTimes {
     /// Its inputs were uploaded.
@@ -155,7 +156,7 @@ pub struct EngineTimes {
     pub downloading_us: u64,
 }
 
-/// When an action did what, on its worker.
+/// The interval of each phase of an action, on its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ActionPhases {
     /// Its inputs were verified.
@@ -187,7 +188,7 @@ pub struct Interval {
 pub struct Instructions {
     /// Of the module itself.
     pub own: u64,
-    /// Of what it imports.
+    /// Of its imports.
     pub imported: u64,
 }
 
@@ -196,10 +197,10 @@ pub struct Instructions {
 pub struct OutputRecord {
     /// Its path.
     pub path: String,
-    /// What an earlier run left there, as `SHA-256/size`, if that is known.
+    /// The digest of the file that an earlier run left, as `SHA-256/size`, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// What it holds since.
+    /// The digest of the file since then, in the same form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }
@@ -211,13 +212,13 @@ pub struct FailedAction {
     pub cause: FailureCause,
     /// The command to repeat it, for a POSIX shell.
     pub repeat: String,
-    /// What the command printed on standard error, within bounds.
+    /// The command's standard error, cut to a limit.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr: String,
 }
 
 impl ActionRecord {
-    /// An action that has not been started, of which this is known.
+    /// Returns the record of an action that has not been started.
     pub fn new(id: usize, kind: ActionKind, label: &str, cost: u64) -> Self {
         Self {
             id,
@@ -262,7 +263,7 @@ impl ActionRecord {
         record
     }
 
-    /// Takes in what another record says that is known before an action starts.
+    /// Takes from another record the fields that are known before an action starts.
     pub(crate) fn learn(&mut self, known: Self) {
         self.why = known.why;
         self.key = known.key;
@@ -287,8 +288,8 @@ impl ActionRecord {
         }
     }
 
-    /// When it was on its worker until `now`: by its phases, which the worker has measured, or else as it was told;
-    /// `None` for one that was not started.
+    /// Returns its interval on its worker until `now`; `None` if it was not started. The phases that the worker
+    /// measured decide, or else the reported start and end.
     pub fn interval(&self, now: u64) -> Option<Interval> {
         let start = self.start_us?;
         let mut phases = self.phases.named().map(|(_, phase)| phase);
@@ -298,8 +299,8 @@ impl ActionRecord {
         })
     }
 
-    /// Microseconds of work on it until `now`: what it waited for a worker of an engine, and what passed between its phases
-    /// where it came back from there, is left out.
+    /// Returns the microseconds of work on it until `now`. Leaves out the wait for a worker of an engine, and the gap
+    /// between its phases if it came back from there.
     pub fn worked_us(&self, now: u64) -> u64 {
         let all = self.interval(now).map_or(0, Interval::length);
         let phases = self.phases.named().map(|(_, phase)| phase.length()).reduce(|sum, one| sum + one);
@@ -374,7 +375,7 @@ mod tests {
         assert_eq!(action.worked_us(100), 70);
         action.engine = Some(EngineTimes { queued_us: 50, ..EngineTimes::default() });
         assert_eq!(action.worked_us(100), 20, "in a queue there");
-        // What came back from an engine ran here later.
+        // The action came back from an engine and ran here later.
         let here = ActionPhases { command: interval(60, 80), ..action.phases };
         let action = ActionRecord { engine: None, phases: here, ..action };
         assert_eq!(action.worked_us(100), 22);

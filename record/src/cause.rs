@@ -1,6 +1,6 @@
 //! Why an action failed, as data that outlives the run.
 //!
-//! Made of any error of this project, so that what a person reads, an event says and a file keeps is one text.
+//! Made of any error of this project, so that the message, the event and the file hold one text.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use distlto_prepare::exit;
 use miette::Diagnostic;
 use serde::{Deserialize, Serialize};
 
-/// Which kind of failure it is, for those who tell them apart.
+/// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
@@ -27,15 +27,15 @@ pub struct FailureCause {
     pub kind: FailureKind,
     /// The class of the error, such as `distlto::bad_input`.
     pub class: String,
-    /// What is wrong.
+    /// The error.
     pub text: String,
-    /// What can be done.
+    /// The remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
 
 impl FailureCause {
-    /// What an error says.
+    /// Returns the class, the text and the help of an error.
     pub fn of(kind: FailureKind, error: &dyn Diagnostic) -> Self {
         Self {
             kind,

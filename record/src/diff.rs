@@ -1,6 +1,6 @@
-//! Two links side by side: modules and imports gained and lost, what ran and why, objects that really changed, times.
+//! Two links side by side: modules and imports gained and lost, actions run with reasons, objects that changed, times.
 //!
-//! A function of what is known of each.
+//! A function of the known facts of each link.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,10 +16,10 @@ use crate::run::RunRecord;
 
 /// The version of the JSON.
 const VERSION: u32 = 1;
-/// How many names of a kind are told to a person.
+/// How many names of a kind are shown.
 const SHOWN: usize = 10;
 
-/// What is known of a link.
+/// The known facts of a link.
 #[derive(Debug, Clone, Default)]
 pub struct Side {
     /// The modules, each with those that it imports from, where that is known.
@@ -28,7 +28,7 @@ pub struct Side {
     pub run: Option<RunRecord>,
 }
 
-/// What differs.
+/// The differences between two links.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     version: u32,
@@ -36,7 +36,7 @@ pub struct Difference {
     modules_gained: Vec<String>,
     /// Modules of the old link alone.
     modules_lost: Vec<String>,
-    /// Of modules of both: importer and what it imports from now. Absent where one side does not know.
+    /// Of modules of both: importer and new import. Absent where one side does not know its imports.
     #[serde(skip_serializing_if = "Option::is_none")]
     imports_gained: Option<Vec<(String, String)>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +56,7 @@ struct Runs {
     same_imports: [usize; 2],
     /// Of the new run: the backends that ran, each with its reasons.
     why: Vec<(String, Vec<String>)>,
-    /// Of those, the ones whose object is another one than before.
+    /// Those of them that wrote another object than before.
     #[serde(skip_serializing_if = "Option::is_none")]
     objects_changed: Option<Vec<String>>,
     /// Linker and compiler, where they differ.

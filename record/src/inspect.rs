@@ -1,7 +1,7 @@
-//! What a link is, in answers: what bounds it, whether more workers help, its hubs, its memory.
+//! Answers about a link: its bound, the use of more workers, its hubs, its memory.
 //!
-//! A function of what is known of the modules and of the records of runs. Times are those that backends took when they last ran; estimates
-//! are of runs whose backends all run.
+//! A function of the known modules and of the records of runs. Times are those of each backend's last run. Estimates
+//! are of runs in which all backends run.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -17,10 +17,10 @@ use crate::run::RunRecord;
 
 /// The version of the JSON.
 const VERSION: u32 = 1;
-/// How many of a kind are told.
+/// How many entries of a kind are shown.
 const TOP: usize = 3;
 
-/// What is known of a link.
+/// The known facts of a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Inspection {
     version: u32,
@@ -28,7 +28,7 @@ pub struct Inspection {
     pub output: String,
     /// In link order.
     pub modules: Vec<ModuleFacts>,
-    /// What the linker took before and after the backends of the last run, in microseconds.
+    /// The linker's time before and after the backends of the last run, in microseconds.
     linker_us: Option<u64>,
     last_run: Option<LastRun>,
     /// For 1, 2, 4, ... workers: how long the link would take if all backends ran, in microseconds.
@@ -38,7 +38,7 @@ pub struct Inspection {
 /// A module of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ModuleFacts {
-    /// What it is called.
+    /// The module's label.
     pub label: String,
     /// Its instructions.
     pub own_instructions: u64,
@@ -62,16 +62,16 @@ struct LastRun {
     jobs: Option<usize>,
     /// Backends that ran.
     ran: usize,
-    /// Those whose object is kept since they import the same, though shard or imports changed.
+    /// Those that kept their object since they import the same, though shard or imports changed.
     same_imports: usize,
-    /// Of those that ran the ones whose object is another one than before; absent where objects are not kept.
+    /// Those that ran and wrote another object than before; absent where objects are not kept.
     changed: Option<usize>,
 }
 
 /// A module as a plan, a graph or a record knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownModule {
-    /// What it is called.
+    /// The module's label.
     pub label: String,
     /// Its instructions.
     pub own_instructions: u64,
@@ -130,7 +130,7 @@ impl Inspection {
         }
     }
 
-    /// The modules that import from this one, and itself: what an edit of it runs.
+    /// Returns the module itself and the modules that import from it: an edit of it runs these.
     pub fn edit_runs(&self, number: usize) -> impl Iterator<Item = &ModuleFacts> {
         let concerned = move |(at, module): &(usize, &ModuleFacts)| {
             *at == number || module.imports.iter().any(|&import| import as usize == number)
@@ -138,7 +138,7 @@ impl Inspection {
         self.modules.iter().enumerate().filter(concerned).map(|(_, module)| module)
     }
 
-    /// What the linker took before and after the backends, in microseconds.
+    /// Returns the linker's time before and after the backends, in microseconds.
     pub fn linker_us(&self) -> Option<u64> {
         self.linker_us
     }
@@ -149,13 +149,13 @@ impl Inspection {
     }
 }
 
-/// What the phases of a run took that are the linker's, if it had any.
+/// Returns the total time of a run's phases, which are the linker's, in microseconds; `None` if none has ended.
 pub fn linker_time(run: &RunRecord) -> Option<u64> {
     let took = run.phases.iter().filter_map(|phase| Some(phase.end_us?.saturating_sub(phase.start_us)));
     took.reduce(|all, one| all.saturating_add(one))
 }
 
-/// The backends that ran and whose object is another one than before; `None` where nothing is known of objects.
+/// Returns the backends that ran and wrote another object than before; `None` where no object is known.
 pub fn changed(run: &RunRecord) -> Option<Vec<&ActionRecord>> {
     let done: Vec<&ActionRecord> = run.backends().filter(|action| action.result == Fate::Done).collect();
     let known =
@@ -182,7 +182,7 @@ impl LastRun {
 /// How long the link takes with 1, 2, 4, ... workers, until more do not help. Empty where no time is known.
 fn workers(modules: &[ModuleFacts], linker: u64) -> Vec<(usize, u64)> {
     let mut times: Vec<u64> = modules.iter().filter_map(|module| module.cpu_us).collect();
-    // What is sorted is sorted again in no time.
+    // `longest_first` sorts again: sorted times take next to no time.
     times.sort_unstable_by(|a, b| b.cmp(a));
     let Some(&longest) = times.first() else { return Vec::new() };
     let mut found = Vec::new();
@@ -256,7 +256,7 @@ impl fmt::Display for Inspection {
 }
 
 impl Inspection {
-    /// What bounds the link, and whether more workers help.
+    /// Writes the bound of the link, and whether more workers help.
     fn bound(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = self.modules.iter().filter(|module| module.cpu_us.is_some()).count();
         let longest = self.modules.iter().max_by_key(|module| module.cpu_us);

@@ -1,4 +1,4 @@
-//! What happens in a run, as data, and how it is told: progress, summary, trace, JSON.
+//! The events of a run as data, and their output: progress, summary, trace, JSON.
 //!
 //! Knows nothing of processes, of scheduling, and of who asked for the run.
 

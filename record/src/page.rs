@@ -1,4 +1,4 @@
-//! The page of `distlto report`: one HTML file that holds what is known of a link, and the script that shows it.
+//! The page of `distlto report`: one HTML file with the known facts of a link, and the script that shows them.
 //!
 //! A function of an inspection, of records of runs and of a comparison. The page itself is made of `record/page` by
 //! `cargo xtask page` and is here as it was built (`page/built.html`); this puts data into its places. Nothing of a link becomes
@@ -27,15 +27,15 @@ const VERSION: u32 = 1;
 /// The page as it was built, with places for data.
 const BUILT: &str = include_str!("page/built.html");
 
-/// What stands in the places: what is shown first, and all the rest.
+/// The placeholders: for the answers, which are shown first, and for all other data.
 const PLACES: [&str; 2] = ["@answers@", "@data@"];
 
-/// What a page is of.
+/// The contents of a page.
 #[derive(Debug)]
 pub struct Subject<'a> {
-    /// What is known of the link.
+    /// The known facts of the link.
     pub inspection: &'a Inspection,
-    /// What `distlto inspect` says of it.
+    /// The output of `distlto inspect`.
     pub answers: &'a str,
     /// Whether it is known which module imports from which.
     pub knows_imports: bool,
@@ -43,9 +43,9 @@ pub struct Subject<'a> {
     pub run: Option<&'a RunRecord>,
     /// The run that it is compared with.
     pub earlier: Option<&'a RunRecord>,
-    /// What `distlto diff` says of the two.
+    /// The output of `distlto diff` for the two runs.
     pub difference: Option<&'a str>,
-    /// What compilers and linkers have written of their own time.
+    /// Time traces that compilers and linkers have written.
     pub traces: &'a [TimeTrace],
 }
 
@@ -95,7 +95,7 @@ impl Subject<'_> {
     }
 }
 
-/// Lines that a person reads; what is in a name cannot make two of one.
+/// Splits a text into printable lines: no character of a name can break a line.
 fn lines(text: &str) -> Vec<String> {
     text.lines().map(|line| printable(line).into_owned()).collect()
 }

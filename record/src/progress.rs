@@ -1,4 +1,4 @@
-//! What a run tells while it lasts. One trait; a plain, a terminal and a JSON backend.
+//! The events of a run while it lasts. One trait; a plain, a terminal and a JSON backend.
 //!
 //! All calls come from one thread, in order, so no two texts mix. Knows nothing of scheduling.
 
@@ -39,25 +39,25 @@ pub trait Progress {
     fn grown(&self, _plan: Plan) {}
     /// An action starts.
     fn start(&self, step: ProgressStep<'_>);
-    /// An action succeeded. `warnings` is what its command printed on standard error, whole lines or nothing.
+    /// An action succeeded. `warnings` is its command's standard error, whole lines or nothing.
     fn finish(&self, step: ProgressStep<'_>, measured: Measured, warnings: &str);
     /// An action failed.
     fn fail(&self, step: ProgressStep<'_>, failure: &Failure);
-    /// A cache of results was asked for that of an action that is about to be told of, under this key.
+    /// A lookup in the result cache under this key. Comes before the action's own event.
     fn asked(&self, _step: ProgressStep<'_>, _key: &[u8; 32]) {}
-    /// An engine has executed an action that is about to be told of: this worker, and how long it was at what.
+    /// An engine has executed an action: its worker, and the time in each stage. Comes before the action's own event.
     fn executed_by(&self, _step: ProgressStep<'_>, _worker: &str, _times: EngineTimes) {}
     /// An action that started on an engine is to start once more, here.
     fn came_back(&self, _step: ProgressStep<'_>, _cause: &str) {}
     /// How far actions on engines are changed.
     fn under_way(&self, _under_way: UnderWay) {}
-    /// What was sent to engines so far. Comes before [`Progress::summary`].
+    /// The traffic with engines so far. Comes before [`Progress::summary`].
     fn engines(&self, _engines: &[EngineUse]) {}
     /// An action that started was killed, as `cause` says, and is to start once more, alone.
     fn again(&self, _step: ProgressStep<'_>, _cause: &str) {}
     /// A result did not serve, as `text` says, and its action was executed anew.
     fn retried(&self, _text: &str) {}
-    /// What became of every wanted action, those too that never started. Comes before [`Progress::summary`].
+    /// The outcome of every wanted action, also of those that never started. Comes before [`Progress::summary`].
     fn outcomes(&self, _outcomes: &[(ActionId, Outcome)]) {}
     /// Whole lines for people, which are to be seen at once.
     fn print(&self, _lines: &str) {}
@@ -67,16 +67,16 @@ pub trait Progress {
     fn noted(&self, _text: &str) {}
     /// A run ended.
     fn summary(&self, counts: Counts, wall: Duration);
-    /// A part of the link outside of the graph's run begins, or has ended. Phases may be told before the plan, after the
+    /// A part of the link outside of the graph's run begins, or has ended. Phases may come before the plan, after the
     /// summary, and while actions run.
     fn phase(&self, _phase: Phase) {}
     /// How much memory the running actions take changed.
     fn memory(&self, _memory: MemoryUse) {}
-    /// The command has ended, of whose runs all are counted together. Takes the place of [`Progress::summary`].
+    /// The command has ended; the counts are of all its runs. Takes the place of [`Progress::summary`].
     fn conclude(&self, _counts: Counts, _summary: &Summary) {}
 }
 
-/// How far actions on engines are: how many are at what.
+/// How many actions on engines are in each stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UnderWay {
     /// Inputs are uploaded.
@@ -94,7 +94,7 @@ pub struct UnderWay {
 /// A part of a link that is no action of the run: its names are `thin link`, `prepare`, `plan`, `final link` and the like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phase {
-    /// What a person calls it. A name belongs to one span at a time.
+    /// Its display name. A name belongs to one span at a time.
     pub name: &'static str,
     /// When it began.
     pub start: Instant,
@@ -102,12 +102,12 @@ pub struct Phase {
     pub end: Option<Instant>,
 }
 
-/// What a run is about to do.
+/// The size of a run that is about to begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     /// Wanted actions, those too that are expected to arrive.
     pub actions: usize,
-    /// The sum of their costs, of which [`ProgressStep::cost`] is a part.
+    /// The sum of their costs; [`ProgressStep::cost`] is a part of it.
     pub cost: u64,
     /// The most jobs at once.
     pub jobs: usize,
@@ -118,9 +118,9 @@ pub struct Plan {
 pub struct ProgressStep<'a> {
     /// Its number in the action graph.
     pub id: usize,
-    /// What it is for.
+    /// Its kind.
     pub kind: ActionKind,
-    /// The module id, or what a person calls the action.
+    /// The module id, or the action's display name.
     pub label: &'a str,
     /// Its part of [`Plan::cost`], at least 1.
     pub cost: u64,
@@ -130,7 +130,7 @@ pub struct ProgressStep<'a> {
     pub command: &'a str,
 }
 
-/// Tells nothing.
+/// Reports nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
@@ -178,7 +178,7 @@ fn put(out: &mut impl Write, text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// What an action does, as a verb.
+/// Returns the verb for a kind of action.
 fn verb(kind: ActionKind) -> &'static str {
     match kind {
         ActionKind::Prepare => "unpack",

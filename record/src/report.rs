@@ -1,4 +1,4 @@
-//! What a run did: the outcome of every wanted action, and failures in a form that a person can act on.
+//! The result of a run: the outcome of every wanted action, and failures in a form that a person can act on.
 
 pub mod engines;
 pub mod imports;
@@ -23,7 +23,7 @@ pub struct Report {
     pub cancelled: Option<u8>,
 }
 
-/// What became of one action.
+/// The outcome of one action.
 #[derive(Debug)]
 pub enum Outcome {
     /// It succeeded and its outputs are in place.
@@ -36,20 +36,20 @@ pub enum Outcome {
     NotStarted,
 }
 
-/// What an action cost.
+/// The cost of an action.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Measured {
     /// From the start of its command to its end.
     pub wall: Duration,
-    /// Processor time, where the system tells.
+    /// Processor time, if the system reports it.
     pub cpu: Option<Duration>,
-    /// The most memory held at once, in bytes, where the system tells.
+    /// The most memory held at once, in bytes, if the system reports it.
     pub peak_memory: Option<u64>,
     /// Processor time of its import step, if that was performed to see whether it has to run.
     pub import_cpu: Option<Duration>,
     /// Where its outputs are from.
     pub origin: Origin,
-    /// When it did what.
+    /// When each of its phases ran.
     pub phases: Phases,
 }
 
@@ -62,13 +62,13 @@ pub enum Origin {
     Ran,
     /// A cache had them.
     Cache,
-    /// They were there, and what the action reads turned out to be what it read before.
+    /// They were there, and the action's inputs turned out to be unchanged.
     UpToDate,
-    /// They were there, and what the action compiles turned out to be what they were made of, though shard or imports changed.
+    /// They were there, made from the same code, though shard or imports changed.
     SameImports,
 }
 
-/// What an action did when, on its worker; `None` for what it did not come to.
+/// The phases of an action on its worker; `None` for a phase that it did not reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Phases {
     /// Its inputs were verified.
@@ -104,9 +104,9 @@ pub struct Failure {
     pub cause: FailureCause,
     /// The command to repeat it, for a POSIX shell.
     pub command: String,
-    /// What it cost until then.
+    /// Its cost until then.
     pub measured: Measured,
-    /// What the command printed on standard error, within bounds; empty when it never ran.
+    /// The command's standard error, cut to a limit; empty when it never ran.
     pub stderr: String,
 }
 

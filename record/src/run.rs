@@ -34,20 +34,20 @@ pub struct RunRecord {
     pub program: String,
     /// Its process.
     pub process: u32,
-    /// Its command line. What is not UTF-8 is replaced.
+    /// Its command line. Bytes that are not UTF-8 are replaced.
     pub command_line: Vec<String>,
     /// Where it ran.
     pub directory: String,
     /// The state directory, relative to that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// What was linked, or else what a person calls the run.
+    /// The linked file, or else the display name of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     /// The linker and the compiler of the backends, as far as they are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Tool>,
-    /// What was run.
+    /// The plan or graph that was run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<GraphFile>,
     /// The most jobs at once; absent if nothing had to run.
@@ -55,16 +55,16 @@ pub struct RunRecord {
     pub jobs: Option<usize>,
     /// How long the command took, in microseconds.
     pub wall_us: u64,
-    /// What it ended with; absent if that is not known.
+    /// Its exit code; absent if not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<u8>,
-    /// Why it ended early, besides what failed among the actions.
+    /// Why it ended early, besides the actions that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureCause>,
-    /// What the linker printed on standard error, within bounds.
+    /// The linker's standard error, cut to a limit.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub linker_said: String,
-    /// What was warned of, besides what commands printed.
+    /// Warnings, besides those that commands printed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// How many of the actions that were to run ended in which way.
@@ -73,7 +73,7 @@ pub struct RunRecord {
     /// Parts of the command beside the actions, such as the thin link, in the order in which they began.
     #[serde(default)]
     pub phases: Vec<PhaseRecord>,
-    /// What was sent to engines and received from them.
+    /// The traffic with engines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub engines: Vec<EngineUse>,
     /// How the estimated use of memory changed.
@@ -87,28 +87,28 @@ pub struct RunRecord {
 /// A program that does the work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
-    /// What for: `linker` or `compiler`.
+    /// Its role: `linker` or `compiler`.
     pub role: String,
     /// As the command names it.
     pub name: String,
-    /// What tells it from another one of its name: its file, what it loads, what it reads; a line each.
+    /// Its identity among tools of its name: its file, the files it loads, the files it reads; a line each.
     #[serde(default)]
     pub identity: Vec<String>,
 }
 
-/// The file that holds what was run.
+/// The file of the plan or graph that was run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GraphFile {
     /// A link plan or an action graph.
     pub file: String,
-    /// What it held, as `SHA-256/size`.
+    /// The digest of its content, as `SHA-256/size`.
     pub digest: String,
 }
 
 /// A part of the command beside the actions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseRecord {
-    /// What a person calls it.
+    /// Its display name.
     pub name: String,
     /// When it began, in microseconds since the command did.
     pub start_us: u64,
@@ -120,14 +120,14 @@ pub struct PhaseRecord {
 /// The memory of the running actions, in bytes, by estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryUse {
-    /// What the running actions take.
+    /// The memory of the running actions.
     pub in_use: u64,
-    /// What they may take together, where there is a limit.
+    /// Their limit together, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<u64>,
 }
 
-/// What was sent to an engine and received from it.
+/// The traffic with an engine, in both directions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct EngineUse {
     /// The server, without credentials.

@@ -1,8 +1,8 @@
 //! The record of a command as a trace that Chrome's `about:tracing` and Perfetto show.
 //!
 //! The format is Chrome's Trace Event Format, in its form of a JSON object: complete events (`X`) for spans, counters (`C`)
-//! and metadata (`M`), with times in microseconds since the command began. One thread for each worker, and one for what is
-//! beside the workers. Pure: knows nothing of how the record came to be.
+//! and metadata (`M`), with times in microseconds since the command began. One thread for each worker, and one for the
+//! phases beside the workers. Pure: knows nothing of how the record came to be.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub const VERSION: u32 = 1;
 
 /// The one process.
 const PROCESS: u32 = 1;
-/// The thread of what is beside the workers.
+/// The thread of the phases beside the workers.
 const LINK: usize = 0;
 
 /// The trace of a record until `now`, in microseconds since the command began. One line for each event, sorted by time.
@@ -49,7 +49,7 @@ pub fn to_bytes(record: &RunRecord, now: u64) -> Vec<u8> {
     render(&lanes.iter().map(|lane| lane.number + 1).collect::<Vec<_>>(), &events.timed)
 }
 
-/// What ran on one thread of a run.
+/// The actions on one thread of a run.
 pub(crate) struct Lane<'r> {
     /// The thread.
     pub(crate) number: usize,
@@ -68,7 +68,7 @@ pub(crate) fn lanes(record: &RunRecord, now: u64) -> Vec<Lane<'_>> {
         actions.sort_by_key(|(interval, _)| interval.start);
         let mut free = 0;
         for (interval, _) in actions {
-            // What was told late must not lie over what follows.
+            // An action that was reported late must not overlap the next one.
             interval.start = interval.start.max(free);
             interval.end = interval.end.max(interval.start);
             free = interval.end;

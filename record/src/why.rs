@@ -1,4 +1,4 @@
-//! Why an action runs, as data: what differs from what is known of its last run.
+//! Why an action runs, as data: the differences from the known state of its last run.
 //!
 //! One list of words for every way of linking, made of an action log or of the parts of a key. Knows nothing of how
 //! differences are found.
@@ -14,34 +14,34 @@ use serde::{Deserialize, Serialize};
 /// One thing that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// What it is.
+    /// The kind of the difference.
     pub what: What,
     /// Which one it is, where there may be several: a file, a module, an action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
-/// What may differ.
+/// The kinds of differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum What {
     /// There is no record of an earlier run.
     FirstTime,
-    /// Nothing is kept between runs: whoever asks for the action wants it run.
+    /// Nothing is kept between runs: each request runs the action.
     Requested,
     /// A file that it writes is not there.
     OutputMissing,
     /// A file that it writes is not as it left it.
     OutputChanged,
-    /// Its command, in whatever way.
+    /// Its command, in any way.
     Command,
-    /// What compiles.
+    /// The compiler.
     Compiler,
-    /// What the compiler is told.
+    /// The compiler's flags.
     Flags,
     /// The module that is compiled.
     Module,
-    /// What the thin link decided for the module.
+    /// The module's shard, with the decisions of the thin link.
     Shard,
     /// A module that it imports from.
     Import,
@@ -51,25 +51,25 @@ pub enum What {
     InputAdded,
     /// It does not read a file that it read before.
     InputRemoved,
-    /// An action that writes what it reads runs.
+    /// An action that writes one of its inputs runs.
     Dependency,
-    /// What decides it is not all known.
+    /// Some of its inputs are not known.
     NotKnown,
 }
 
 impl Change {
-    /// Of something of which there is one.
+    /// Returns a change of a thing that exists once.
     pub fn of(what: What) -> Self {
         Self { what, name: None }
     }
 
-    /// Of one of several.
+    /// Returns a change of one of several things.
     pub fn named(what: What, name: impl Into<String>) -> Self {
         Self { what, name: Some(name.into()) }
     }
 }
 
-/// Whether nothing but imports, or what the thin link decided of them, is a reason.
+/// Returns whether imports, or the thin link's decisions about them, are the only reasons.
 pub fn is_imports_only(why: &[Change]) -> bool {
     !why.is_empty() && why.iter().all(|change| matches!(change.what, What::Import | What::Shard))
 }
@@ -104,7 +104,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// Says of the files of one graph what they are to an action.
+/// Finds the role of a graph's file for an action: module, shard, import, compiler or other input.
 #[derive(Debug)]
 pub struct Explainer<'g> {
     graph: &'g ActionGraph,

@@ -1,11 +1,11 @@
-//! What a run waited for: from its end back to its beginning, each step the one after whose end the next one began.
+//! The critical path of a run: from its end back to its beginning, each step began when the one before it ended.
 //!
-//! Backends do not wait for each other, but for a slot: the step before a backend is what ended last before it began, in its own
-//! lane if that was no earlier than elsewhere. Pure.
+//! Backends do not wait for each other, but for a slot. The step before a backend is the last one that ended before it
+//! began, in its own lane if that was no earlier than elsewhere. Pure.
 
 use crate::action::Interval;
 
-/// How much earlier the own lane may have ended and still be what a step waited for, in microseconds.
+/// How much earlier the step in the own lane may have ended and still count as the one before, in microseconds.
 const SAME: u64 = 50_000;
 
 /// A phase or an action of a run.
@@ -15,7 +15,7 @@ pub(super) struct CriticalStep {
     pub(super) interval: Interval,
     /// Where; `None` for the linker.
     pub(super) lane: Option<usize>,
-    /// What the page calls it.
+    /// Its number on the page.
     pub(super) name: i64,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn path(steps: &[CriticalStep]) -> Vec<i64> {
         let step = late.copied().find(|step| lane.is_some() && step.lane == lane).unwrap_or(last);
         found.push(step.name);
         lane = step.lane;
-        // One less in any case: what takes no time ends where it begins.
+        // At least one less: a step that takes no time ends where it begins.
         let ended = earlier.partition_point(|other| other.interval.end <= step.interval.start);
         earlier = &earlier[..ended.min(earlier.len() - 1)];
     }

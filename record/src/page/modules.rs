@@ -1,4 +1,4 @@
-//! The modules of a link as blocks of the page: their names, what is known of each, and who imports from whom.
+//! The modules of a link as blocks of the page: their names, their numbers, and the imports between them.
 //!
 //! Columns one after the other, since equal kinds of numbers deflate best together.
 
@@ -14,7 +14,7 @@ pub(super) fn names(inspection: &Inspection, map: &Map) -> String {
     block.packed()
 }
 
-/// What is known of each module; its place on the map; then depth and place of each directory.
+/// Returns the numbers of each module and its place on the map; then depth and place of each directory.
 pub(super) fn columns(inspection: &Inspection, map: &Map) -> String {
     let mut block = PageBlock::default();
     let modules = &inspection.modules;

@@ -30,7 +30,7 @@ impl PageBlock {
         self.number(number.map_or(0, |number| number.saturating_add(1)));
     }
 
-    /// Adds a name as a line; in what is printable there is no line break.
+    /// Adds a name as a line; printable text holds no line break.
     pub(super) fn line(&mut self, text: &str) {
         self.0.extend_from_slice(printable(text).as_bytes());
         self.0.push(b'\n');

@@ -1,4 +1,4 @@
-//! What clang's `-ftime-trace` and lld's `--time-trace` have written, in the lanes of a run.
+//! Traces of clang's `-ftime-trace` and lld's `--time-trace`, in the lanes of a run.
 //!
 //! The format is Chrome's Trace Event Format as LLVM writes it: complete events with microseconds since `beginningOfTime`, which is
 //! in microseconds since 1970. Totals, which lie at the beginning on threads of their own, are left out. Pure.
@@ -14,7 +14,7 @@ use crate::run::RunRecord;
 
 /// How many events of a file are shown, the longest ones.
 const SHOWN: usize = 2000;
-/// What a total is called.
+/// The prefix of a total's name.
 const TOTAL: &str = "Total ";
 
 /// Why a file is no such trace.
@@ -29,7 +29,7 @@ pub enum TimeTraceError {
     Malformed {
         /// The file.
         name: String,
-        /// What is wrong, and where.
+        /// The error and its place.
         source: JsonError,
     },
 }
@@ -76,7 +76,7 @@ struct Span {
 }
 
 impl TimeTrace {
-    /// Reads one; `name` is what the page calls it.
+    /// Reads a trace; `name` is its name on the page.
     pub fn read(name: &str, bytes: &[u8]) -> Result<Self, TimeTraceError> {
         let file: File = json::read(bytes)
             .map_err(|source| TimeTraceError::Malformed { name: name.to_owned(), source })?;
@@ -103,8 +103,8 @@ impl TimeTrace {
         self.begun_us >= zero && self.begun_us - zero <= run.wall_us
     }
 
-    /// What of it the page shows beside a run: events in microseconds since the run began, each with the number of those that it
-    /// is in. `None` if it is of another time.
+    /// Returns its events in microseconds since the run began, each with its depth. `None` if the trace was not written
+    /// in the run.
     pub(super) fn within(&self, run: &RunRecord) -> Option<Value> {
         let zero = run.begun_ms.saturating_mul(1000);
         if !self.is_within(run) {

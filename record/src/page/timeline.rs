@@ -1,6 +1,7 @@
-//! A run as blocks of the page: its phases and what it waited for as JSON, its actions in columns, then texts in lines.
+//! A run as blocks of the page: its phases and critical path as JSON, its actions in columns, then texts in lines.
 //!
-//! Texts that many actions share, such as reasons, stand once in a list and are told by their number; number 0 is the empty one.
+//! A text that many actions share, such as a reason, stands once in a list. Actions have its number; number 0 is the
+//! empty text.
 
 use std::collections::HashMap;
 
@@ -17,7 +18,7 @@ use crate::report::Origin;
 use crate::run::RunRecord;
 use crate::trace::{Lane, lanes};
 
-/// What is said of a run, and its actions.
+/// Returns the facts of a run, and its actions as a block.
 pub(super) fn of(run: &RunRecord, inspection: &Inspection, traces: &[TimeTrace]) -> (Value, String) {
     let lanes = lanes(run, run.wall_us);
     let mut placed: HashMap<*const ActionRecord, (usize, Interval)> = HashMap::new();
@@ -50,7 +51,7 @@ pub(super) fn of(run: &RunRecord, inspection: &Inspection, traces: &[TimeTrace])
     (facts, block.packed())
 }
 
-/// What the run waited for: an action by its number, a phase by its negative number from -1 on.
+/// Returns the critical path of the run: an action by its number, a phase by its negative number from -1 on.
 fn critical(run: &RunRecord, places: &[Option<(usize, Interval)>]) -> Vec<i64> {
     let phases = run.phases.iter().zip(1..).map(|(phase, number)| CriticalStep {
         interval: Interval { start: phase.start_us, end: phase.end_us.unwrap_or(run.wall_us) },
@@ -139,7 +140,7 @@ fn times_of(block: &mut PageBlock, places: &[Option<(usize, Interval)>], time: i
     places.iter().for_each(|place| block.number(place.map_or(0, |(_, interval)| time(interval))));
 }
 
-/// How long each was at what: verify, lookup, command, commit; then on its way to an engine and back.
+/// Adds the time of each action by phase: verify, lookup, command, commit; then its way to an engine and back.
 fn phases(block: &mut PageBlock, run: &RunRecord, places: &[Option<(usize, Interval)>]) {
     let started = || run.actions.iter().zip(places).map(|(action, place)| place.map(|_| action));
     let length = |interval: Option<Interval>| interval.map_or(0, Interval::length);

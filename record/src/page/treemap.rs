@@ -1,13 +1,13 @@
-//! The map of a link's modules: directories as areas, modules within, each as large as what it costs.
+//! The map of a link's modules: directories as areas, modules within, each as large as its cost.
 //!
-//! A squarified treemap (Bruls, Huizing, van Wijk 2000): what is laid out goes into rows along the shorter side, and a row ends
-//! where the next one would make its parts more oblong. Pure; the page only draws.
+//! A squarified treemap (Bruls, Huizing, van Wijk 2000): areas go into rows along the shorter side. A row ends where
+//! the next area would make its parts more oblong. Pure; the page only draws.
 
 use std::collections::BTreeMap;
 
 use crate::inspect::ModuleFacts;
 
-/// Directories within each other that are told apart; what is deeper is part of a name.
+/// The deepest nesting of directories; deeper ones are part of a name.
 const DEEPEST: usize = 24;
 /// How much wider than high the map is.
 const WIDTH: f64 = 1.8;
@@ -92,7 +92,7 @@ pub(super) fn of(modules: &[ModuleFacts]) -> Map {
     let mut open = vec![(0, 0, whole)];
     while let Some((at, depth, rectangle)) = open.pop() {
         let folder = &folders[at];
-        // A directory that holds one other and nothing else is not told apart from it.
+        // A directory that holds only one other directory is merged with it.
         let is_one = folder.modules.is_empty() && folder.folders.len() == 1;
         if at > 0 && !is_one {
             map.directories.push(TreemapDirectory {

@@ -1,15 +1,14 @@
 //! How long a run will still take.
 //!
-//! What is left of the costs, over the slots, at the speed measured so far; never less than what the longest running
-//! action has left. Near the end, with one long action left, it is that action's rest, and the slots that have nothing
-//! to do count for nothing. Pure.
+//! The remaining cost over the slots, at the speed measured so far; at least the rest of the longest running action.
+//! Near the end, with one long action left, it is that action's rest: idle slots count for nothing. Pure.
 
 use std::time::{Duration, Instant};
 
 use super::recorded::Recorded;
 use crate::action::ActionRecord;
 
-/// So many finished actions outweigh what costs say by themselves, which is microseconds.
+/// This many finished actions outweigh the costs' own unit, which is microseconds.
 const PRIOR: f64 = 2.0;
 
 /// An action that has taken longer than it should takes this share of its time more.
@@ -51,7 +50,7 @@ pub(super) fn between(start: u64, end: u64) -> Duration {
     Duration::from_micros(end.saturating_sub(start))
 }
 
-/// By what has been measured, and by the costs' own unit while that is little.
+/// Returns the seconds per unit of cost: as measured, and by the costs' own unit while few actions have ended.
 pub(super) fn seconds_per_cost(recorded: &Recorded) -> f64 {
     let (plan, _) = match recorded.plan {
         Some(plan) => plan,
@@ -87,7 +86,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A run of ten actions of a second each, on two workers, of which `ended` have ended and two run since `since`.
+    /// Returns a run of ten actions of a second each on two workers: `ended` have ended and two run since `since`.
     fn run_of_ten(ended: usize, since: Duration, speed: u32) -> (Recorded, Instant) {
         let begun = Instant::now();
         let mut recorded = Recorded::new(begun);

@@ -12,12 +12,12 @@
 //! | `fail` | `id`, `kind`, `label`, `lane`, `class`, `cause`, `help`, `command`, `stderr` |
 //! | `again` | `id`, `kind`, `label`, `cause`: it was killed and starts once more, alone |
 //! | `warning` | `text`: something went wrong that fails nothing |
-//! | `note` | `text`: what `-v` tells people, such as why a link is left to the linker |
+//! | `note` | `text`: a message of `-v`, such as why a link is left to the linker |
 //! | `memory` | `in_use`, `budget`: of the running actions, by estimate |
-//! | `summary` | `done`, `failed`, `interrupted`, `skipped`, `not_started`, `wall_ms`; of a command, what [`Summary`] holds besides |
+//! | `summary` | `done`, `failed`, `interrupted`, `skipped`, `not_started`, `wall_ms`; of a command, also the fields of [`Summary`] |
 //!
-//! In a log ([`JsonProgress::log`]) each event also has `time_ms`, milliseconds since 1970, and members that say whose
-//! event it is, so that several runs can append to one file.
+//! In a log ([`JsonProgress::log`]) each event also has `time_ms`, milliseconds since 1970, and members that name its
+//! run. So several runs can append to one file.
 //!
 //! Members may be added without a new version; a reader ignores those that it does not know.
 
@@ -40,7 +40,7 @@ pub const VERSION: u32 = 1;
 #[derive(Debug)]
 pub struct JsonProgress<W> {
     out: RefCell<W>,
-    /// What every event of a log says of itself.
+    /// The members that name the run in every event of a log.
     run: Option<Value>,
 }
 

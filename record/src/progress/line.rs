@@ -1,6 +1,6 @@
 //! The one line that says how a run stands, for a bar on a terminal and for a log now and then.
 //!
-//! Pure: from what was recorded, the moment and the room. What matters less is left out first.
+//! Pure: a function of the record, the moment and the room. The least important parts are left out first.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ pub fn of_terminal(recorded: &Recorded, now: Instant, columns: usize) -> String 
     });
 
     let mut line = counts;
-    // In order of importance; each is shown if it fits beside what matters more.
+    // In order of importance; each is shown if it fits beside the more important ones.
     let mut add = |text: Option<String>| {
         if let Some(text) = text.filter(|text| width(&line) + 2 + width(text) <= columns) {
             line = format!("{line}  {text}");
@@ -100,13 +100,13 @@ pub fn of_log(recorded: &Recorded, now: Instant) -> Option<String> {
     Some(text)
 }
 
-/// How long it will take. Nobody knows of what is not an action, such as uploads at the end.
+/// Returns the time left; `None` once all actions have ended, since uploads at the end have no estimate.
 fn left(recorded: &Recorded, now: Instant) -> Option<Duration> {
     let (plan, _) = recorded.plan?;
     eta::left(recorded, now).filter(|_| recorded.tally.ended < plan.actions)
 }
 
-/// What is under way on engines: `engine 2 up 5 queued 8 running 1 down`.
+/// Returns the counts of actions on engines, by stage: `engine 2 up 5 queued 8 running 1 down`.
 fn engine(recorded: &Recorded) -> Option<String> {
     let UnderWay { uploading, queued, running, downloading, storing } = recorded.under_way;
     let counts = [
@@ -129,7 +129,7 @@ fn longest(recorded: &Recorded) -> Option<&ActionRecord> {
     recorded.running.iter().map(|&at| &recorded.run.actions[at]).min_by_key(|action| action.start_us)
 }
 
-/// What runs beside a run.
+/// Returns the phase that runs beside a run, with its time.
 fn phase(recorded: &Recorded, now: Instant) -> String {
     let runs = recorded.run.phases.iter().rev().find(|phase| phase.end_us.is_none());
     runs.map_or_else(String::new, |phase| {
@@ -137,7 +137,7 @@ fn phase(recorded: &Recorded, now: Instant) -> String {
     })
 }
 
-/// Compilations are what all are taken for.
+/// Returns the verb of an action; none for a compilation, the usual kind.
 fn doing(kind: ActionKind) -> String {
     if kind == ActionKind::Opt { String::new() } else { format!("{} ", verb(kind)) }
 }
@@ -149,7 +149,7 @@ fn round(duration: Duration) -> Duration {
     Duration::from_millis(u64::try_from(tenths * 100).unwrap_or(u64::MAX))
 }
 
-/// How much of the work is done, by cost, with what running actions have done so far.
+/// Returns the share of the work that is done, by cost, with the work of running actions so far.
 fn fraction(recorded: &Recorded, now: Instant) -> f64 {
     let Some((plan, _)) = recorded.plan else { return 0.0 };
     let each = eta::seconds_per_cost(recorded);
@@ -168,7 +168,7 @@ fn bar(fraction: f64, columns: usize) -> String {
     format!("[{}{head}{}]", "=".repeat(full), " ".repeat(columns - full - head.len()))
 }
 
-/// What running actions hold: by estimate beside the budget, or else the most that one held.
+/// Returns the estimated memory of the running actions, and the budget if there is one.
 fn memory(recorded: &Recorded) -> Option<String> {
     let memory = recorded.run.memory.last()?.memory;
     Some(match memory.budget {

@@ -1,6 +1,6 @@
-//! The record of a command while it lasts, and what a line needs that shows how things stand.
+//! The record of a command while it lasts, and the numbers for a progress line.
 //!
-//! Is told each event with its moment, and makes of moments the times that the record has. Pure; knows nothing of how it is
+//! Takes each event with its moment, and turns moments into the times of the record. Pure; knows nothing of how it is
 //! shown.
 
 use std::collections::HashMap;
@@ -47,11 +47,11 @@ pub struct Recorded {
 /// Numbers of a run, as they stand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Ended, in whatever way.
+    /// Ended, with any result.
     pub ended: usize,
-    /// Of these, those whose outputs a cache had.
+    /// Of these, cache hits.
     pub hits: usize,
-    /// Of these, those whose object was kept, since the functions that it imports are the same.
+    /// Of these, those that kept their object, since the functions that it imports are the same.
     pub same: usize,
     /// Of these, those that failed.
     pub failed: usize,
@@ -59,7 +59,7 @@ pub struct Tally {
     pub cost: u64,
     /// How long workers were busy with all that ended.
     pub busy: Duration,
-    /// The costs of those whose command ran, and how long they took, for the relation of both.
+    /// The costs of those that ran their command, and how long they took, for the relation of both.
     pub measured_cost: u64,
     /// See `measured_cost`.
     pub measured_wall: Duration,
@@ -91,7 +91,7 @@ impl Recorded {
         microseconds(moment.saturating_duration_since(self.begun))
     }
 
-    /// What is known of the actions of the graph that is about to be run, those too that will not be started.
+    /// Adds the actions of the graph that is about to be run, also those that will not be started.
     pub fn actions(&mut self, actions: impl IntoIterator<Item = ActionRecord>) {
         self.round = self.run.actions.last().map_or(0, |last| last.round + 1);
         self.places.clear();
@@ -100,8 +100,8 @@ impl Recorded {
         }
     }
 
-    /// What is known of actions of the run that lasts, or is about to begin, that did not have to be known before. Of one that is
-    /// there already, what it did stays.
+    /// Adds actions of a run that lasts or is about to begin and that were not known before. An action that is already
+    /// there keeps its events.
     pub fn more_actions(&mut self, actions: impl IntoIterator<Item = ActionRecord>) {
         for action in actions {
             match self.places.get(&action.id) {
@@ -125,7 +125,7 @@ impl Recorded {
         }
     }
 
-    /// What an action has written.
+    /// Adds the outputs of an action: path and digest of each.
     pub fn wrote(&mut self, id: ActionId, outputs: impl IntoIterator<Item = (String, String)>) {
         let Some(&at) = self.places.get(&id.index()) else { return };
         let known = &mut self.run.actions[at].outputs;
@@ -229,7 +229,7 @@ impl Recorded {
         }
     }
 
-    /// What became of every wanted action: what nobody was told of so far.
+    /// Adds the outcomes that no event has reported so far.
     pub fn outcomes(&mut self, outcomes: &[(ActionId, Outcome)]) {
         for (id, outcome) in outcomes {
             let Some(&at) = self.places.get(&id.index()) else { continue };
@@ -266,7 +266,7 @@ impl Recorded {
         }
     }
 
-    /// Whether the beginning of a phase was told.
+    /// Returns whether the beginning of a phase was reported.
     pub fn is_known(&self, phase: Phase) -> bool {
         self.known(phase).is_some()
     }
@@ -399,7 +399,7 @@ mod tests {
         let known = |id| ActionRecord { key: Some(format!("key {id}")), ..action(id) };
         let begun = Instant::now();
         let mut recorded = Recorded::new(begun);
-        // A run of which all was known, before.
+        // An earlier run with all its actions known.
         recorded.actions([known(0)]);
         recorded.actions([]);
         recorded.more_actions([known(0)]);

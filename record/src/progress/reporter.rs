@@ -1,7 +1,7 @@
-//! What a command tells, from its beginning to its end: to people, to readers of events, to a log, into a trace.
+//! All output of a command, from its beginning to its end: to people, to readers of events, to a log, into a trace.
 //!
 //! Records everything, and hands it on. At the end it concludes: one summary from the record, and the trace, which is
-//! written however the command ended. May be told from any thread.
+//! written however the command ended. Events may come from any thread.
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -34,10 +34,10 @@ use crate::run::{self, EngineUse, GraphFile, MemoryUse, RunRecord};
 use crate::trace;
 use crate::why::Change;
 
-/// How often a log is told how things stand.
+/// How often a log gets a line of progress.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Who tells, and how much.
+/// The program that reports, and how much.
 #[derive(Debug, Clone, Copy)]
 pub struct Profile {
     /// The program's name, with which its lines begin.
@@ -51,13 +51,13 @@ pub struct Profile {
 impl Profile {
     /// A command of its own: `distlto link`, `distlto run`.
     pub const COMMAND: Self = Self { program: "distlto", is_command: true, worth_a_line: PERIOD };
-    /// A distributor inside of a link, whose own output is around it. Tests of a configure script link small programs,
+    /// A distributor inside of a link, between the link's own output. Tests of a configure script link small programs,
     /// and some take any output for a warning.
     pub const DISTRIBUTOR: Self =
         Self { program: "distlto-distribute", is_command: false, worth_a_line: Duration::from_secs(1) };
 }
 
-/// Tells what happens.
+/// Reports events.
 pub struct Reporter {
     profile: Profile,
     style: Style,
@@ -116,12 +116,12 @@ impl Reporter {
         result
     }
 
-    /// Adds to the record what no event tells.
+    /// Adds facts to the record that no event has.
     pub fn describe(&self, add: impl FnOnce(&mut RunRecord)) {
         add(&mut lock(&self.recorded).run);
     }
 
-    /// The file that holds what is run. One that cannot be read is left out of the record.
+    /// Records the file of the plan or graph. A file that cannot be read is left out of the record.
     pub fn graph(&self, file: &Path) {
         let digest = regular::read(file).ok().map(|bytes| Digest::of(&bytes).to_string());
         let graph = digest.map(|digest| GraphFile { file: file.display().to_string(), digest });
@@ -145,29 +145,29 @@ impl Reporter {
         }
     }
 
-    /// What is known of the actions of a graph that is about to be run, those too that will not be started.
+    /// Records the actions of a graph that is about to be run, also those that will not be started.
     pub fn knows(&self, actions: Vec<ActionRecord>) {
         lock(&self.recorded).actions(actions);
     }
 
-    /// What is known of actions that arrive while a run lasts; in any order with the run's own news of them. Of a command that has
-    /// had another run, [`Reporter::knows`] comes first, be it with nothing, since the numbers of actions begin anew.
+    /// Records actions that arrive while a run lasts, in any order with the run's own events. After an earlier run of
+    /// the command, call [`Reporter::knows`] first, if only with nothing: the numbers of actions begin anew.
     pub fn knows_more(&self, actions: Vec<ActionRecord>) {
         lock(&self.recorded).more_actions(actions);
     }
 
-    /// Why an action has to run, found out when what it needs had run.
+    /// Records why an action has to run, found after its dependencies had run.
     pub fn because(&self, action: ActionId, why: Vec<Change>) {
         lock(&self.recorded).because(action, why);
     }
 
-    /// What an action has written: each file with its content's digest.
+    /// Records the outputs of an action: each file with its content's digest.
     pub fn wrote(&self, action: ActionId, outputs: impl IntoIterator<Item = (String, String)>) {
         lock(&self.recorded).wrote(action, outputs);
     }
 
-    /// The command has ended: tells the summary, and writes the trace. `what` is what was linked; `graph` what was run,
-    /// in `directory`.
+    /// Ends the command: reports the summary, and writes the trace. The link is called `what`; `graph` was run in
+    /// `directory`.
     pub fn conclude(&self, what: &str, graph: Option<&ActionGraph>, directory: Option<&Path>) {
         if self.concluded.swap(true, Ordering::Relaxed) {
             return;
@@ -224,7 +224,7 @@ impl Reporter {
     }
 }
 
-/// What is known of a command when it begins.
+/// Returns the record of a command at its beginning.
 fn begun(program: &str) -> RunRecord {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     RunRecord {
@@ -336,7 +336,7 @@ impl Progress for Reporter {
         *all = Some(sum);
         lock(&self.recorded).run.counts = sum;
         let failed = counts.unfinished() > 0;
-        // A distributor has a line of its own for a failure, and the conclusion tells of a success.
+        // A distributor has a line of its own for a failure, and the conclusion reports a success.
         let told = if failed && self.profile.is_command {
             counts
         } else {
@@ -350,7 +350,7 @@ impl Progress for Reporter {
     fn phase(&self, phase: Phase) {
         let news = phase.end.is_none() || !lock(&self.recorded).is_known(phase);
         lock(&self.recorded).phase(phase);
-        // A part that is told when it is over was never drawn.
+        // A part that is reported only after its end was never drawn.
         if !(news && phase.end.is_some() && !self.style.json) {
             lock(&self.inner).phase(phase);
         }

@@ -1,7 +1,7 @@
 //! Progress on a terminal: one line that is drawn again and again, and failures above it.
 //!
-//! What the line says is `line`'s business; drawing is indicatif's. The width is asked for at each drawing, so a window may
-//! be resized. No colours, so there is nothing for NO_COLOR to turn off.
+//! `line` makes the text; indicatif draws it. The width is asked for at each drawing, so a window may be resized. No
+//! colours, so there is nothing for NO_COLOR to turn off.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use crate::report::{Counts, Failure, Measured};
 /// How often the line is drawn.
 const TICK: Duration = Duration::from_millis(125);
 
-/// A line on standard error that shows what somebody else records.
+/// A line on standard error that shows a shared record.
 #[derive(Debug)]
 pub struct TerminalProgress {
     bar: ProgressBar,

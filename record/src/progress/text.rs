@@ -47,7 +47,7 @@ pub(super) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The text in at most so many columns; `..` stands for what is left out at its beginning, for paths differ at their end.
+/// Returns the text in at most `columns` columns; `..` replaces a cut beginning, for paths differ at their end.
 pub(super) fn fitted(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
         return Cow::Borrowed(text);

@@ -14,7 +14,7 @@ use distlto_prepare::threads;
 use super::recorded::SharedRecord;
 use super::{line, put};
 
-/// The thread; ends when it is told to or dropped.
+/// The thread; ends on [`Ticker::stop`] or when dropped.
 #[derive(Debug)]
 pub(super) struct Ticker {
     thread: Mutex<Option<(Sender<()>, JoinHandle<()>)>>,

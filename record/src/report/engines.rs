@@ -1,6 +1,6 @@
-//! What engines did in a run, in numbers: bytes, calls, and how long backends were at what there.
+//! The use of engines in a run, in numbers: bytes, calls, and the time of backends in each stage.
 //!
-//! Pure arithmetic over what was recorded. Knows nothing of servers.
+//! Pure arithmetic over the record. Knows nothing of servers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use crate::action::{EngineTimes, Fate};
 use crate::progress::text::{human, printable, size};
 use crate::run::RunRecord;
 
-/// How many workers are told.
+/// How many workers are shown.
 const WORKERS: usize = 10;
 
-/// What engines did.
+/// The use of engines.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EngineSummary {
     /// Who executed, and how many backends.
     pub workers: BTreeMap<String, usize>,
-    /// How long backends were at what there, all together.
+    /// The time in each stage, of all backends together.
     pub times: EngineTimes,
     /// Bytes that were sent.
     pub sent: u64,

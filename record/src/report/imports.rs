@@ -1,6 +1,6 @@
-//! What expensive backends import, from their index shards.
+//! The imports of expensive backends, from their index shards.
 //!
-//! Reads the few shards that a summary names. What cannot be read is left out: a summary is not what a link fails for.
+//! Reads the few shards that a summary names. Unreadable ones are left out: no link fails for its summary.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
-//! The end of a command in numbers: how long it took, how close that is to the best possible, and what took longest.
+//! The end of a command in numbers: its time, how close that is to the best possible, and its longest backends.
 //!
-//! Pure arithmetic over what was recorded. A backend's time is that on its worker, with verification and all. The best
-//! possible time of the backends on so many workers is the larger of the longest backend and of all of them shared evenly;
-//! no order is faster.
+//! Pure arithmetic over the record. A backend's time is that on its worker, with verification and all. The best
+//! possible time of the backends on so many workers is the larger of the longest backend and of all of them shared
+//! evenly; no order is faster.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::progress::text::{human, printable, size};
 use crate::run::RunRecord;
 use crate::why;
 
-/// How many of the most expensive backends are told.
+/// How many of the most expensive backends are listed.
 pub const EXPENSIVE: usize = 5;
 
 /// The numbers.
@@ -25,11 +25,11 @@ pub const EXPENSIVE: usize = 5;
 pub struct Summary {
     /// From the command's beginning to its end.
     pub wall: Duration,
-    /// Backends whose command ran and succeeded.
+    /// Backends that ran their command and succeeded.
     pub ran: usize,
-    /// Backends whose objects a cache had.
+    /// Backends with a cache hit.
     pub cached: usize,
-    /// Backends whose objects were kept, since the functions that they import are the same.
+    /// Backends that kept their objects, since the functions that they import are the same.
     pub same_imports: usize,
     /// Backends that ran although nothing but their imports had changed, where stable names could have spared them.
     pub imports_only: usize,
@@ -39,7 +39,7 @@ pub struct Summary {
     pub failed: usize,
     /// Backends that engines ran, or had run.
     pub on_engine: usize,
-    /// What was sent to engines, and how long backends were at what there, all together.
+    /// The use of engines, with the time of all backends in each stage.
     pub engines: Option<EngineSummary>,
     /// How many workers there were.
     pub jobs: usize,
@@ -51,14 +51,14 @@ pub struct Summary {
     pub cpu: Duration,
     /// The best possible makespan over the real one; `None` without backends.
     pub efficiency: Option<f64>,
-    /// The chain of steps that no number of workers shortens, each with its time: what is before the backends, the longest
-    /// backend, and what is after them.
+    /// The chain of steps that no number of workers shortens, each with its time: the steps before the backends, the
+    /// longest backend, and the steps after them.
     pub critical_path: Vec<(String, Duration)>,
-    /// The most memory that one backend held; `None` unless the system tells of most of them.
+    /// The most memory that one backend held, in bytes; `None` unless the system reports it for most of them.
     pub peak_memory: Option<u64>,
-    /// The most memory that running actions held together, by estimate, if that was told.
+    /// The most memory that running actions held together, in bytes, by estimate; `None` if not reported.
     pub memory_in_use: Option<u64>,
-    /// What it was to stay within.
+    /// The budget of that memory, in bytes.
     pub memory_budget: Option<u64>,
     /// The backends that took longest, longest first.
     pub expensive: Vec<Expensive>,
@@ -73,9 +73,9 @@ pub struct Expensive {
     pub label: String,
     /// Its time.
     pub wall: Duration,
-    /// Its processor time, where the system tells.
+    /// Its processor time, if the system reports it.
     pub cpu: Option<Duration>,
-    /// The most memory it held, where the system tells.
+    /// The most memory it held, in bytes, if the system reports it.
     pub peak_memory: Option<u64>,
     /// Instructions of its own that other modules could call, as far as its shard says; see [`super::imports`].
     pub own_instructions: u64,
@@ -171,7 +171,7 @@ impl Summary {
         )
     }
 
-    /// What people see who want more.
+    /// Returns the details, as lines.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let chain: Duration = self.critical_path.iter().map(|&(_, time)| time).sum();
@@ -233,7 +233,7 @@ impl Expensive {
     }
 }
 
-/// What an action that was started took of its worker.
+/// Returns the time of a started action on its worker.
 fn time(action: &ActionRecord, now: u64) -> Duration {
     Duration::from_micros(action.worked_us(now))
 }
@@ -286,7 +286,7 @@ fn critical_path(record: &RunRecord, longest: Option<&ActionRecord>, now: u64) -
 }
 
 fn expensive<'a>(backends: impl Iterator<Item = &'a ActionRecord>, now: u64) -> Vec<Expensive> {
-    // What a cache had cost nothing.
+    // A cache hit cost nothing.
     let mut ran: Vec<_> = backends.filter(|action| action.took.origin == Origin::Ran).collect();
     ran.sort_by(|a, b| time(b, now).cmp(&time(a, now)).then_with(|| a.label.cmp(&b.label)));
     ran.truncate(EXPENSIVE);

@@ -1,7 +1,7 @@
 //! Records of runs as files: `runs/<UTC time>-<process>.json` in a state directory, the last ones kept.
 //!
-//! Written by way of a temporary, so that a reader sees whole records only, and without a lock: names do not meet. What
-//! else lies there is passed over.
+//! Written by way of a temporary, so that a reader sees whole records only, and without a lock: names do not meet.
+//! Other files there are passed over.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub enum ReadError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The error and its place.
         source: JsonError,
     },
 }
