@@ -23,7 +23,7 @@ pub struct Action {
     pub working_directory: String,
     /// Files and directories that it makes, relative to the working directory, in any order.
     pub output_paths: Vec<String>,
-    /// What a worker has to be, in any order.
+    /// Properties that a worker must have, in any order.
     pub platform: Vec<(String, String)>,
     /// The root of the input tree.
     pub input_root: Digest,
@@ -31,7 +31,7 @@ pub struct Action {
     pub timeout: Option<Duration>,
     /// That its result is to be in no cache.
     pub do_not_cache: bool,
-    /// What else tells it from others.
+    /// Bytes that distinguish it from otherwise equal actions.
     pub salt: Vec<u8>,
 }
 

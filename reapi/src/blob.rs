@@ -34,12 +34,13 @@ impl Blob {
         Self { digest: Digest::of(&bytes), source: Source::Bytes(bytes) }
     }
 
-    /// Bytes in memory whose digest the caller knows.
+    /// Returns a blob of bytes in memory; the caller knows their digest.
     pub fn named(digest: Digest, bytes: impl Into<Bytes>) -> Self {
         Self { digest, source: Source::Bytes(bytes.into()) }
     }
 
-    /// A file whose digest the caller knows. It is read when it is sent, and refused if it has changed by then.
+    /// Returns a blob of a file; the caller knows its digest. It is read when it is sent, and refused if it has changed
+    /// by then.
     pub fn file(digest: Digest, path: impl Into<PathBuf>) -> Self {
         Self { digest, source: Source::File(Arc::new(path.into())) }
     }

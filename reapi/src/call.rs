@@ -1,6 +1,6 @@
 //! One call: a connection, headers, a limit of time, and another try when the server or the network failed.
 //!
-//! Everything that is sent goes through [`Calls`]. Knows nothing of what is called.
+//! Every request goes through [`Calls`]. Does not depend on the method.
 
 use std::future::Future;
 use std::io;
@@ -33,14 +33,14 @@ pub const MESSAGE_LIMIT: usize = 256 << 20;
 /// Shorter values of headers would be found in any message.
 const SHORTEST_SECRET: usize = 4;
 
-/// A message of so many bytes, which is what gRPC's servers take, may take twice the time of a small one.
+/// A message of this many bytes, the usual limit of gRPC servers, may take twice the time of a small one.
 const LARGE: usize = 4 << 20;
 /// The fewest bytes in a second that a large blob may come or go by, once the time for retries is over.
 const SLOWEST: u64 = 128 << 10;
-/// The most characters of what a server says.
+/// The most characters of a server's message.
 const LONGEST_WORDS: usize = 2000;
 
-/// How long a large blob may take, whatever tries it needs: a server that gives a byte now and then is never silent.
+/// The deadline of a large blob over all its tries: a server that gives a byte now and then is never silent.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     begun: Instant,
@@ -54,7 +54,7 @@ impl Pace {
     }
 }
 
-/// What all calls to a server share.
+/// The shared state of all calls to a server.
 pub struct Calls {
     pub options: Options,
     pub statistics: Arc<Statistics>,
@@ -87,7 +87,7 @@ impl From<Error> for AttemptFailure {
     }
 }
 
-/// What one attempt needs.
+/// The connection, headers and credentials of one attempt.
 pub struct Attempt {
     lease: Lease,
     headers: MetadataMap,
@@ -147,7 +147,7 @@ impl Calls {
         Retry::new(self.options.retry_time)
     }
 
-    /// What one attempt needs.
+    /// Returns the connection, headers and credentials for one attempt; an error if the credential helper fails.
     pub async fn attempt(&self, method: Method) -> Result<Attempt, Error> {
         let mut headers = self.headers.clone();
         let given = match &self.credentials {
@@ -206,7 +206,7 @@ impl Calls {
         Pace { begun: Instant::now(), slack: self.options.retry_time.max(self.options.call_timeout) }
     }
 
-    /// The error of a blob of which so many bytes had moved when its time was over.
+    /// Returns the error of a blob that was too slow: `moved` bytes when its time was over.
     pub fn slow(&self, digest: Digest, moved: u64, pace: &Pace) -> Error {
         Error::Slow { endpoint: self.endpoint(), digest, moved, elapsed: pace.begun.elapsed() }
     }
@@ -275,7 +275,7 @@ impl Calls {
         Error::Unreachable { failed }
     }
 
-    /// What a status says, fit for one line of a terminal, and without secrets: a server may repeat what it was sent.
+    /// Returns a status's message for one line of a terminal, without secrets: a server may repeat a request's headers.
     pub fn said(&self, attempt: &Attempt, status: &Status) -> String {
         let said = match std::error::Error::source(status) {
             Some(source) => chain(source),

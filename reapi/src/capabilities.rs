@@ -1,4 +1,4 @@
-//! What a server can do, and the limits that follow from it.
+//! The capabilities of a server, and the limits that follow from them.
 //!
 //! A pure function of `ServerCapabilities`.
 
@@ -9,18 +9,18 @@ use crate::options::{Compression, Options};
 use crate::proto;
 use crate::proto::{compressor, digest_function};
 
-/// What gRPC servers take in one message unless they are told otherwise.
+/// The usual limit of gRPC servers for one message, in bytes.
 const MESSAGE: usize = 4 << 20;
-/// What goes in one where the server says no limit: some keep part of a message for themselves.
+/// The most bytes in a message to a server without a stated limit: some keep part of a message for themselves.
 const UNSAID: usize = 3 << 20;
-/// For what is around a message's blobs.
+/// Bytes of a message around its blobs.
 const SLACK: usize = 4 << 10;
-/// What a blob needs in a message beside its bytes: its digest, a status and the heads of the fields.
+/// Bytes of a message for one blob beside its content: its digest, a status and the heads of the fields.
 const AROUND: usize = 120;
 /// Smaller blobs are not worth a compressor.
 const TINY: u64 = 4 << 10;
 
-/// What a server can do.
+/// The capabilities of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
     /// How many bytes one batch may have, marshalled.

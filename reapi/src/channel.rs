@@ -1,7 +1,8 @@
 //! The connections to a server: opened when they are needed, shared by many calls, replaced when one fails.
 //!
-//! A channel of tonic does not always connect anew (a graceful GOAWAY leaves it useless), so what failed is never used
-//! again. Long streams must not use up the streams that a server permits on one connection, hence more than one of them.
+//! A channel of tonic does not always connect anew (a graceful GOAWAY leaves it useless), so a failed one is never used
+//! again. Long streams must not use up the streams that a server permits on one connection, hence more than one of
+//! them.
 
 use std::fs;
 use std::path::Path;
@@ -138,7 +139,7 @@ fn pem(file: &Path, kind: &str) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// An error with what caused it, in one line.
+/// Returns an error and its causes, in one line.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! The client: what a program calls.
+//! The client: the methods for a program.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// Asks a server what it can do.
+    /// Connects to a server and reads its capabilities.
     pub async fn connect(options: Options) -> Result<Self, Error> {
         let mut retry = Retry::new(options.connect_time);
         let calls = Arc::new(Calls::new(options)?);
@@ -63,7 +63,7 @@ impl Client {
         Ok(Self { inner: Arc::new(Inner { calls, capabilities, uploads, downloads }) })
     }
 
-    /// What the server can do.
+    /// Returns the server's capabilities.
     pub fn capabilities(&self) -> &Capabilities {
         &self.inner.capabilities
     }
@@ -73,7 +73,7 @@ impl Client {
         &self.inner.calls.options
     }
 
-    /// What was done.
+    /// Returns the counters of this client.
     pub fn statistics(&self) -> &Arc<Statistics> {
         &self.inner.calls.statistics
     }
@@ -98,17 +98,19 @@ impl Client {
         self.inner.downloads.bytes(digest).await
     }
 
-    /// A blob as a file, which has its name only when it is complete and checked. What had the name is replaced.
+    /// Downloads a blob to a file, which has its name only when it is complete and checked. Replaces an existing file.
     pub async fn download_to(&self, digest: Digest, path: &Path, executable: bool) -> Result<(), Error> {
         self.inner.downloads.path(digest, path, executable).await
     }
 
-    /// A blob in place of what an open file holds, which is of use only if this succeeds. `path` is for messages.
+    /// Downloads a blob over the content of an open file, which is of use only if this succeeds. `path` is for
+    /// messages.
     pub async fn download_into(&self, digest: Digest, file: std::fs::File, path: &Path) -> Result<(), Error> {
         self.inner.downloads.file(digest, file, path).await
     }
 
-    /// The cached result of an action. Its blobs may be gone. `inline` names outputs whose content may come with it.
+    /// Returns the cached result of an action; `None` on a miss. Its blobs may be gone. `inline` names outputs that may
+    /// come with their content.
     pub async fn action_result(
         &self,
         action: Digest,
@@ -126,7 +128,7 @@ impl Client {
         action_cache::update(&self.inner.calls, action, result).await
     }
 
-    /// Executes an action whose blobs are there. `observer` hears of each stage that it reaches.
+    /// Executes an action, with its blobs on the server. `observer` gets each stage that the action reaches.
     ///
     /// An action that ran and failed is no error: the result has its exit code.
     pub async fn execute(
@@ -138,12 +140,12 @@ impl Client {
         Execution::new(&self.inner.calls, action, options, observer).run().await
     }
 
-    /// What the action wrote to standard output, which is no more than a MiB.
+    /// Returns the action's standard output. More than a MiB is an error.
     pub async fn stdout(&self, result: &proto::ActionResult) -> Result<Bytes, Error> {
         self.text(&result.stdout_raw, result.stdout_digest.as_ref()).await
     }
 
-    /// What the action wrote to standard error, which is no more than a MiB.
+    /// Returns the action's standard error. More than a MiB is an error.
     pub async fn stderr(&self, result: &proto::ActionResult) -> Result<Bytes, Error> {
         self.text(&result.stderr_raw, result.stderr_digest.as_ref()).await
     }

@@ -1,7 +1,7 @@
 //! Headers that a credential helper gives, kept until they expire.
 //!
 //! The protocol is Bazel's (bazelbuild/proposals, 2022-06-07-bazel-credential-helpers.md): `HELPER get`, a request in JSON
-//! on standard input, the answer on standard output. What it writes to standard error goes to that of this process, unread.
+//! on standard input, the answer on standard output. The helper shares this process's standard error, unread.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -38,10 +38,10 @@ struct Answer {
     expires: Option<String>,
 }
 
-/// What one run of the helper gave.
+/// The headers from one run of the helper.
 #[derive(Clone)]
 pub struct Given {
-    /// Tells it from that of other runs.
+    /// The number of the run.
     pub number: u64,
     /// The headers.
     pub headers: Arc<HelperHeaders>,
@@ -61,7 +61,7 @@ impl Credentials {
         Self { helper, endpoint, given: Mutex::default() }
     }
 
-    /// What is valid at this moment.
+    /// Returns the headers that are valid now.
     pub async fn get(&self, statistics: &Statistics) -> Result<Given, Error> {
         let mut slot = self.given.lock().await;
         let (runs, given) = &mut *slot;
@@ -81,7 +81,7 @@ impl Credentials {
         Ok(given.insert(Given { number: *runs, headers: Arc::new(headers), until }).clone())
     }
 
-    /// Forgets what the server refused, unless that is done already.
+    /// Forgets the headers that the server refused, unless that is done already.
     pub async fn refuse(&self, number: u64) {
         let mut slot = self.given.lock().await;
         slot.1.take_if(|given| given.number == number);
@@ -101,7 +101,7 @@ impl Credentials {
             return Err(format!("it failed: {}", output.status));
         }
         let answer: Answer = serde_json::from_slice(&output.stdout)
-            // The error's text can quote what is secret; its place cannot.
+            // The error's text can quote a secret; its place cannot.
             .map_err(|error| format!("its answer is not what is expected, near byte {}", error.column()))?;
         let Some(expires) = answer.expires else { return Ok((answer.headers, self.helper.lifetime)) };
         let expires: Timestamp =

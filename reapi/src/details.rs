@@ -1,4 +1,4 @@
-//! What a status says beyond its message: messages of `google/rpc/error_details.proto`.
+//! Details of a status beyond its message: messages of `google/rpc/error_details.proto`.
 //!
 //! Two of them are declared here, since `bazel-remote-apis` has none.
 

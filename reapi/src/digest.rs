@@ -108,7 +108,7 @@ impl fmt::Debug for Hasher {
 mod tests {
     use super::*;
 
-    // What `sha256sum` prints for nothing, and for "abc" (FIPS 180-2, B.1).
+    // The output of `sha256sum` for nothing, and for "abc" (FIPS 180-2, B.1).
     const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855/0";
     const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad/3";
 

@@ -1,4 +1,4 @@
-//! What can go wrong, in the words of the field, with what to do about it.
+//! The errors of the client, in the words of the field, each with a remedy.
 //!
 //! Errors can be cloned, since one call serves many callers. No message holds a header's value.
 
@@ -23,9 +23,9 @@ pub enum Error {
     Options {
         /// The option.
         option: String,
-        /// What is wrong.
+        /// The problem.
         why: String,
-        /// What to do.
+        /// The remedy.
         help: &'static str,
     },
     /// The credential helper gave no credentials.
@@ -39,7 +39,7 @@ pub enum Error {
         helper: PathBuf,
         /// The server that credentials were asked for.
         endpoint: Arc<str>,
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
     /// The server cannot be reached, or was gone for longer than the retry time.
@@ -83,13 +83,13 @@ pub enum Error {
         /// The last attempt.
         failed: Box<Failed>,
     },
-    /// The server cannot do what this client needs.
+    /// The server lacks something that this client needs.
     #[error("{endpoint}: {what}")]
     #[diagnostic(code(reapi::unsupported), help("ask who runs the server, or use another one"))]
     Unsupported {
         /// The server.
         endpoint: Arc<str>,
-        /// What it lacks.
+        /// The missing capability.
         what: String,
     },
     /// The server lacks blobs that it had, or that the action needs.
@@ -100,13 +100,14 @@ pub enum Error {
         endpoint: Arc<str>,
         /// The call.
         method: Method,
-        /// The blobs, where the server says which. Else any blob of the action may be missing, or the action was refused
-        /// for another reason, which only the message tells: one more try, with everything uploaded, tells the two apart.
+        /// The blobs, where the server names them. Else any blob of the action may be missing, or the action was
+        /// refused for another reason, which only the message gives. One more try, with everything uploaded, shows
+        /// which.
         digests: Vec<Digest>,
-        /// What the server said.
+        /// The server's message.
         message: String,
     },
-    /// What was downloaded is not what was asked for.
+    /// A downloaded blob has another digest than the requested one.
     #[error("{endpoint}: blob {digest} has other content: {found}")]
     #[diagnostic(
         code(reapi::corrupt),
@@ -115,9 +116,9 @@ pub enum Error {
     Corrupt {
         /// The server.
         endpoint: Arc<str>,
-        /// What was asked for.
+        /// The requested digest.
         digest: Digest,
-        /// What came.
+        /// The digest or the defect of the content that came.
         found: String,
     },
     /// A blob was on its way for too long, though something moved.
@@ -135,7 +136,7 @@ pub enum Error {
         digest: Digest,
         /// How many of its bytes had moved.
         moved: u64,
-        /// In what time.
+        /// The time that it took.
         elapsed: Duration,
     },
     /// A result names something larger than any such thing is.
@@ -147,20 +148,20 @@ pub enum Error {
     TooLarge {
         /// The server.
         endpoint: Arc<str>,
-        /// What it is.
+        /// The kind of thing.
         what: &'static str,
         /// The size that the server names.
         size: u64,
         /// The most that is downloaded.
         limit: u64,
     },
-    /// What was to be uploaded is not what its digest says.
+    /// The content to upload does not have its digest.
     #[error("{place} changed while it was used: {digest} was expected")]
     #[diagnostic(code(reapi::changed), help("nothing may write inputs while they are used; run again"))]
     Changed {
         /// The file, or the memory.
         place: String,
-        /// What was expected.
+        /// The expected digest.
         digest: Digest,
     },
     /// A file could not be read or written.
@@ -169,7 +170,7 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: Arc<io::Error>,
     },
     /// The action ran longer than it or the server permits, and was ended there.
@@ -180,10 +181,10 @@ pub enum Error {
         endpoint: Arc<str>,
         /// The action.
         action: Digest,
-        /// What the server said.
+        /// The server's message.
         message: String,
     },
-    /// A deadline of this client passed; the server was told to cancel the action.
+    /// A deadline of this client passed; it asked the server to cancel the action.
     #[error("{endpoint}: action {action} {} after {limit:?}", if *queued { "was still queued" } else { "was still running" })]
     #[diagnostic(
         code(reapi::deadline),
@@ -209,7 +210,7 @@ pub enum Error {
         endpoint: Arc<str>,
         /// The call.
         method: Method,
-        /// What it did.
+        /// The violation.
         what: String,
     },
     /// The runtime ended in the middle.
@@ -228,7 +229,7 @@ pub struct Failed {
     pub method: Method,
     /// The status.
     pub code: Code,
-    /// What the server, or what is between, said.
+    /// The message of the server, or of a proxy between.
     pub message: String,
     /// How often the call was tried.
     pub tries: u32,
@@ -237,7 +238,7 @@ pub struct Failed {
 }
 
 impl Error {
-    /// The status of a call that failed, if that is what it is.
+    /// Returns the status of a failed call; `None` for other errors.
     pub fn code(&self) -> Option<Code> {
         match self {
             Self::Unreachable { failed }
@@ -279,9 +280,9 @@ impl Error {
     }
 }
 
-/// Whether a status may say that a message, or a batch of blobs, is too large. The API has INVALID_ARGUMENT for batches; the
-/// others are of gRPC's implementations, of which RESOURCE_EXHAUSTED is as well what busy servers say, so its words count:
-/// those in C++, Go and Java.
+/// Returns whether a status may mean that a message, or a batch of blobs, is too large. The API has INVALID_ARGUMENT
+/// for batches; the others are of gRPC's implementations. Busy servers say RESOURCE_EXHAUSTED as well, so its words
+/// count: those in C++, Go and Java.
 pub(crate) fn too_large(code: Code, message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     let words = ["larger than max", "message length too large", "exceeds maximum size", "message too large"];

@@ -1,9 +1,9 @@
 //! Execution of an action, to its end: Execute, and WaitExecution when the stream breaks.
 //!
-//! No more streams are open than the server bears (`room`): an action whose stream gave way is asked for again when there is
-//! room. A server that no longer knows the operation may know the result, and else executes it again. The time in a queue has a
-//! deadline of its own. What the caller has to mend (blobs that are gone) is an error of its own: what each status means is
-//! in `lost`.
+//! No more streams are open than the server bears (`room`): an action that gave up its stream is asked for again when
+//! there is room. A server that no longer knows the operation may know the result, and else executes it again. The time
+//! in a queue has a deadline of its own. A problem for the caller to mend (blobs that are gone) is an error of its own;
+//! `lost` maps each status to one.
 
 use std::future::Future;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 /// How to execute an action.
 #[derive(Debug, Clone)]
 pub struct ExecuteOptions {
-    /// Runs it even if its result is cached: for when what the cached result names is gone.
+    /// Runs it even if its result is cached: for a cached result with blobs that are gone.
     pub skip_cache_lookup: bool,
     /// Smaller runs earlier; 0 is the server's default.
     pub priority: i32,
@@ -36,7 +36,7 @@ pub struct ExecuteOptions {
     pub queue_deadline: Duration,
     /// How long it may run, transfers of the worker included; for ever if `None`.
     pub run_deadline: Option<Duration>,
-    /// Outputs whose content may come with the result.
+    /// Outputs that may come with their content in the result.
     pub inline: Vec<String>,
 }
 
@@ -63,14 +63,14 @@ pub enum Stage {
     Completed,
 }
 
-/// An action that ran, or whose result was cached.
+/// An action that ran, or a cached result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecutedAction {
-    /// What it did.
+    /// Its result.
     pub result: proto::ActionResult,
     /// Whether the server took it from its action cache.
     pub cached: bool,
-    /// What the server says to people.
+    /// The server's message for people.
     pub message: String,
 }
 
@@ -213,7 +213,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
 
     /// The result of an operation that the server forgot, if it has that.
     async fn known(&mut self) -> Result<Option<ExecutedAction>, Error> {
-        // What is cached may be what the caller knows to be useless.
+        // The caller may know that the cached result is useless.
         if self.options.skip_cache_lookup {
             return Ok(None);
         }
@@ -259,7 +259,8 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
                     return Err(self.late().await.into());
                 }
                 Err(_) if self.operation.is_some() => {
-                    // The silent one may be the last of its kind, for whose end a server would cancel the action.
+                    // A server may cancel the action when its last stream ends, so the silent one stays until the next
+                    // is open.
                     *attempt = self.calls.attempt(Method::WaitExecution).await?;
                     stream = self.calls.within(0, self.open(attempt)).await?;
                 }
@@ -294,7 +295,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
         }
     }
 
-    /// Takes note of a message. What the action did, if it is done.
+    /// Takes note of a message. Returns the result if the action is done.
     fn take(&mut self, operation: Operation) -> Result<Option<ExecutedAction>, Stop> {
         self.heard = true;
         let protocol = |what| Err(self.calls.protocol(Method::Execute, what).into());
@@ -325,7 +326,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
         let stage = proto::ExecuteOperationMetadata::decode(&*metadata.value).unwrap_or_default().stage();
         self.reach(match stage {
             Value::CacheCheck | Value::Queued => Stage::Queued,
-            // A server that tells no stages must not have its running actions taken for queued ones.
+            // A server may report no stages: a running action must not count as queued.
             Value::Executing | Value::Completed | Value::Unknown => Stage::Executing,
         });
         Ok(None)
@@ -347,7 +348,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
         }
     }
 
-    /// Tells the server to cancel the operation, without insisting.
+    /// Asks the server to cancel the operation, without insisting. Returns the deadline's error.
     async fn late(&mut self) -> Error {
         let queued = self.stage == Stage::Queued;
         if let Some(name) = self.operation.take()

@@ -20,7 +20,7 @@ pub struct Find {
 }
 
 impl Find {
-    /// What one call holds.
+    /// Returns the limits of one call.
     pub fn limits() -> Limits {
         Limits { weight: DIGESTS, count: DIGESTS, calls: CALLS }
     }

@@ -3,8 +3,8 @@
 //!
 //! A [`Client`] is cheap to clone and is used by any number of tasks of one tokio runtime. It uploads each blob once and only
 //! where the server lacks it, merges requests of many tasks, checks every download by its digest, survives servers and
-//! networks that fail for a while, and tells a caller by type what it cannot mend itself ([`Error`]). Knows nothing of what
-//! is built.
+//! networks that fail for a while, and returns an [`Error`] of its own type for each problem that the caller must mend.
+//! Does not depend on the purpose of the actions.
 //!
 //! ```no_run
 //! use distlto_reapi::{Client, Error, Options, action::Action, blob::Blob, execute::ExecuteOptions, merkle::Tree};

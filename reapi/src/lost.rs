@@ -1,4 +1,4 @@
-//! What the status of an execution means: blobs that are gone, an action that ran out of time, or neither.
+//! The meaning of an execution's status: blobs that are gone, an action that ran out of time, or neither.
 //!
 //! Servers differ. A missing input is FAILED_PRECONDITION with the blobs in its details (the API), without details
 //! (NativeLink), or INTERNAL (BuildGrid, buildbox-casd); a missing Action is FAILED_PRECONDITION or NOT_FOUND.

@@ -2,8 +2,8 @@
 //!
 //! The first request leaves at once. While as many calls as may be are under way, further requests wait, and leave
 //! together when one comes back: no timer, no delay where there is no crowd. A call that is too large for the server goes
-//! once more in halves, and no later one is larger: what servers say of their limits is not always what they take. Knows
-//! nothing of what is asked.
+//! once more in halves, and no later one is larger: servers do not always take as much as they state. Does not depend
+//! on the kind of request.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -37,7 +37,7 @@ pub struct Merge<B: Batch> {
     queue: Mutex<Queue<B>>,
 }
 
-/// What one call may hold, and how many of them there may be.
+/// The limits of one call, and the most calls at once.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// The sum of the weights of a call.
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use tokio::sync::Semaphore;
 
-    /// Doubles numbers when it is permitted to, and notes what came together. Zero is the answer to each of too many.
+    /// Doubles numbers when it is permitted to, and records each batch. Zero is the answer to each of too many.
     struct Double {
         permits: Arc<Semaphore>,
         most: usize,
@@ -191,7 +191,7 @@ mod tests {
         for answer in merge.ask(vec![1, 2, 3, 2, 8, 1, 1, 1, 1, 1]) {
             doubled.push(answer.await.expect("every request has an answer"));
         }
-        // 8 is too large by itself: whoever asked finds another way.
+        // 8 is too large by itself: the caller finds another way.
         assert_eq!(doubled, [2, 4, 6, 4, 0, 2, 2, 2, 2, 2]);
         let calls = merge.batch.calls.lock().expect("no test panics");
         let parts = [vec![1, 2, 3, 2, 8], vec![1, 2, 3, 2], vec![1, 2], vec![3], vec![2], vec![8]];

@@ -1,4 +1,4 @@
-//! A tree of `Directory` messages in canonical form: what an action reads, and the name of its root.
+//! A tree of `Directory` messages in canonical form: the inputs of an action, and the digest of the root.
 //!
 //! Canonical as `remote_execution.proto` demands: each name once, sorted by bytes, so that one tree has one digest. A part
 //! that many trees share is built once and put into each ([`Tree::add_tree`]). Knows nothing of files on a disk.
@@ -25,7 +25,7 @@ pub enum TreeError {
     Path {
         /// The path.
         path: String,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
     /// Something else has the name.
@@ -34,7 +34,7 @@ pub enum TreeError {
     Conflict {
         /// The path, or the part of it that something else has.
         path: String,
-        /// What has it.
+        /// The kind of the known entry.
         known: &'static str,
     },
 }
@@ -194,7 +194,7 @@ impl BuiltTree {
         self.0.digest
     }
 
-    /// Every `Directory` message once, the root first: what has to be uploaded beside the files.
+    /// Returns every `Directory` message once, the root first, for upload beside the files.
     pub fn blobs(&self) -> Vec<Blob> {
         let mut seen = HashSet::new();
         let mut blobs = Vec::new();

@@ -1,6 +1,6 @@
 //! Where a server is and how to talk to it.
 //!
-//! What is secret (values of headers, keys) is in no `Debug` output. Knows nothing of where options come from.
+//! Secrets (values of headers, keys) are in no `Debug` output. Does not depend on the source of the options.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -28,8 +28,8 @@ pub struct Options {
     pub credential_helper: Option<CredentialHelper>,
     /// Who calls, for the server's log.
     pub tool: CallerTool,
-    /// For how long a call is made again when the server or the network fails; silence counts as failing. Also how late a large
-    /// blob may be on its way, beside what its bytes may take.
+    /// For how long a call is made again when the server or the network fails; silence counts as failing. A large blob
+    /// may be late by this time beyond the time for its bytes.
     pub retry_time: Duration,
     /// The same for the first call, so that a wrong URL is seen soon.
     pub connect_time: Duration,
@@ -83,8 +83,8 @@ impl Options {
         }
     }
 
-    /// Has a server that fails or is silent for so long given up, whatever is asked of it. The half of it is for a first try, so
-    /// that a dead connection is followed by another one. Zero makes each call once, with the silence that a call may have.
+    /// Gives up on a server that fails or is silent for `time`, in every call. Half of it is for a first try, so that a
+    /// dead connection is followed by another one. Zero makes each call once, with the silence that a call may have.
     pub fn give_up_after(&mut self, time: Duration) {
         self.retry_time = time;
         if !time.is_zero() {
@@ -107,7 +107,7 @@ pub struct CallerTool {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// What its calls of one run have in common.
+    /// An identifier that its calls of one run share.
     pub invocation: String,
 }
 
@@ -140,8 +140,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// From a URL: `grpc://HOST:PORT`, `grpcs://` with TLS, or `unix:PATH`. `http://` is what other tools name a cache by that
-    /// speaks plain HTTP, which this is no client of.
+    /// Parses a URL: `grpc://HOST:PORT`, `grpcs://` with TLS, or `unix:PATH`. Other tools use `http://` for a cache
+    /// that speaks plain HTTP: that is an error here.
     pub fn parse(url: &str) -> Result<Self, Error> {
         // The text is not shown: a wrong URL may hold a password.
         let bad = |why: &str| Error::Options {

@@ -19,7 +19,7 @@ use crate::retry::{Retry, RetryVerdict, verdict};
 use crate::zstd_pieces;
 
 const CALLS: usize = 8;
-/// For what a server says of each blob, and what zstd adds.
+/// Bytes for the status of each blob, and for the overhead of zstd.
 const SLACK: usize = 1 << 20;
 
 const METHOD: Method = Method::BatchReadBlobs;
@@ -34,7 +34,7 @@ pub struct BlobReads {
 type Done = HashMap<Digest, Result<Bytes, Error>>;
 
 impl BlobReads {
-    /// What one call asks for.
+    /// Returns the limits of one call.
     pub fn limits(capabilities: &Capabilities) -> Limits {
         Limits { weight: capabilities.batch, count: 4000, calls: CALLS }
     }
@@ -54,7 +54,7 @@ impl BlobReads {
             };
             let attempt = self.calls.attempt(METHOD).await?;
             let bytes = pending.iter().map(|digest| weight(digest.size)).fold(0, usize::saturating_add);
-            // What is longer holds more than was asked for.
+            // A longer answer holds more than the requested blobs.
             let mut stub = stub!(attempt, cas, ContentAddressableStorageClient)
                 .max_decoding_message_size(bytes.saturating_add(SLACK));
             let call = async { Ok(stub.batch_read_blobs(attempt.request(request)).await?.into_inner()) };
@@ -69,7 +69,7 @@ impl BlobReads {
         Ok(())
     }
 
-    /// Takes out of `pending` what has its end; why the rest does not.
+    /// Removes the settled blobs from `pending`. Returns the failure to retry after, if any are left.
     fn settle(
         &self,
         attempt: &Attempt,

@@ -1,6 +1,6 @@
 //! Whether a call is made again, and when: by time, with growing pauses of random length.
 //!
-//! A pure function of a status and of what was before. Knows nothing of channels.
+//! A pure function of a status and of the attempts before. Knows nothing of channels.
 
 use std::error::Error as _;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -16,7 +16,7 @@ const LONGEST: Duration = Duration::from_secs(3);
 /// How often a call is made that the server says it failed in: that seldom passes.
 const INTERNAL_TRIES: u32 = 3;
 
-/// What a status tells.
+/// The meaning of a status for a retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryVerdict {
     /// The connection is bad: again, on another one.
@@ -31,7 +31,7 @@ pub enum RetryVerdict {
     Final,
 }
 
-/// What `status` tells.
+/// Returns the meaning of `status` for a retry.
 pub fn verdict(status: &Status) -> RetryVerdict {
     // A status that the server sent has no source; one that this side made has the error of the connection.
     if status.source().is_some() {
@@ -46,7 +46,7 @@ pub fn verdict(status: &Status) -> RetryVerdict {
         }
         // A proxy that lost the server resets the stream.
         Code::Internal | Code::Unknown if reset(status.message()) => RetryVerdict::Transport,
-        // Servers in Python say UNKNOWN of what they did not catch.
+        // Servers in Python say UNKNOWN of an uncaught exception.
         Code::Internal | Code::Unknown => RetryVerdict::Internal,
         Code::Unauthenticated => RetryVerdict::Unauthenticated,
         _ => RetryVerdict::Final,

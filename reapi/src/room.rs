@@ -1,9 +1,9 @@
-//! How many executions may be followed at once: what a server bears, which it tells by refusing.
+//! How many executions may be followed at once: the server's limit, which shows when it refuses one.
 //!
 //! A server may need a thread for each stream that is open, and have few of them; its workers' calls need threads too, so
 //! that streams of queued actions, which wait for workers, can keep workers from coming. When one is refused while others
 //! are open, the limit becomes half of those, and queued ones give way until they are no more than that. The limit stays:
-//! a worker that is refused, because this client tries for more, may end. Knows nothing of what is executed.
+//! a worker that is refused, because this client tries for more, may end. Does not depend on the actions.
 
 use tokio::sync::watch;
 
@@ -41,7 +41,7 @@ impl Room {
             if taken {
                 return StreamPlace { room: self, is_given_up: false };
             }
-            // The sender lives as long as this, and what is found is locked while it is held.
+            // The sender lives as long as `self`. The guard that is returned holds a lock, so it is dropped.
             drop(changes.wait_for(|state| state.open < state.limit).await);
         }
     }
@@ -53,7 +53,7 @@ impl StreamPlace<'_> {
         let mut others = 0;
         self.room.0.send_if_modified(|state| {
             others = state.open - 1;
-            // What is above the limit is giving way already.
+            // Streams above the limit are giving way already.
             let shrinks = others > 0 && others <= state.limit;
             if shrinks {
                 state.limit = (others / 2).max(1);
@@ -89,7 +89,7 @@ impl Drop for StreamPlace<'_> {
 mod tests {
     use super::*;
 
-    /// What comes without waiting for anybody.
+    /// Returns the value if it is there without waiting for anybody.
     async fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;

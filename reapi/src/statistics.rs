@@ -1,4 +1,4 @@
-//! What a client has done, in counters that every thread may read.
+//! The work of a client, in counters that every thread may read.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,7 +1,7 @@
 //! Downloads of large blobs: ByteStream.Read, which goes on where it was cut.
 //!
-//! The offset of a read counts uncompressed bytes, so a stream that was compressed goes on uncompressed. What arrives is
-//! handed to a [`Sink`], whose owner uses it only after the digest was checked.
+//! The offset of a read counts uncompressed bytes, so a stream that was compressed goes on uncompressed. Received bytes
+//! go to a [`Sink`]; its owner uses them only after the digest was checked.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -152,7 +152,7 @@ impl Transfer<'_> {
         };
         loop {
             let message = match self.before_due(async { Ok(stream.message().await?) }).await {
-                // What breaks after the last byte takes nothing away.
+                // A failure after the last byte takes nothing away.
                 Err(_) if self.hasher.size() == self.digest.size => None,
                 message => message?,
             };

@@ -1,7 +1,7 @@
 //! Uploads of large blobs: ByteStream.Write, read and checked piece by piece while they are sent.
 //!
-//! An uncompressed stream that was cut goes on where QueryWriteStatus says. A compressed one never does: servers differ in
-//! what its offset counts. `committed_size` may be the blob's size, the number of bytes that were sent, or -1.
+//! An uncompressed stream that was cut goes on where QueryWriteStatus says. A compressed one never does: servers differ
+//! in the unit of its offset. `committed_size` may be the blob's size, the number of bytes that were sent, or -1.
 
 use std::future::Future;
 use std::io::Read;
@@ -98,7 +98,7 @@ fn resource(calls: &Calls, blob: &Blob, compress: bool) -> String {
     calls.resource(&format!("uploads/{uuid}/{kind}/{}", blob.digest()))
 }
 
-/// How much of an upload the server has; `None` for all of it. One that cannot tell has nothing.
+/// Returns the bytes of an upload that the server has; `None` for all of it, 0 if the server does not know.
 async fn committed(calls: &Calls, resource: &str, size: u64) -> Option<u64> {
     let query = |attempt: Arc<Attempt>| {
         let request = QueryWriteStatusRequest { resource_name: resource.to_owned() };

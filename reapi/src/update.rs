@@ -28,12 +28,12 @@ pub struct Update {
 }
 
 impl Update {
-    /// What one call holds.
+    /// Returns the limits of one call.
     pub fn limits(capabilities: &Capabilities) -> Limits {
         Limits { weight: capabilities.batch, count: 4000, calls: CALLS }
     }
 
-    /// Reads and checks blobs: what is sent of each.
+    /// Reads and checks blobs. Returns the request of each.
     async fn read(&self, blobs: &[Blob]) -> Vec<Result<Request, Error>> {
         let blobs = blobs.to_vec();
         let compress = self.capabilities.zstd_updates;
@@ -47,7 +47,7 @@ impl Update {
         task.await.unwrap_or_else(|_| vec![Err(Error::Shutdown); count])
     }
 
-    /// Sends what `pending` holds until all of it is there or refused.
+    /// Sends the blobs in `pending` until all of them are there or refused.
     async fn upload(&self, pending: &mut HashMap<Digest, Request>, done: &mut Done) -> Result<(), Error> {
         let method = Method::BatchUpdateBlobs;
         let mut retry = self.calls.retry();
@@ -73,7 +73,7 @@ impl Update {
         Ok(())
     }
 
-    /// Takes out of `pending` what has its end; why the rest does not.
+    /// Removes the settled blobs from `pending`. Returns the failure to retry after, if any are left.
     fn settle(
         &self,
         attempt: &Attempt,
@@ -148,7 +148,7 @@ fn request(blob: &Blob, compress: bool) -> Result<Request, Error> {
     let digest = Some(blob.digest().message());
     if compress {
         let data = zstd_pieces::compress(&bytes).map_err(|error| unreadable(blob, error))?;
-        // What does not shrink goes as it is, so that the weight of a batch is a bound.
+        // A blob that does not shrink goes as it is, so that the weight of a batch is a bound.
         if data.len() < bytes.len() {
             return Ok(Request { digest, data, compressor: proto::compressor::Value::Zstd as i32 });
         }
@@ -168,7 +168,7 @@ pub fn unreadable(blob: &Blob, error: std::io::Error) -> Error {
     Error::Io { path: place(blob), source: Arc::new(error) }
 }
 
-/// That a blob's bytes are not what its digest says.
+/// Returns the error of a blob with bytes that do not have its digest.
 pub fn changed(blob: &Blob) -> Error {
     Error::Changed { place: place(blob).display().to_string(), digest: blob.digest() }
 }

@@ -1,7 +1,7 @@
-//! Each blob goes up at most once, whoever lists it, and only when the server lacks it.
+//! Each blob goes up at most once for all callers, and only when the server lacks it.
 //!
-//! What is known is "there" or "on its way"; never "missing", which ages badly. Uploads are tasks of their own: who waits
-//! for one may go away, and others still get it.
+//! The state of a blob is "there" or "on its way"; never "missing", which ages badly. Uploads are tasks of their own:
+//! one waiting caller may go away, and others still get it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -27,7 +27,7 @@ type Own = Vec<(Blob, Ending)>;
 /// Blobs that somebody else sends.
 type Shared = Vec<(Blob, Ended)>;
 
-/// What is known of a blob.
+/// The known state of a blob.
 enum Known {
     /// The server has it.
     Present,
@@ -122,7 +122,7 @@ impl Uploads {
         for blob in blobs {
             match known.get(&blob.digest()) {
                 Some(Known::Present) => continue,
-                // One whose task is gone and left no result is nobody's.
+                // A blob is free if its task is gone and left no result.
                 Some(Known::Sending(end)) if end.has_changed().is_ok() || end.borrow().is_some() => {
                     shared.push((blob, end.clone()));
                     continue;

@@ -35,7 +35,7 @@ impl Expand {
         Ok(Self { decoder: Decoder::new()?, buffer: vec![0; PIECE], left: limit })
     }
 
-    /// Takes some of the compressed bytes, and hands on what becomes of them. Whether there is more to take.
+    /// Takes some of the compressed bytes, and hands their expansion to `sink`. Returns whether there is more to take.
     pub fn step(&mut self, bytes: &mut &[u8], sink: impl FnOnce(&[u8])) -> io::Result<bool> {
         let status = self.decoder.run_on_buffers(bytes, &mut self.buffer)?;
         *bytes = &bytes[status.bytes_read..];
@@ -58,7 +58,7 @@ impl Shrink {
         Ok(Self { encoder: Encoder::new(LEVEL)?, buffer: vec![0; PIECE] })
     }
 
-    /// Adds bytes; what is ready is put at the end of `out`.
+    /// Adds bytes; appends finished output to `out`.
     pub fn push(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         while !bytes.is_empty() {
             let status = self.encoder.run_on_buffers(bytes, &mut self.buffer)?;
