@@ -1,9 +1,8 @@
-//! An action by content: command, environment, inputs by digest, outputs, platform. What is not in it decides nothing.
+//! An action by content: command, environment, inputs by digest, outputs, platform. Nothing else affects its result.
 //!
 //! Its names are canonical: the same work has the same description in any folder, on any machine and for any linker
-//! process. Its key is the digest of the REAPI Action that it is ([`Description::encode`]), so that a local cache and a
-//! remote one have one key, and it is all that another machine has to know to execute it. Knows nothing of caches and of who
-//! executes it.
+//! process. Its key is the digest of its REAPI Action ([`Description::encode`]), so that a local cache and a remote one
+//! have one key. The description is complete: another machine can execute it. Independent of caches and executors.
 
 use std::borrow::Cow;
 
@@ -20,13 +19,13 @@ pub struct Description<'a> {
     pub words: Vec<Cow<'a, str>>,
     /// Variables that the command reads, in any order.
     pub environment: &'a [(String, String)],
-    /// What it reads, in any order; one file may be named more than once.
+    /// Its inputs, in any order; one file may be named more than once.
     pub inputs: Vec<ActionInput<'a>>,
-    /// What it writes, as it names it, and what that has to be, in the order of the job.
+    /// Its outputs by the command's names, with the required kind of each, in the order of the job.
     pub outputs: Vec<(Cow<'a, str>, Role)>,
-    /// What a worker has to be, in any order.
+    /// Required properties of a worker, in any order.
     pub platform: &'a [(String, String)],
-    /// What else decides its result: the compiler, which is no input.
+    /// Anything else that affects its result: the compiler, which is no input.
     pub salt: Vec<u8>,
 }
 
@@ -69,8 +68,8 @@ impl Encoded {
 }
 
 impl Description<'_> {
-    /// Fails if the inputs cannot be in one tree: a file where another one's directory is, one path with two contents, or one
-    /// that leads out of the root.
+    /// Encodes the action. Fails if the inputs cannot be in one tree: a file where another one's directory is, one path
+    /// with two contents, or a path that leads out of the root.
     pub fn encode(&self) -> Result<Encoded, TreeError> {
         let Self { words, environment, inputs, outputs, platform, salt } = self;
         let mut tree = Tree::new();
@@ -89,7 +88,7 @@ impl Description<'_> {
     }
 }
 
-/// A digest as the client has it.
+/// Converts a digest into the client's type.
 pub fn digest_of(digest: &Digest) -> distlto_reapi::Digest {
     distlto_reapi::Digest { hash: digest.hash, size: digest.size }
 }

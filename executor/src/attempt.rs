@@ -1,7 +1,7 @@
-//! One action from beginning to end: inputs verified, described, a kept result looked for, executed beside the outputs'
-//! places, result verified, kept, outputs put in place.
+//! Runs one action from beginning to end: verifies and describes its inputs, looks for a cached result, or else
+//! executes it with outputs beside their places. Then verifies and caches the result, and puts the outputs in place.
 //!
-//! The one path that runs a backend compilation. Knows nothing of other actions, of processes and of printing.
+//! The one path that runs a backend compilation. Independent of other actions, processes and printing.
 
 use std::fs;
 use std::path::Path;
@@ -29,54 +29,54 @@ use crate::staging::{Staging, StagingArea};
 use crate::undeclared::Undeclared;
 use crate::verify::{Expectation, Modules, Refusal, Refused, check_result};
 
-/// What jobs of one run share.
+/// Parts shared by the jobs of one run.
 pub struct Context<'a> {
     /// Executes them.
     pub execute: &'a dyn Execute,
     /// Ends the run early.
     pub cancel: &'a Cancel,
-    /// What is known of modules.
+    /// Knowledge of modules.
     pub modules: &'a Modules,
-    /// Where commands run and what paths are relative to; the current directory when `None`.
+    /// Working directory of commands, and base of relative paths; the current directory when `None`.
     pub directory: Option<&'a Path>,
-    /// What objects have to be; what the module's own triple says when `None`.
+    /// Required format of objects; that of the module's own triple when `None`.
     pub expected: Option<Native>,
     /// Where outputs are staged.
     pub staging: &'a StagingArea<'a>,
-    /// What the jobs' inputs hold. An input that differs after the command from what it was before fails the job.
+    /// Digests of the jobs' inputs. A job fails if an input changes while its command runs.
     pub digests: &'a FileDigests,
-    /// Says what jobs are by content; `None` where nobody asks.
+    /// Describes jobs by content; `None` where descriptions are not needed.
     pub describer: Option<&'a Describer<'a>>,
-    /// Where a result is looked for before the command runs, the nearest one first, and kept.
+    /// Caches that may have a result, the nearest one first. Results are stored in all.
     pub caches: &'a [&'a dyn ResultCache],
-    /// What is known of precise keys, and what import steps take; `None` where they are not used.
+    /// Knowledge of precise keys, and the tools of import steps; `None` where they are not used.
     pub precise: Option<(&'a Precise, Steps<'a>)>,
 }
 
-/// What became of a job.
+/// The outcome of a job.
 #[derive(Debug)]
 pub struct JobAttempt {
-    /// What its command did; `None` when it never ran.
+    /// The result of its command; `None` when it never ran.
     pub executed: Option<Executed>,
-    /// What the command printed on standard error, within bounds, be it when the result was made.
+    /// The command's standard error, within bounds, from this run or from the run that made the cached result.
     pub stderr: String,
     /// Processor time of its import step, if that was performed.
     pub import_cpu: Option<Duration>,
-    /// Where its outputs are from.
+    /// Origin of its outputs.
     pub origin: Origin,
-    /// The key of its result that is the same wherever the work is, if a cache was asked.
+    /// The key of its result, the same in every place and on every machine, if a cache was asked.
     pub key: Option<[u8; 32]>,
-    /// When it did what.
+    /// Its phases with their times.
     pub phases: Phases,
-    /// What its command read besides its inputs.
+    /// Undeclared inputs of its command.
     pub undeclared: Undeclared,
-    /// Results that did not serve, so that the action was executed anew: a sentence for each.
+    /// One sentence for each unusable result that caused a new execution.
     pub refused: Vec<String>,
-    /// Success, or why not.
+    /// Success, or the cause of the failure.
     pub result: Result<(), Cause>,
 }
 
-/// Runs one job. Whatever happens, no temporary is left, and an earlier output is intact unless the job succeeded.
+/// Runs one job. In any case no temporary is left, and an earlier output is intact unless the job succeeded.
 pub fn run(job: &Job<'_>, site: Site, estimate: Duration, context: &Context<'_>) -> JobAttempt {
     let mut told = JobAttempt {
         executed: None,
@@ -146,7 +146,7 @@ fn attempt(
     result.map(drop)
 }
 
-/// Executes a job whose result is not kept. Returns since when the result was verified.
+/// Executes a job without a cached result. Returns the time at which verification of the result began.
 fn execute(
     work: &Work<'_>,
     mut request: ExecutionRequest<'_>,
@@ -168,11 +168,11 @@ fn execute(
         // Other actions write into their places, where an earlier output may be.
         let is_of_object = work.job.backend.is_some() && cause.refusal().is_some_and(Refusal::is_of_object);
         if executed.kept && !request.anew {
-            // What an engine has kept may be somebody else's mistake.
+            // An engine's cached result may be another client's mistake.
             told.refused
                 .push(format!("{cause}; the engine's cached result is dropped, and it is executed anew"));
         } else if is_of_object && !is_second {
-            // A full disk or a worker may be at fault, and the next time not.
+            // A full disk or a worker may be at fault, and the next attempt may succeed.
             is_second = true;
             told.refused.push(format!("{cause}; it is tried once more"));
         } else {
@@ -183,35 +183,35 @@ fn execute(
     }
 }
 
-/// Verifies what a backend compilation reads. Returns what its object has to be and to hold.
+/// Verifies the inputs of a backend compilation. Returns the expected format and contents of its object.
 fn check_inputs(job: &Job<'_>, context: &Context<'_>) -> Result<Expectation, Refused> {
-    // What cannot be looked at is refused in clearer words.
+    // The check below refuses unreadable inputs in clearer words.
     let _ = job.inputs().try_for_each(|input| context.digests.watch(input));
     job.backend.map_or(Ok(Expectation::default()), |backend| context.modules.check(backend))
 }
 
-/// What a cache has.
+/// The result of a cache lookup.
 enum Found {
     Nothing,
-    /// A result: what its command printed, and whether nobody observed what that read.
+    /// A result: the standard error of its command, and whether nobody observed the command's reads.
     Kept {
         stderr: String,
         is_unseen: bool,
     },
-    /// A result that does not hold what it should, and why; without a reason where the cache itself says that it has lost it.
+    /// An invalid result, and the reason; without a reason where the cache itself has lost it.
     Useless(Option<String>),
 }
 
-/// A job whose inputs have been verified.
+/// A job after verification of its inputs.
 struct Work<'a> {
     job: &'a Job<'a>,
     context: &'a Context<'a>,
     outputs: &'a [Output<'a>],
-    /// What the object has to be and to hold.
+    /// Expected format and contents of the object.
     expected: Expectation,
-    /// `None` for a job whose result is not kept.
+    /// `None` for a job without caching.
     described: Option<&'a Described<'a>>,
-    /// What its import step gave, and the job as one that is found by that.
+    /// The result of its import step, and the job described by that.
     imported: OnceLock<(Step, Described<'a>)>,
 }
 
@@ -220,7 +220,7 @@ impl Work<'_> {
         check_result(self.job.label, status, stderr, self.outputs, &self.expected)
     }
 
-    /// What there is that serves: by what the job is, then by what it compiles.
+    /// Looks for a usable result: by the job's own key, then by the key of its imported IR.
     fn look_up(&self, site: Site) -> Result<(Found, Origin), IoError> {
         match self.find()? {
             kept @ Found::Kept { .. } => Ok((kept, Origin::Cache)),
@@ -228,7 +228,8 @@ impl Work<'_> {
         }
     }
 
-    /// A kept result. Its outputs are where the command would have written them, and are as good as if it had.
+    /// Looks for a cached result. The outputs of a hit are in the command's output files, and are verified like a
+    /// command's.
     fn find(&self) -> Result<Found, IoError> {
         match self.described {
             Some(described) => self.find_as(described),
@@ -241,7 +242,7 @@ impl Work<'_> {
         self.imported.get().map(|(step, _)| step.took)
     }
 
-    /// A result that was made of the same IR, if the import step tells that of this job. `None` where it does not.
+    /// Looks for a result made of the same IR, if the import step succeeds. `None` where it does not.
     fn find_precise(&self, site: Site) -> Result<Option<Found>, IoError> {
         let Some((precise, steps)) = self.context.precise else { return Ok(None) };
         let (Some(described), Some(backend)) = (self.described, self.job.backend) else { return Ok(None) };
@@ -249,7 +250,7 @@ impl Work<'_> {
         let scratch = format!("{}.import.ll", output.written);
         let pending = Pending { basis, backend, scratch: &scratch, site };
         let Some(step) = precise.import(&pending, &steps) else { return Ok(None) };
-        // Of what changes meanwhile the command itself has to tell.
+        // A later change is found when the command itself runs.
         if self.changed_input()?.is_some() {
             return Ok(None);
         }
@@ -258,7 +259,7 @@ impl Work<'_> {
         self.find_as(found_by).map(Some)
     }
 
-    /// An input that is not what it was when it was looked at first.
+    /// Returns an input that has changed since the first look at it.
     fn changed_input(&self) -> Result<Option<String>, IoError> {
         for input in self.job.inputs() {
             if !self.context.digests.is_unchanged(input)? {
@@ -293,27 +294,27 @@ impl Work<'_> {
         Ok(Found::Kept { stderr: stderr.text(), is_unseen: hit.is_unseen })
     }
 
-    /// Removes what could pass for what a command wrote that writes nothing.
+    /// Removes files that could pass for the outputs of a command that writes nothing.
     fn clear(&self) {
         for Output { file, .. } in self.outputs {
-            // What cannot be removed is refused again.
+            // A file that cannot be removed is refused again.
             if fs::remove_file(file).is_err() {
                 let _ = fs::remove_dir_all(file);
             }
         }
     }
 
-    /// Verifies what the command wrote, and has it kept if there is a cache.
+    /// Verifies the command's outputs, and stores them in the caches.
     fn accept(&self, executed: &Executed, undeclared: &Undeclared) -> Result<(), Cause> {
         let job = self.job;
         let io = |source| Cause::Io { label: job.label.to_owned(), source };
-        // Comes first: a compiler that saw half of a change says nothing that helps.
+        // Comes first: a compiler's message about a half-made change does not help.
         if let Some(path) = self.changed_input().map_err(io)? {
             return Err(Refused::about(job.label)(Refusal::InputChanged { path }).into());
         }
         self.check(executed.status, &executed.stderr)?;
         self.fill().map_err(io)?;
-        // Its key says nothing of what else the result depends on.
+        // Its key does not cover undeclared inputs.
         if undeclared.is_empty() {
             let by_engine = executed.worker.is_some();
             self.keep(&executed.stderr.text(), executed.measured, by_engine, undeclared.is_unseen);
@@ -321,7 +322,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Makes the outputs that a compiler may have had nothing to write to.
+    /// Creates optional outputs for which the compiler had no contents.
     fn fill(&self) -> Result<(), IoError> {
         let is_lacking = |output: &&Output<'_>| output.role == Role::DwoIfAny && !output.file.exists();
         for Output { file, .. } in self.outputs.iter().filter(is_lacking) {
@@ -330,7 +331,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Has a verified result kept if there is a cache.
+    /// Stores a verified result in the caches, if there are any.
     fn keep(&self, stderr: &str, measured: Measured, by_engine: bool, is_unseen: bool) {
         let Some(described) = self.described else { return };
         let output = |&Output { role, name, ref file, .. }| NewOutput { role, name: name.as_str(), file };

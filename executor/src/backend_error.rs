@@ -1,4 +1,4 @@
-//! Which lines on a compiler's standard error say that it has failed, though its exit status may say otherwise.
+//! Lines on a compiler's standard error that report a failure, even if its exit status does not.
 //!
 //! Established by running clang 14, 15, 16, 19 and 22 on missing, truncated, corrupted and exchanged shards and
 //! imports: it prints one of [`BACKEND`], leaves an empty object and exits 0 (LLVM issue 75441).
@@ -18,11 +18,11 @@ const SEVERITIES: &[&str] = &["fatal error: ", "error: ", "warning: ", "note: ",
 /// How many of [`SEVERITIES`] are errors.
 const ERRORS: usize = 2;
 
-/// Whether a line (without its end) says that the compilation failed.
+/// Returns whether a line (without its end) reports a failed compilation.
 ///
-/// A diagnostic is `error: TEXT` or `PLACE: error: TEXT`, and what decides is the first severity in the line,
-/// so that a warning that quotes the word is a warning. Source lines that clang quotes below a diagnostic
-/// begin with a blank, or hold a quotation mark before the word.
+/// A diagnostic is `error: TEXT` or `PLACE: error: TEXT`. The first severity in the line decides, so that a warning
+/// that quotes the word is a warning. Source lines that clang quotes below a diagnostic begin with a blank, or hold a
+/// quotation mark before the word.
 pub fn is_error(line: &[u8]) -> bool {
     let line = String::from_utf8_lossy(line);
     if line.starts_with([' ', '\t']) {

@@ -14,27 +14,26 @@ use crate::result::NewResult;
 /// A result that a cache had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// What the command printed on standard error.
+    /// Standard error of the command.
     pub stderr: Vec<u8>,
     /// Whether it came from another machine, and a nearer cache may keep it.
     pub is_far: bool,
-    /// Whether nobody observed what its command read.
+    /// Whether nobody observed the reads of its command.
     pub is_unseen: bool,
 }
 
-/// What a job asks before its command runs and tells after.
+/// A cache of results: a lookup before a command runs, an entry after it.
 ///
-/// A cache is no reason for a job to fail: what is wrong with the cache itself is a miss, and is for the owner of the
-/// cache to tell.
+/// A cache never makes a job fail: a fault of the cache is a miss, and [`ResultCache::troubles`] reports it.
 pub trait ResultCache: Sync {
-    /// The result of an action, if its outputs have these roles; they are then in these files. What is in the files
-    /// otherwise is of no meaning.
+    /// Looks up the result of an action with outputs of these roles, and puts the outputs into these files. On a miss
+    /// the content of the files has no meaning.
     fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<Hit>, IoError>;
 
     /// Keeps a verified result.
     fn keep(&self, action: &Described<'_>, result: &NewResult<'_>);
 
-    /// What went wrong with the cache since this was asked last, each thing in a sentence.
+    /// Returns one sentence for each new fault of the cache since the last call.
     fn troubles(&self) -> Vec<String>;
 }
 

@@ -1,7 +1,7 @@
 //! One token that ends a run: set by a signal (or by a caller), seen by every waiting worker at once.
 //!
-//! Knows nothing of processes. The rule is that of make and cargo: the first signal asks children to end and
-//! lets them clean up, the second kills them, the third ends this process as if it had no handler.
+//! Independent of processes. The rule is that of make and cargo: the first signal asks children to end and lets them
+//! clean up. The second kills them; the third ends this process as if it had no handler.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -88,15 +88,15 @@ impl Cancel {
     }
 }
 
-/// A token that `SIGINT`, `SIGTERM` and `SIGHUP` set, save those that this process was started with as ignored (by `nohup`, or by
-/// a shell for a job in the background). To be called once, early in `main`.
+/// Returns a token that `SIGINT`, `SIGTERM` and `SIGHUP` set. Leaves out signals ignored since the start of this
+/// process (by `nohup`, or by a shell for a background job). To be called once, early in `main`.
 pub fn cancel_on_signals() -> io::Result<Cancel> {
     // The token's own pipe gets the first free numbers, which may be those that MAKEFLAGS names.
     let _ = tokens::jobserver_of_make();
     let cancel = Cancel::new()?;
     if is_ignored(SIGCHLD)? {
         // Nobody can wait for a child then, compilers neither.
-        // SAFETY: sets what a signal does before anything depends on it.
+        // SAFETY: sets the action of a signal before anything depends on it.
         unsafe { libc::signal(SIGCHLD, libc::SIG_DFL) };
     }
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -111,8 +111,8 @@ pub fn cancel_on_signals() -> io::Result<Cancel> {
             }
             token.cancel(Some(signal));
         };
-        // SAFETY: the handler does what a signal handler may: it changes atomics and writes a byte to a pipe, and ends the
-        // process by a function that is made for handlers.
+        // SAFETY: the handler is signal-safe: it changes atomics and writes a byte to a pipe, and ends the process by a
+        // function that is made for handlers.
         unsafe { signal_hook::low_level::register(signal, handler) }?;
     }
     Ok(cancel)

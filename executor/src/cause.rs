@@ -1,6 +1,6 @@
 //! Why an action failed, for people.
 //!
-//! Knows nothing of how it was executed.
+//! Independent of the way of execution.
 
 use std::io;
 
@@ -27,7 +27,7 @@ pub enum Cause {
     Io {
         /// The action.
         label: String,
-        /// What happened.
+        /// The error.
         source: IoError,
     },
     /// Its command does not name its output.
@@ -42,7 +42,7 @@ pub enum Cause {
         label: String,
         /// The program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Its command ended for want of something that it needs from the system.
@@ -51,7 +51,7 @@ pub enum Cause {
     Lacks {
         /// The action.
         label: String,
-        /// What it said.
+        /// The compiler's message.
         source: io::Error,
     },
     /// The run was cancelled while it ran.
@@ -72,7 +72,7 @@ pub enum Cause {
     KilledTwice {
         /// The second time.
         refused: Refused,
-        /// Who killed it, as far as the system tells.
+        /// The process that killed it, as far as the system reports it.
         killer: Killer,
     },
     /// An engine did not execute it.
@@ -102,7 +102,7 @@ pub enum Cause {
     },
 }
 
-/// What can be done about a program that cannot be run.
+/// Returns the remedy for a program that cannot be run.
 fn remedy(program: &str, source: &io::Error) -> String {
     if source.raw_os_error() == Some(libc::ECHILD) {
         return "something else in this process, such as a handler of SIGCHLD, has waited for the compiler"
@@ -120,7 +120,7 @@ fn of_ours(program: &str) -> String {
     if ours { format!("; {INSTALL}") } else { String::new() }
 }
 
-/// What can be done about an engine.
+/// Returns the remedy for an engine's failure.
 fn remedy_there(source: &distlto_reapi::Error) -> String {
     let help = source.help().map_or_else(String::new, |help| format!("{help}; "));
     format!("{help}without --remote-fallback=never this machine would have done it")
@@ -138,7 +138,7 @@ fn twice(killer: Killer) -> &'static str {
 }
 
 impl Cause {
-    /// As a record keeps it.
+    /// Converts the cause for the record.
     pub fn told(&self) -> FailureCause {
         let kind = match self {
             Self::Interrupted { .. } | Self::NotThere { .. } => FailureKind::Interrupted,
@@ -148,7 +148,7 @@ impl Cause {
         FailureCause::of(kind, self)
     }
 
-    /// The exit code that a program running just this action passes on, if the command gave one.
+    /// Returns the exit code that a program running just this action passes on, if the command gave one.
     pub fn exit_code(&self) -> Option<u8> {
         match self {
             Self::Refused(refused) | Self::KilledTwice { refused, .. } => refused.refusal.exit_code(),
@@ -156,7 +156,7 @@ impl Cause {
         }
     }
 
-    /// What was refused, if that is the cause.
+    /// Returns the refusal, if that is the cause.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refused) | Self::KilledTwice { refused, .. } => Some(&refused.refusal),

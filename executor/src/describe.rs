@@ -1,8 +1,8 @@
-//! Describes jobs: what their commands would run, which compiler that is, and what they read, by content.
+//! Describes jobs by content: their `-cc1` commands, their compilers and their inputs.
 //!
 //! A compiler's driver is asked once for all commands of one shape, and the compiler is looked at once ([`compiler`]).
-//! A job of which any of that cannot be found out has no description, and once it is told why. Knows nothing of who
-//! executes a job, and where its result is kept.
+//! If a part of a job is unknown, the job has no description, and the reason is reported once. Does not depend on the
+//! executor of a job and the place of its result.
 
 pub mod basis;
 pub mod compiler;
@@ -39,26 +39,26 @@ use crate::verify::Backend;
 /// A job by content.
 #[derive(Debug)]
 pub struct Described<'a> {
-    /// What there is to execute.
+    /// The action to execute.
     pub action: Description<'a>,
     /// The same in the messages of the Remote Execution API.
     pub encoded: Encoded,
     /// Why no other machine can execute it, if that is so.
     pub bound: Option<String>,
-    /// What a precise key is made of besides what the backend compiles; `None` where names of files decide the result, and
-    /// where nothing can be imported.
+    /// The parts of a precise key besides the compiled IR; `None` if names of files decide the result, or if nothing
+    /// can be imported.
     pub basis: Option<Basis>,
     /// Where it runs.
     pub directory: &'a str,
 }
 
 impl Described<'_> {
-    /// What its result is found by: the digest of its REAPI Action, which a remote cache has too.
+    /// Returns the key of its result: the digest of its REAPI Action, which a remote cache uses too.
     pub fn key(&self) -> Key {
         Key(self.encoded.digest().hash)
     }
 
-    /// All that another machine has to have to execute it, for a job that runs in this directory.
+    /// Returns all blobs that another machine needs to execute it, for a job that runs in this directory.
     pub fn blobs(&self, directory: Option<&Path>) -> Vec<Blob> {
         let Encoded { action, tree } = &self.encoded;
         let mut blobs = vec![action.action.clone(), action.command.clone()];
@@ -82,14 +82,14 @@ pub struct Toolchains {
     compilers: Compilers,
     /// For messages.
     remembered_in: Option<String>,
-    /// Whether the user has asked for results by content, so that what has none is worth a warning.
+    /// Whether the user has asked for results by content, so that a job without a description is worth a warning.
     is_asked: bool,
     environment: Vec<(String, String)>,
     known: Mutex<HashMap<usize, Known>>,
     notes: Mutex<BTreeSet<String>>,
 }
 
-/// What is known of all commands of one template.
+/// Knowledge about all commands of one template.
 #[derive(Debug, Clone)]
 struct Known {
     /// Held, so that the template's address stays its own.
@@ -98,13 +98,13 @@ struct Known {
     toolchain: Option<Arc<Toolchain>>,
 }
 
-/// What all commands of one template share.
+/// The common part of all commands of one template.
 #[derive(Debug)]
 struct Toolchain {
     compiler: Digest,
     /// The compiler's file.
     program: PathBuf,
-    /// What LLVM's own options are told.
+    /// Values of its `-mllvm` options.
     options: Vec<String>,
     words: Words,
     /// The compiler as inputs, if workers have none.
@@ -112,9 +112,9 @@ struct Toolchain {
 }
 
 impl Toolchains {
-    /// With what earlier runs remembered of compilers in a cache's directory, if there is one.
+    /// Loads the digests of compilers that earlier runs stored in a cache's directory, if there is one.
     pub fn new(cache: Option<&Path>) -> Self {
-        // What a driver reads shows in its answer.
+        // Variables that a driver reads show in its answer.
         let environment = variables::read_by(&[Reader::Compiler])
             .filter_map(|(name, value)| Some((name.to_owned(), value?.to_string_lossy().into_owned())))
             .collect();
@@ -138,7 +138,7 @@ impl Toolchains {
         self.is_asked
     }
 
-    /// Why jobs had no description, since this was asked last, each thing in a sentence.
+    /// Returns one sentence for each new reason why jobs had no description.
     pub fn troubles(&self) -> Vec<String> {
         let notes = std::mem::take(&mut *lock(&self.notes));
         let told = |note: String| match &self.remembered_in {
@@ -166,18 +166,18 @@ pub struct Describer<'a> {
     platform: Platform<'a>,
 }
 
-/// What executes.
+/// The machines that execute actions.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Platform<'a> {
-    /// What a worker has to be.
+    /// Platform properties that a worker must have.
     pub properties: &'a [(String, String)],
     /// Whether it gets the compiler with each action.
     pub lacks_compiler: bool,
 }
 
 impl<'a> Describer<'a> {
-    /// For jobs that run in `directory`, the current one when `None`, on such machines. `None` where its name is not UTF-8: no description
-    /// could say it.
+    /// Describes jobs that run in `directory`, the current one when `None`, on such machines. Returns `None` if its
+    /// name is not UTF-8, since no description could hold it.
     pub fn new(
         toolchains: &'a Toolchains,
         drivers: &'a Drivers<'a>,
@@ -190,8 +190,8 @@ impl<'a> Describer<'a> {
         Some(Self { toolchains, drivers, digests, directory, platform })
     }
 
-    /// A job whose inputs have been verified; `None` where not all is known, so that it can run on this machine alone and
-    /// its result is not kept.
+    /// Describes a job with verified inputs. `None` if a part is unknown: then it runs on this machine alone and its
+    /// result is not kept.
     pub fn describe<'j>(&'j self, job: &'j Job<'_>) -> Option<Described<'j>> {
         let backend = job.backend?;
         let toolchain = self.toolchain(job, backend)?;
@@ -254,7 +254,7 @@ impl<'a> Describer<'a> {
         let shard = shard.filter(|_| !toolchain.words.names_matter)?;
         let mut stem = toolchain.salt();
         let others: Vec<&str> = job.outputs.iter().skip(1).map(|(path, _)| path.as_str()).collect();
-        // The name that a shard gives its module changes with what it imports from.
+        // The name that a shard gives its module changes with the imports.
         for word in toolchain.words.put_in("module.bc", &others) {
             stem.add("word", word.as_bytes());
         }
@@ -280,7 +280,7 @@ impl<'a> Describer<'a> {
         })
     }
 
-    /// Adds what names of files decide.
+    /// Adds the names of files, where they decide the result.
     fn add_names(&self, salt: &mut Framed, job: &Job<'_>, backend: Backend<'_>, inputs: &Inputs<'_>) {
         salt.add("directory", &self.directory);
         salt.add("name", backend.module);
@@ -290,7 +290,7 @@ impl<'a> Describer<'a> {
         modules.for_each(|module| salt.add("name", module.path));
     }
 
-    /// What a job's command does, if that is known.
+    /// Returns the toolchain of a job's command, if it is known.
     fn toolchain(&self, job: &Job<'_>, backend: Backend<'_>) -> Option<Arc<Toolchain>> {
         let mut names = job.outputs.iter().map(|(path, _)| path.as_str());
         let object = names.next()?;
@@ -324,7 +324,7 @@ impl<'a> Describer<'a> {
             .platform
             .lacks_compiler
             .then(|| Uploaded::of(&template.compiler, |file| compilers.digest(file)));
-        // What is not remembered is found out again.
+        // Digests that are not saved are computed again.
         let _ = compilers.save();
         let options = basis::llvm_options(&template.arguments);
         let program = template.compiler.clone();

@@ -1,7 +1,8 @@
-//! One way to execute an action: [`Execute`] gets an [`ExecutionRequest`], and gives what was [`Executed`] or why nothing was.
+//! Execution of actions: [`Execute`] takes an [`ExecutionRequest`] and returns the [`Executed`] action or the [`Cause`]
+//! of a failure.
 //!
-//! [`local::Local`] runs the command on this machine, [`remote::Remote`] has an engine run it, or hands it to `Local`, as the
-//! schedule says. Checking, keeping and putting in place is the job's. Knows nothing of caches and schedules.
+//! [`local::Local`] runs the command on this machine. [`remote::Remote`] runs it on an engine or passes it to `Local`,
+//! as the schedule decides. The job checks, keeps and places the outputs. Knows nothing of caches and schedules.
 
 pub mod capture;
 pub mod cc1;
@@ -31,16 +32,17 @@ use capture::Captured;
 
 /// Executes actions, any number at once.
 pub trait Execute: Sync {
-    /// Executes an action to its end, or until the run is cancelled. What it wrote is where the request says, unchecked.
+    /// Executes an action to its end, or until the run is cancelled. Its outputs are then at the paths of the request,
+    /// unchecked.
     fn execute(&self, request: &ExecutionRequest<'_>) -> Result<Executed, Cause>;
 }
 
 /// An action to be executed.
 #[derive(Debug, Clone, Copy)]
 pub struct ExecutionRequest<'a> {
-    /// The command, with what it reads and writes.
+    /// The command, with its inputs and outputs.
     pub job: &'a Job<'a>,
-    /// The same by content; `None` where not all of it is known, so that this machine alone can execute it.
+    /// The action by content; `None` if part of it is unknown, so that only this machine can execute it.
     pub described: Option<&'a Described<'a>>,
     /// Where the outputs are to be.
     pub outputs: &'a [Output<'a>],
@@ -48,24 +50,24 @@ pub struct ExecutionRequest<'a> {
     pub site: Site,
     /// How long it takes here, by estimate.
     pub estimate: Duration,
-    /// Whether a result that an engine has kept is of no use.
+    /// Whether to ignore results that an engine has kept.
     pub anew: bool,
 }
 
-/// What an action did.
+/// The outcome of an executed action.
 #[derive(Debug)]
 pub struct Executed {
     /// How its command ended.
     pub status: ExitStatus,
-    /// What that wrote to standard output.
+    /// Standard output of the command.
     pub stdout: Captured,
-    /// What that wrote to standard error.
+    /// Standard error of the command.
     pub stderr: Captured,
-    /// What it cost.
+    /// Time and memory of the command.
     pub measured: Measured,
     /// When the command ran.
     pub span: Span,
-    /// Whether it was told to end because the run was cancelled.
+    /// Whether the command was ended because the run was cancelled.
     pub interrupted: bool,
     /// The worker that ran it; `None` for this machine.
     pub worker: Option<String>,
@@ -73,6 +75,7 @@ pub struct Executed {
     pub times: EngineTimes,
     /// Whether it ran earlier, and an engine has kept the result.
     pub kept: bool,
-    /// What it read besides its inputs, as far as that is known: nothing where a worker ran it, which had those alone.
+    /// Undeclared inputs, as far as known. Empty if a worker ran the action, since a worker has the declared inputs
+    /// alone.
     pub undeclared: Undeclared,
 }

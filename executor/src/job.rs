@@ -1,4 +1,4 @@
-//! An action as what there is to do: what to check, what to run, what it writes. Knows nothing of how that is done.
+//! An action as work: checks, command, outputs. Independent of their execution.
 
 use std::path::Path;
 
@@ -8,21 +8,21 @@ use distlto_planner::words::{shell_line, shell_quote};
 use crate::output::Role;
 use crate::verify::Backend;
 
-/// An action as what there is to do.
+/// An action as work.
 #[derive(Debug, Clone)]
 pub struct Job<'a> {
-    /// The module id of a backend compilation, or what a person calls the action.
+    /// The module id of a backend compilation, or the action's name for people.
     pub label: &'a str,
     /// The command; the first word is the program.
     pub words: Vec<&'a str>,
-    /// What is checked before the command runs, for a backend compilation.
+    /// The files to check before the command runs, for a backend compilation.
     pub backend: Option<Backend<'a>>,
-    /// What the command writes. Outputs of a backend compilation are staged, others are checked in place.
+    /// The command's outputs. Those of a backend compilation are staged, others are checked in place.
     pub outputs: Vec<(&'a Utf8Path, Role)>,
 }
 
 impl<'a> Job<'a> {
-    /// What a backend compilation reads, as far as the caller knows.
+    /// Returns the declared inputs of a backend compilation.
     pub fn inputs(&self) -> impl Iterator<Item = &'a Utf8Path> + use<'a> {
         let backend = self.backend.into_iter();
         backend

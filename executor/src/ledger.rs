@@ -1,20 +1,20 @@
-//! What the runs of one user take of this machine together: job slots and memory.
+//! The job slots and memory that one user's runs take of this machine together.
 //!
-//! Links that run at once know nothing of each other, and each would take all memory that it finds. So each run writes
-//! down what its actions take, and reads what the others have written before it starts one more. What follows from that
-//! for one run is in [`share`]; this file keeps the books.
+//! Concurrent links know nothing of each other, and each would take all memory that it finds. So each run writes down
+//! its use, and reads the entries of the others before it starts one more action. [`share`] computes the share of one
+//! run; this file keeps the entries.
 //!
 //! # The books
 //!
-//! The ledger is a directory of the user's own ([`place`]), with one small file for each run ([`holding`]). Each file is
-//! locked by its run for as long as that lives, so that the system itself ends what a killed run has reserved: a file whose
-//! lock is free is a dead run's, holds nothing, and is removed by whoever finds it. Reading the others and writing one's own
-//! is one [`Turn`], with a lock on the directory, so that two runs never take the same memory.
+//! The ledger is a directory of the user's own ([`place`]), with one small file for each run ([`holding`]). Each run
+//! locks its file for its lifetime, so that the system itself ends the reservations of a killed run. A file without a
+//! lock belongs to a dead run and holds nothing; the next reader removes it. Reading the others and writing one's own
+//! entry is one [`Turn`], with a lock on the directory. So two runs never take the same memory.
 //!
-//! Beside that it is noted in the directory which servers did not answer ([`absent`]).
+//! The directory also records the servers that did not answer ([`absent`]).
 //!
-//! A ledger costs no link its result. What cannot be used is told once by whoever asks for it, and the run goes on alone.
-//! Knows nothing of actions.
+//! A ledger never fails a link. The caller warns once about a ledger that cannot be used, and the run goes on alone.
+//! Independent of actions.
 
 pub mod absent;
 pub mod holding;
@@ -41,9 +41,9 @@ use holding::Holding;
 
 /// How the names of runs begin.
 const PREFIX: &str = "run-";
-/// How long another run's turn is waited for. A turn takes less than a millisecond, unless its process was stopped.
+/// Time limit for another run's turn. A turn takes less than a millisecond, unless its process was stopped.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How many processes above this one are known.
+/// Number of known ancestor processes.
 const GENERATIONS: usize = 64;
 
 /// Why there is no ledger, or none any more.
@@ -61,7 +61,7 @@ pub enum LedgerError {
         /// The directory.
         path: PathBuf,
     },
-    /// What it says could be anything.
+    /// Others could have written its contents.
     #[error("{_0}; {}", _0.remedy())]
     Exposed(#[from] Exposed),
     /// Memory of another machine would be counted.
@@ -93,7 +93,7 @@ pub struct Ledger {
     place: PathBuf,
 }
 
-/// What one run has written, for as long as it lives.
+/// The entry of one run, for the run's lifetime.
 #[derive(Debug)]
 pub struct Seat {
     ledger: Ledger,
@@ -141,7 +141,7 @@ impl Ledger {
         Ok(Seat { ledger: self.clone(), file: self.enter()?, above: process_stat::above(GENERATIONS) })
     }
 
-    /// Who takes part, without doing so.
+    /// Returns the holdings of all runs, without joining.
     pub fn holdings(&self) -> Result<Vec<Holding>, LedgerError> {
         let _lock = self.lock()?;
         Ok(self.read(None)?.others)
@@ -158,7 +158,8 @@ impl Ledger {
         }
     }
 
-    /// Makes a file for a run, and locks it. The directory is locked, so that nobody takes it for a dead run's before.
+    /// Makes a file for a run, and locks it. The directory is locked, so no other run takes the file for a dead run's
+    /// before.
     fn enter(&self) -> Result<NamedTempFile, LedgerError> {
         let made = tempfile::Builder::new().prefix(PREFIX).tempfile_in(&self.place);
         let file = made.map_err(IoError::on("write into", &self.place))?;
@@ -172,7 +173,7 @@ impl Ledger {
         Ok(file)
     }
 
-    /// What all other runs have written, with the directory locked.
+    /// Reads the entries of all other runs, with the directory locked.
     fn read(&self, own: Option<&Path>) -> Result<Found, LedgerError> {
         let failed = || IoError::on("read", &self.place);
         let mut found = Found { others: Vec::new(), has_own: false };
@@ -192,18 +193,18 @@ impl Ledger {
     }
 }
 
-/// What lies in a ledger.
+/// The contents of a ledger.
 struct Found {
     others: Vec<Holding>,
     has_own: bool,
 }
 
 impl Seat {
-    /// Waits for the ledger and reads what all others hold.
+    /// Waits for the ledger and reads the holdings of all others.
     pub fn turn(&mut self) -> Result<Turn<'_>, LedgerError> {
         let lock = match self.ledger.lock() {
             Err(LedgerError::Io(error)) if error.source.kind() == ErrorKind::NotFound => {
-                // Somebody has tidied up.
+                // The directory was removed meanwhile.
                 place::make(&self.ledger.place)?;
                 self.ledger.lock()?
             }
@@ -216,7 +217,8 @@ impl Seat {
         Ok(Turn { seat: self, others: found.others, _lock: lock })
     }
 
-    /// Whether a run goes on to its end while this one waits: it was not stopped, and does not itself wait for this one.
+    /// Returns whether another run goes on to its end while this one waits: it was not stopped, and does not itself
+    /// wait for this one.
     pub fn goes_on(&self, other: &Holding) -> bool {
         !self.above.contains(&other.process)
             && !process_stat::stat(other.process).is_some_and(|found| found.is_stopped)
@@ -224,7 +226,7 @@ impl Seat {
 }
 
 impl Turn<'_> {
-    /// What the other runs hold.
+    /// Returns the holdings of the other runs.
     pub fn others(&self) -> &[Holding] {
         &self.others
     }
@@ -234,24 +236,25 @@ impl Turn<'_> {
         self.seat.goes_on(other)
     }
 
-    /// Writes what this run holds, and ends the turn.
+    /// Writes the holding of this run, and ends the turn.
     pub fn write(self, holding: &Holding) -> Result<(), LedgerError> {
         write(&self.seat.file, holding)
     }
 }
 
-/// In place, since the lock is on the file; nobody reads it meanwhile, and what a killed process leaves is nobody's.
+/// Writes in place, since the lock is on the file. Nobody reads it meanwhile, and the leftovers of a killed process
+/// count for nothing.
 fn write(file: &NamedTempFile, holding: &Holding) -> Result<(), LedgerError> {
     let written = file.as_file().write_all_at(&holding.to_bytes(), 0);
     Ok(written.map_err(IoError::on("write", file.path()))?)
 }
 
-/// What a run has written; `None` if it has ended, and then its file goes.
+/// Reads the entry of a run; `None` if it has ended, and then removes its file.
 fn living(path: &Path) -> Option<Holding> {
     let options = &mut OpenOptions::new();
     let (file, _) = regular::open_with(options.read(true).write(true), Links::Refuse, path).ok()?;
     if of_run(path).ask(&file).is_ok_and(|locked| locked == Locked::Held) {
-        // Whoever comes next tries it again.
+        // After a failure the next reader tries again.
         let _ = fs::remove_file(path);
         return None;
     }

@@ -1,7 +1,7 @@
 //! Runs an action graph: schedules, runs and verifies backend compilations.
 //!
-//! Knows nothing of build systems, of link lines and of what a command prints. Whatever asked for the link ended in an
-//! action graph.
+//! Independent of build systems, link lines and the output of commands. Every link request has become an action graph
+//! before.
 
 pub mod action;
 pub mod attempt;

@@ -1,7 +1,7 @@
-//! Which files a program is made of: itself and every library that the system's loader would load with it.
+//! The files of a program: itself and every library that the system's loader would load with it.
 //!
-//! Most of a compiler or linker is in libraries. The loader is asked (`INTERPRETER --list PROGRAM`), which relocates and
-//! runs nothing. Knows nothing of what the programs are for.
+//! Most of a compiler or linker is in libraries. The loader is asked (`INTERPRETER --list PROGRAM`), which relocates
+//! and runs nothing. Does not depend on the purpose of the programs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -59,8 +59,8 @@ fn ask(program: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// The file of a line `NAME => PLACE (ADDRESS)` or `PLACE (ADDRESS)`; nothing inside for what the kernel provides.
-/// `None` for a line that says something else, as that a library is not found.
+/// Returns the file of a line `NAME => PLACE (ADDRESS)` or `PLACE (ADDRESS)`; the inner `None` for a library of the
+/// kernel. The outer `None` for any other line, such as one for a missing library.
 fn listed(line: &[u8]) -> Option<Option<PathBuf>> {
     let line = line.trim_ascii();
     let address = line.windows(4).rposition(|part| part == b" (0x")?;
@@ -78,7 +78,7 @@ fn listed(line: &[u8]) -> Option<Option<PathBuf>> {
 fn interpreter(program: &Path) -> Result<Option<PathBuf>, String> {
     let failed = |what: &str| format!("{}: {what}", program.display());
     let (file, _) = regular::open(program).map_err(|error| failed(&error.to_string()))?;
-    // A program's headers, which come first, are all that is read.
+    // Only a program's headers, which come first, are read.
     let cache = object::ReadCache::new(file);
     let not_elf = |_| failed("is not an ELF program");
     let name = match object::FileKind::parse(&cache).map_err(not_elf)? {

@@ -1,10 +1,10 @@
-//! An output of an action: what it has to be, and where it is until it is accepted.
+//! An output of an action: its role, its place, and its file until it is accepted.
 
 use std::path::PathBuf;
 
 use camino::Utf8Path;
 
-/// What an output has to be.
+/// The required kind of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// A relocatable native object.
@@ -24,7 +24,7 @@ pub enum Role {
 pub struct Output<'a> {
     /// As the command names it.
     pub name: &'a Utf8Path,
-    /// What it has to be.
+    /// Its required kind.
     pub role: Role,
     /// Where the command is to write it, as it is to name it: the same where the output is not staged.
     pub written: &'a Utf8Path,

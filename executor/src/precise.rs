@@ -1,9 +1,10 @@
-//! Runs a backend only when what it compiles has changed: the precise key, of the IR that is there after the import step.
+//! Precise keys: a backend runs only if its IR after the import step has changed, or anything else that decides its
+//! object.
 //!
-//! A backend whose shard or imports are others than before may still get the same functions. Where promoted locals have stable
-//! names, the import step is performed for each backend ([`step`], of [`split_units`] too), and if its result and all else
-//! that decides the object are those of an object in a cache, that object counts. `docs/precise.md` says why that is right.
-//! Knows nothing of how backends run.
+//! A backend with another shard or other imports than before may still get the same functions. If promoted locals have
+//! stable names, the import step is performed for each backend ([`step`], of [`split_units`] too). If a cached object
+//! has the same result of that step, and all else that decides it is equal, that object counts. `docs/precise.md` says
+//! why that is right. Knows nothing of how backends run.
 
 mod split_units;
 mod step;
@@ -21,7 +22,7 @@ use step::{Importer, Room};
 
 pub use step::{Step, Steps, program};
 
-/// What runs know of precise keys.
+/// State of precise keys that runs share.
 #[derive(Debug, Default)]
 pub struct Precise {
     importers: Mutex<HashMap<PathBuf, Option<Arc<Importer>>>>,
@@ -32,9 +33,9 @@ pub struct Precise {
 /// A backend that is about to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Pending<'a> {
-    /// What decides it besides the IR.
+    /// The parts of its key besides the IR.
     pub basis: &'a Basis,
-    /// What it reads.
+    /// Its inputs.
     pub backend: Backend<'a>,
     /// Where the step may write.
     pub scratch: &'a str,
@@ -46,7 +47,7 @@ impl Precise {
     /// Performs the import step of a backend. `None` where that fails, which is noted.
     pub fn import(&self, pending: &Pending<'_>, steps: &Steps<'_>) -> Option<Step> {
         let importer = self.importer(&pending.basis.compiler)?;
-        // What runs here has a slot already.
+        // A backend that runs here has a slot already.
         let _room = (pending.site == Site::Engine).then(|| self.room.enter());
         match importer.run(pending, steps) {
             Ok(step) => Some(step),
@@ -59,7 +60,7 @@ impl Precise {
         }
     }
 
-    /// What went wrong since this was asked last, each thing in a sentence.
+    /// Returns one sentence for each new problem since the last call.
     pub fn notes(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.notes)).into_iter().collect()
     }

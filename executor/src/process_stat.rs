@@ -1,6 +1,6 @@
-//! What the system says of processes: `/proc/PID/stat` and `/proc/PID/status` (proc(5)).
+//! The system's data on processes: `/proc/PID/stat` and `/proc/PID/status` (proc(5)).
 //!
-//! Where there is no such file nothing is known. Knows nothing of what the processes are.
+//! Without such files nothing is known. Does not depend on the purpose of the processes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use rustix::process::getppid;
 
-/// What the system says of a process.
+/// The system's data on one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// Whether it has ended: a zombie has.
@@ -21,7 +21,7 @@ pub struct Stat {
     pub started: u64,
 }
 
-/// What is known of the process of this number.
+/// Reads the data on the process with this number.
 pub fn stat(process: u32) -> Option<Stat> {
     let path: PathBuf = ["/proc", &process.to_string(), "stat"].iter().collect();
     let text = fs::read(path).ok()?;

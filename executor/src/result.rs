@@ -1,7 +1,7 @@
-//! The result of an action: by which keys it is found, which outputs it has, what its command printed and what it cost.
+//! The result of an action: its keys, its outputs, its command's standard error and its cost.
 //!
-//! It holds what REAPI's `ActionResult` does (output files with digest, size and executable bit, `stderr_raw`, execution
-//! metadata), so that either can be made from the other. Knows nothing of who keeps results, and where.
+//! It has the contents of REAPI's `ActionResult` (output files with digest, size and executable bit, `stderr_raw`,
+//! execution metadata). Either can be made from the other. Independent of caches.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -12,12 +12,12 @@ use distlto_record::report::Measured;
 use crate::describe::framed::Framed;
 use crate::output::Role;
 
-/// What a result is found by: a SHA-256 digest of everything that it depends on.
+/// The key of a result: a SHA-256 digest of everything that it depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub BlobDigest);
 
 impl Key {
-    /// What a result is found by that may also depend on files of a directory.
+    /// Returns the key of a result that may also depend on files of a directory.
     pub fn in_directory(&self, directory: &Path) -> Self {
         let mut framed = Framed::new("distlto result of a directory 1");
         framed.add("key", self.0);
@@ -33,9 +33,9 @@ pub struct ActionResult {
     pub module: String,
     /// In the order of the action.
     pub outputs: Vec<OutputFile>,
-    /// What the command printed on standard error.
+    /// The command's standard error.
     pub stderr: Vec<u8>,
-    /// What the run cost that made the result.
+    /// Cost of the run that made the result.
     pub measured: Measured,
     /// When it was stored, to the second.
     pub created: SystemTime,
@@ -46,7 +46,7 @@ pub struct ActionResult {
 /// One output of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputFile {
-    /// What it has to be.
+    /// Its required kind.
     pub role: Role,
     /// Its path as the command named it, for people.
     pub name: String,
@@ -61,11 +61,11 @@ pub struct OutputFile {
 /// A verified output that is to be kept.
 #[derive(Debug, Clone, Copy)]
 pub struct NewOutput<'a> {
-    /// What it has to be.
+    /// Its required kind.
     pub role: Role,
     /// Its path as the command names it, for people.
     pub name: &'a str,
-    /// Where it is at this moment.
+    /// Its file at this moment.
     pub file: &'a Path,
 }
 
@@ -76,13 +76,13 @@ pub struct NewResult<'a> {
     pub module: &'a str,
     /// In the order of the action.
     pub outputs: &'a [NewOutput<'a>],
-    /// What the command printed on standard error.
+    /// The command's standard error.
     pub stderr: &'a [u8],
-    /// What the run cost.
+    /// Cost of the run.
     pub measured: Measured,
-    /// Whether it came from an engine, which has kept it by itself.
+    /// Whether it came from an engine, which has cached it by itself.
     pub by_engine: bool,
-    /// Whether nobody observed what its command read.
+    /// Whether nobody observed the command's reads.
     pub is_unseen: bool,
     /// Further text of its owner.
     pub note: &'a str,

@@ -2,9 +2,9 @@
 //!
 //! The actions are known when the run begins, or arrive while it lasts ([`run_arriving`]).
 //!
-//! The calling thread holds the schedule and calls the hooks and the progress, so those need no locks and see
-//! events in order. A worker thread takes one action at a time, and starts a process and waits for it (see
-//! `execute::process` for why both are on one thread). Knows nothing of why an action is wanted.
+//! The calling thread holds the schedule and calls the hooks and the progress, so those need no locks and see events in
+//! order. A worker thread takes one action at a time, and starts a process and waits for it. See `execute::process` for
+//! why both are on one thread. Independent of the reason why an action is wanted.
 
 mod arrivals;
 mod event;
@@ -57,18 +57,18 @@ use event::Event;
 use runner::{RunLoop, Work};
 use workers::Workers;
 
-/// Has the files be there that an action reads.
+/// Provides the input files of an action.
 pub type Provide<'a> = dyn Fn(ActionId) -> Result<(), IoError> + Sync + 'a;
 
 /// How to run.
 pub struct RunOptions<'a> {
     /// The most jobs at once; at least one runs.
     pub jobs: usize,
-    /// What a failure means for the rest.
+    /// The effect of a failure on the other actions.
     pub policy: Policy,
-    /// Where commands run and what the graph's paths are relative to; the current directory when `None`.
+    /// Working directory of commands, and base of the graph's paths; the current directory when `None`.
     pub directory: Option<&'a Path>,
-    /// What objects have to be; what each module's own triple says when `None`.
+    /// Required format of objects; that of each module's own triple when `None`.
     pub expected: Option<Native>,
     /// The build's jobserver, from [`crate::schedule::tokens::jobserver_from_env`].
     pub jobserver: Option<&'a Client>,
@@ -76,39 +76,40 @@ pub struct RunOptions<'a> {
     pub spawner: &'a dyn Spawner,
     /// Ends the run early.
     pub cancel: &'a Cancel,
-    /// Is told what happens.
+    /// Receives the run's events.
     pub progress: &'a dyn Progress,
     /// How long a cancelled command may take to end.
     pub grace: Duration,
-    /// Where temporaries lie that are not to lie beside their outputs.
+    /// Directories for temporaries that do not lie beside their outputs.
     pub places: Option<&'a Places>,
     /// How much memory all jobs of all runs may take together, by estimate.
     pub memory: Limit,
-    /// What a linker that waits for the jobs holds besides, in bytes; part of `memory` where that is a number.
+    /// Memory of a linker that waits for the jobs, in bytes; part of `memory` where that is a number.
     pub beside: u64,
-    /// By which the runs on this machine know of each other; this one is told of none when `None`.
+    /// The ledger that the runs on this machine share; this run uses none when `None`.
     pub ledger: Option<&'a Ledger>,
-    /// Where it is kept what actions took, for the estimates of the next run; nowhere when `None`.
+    /// The file with measurements of actions, for the estimates of the next run; none when `None`.
     pub history: Option<&'a Path>,
-    /// Labels as history has them, without what differs between equal links; the labels themselves when `None`.
+    /// Converts labels for history, without the parts that differ between equal links; the labels themselves when
+    /// `None`.
     pub name: Option<&'a dyn Fn(&str) -> String>,
-    /// What a person runs to repeat an action; its command in `directory` when `None`.
+    /// The command line for a person to repeat an action; its command in `directory` when `None`.
     pub repeat: Option<&'a dyn Fn(ActionId) -> String>,
-    /// The same for one that has failed, whose files this keeps; as for any other when `None`.
+    /// Keeps the files of a failed action, and returns the command line to repeat it; `repeat` is used when `None`.
     pub keep_failed: Option<&'a dyn Fn(ActionId) -> String>,
-    /// What files hold, as far as the caller has looked; nothing so far when `None`.
+    /// Digests that the caller has already; empty when `None`.
     pub digests: Option<&'a FileDigests>,
-    /// Has the files be there that an action reads, on the thread that is about to run it; they are when `None`.
+    /// Provides an action's input files, on the thread that is about to run it; they exist already when `None`.
     pub provide: Option<&'a Provide<'a>>,
     /// Whether recorded module hashes are not compared, see [`Modules::ignoring_hashes`].
     pub ignores_hashes: bool,
-    /// What drivers have answered so far, in this directory; nothing when `None`.
+    /// Drivers' answers so far, in this directory; empty when `None`.
     pub cc1_commands: Option<&'a Cc1Commands>,
-    /// What is known of compilers, which says by what results are found; `None` with neither a cache nor precise keys.
+    /// Knowledge of compilers, which is part of keys; `None` with neither a cache nor precise keys.
     pub toolchains: Option<&'a Toolchains>,
-    /// Has objects serve that were made of the same IR, where names are stable; `None` to run every wanted backend.
+    /// Reuses objects made of the same IR, where names are stable; `None` to run every wanted backend.
     pub precise: Option<&'a Precise>,
-    /// Where results are looked for before commands run, the nearest one first, and kept.
+    /// Caches that may have results, the nearest one first; they also store new results.
     pub caches: Vec<&'a dyn ResultCache>,
     /// An engine that executes actions too; this machine alone when `None`.
     pub engine: Option<&'a Engine>,
@@ -147,48 +148,48 @@ impl<'a> RunOptions<'a> {
     }
 }
 
-/// What the caller says of an action whose dependencies have run.
+/// The caller's decision on an action after its dependencies have run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     /// It has to run.
     Run,
-    /// What its dependencies wrote is what it read before: it counts as done.
+    /// Its dependencies wrote the same inputs as before: it counts as done.
     UpToDate,
-    /// The run makes no sense any more: nothing is started, this action neither.
+    /// The run makes no sense any more: nothing more starts, not even this action.
     Stop,
 }
 
 /// How an action succeeded.
 #[derive(Debug)]
 pub struct Made<'a> {
-    /// What it cost.
+    /// Its cost.
     pub measured: Measured,
-    /// What its command printed on standard error, in whole lines, be it when the result was made.
+    /// Its command's standard error, in whole lines, from this run or from the run that made the cached result.
     pub stderr: &'a str,
-    /// What its command read besides its inputs.
+    /// Undeclared inputs of its command.
     pub undeclared: &'a Undeclared,
 }
 
-/// What the caller does as actions start and end. Called on the thread that called [`run`] or [`run_arriving`].
+/// The caller's handlers for starting and ending actions. Called on the thread that called [`run`] or [`run_arriving`].
 ///
 /// Each action that is needed ends with one call of [`Hooks::finished`], [`Hooks::failed`] or [`Hooks::abandoned`].
 pub trait Hooks {
-    /// Whether [`Hooks::need`] is to be asked. What has ended is then told before anything starts.
+    /// Whether to call [`Hooks::need`]. Ended actions are then reported before anything starts.
     fn asks(&self) -> bool {
         false
     }
-    /// Asked when everything that a wanted action needs is done and a worker is free.
+    /// Called when everything that a wanted action needs is done and a worker is free.
     fn need(&self, _action: ActionId) -> Need {
         Need::Run
     }
-    /// An action has been given to a worker. What ended before it has been told.
+    /// Called after an action was given to a worker. Actions that ended before were reported before.
     fn started(&self, _action: ActionId) {}
     /// An action succeeded and its outputs are in place: the moment to record it, since the run may be killed.
     fn finished(&self, _action: ActionId, _made: &Made<'_>) {}
     /// An action failed; its earlier outputs are intact.
     fn failed(&self, _action: ActionId, _failure: &Failure) {}
-    /// An action will have no result and no failure of its own: nothing more starts, or one that it needs failed, or it was
-    /// cancelled while it ran. Comes as soon as that is known.
+    /// Called for an action without a result or a failure of its own, as soon as that is known: nothing more starts, a
+    /// failed action is one of its dependencies, or it was cancelled while it ran.
     fn abandoned(&self, _action: ActionId) {}
 }
 
@@ -205,11 +206,11 @@ pub fn run(graph: &ActionGraph, wanted: &[ActionId], options: &RunOptions<'_>, h
     run_all(Cow::Borrowed(graph), wanted, Incoming::nothing(), options, hooks).1
 }
 
-/// Runs what arrives, until no more can arrive and all that did has ended, or the run is cancelled. Returns the graph of all
-/// that arrived.
+/// Runs actions that arrive, until no more can arrive and all have ended, or the run is cancelled. Returns the graph of
+/// all arrived actions.
 ///
-/// Until the first action arrives nothing is read, started, printed or told; progress hears of a run only if one does. As in any
-/// run, a module is taken not to change while it lasts.
+/// Before the first action arrives nothing is read, started, printed or reported; progress gets events only after an
+/// arrival. As in any run, a module is assumed not to change while it lasts.
 pub fn run_arriving(
     incoming: Incoming,
     options: &RunOptions<'_>,
@@ -226,7 +227,7 @@ pub fn run_arriving(
     (graph.into_owned(), report)
 }
 
-/// Runs `wanted` and what arrives.
+/// Runs `wanted` and the actions that arrive.
 fn run_all<'g>(
     graph: Cow<'g, ActionGraph>,
     wanted: &[ActionId],
@@ -278,7 +279,7 @@ fn cancelled(options: &RunOptions<'_>) -> Option<u8> {
     options.cancel.is_cancelled().then(|| options.cancel.exit_code())
 }
 
-/// Calls `then` with what the run's jobs share.
+/// Calls `then` with the context that the run's jobs share.
 fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T) -> T {
     // Each is named, so that a new one cannot be forgotten.
     let &RunOptions {
@@ -312,7 +313,7 @@ fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T)
     let modules = &Modules::new(directory).ignoring_hashes(ignores_hashes);
     let own = (FileDigests::new(directory.unwrap_or(Path::new(""))), Cc1Commands::default());
     let (digests, answers) = (digests.unwrap_or(&own.0), cc1_commands.unwrap_or(&own.1));
-    // A server would be loaded for a question, of which a run that finds all its results has no need.
+    // The question would load a server, which a run that finds all its results does not need.
     let asker = spawner.plain().filter(|_| !caches.is_empty()).unwrap_or(spawner);
     let drivers = Drivers { answers, spawner: asker, cancel, grace, directory };
     let platform = engine.map_or(Platform::default(), Engine::platform);
@@ -340,7 +341,7 @@ fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T)
     then(&context)
 }
 
-/// What became of every wanted action.
+/// Returns the outcome of every wanted action.
 fn outcomes(schedule: &Schedule, mut ended: BTreeMap<ActionId, Outcome>) -> Vec<(ActionId, Outcome)> {
     let outcome = |(id, state)| {
         let outcome = ended.remove(&id).unwrap_or(match state {
@@ -352,7 +353,7 @@ fn outcomes(schedule: &Schedule, mut ended: BTreeMap<ActionId, Outcome>) -> Vec<
     schedule.states().map(outcome).collect()
 }
 
-/// Saves history, and says what could not be remembered. The results are right all the same.
+/// Saves history, and reports failures to save. The results are right all the same.
 fn tell_troubles(
     progress: &dyn Progress,
     estimates: &Estimates<'_>,

@@ -1,7 +1,7 @@
 //! A runtime for connections, as large as the system lets it be.
 //!
-//! tokio panics where it cannot start a thread, so it is first tried whether there are as many as it will want. Knows nothing
-//! of connections.
+//! tokio panics where it cannot start a thread, so this module first tries to start as many threads as tokio will need.
+//! Independent of connections.
 
 use std::io;
 use std::ops::Deref;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use distlto_prepare::threads;
 use tokio::runtime::{Builder, Runtime};
 
-/// So long stays a thread for what blocks: another one might not be there to be had.
+/// Keep-alive of the thread for blocking tasks: a replacement might not start.
 const FOR_EVER: Duration = Duration::from_secs(1 << 24);
 
-/// A runtime that ends without waiting for what the system still owes, such as the address of a name.
+/// A runtime that ends without waiting for pending results of the system, such as the address of a name.
 #[derive(Debug)]
 pub struct Connections(Option<Runtime>);
 
@@ -34,8 +34,8 @@ impl Drop for Connections {
     }
 }
 
-/// A runtime with so many threads for connections, and one for what blocks; with the threads that wait for it instead, where the
-/// system has no more. The error is that it has not even one.
+/// Returns a runtime with `workers` threads for connections, and one for blocking tasks. Where the system has no more
+/// threads, the threads that wait for its tasks run them instead. An error means that not even one thread can start.
 pub fn runtime(name: &str, workers: usize) -> io::Result<Connections> {
     let mut builder = if are_there(workers + 1).is_ok() {
         let mut builder = Builder::new_multi_thread();
@@ -50,7 +50,7 @@ pub fn runtime(name: &str, workers: usize) -> io::Result<Connections> {
     Ok(Connections(Some(runtime)))
 }
 
-/// Whether so many threads can be had at once.
+/// Tries whether so many threads can run at once.
 fn are_there(count: usize) -> io::Result<()> {
     let (mut ends, mut found) = (Vec::new(), Vec::new());
     let mut start = || {

@@ -1,44 +1,44 @@
-//! What may run next: the ready queue over an action graph, with weights of time and memory.
+//! Decides the next action: the ready queue over an action graph, with weights of time and memory.
 //!
 //! # How it works
 //!
-//! The schedule holds the actions that are *wanted*: those the caller found out of date. An action waits for
-//! the wanted actions among its dependencies; one that is not wanted is up to date, so its outputs are there
-//! and nobody waits for it. When its last dependency is done an action is *ready*, and [`Schedule::take`]
-//! hands out ready actions one by one to whoever runs them, who reports [`Schedule::done`] or
-//! [`Schedule::failed`].
+//! The schedule holds the *wanted* actions: those that the caller found out of date. An action waits for the wanted
+//! actions among its dependencies. An action that is not wanted is up to date: its outputs are there and no action
+//! waits for it. When its last dependency is done, an action is *ready*. [`Schedule::take`] hands out ready actions one
+//! by one, and the caller reports [`Schedule::done`] or [`Schedule::failed`] for each.
 //!
 //! # Which one first
 //!
-//! The one with the longest chain of wanted actions from it to the end (its critical path, itself included), in
-//! estimated time: what is started late and takes long is what the whole link waits for. All backend compilations
-//! of a link lead to the same final link, so among them the order is longest first, which on recorded builds needs
-//! about three quarters of the time that command-line order takes. Ties go to the action that was added first, so
-//! that a run with one worker is reproducible.
+//! The first is the action with the longest chain of wanted actions from it to the end (its critical path, itself
+//! included), in estimated time: the whole link waits for a long action that starts late. All backend compilations of a
+//! link lead to the same final link, so among them the order is longest first. On recorded builds this needs about
+//! three quarters of the time of command-line order. Ties go to the action that was added first, so that a run with one
+//! worker is reproducible.
 //!
 //! # Resources
 //!
-//! An action starts only if each pool ([`pools`]) has left what the action takes: a slot, a token of the jobserver, its
-//! estimated memory. One action may always run, alone, however large it is, unless it is told to wait for what other runs
-//! hold ([`Schedule::let_first_wait`]). When the first in the order does not fit, what
-//! it lacks is *reserved* for it: a later one may overtake it, but only if there is enough of that for it beside both what
-//! runs and the one that is overtaken, so that a large action waits for those only that ran when it was first passed over,
-//! and never for one that overtook it.
+//! An action starts only if each pool ([`pools`]) has enough left: a slot, a token of the jobserver, its estimated
+//! memory. One action of any size may always run, alone, unless it must wait for the holdings of other runs
+//! ([`Schedule::let_first_wait`]). When the first in the order does not fit, the resource that it lacks is *reserved*
+//! for it. A later action may overtake it only if there is enough of that resource for it beside both the running
+//! actions and the overtaken one. So a large action waits only for those that ran when it was first passed over, and
+//! never for one that overtook it.
 //!
 //! # Here and elsewhere
 //!
 //! An action that an engine can execute runs here if there is room for it here, and else there: distinct actions run in
-//! both places, and the longest begin where they end first, since here nothing is transferred. What an engine turns out not
-//! to execute comes back with [`Schedule::again_here`]. An engine that is a cache alone has room too: that of lookups.
+//! both places. The longest begin where they end first, since here nothing is transferred. An action that the engine
+//! does not execute comes back with [`Schedule::again_here`]. An engine that is a cache alone has room too: that of
+//! lookups.
 //!
 //! # When an action fails
 //!
-//! Whatever needs it, directly or through others, is *skipped* and remembers which failure it was: a final link
-//! never runs over objects of which one is old or missing. With [`Policy::KeepGoing`] everything else runs on.
-//! With [`Policy::StopAtFirstFailure`] nothing more starts, but what runs is left to finish, as make and ninja
-//! do: those compilations are paid for, and their objects need not be compiled again in the next run.
-//! Cancellation is another thing: it ends what runs (see `process`), and the schedule is told with
-//! [`Schedule::stop`]. [`Schedule::abandoned`] says what will not run. An action that the system killed for want of memory is given back with
+//! All actions that need it, directly or through others, are *skipped* and remember the failed one: a final link never
+//! runs over objects if one is old or missing. With [`Policy::KeepGoing`] everything else runs on. With
+//! [`Policy::StopAtFirstFailure`] nothing more starts, but running actions finish, as in make and ninja: those
+//! compilations are paid for, and the next run need not compile their objects again. Cancellation is another thing: it
+//! ends running actions (see `process`), and the caller calls [`Schedule::stop`]. [`Schedule::abandoned`] returns the
+//! actions that will not run. An action that the system killed for lack of memory is given back with
 //! [`Schedule::again_alone`].
 //!
 //! Pure: knows nothing of processes, workers, files and time.
@@ -59,22 +59,22 @@ use entry::{Entry, least_of};
 pub use entry::{Site, State, Weight};
 use pools::{Amounts, Pools, Resource};
 
-/// What a failure means for the actions that do not need the failed one.
+/// The effect of a failure on actions that do not need the failed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Policy {
-    /// They are not started; those that run are left to finish.
+    /// They are not started; running ones finish.
     #[default]
     StopAtFirstFailure,
     /// They run.
     KeepGoing,
 }
 
-/// Why no action starts at the moment.
+/// The reason why no action starts at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// None is ready, or nothing more is to start.
     Nothing,
-    /// Not even the smallest would find enough of this.
+    /// Even the smallest lacks this resource.
     For(Resource),
 }
 
@@ -89,12 +89,12 @@ pub struct Schedule {
     sizes: BTreeSet<(u64, ActionId)>,
     reserved: Option<Reserved>,
     pools: Pools,
-    /// What every wanted action needs at least.
+    /// The least amount of each resource that any wanted action needs.
     least: Amounts,
     running: usize,
     /// Those of them that run on this machine.
     running_here: usize,
-    /// Whether what runs must run alone.
+    /// Whether the running action must run alone.
     alone: bool,
     /// Whether an action has to find room even if nothing runs here.
     first_waits: bool,
@@ -102,11 +102,11 @@ pub struct Schedule {
     /// Of all actions.
     total: u64,
     stopped: bool,
-    /// What will not run, and was not asked for yet.
+    /// Actions that will not run, not yet returned to the caller.
     abandoned: Vec<ActionId>,
 }
 
-/// What an action lacked is kept free for it. Others overtook it and run.
+/// A reservation of the resource that an action lacked. The overtaking actions run.
 #[derive(Debug)]
 struct Reserved {
     action: ActionId,
@@ -125,7 +125,7 @@ impl Schedule {
         let entry = |&id: &ActionId| (id, Entry::new(graph, id, weigh(id)));
         let mut entries: BTreeMap<_, _> = wanted.iter().map(entry).collect();
         let wanted: Vec<_> = entries.keys().copied().collect();
-        // Actions are added after what they need, so backwards every dependent comes before its dependency.
+        // Actions are added after their dependencies, so backwards every dependent comes before its dependency.
         for &id in wanted.iter().rev() {
             let mut dependents = graph.dependents(id);
             dependents.retain(|next| entries.contains_key(next));
@@ -166,7 +166,7 @@ impl Schedule {
         schedule
     }
 
-    /// One more action that is wanted, which needs none of the others and none of which needs it.
+    /// Adds one more wanted action without dependencies and dependents among the others.
     pub fn add(&mut self, graph: &ActionGraph, id: ActionId, weight: Weight) {
         let entry = Entry::new(graph, id, weight);
         self.left = self.left.saturating_add(entry.time);
@@ -182,24 +182,25 @@ impl Schedule {
         }
     }
 
-    /// From here on there is so much of a resource for all that run; without limit until this is said.
+    /// Sets the limit of a resource for all running actions; unlimited before the first call.
     pub fn limit(&mut self, resource: Resource, amount: u64) {
         self.pools.limit(resource, amount);
     }
 
-    /// From here on the only action on this machine has to find room, too: others hold what it lacks, and will give it back.
+    /// Sets whether the only action on this machine has to find room, too: others hold the resource that it lacks, and
+    /// will give it back.
     pub fn let_first_wait(&mut self, waits: bool) {
         self.first_waits = waits;
     }
 
-    /// The memory of the first ready action, if there is room for it.
+    /// Returns the memory of the first ready action, if there is room for it.
     pub fn first_that_fits(&self) -> Option<u64> {
         let &(_, first) = self.ready.first().filter(|&&(_, first)| self.has_ready() && self.fits(first))?;
         Some(self.entries[&first].needs[Resource::Memory])
     }
 
-    /// Why nothing starts whatever it needs, if that is so. Else [`Schedule::take`] may still find that what is ready needs
-    /// too much.
+    /// Returns the reason why nothing can start, regardless of needs. After `None`, [`Schedule::take`] may still find
+    /// the needs of all ready actions too large.
     pub fn waits(&self) -> Option<Wait> {
         if !self.has_ready() {
             return Some(Wait::Nothing);
@@ -208,7 +209,7 @@ impl Schedule {
         self.for_engine().is_none().then_some(Wait::For(lack))
     }
 
-    /// The ready action to start next, which runs from here on, and where; `None` when none may start at the moment.
+    /// Starts the next ready action, and returns it and its site; `None` when none may start at the moment.
     pub fn take(&mut self) -> Option<(ActionId, Site)> {
         if self.waits().is_some() {
             return None;
@@ -295,7 +296,7 @@ impl Schedule {
         self.entries.get(&id).map_or(1, |entry| entry.time)
     }
 
-    /// Estimates the memory of all that have not started anew. What runs keeps its estimate until it ends.
+    /// Sets new memory estimates of all actions that have not started. Running actions keep theirs until they end.
     pub fn set_memory(&mut self, memory: impl Fn(ActionId) -> u64) {
         for (&id, entry) in &mut self.entries {
             if matches!(entry.state, State::Waiting(_) | State::Ready) {
@@ -307,7 +308,7 @@ impl Schedule {
         self.least = least_of(entries);
     }
 
-    /// A running action succeeded; what waited for it alone becomes ready.
+    /// Ends a running action that succeeded; actions that waited for it alone become ready.
     pub fn done(&mut self, id: ActionId) {
         if !self.end(id, State::Done) {
             return;
@@ -325,7 +326,7 @@ impl Schedule {
         }
     }
 
-    /// A running action failed; what needs it is skipped. Returns the skipped actions, sorted.
+    /// Ends a running action that failed, and skips all that need it. Returns the skipped actions, sorted.
     pub fn failed(&mut self, id: ActionId) -> Vec<ActionId> {
         if !self.end(id, State::Failed) {
             return Vec::new();
@@ -348,8 +349,8 @@ impl Schedule {
         skipped
     }
 
-    /// A running action ended without a result and is to run once more, before all others and with nothing else
-    /// beside it. False, and nothing changes, when it has run alone before or nothing more starts.
+    /// Returns an action that ended without a result to the queue, before all others and to run alone. False, without a
+    /// change, if it has run alone before or nothing more starts.
     pub fn again_alone(&mut self, id: ActionId) -> bool {
         if self.stopped || self.entries.get(&id).is_none_or(|entry| entry.alone) {
             return false;
@@ -366,7 +367,8 @@ impl Schedule {
         true
     }
 
-    /// A running action could not be executed where it was, and is to run on this machine. False if nothing more starts.
+    /// Returns an action that could not be executed at its site to the queue, for this machine. False if nothing more
+    /// starts.
     pub fn again_here(&mut self, id: ActionId) -> bool {
         if let Some(entry) = self.entries.get_mut(&id).filter(|_| !self.stopped) {
             entry.is_portable = false;
@@ -374,7 +376,7 @@ impl Schedule {
         self.again(id)
     }
 
-    /// A running action could not be started, and is to run once more as if it had never been taken. False if nothing more
+    /// Returns an action that could not be started to the queue, as if it had never been taken. False if nothing more
     /// starts.
     pub fn again(&mut self, id: ActionId) -> bool {
         if self.stopped || !self.end(id, State::Ready) {
@@ -387,7 +389,7 @@ impl Schedule {
         true
     }
 
-    /// Nothing more starts.
+    /// Lets nothing more start.
     pub fn stop(&mut self) {
         if std::mem::replace(&mut self.stopped, true) {
             return;
@@ -401,7 +403,7 @@ impl Schedule {
         pending.into_iter().for_each(|id| self.abandon(id, State::NotStarted));
     }
 
-    /// The actions that will not run, each of which is returned once: those that need one that failed, and, when nothing more
+    /// Returns the actions that will not run, each of them once: those that need a failed one, and, when nothing more
     /// starts, those that had not started.
     pub fn abandoned(&mut self) -> Vec<ActionId> {
         std::mem::take(&mut self.abandoned)
@@ -423,7 +425,7 @@ impl Schedule {
         }
     }
 
-    /// Whether an action may start beside what runs.
+    /// Returns whether an action may start beside the running ones.
     fn fits(&self, id: ActionId) -> bool {
         let entry = &self.entries[&id];
         let has_room = || self.pools.lack(&entry.needs).is_none();
@@ -433,7 +435,7 @@ impl Schedule {
         }
     }
 
-    /// The first action that may overtake this one, which does not fit.
+    /// Returns the first action that may overtake this one, which does not fit.
     fn overtaking(&mut self, first: ActionId) -> Option<ActionId> {
         let entry = &self.entries[&first];
         if entry.alone || self.alone {
@@ -472,7 +474,7 @@ impl Schedule {
         self.sizes.remove(&(entry.needs[Resource::Memory], id));
     }
 
-    /// Ends a running action; false when it does not run, which a caller's mistake alone can bring about.
+    /// Ends a running action; false when it does not run, after a caller's mistake only.
     fn end(&mut self, id: ActionId, state: State) -> bool {
         let Some(entry) = self.entries.get_mut(&id).filter(|entry| entry.state == State::Running) else {
             return false;

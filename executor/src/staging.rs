@@ -1,9 +1,8 @@
-//! Where a command writes before its outputs are accepted: a directory of its own beside their place.
+//! The place of a command's outputs before they are accepted: a directory of its own beside their final place.
 //!
-//! Outputs keep their file names in it, and compilers leave their own temporaries in it when they are killed,
-//! so removing it removes everything. One that is empty again is the next command's: file systems are slow to make and
-//! to forget directories. Knows nothing of what the outputs hold; the rule that nothing is half-written is that of
-//! `distlto_prepare::write`.
+//! Outputs keep their file names in it. Killed compilers leave their temporaries in it, so removing it removes
+//! everything. The next command reuses an empty one: file systems are slow to make and to remove directories.
+//! Independent of the outputs' contents. The rule that nothing is half-written is that of `distlto_prepare::write`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -19,8 +18,8 @@ use tempfile::TempDir;
 
 use crate::output::{Output, Role};
 
-/// For directories that outputs go to: where their temporaries lie instead, on the same file system. A run that has a
-/// directory of its own there can be swept by the next one, without a lock on what is not its own.
+/// Maps directories of outputs to directories of their temporaries, on the same file system. The next run can sweep a
+/// run's own directory there, without a lock on files of others.
 pub type Places = BTreeMap<Utf8PathBuf, Utf8PathBuf>;
 
 /// Where the commands of one run stage their outputs. Dropping it removes the directories.
@@ -28,13 +27,13 @@ pub type Places = BTreeMap<Utf8PathBuf, Utf8PathBuf>;
 pub struct StagingArea<'a> {
     directory: Option<&'a Path>,
     places: Option<&'a Places>,
-    /// Those that are empty and nobody's, by what they lie in.
+    /// Empty unused directories, by parent directory.
     idle: Mutex<HashMap<PathBuf, Vec<TempDir>>>,
 }
 
 impl<'a> StagingArea<'a> {
-    /// Paths are relative to `directory`. A temporary directory lies in that of its output, or in the place that
-    /// `places` gives it.
+    /// Makes an area. Paths are relative to `directory`. A temporary directory lies in that of its output, or in the
+    /// place that `places` gives it.
     pub fn new(directory: Option<&'a Path>, places: Option<&'a Places>) -> Self {
         Self { directory, places, idle: Mutex::default() }
     }
@@ -57,7 +56,7 @@ impl<'a> StagingArea<'a> {
         }
     }
 
-    /// What somebody has left something in goes with it.
+    /// Makes an empty directory available again; removes any other with its contents.
     fn give_back(&self, Temporary { parent, directory }: Temporary) {
         if fs::read_dir(directory.path()).is_ok_and(|mut entries| entries.next().is_none()) {
             lock(&self.idle).entry(parent).or_default().push(directory);
@@ -68,7 +67,7 @@ impl<'a> StagingArea<'a> {
 /// A temporary directory.
 #[derive(Debug)]
 struct Temporary {
-    /// What it lies in.
+    /// Its parent directory.
     parent: PathBuf,
     directory: TempDir,
 }
@@ -82,7 +81,7 @@ impl Temporary {
     }
 }
 
-/// The outputs of one command on their way to their places. Dropping it removes what was not committed.
+/// The outputs of one command on their way to their places. Dropping it removes uncommitted ones.
 #[derive(Debug)]
 pub struct Staging<'a> {
     area: &'a StagingArea<'a>,
@@ -96,12 +95,12 @@ pub struct Staging<'a> {
 struct Staged {
     /// Its place, as the command names it.
     output: Utf8PathBuf,
-    /// Where the command is to write it, relative to the same directory.
+    /// Destination of the command's output, relative to the same directory.
     temporary: Utf8PathBuf,
 }
 
 impl<'a> Staging<'a> {
-    /// Has a temporary directory for each directory that `outputs` go to, which is made if it is not there.
+    /// Makes a temporary directory for each directory of `outputs`, and that directory itself if it is missing.
     pub fn new<'o>(
         area: &'a StagingArea<'a>,
         outputs: impl IntoIterator<Item = &'o Utf8Path>,
@@ -116,7 +115,7 @@ impl<'a> Staging<'a> {
 
     fn temporary(&mut self, output: &Utf8Path) -> Result<Utf8PathBuf, IoError> {
         let place = self.file(output);
-        // A rename would put a file in a device's place as readily as in a file's.
+        // A rename would replace a device as readily as a file.
         regular::check_place(&place).map_err(IoError::on("write", &place))?;
         let Some(name) = output.file_name() else {
             return Err(IoError::on("write", place)(std::io::ErrorKind::IsADirectory.into()));
@@ -133,7 +132,7 @@ impl<'a> Staging<'a> {
         Ok(above.join(own).join(name))
     }
 
-    /// Outputs of which the first ones, or none, are staged.
+    /// Returns the outputs of a command. The staged ones, if any, come first.
     pub fn outputs<'o>(&'o self, outputs: &'o [(&'o Utf8Path, Role)]) -> Vec<Output<'o>> {
         let temporaries = self.staged.iter().map(|staged| Some(&*staged.temporary));
         let output = |(&(name, role), temporary): (&(&'o Utf8Path, Role), Option<&'o Utf8Path>)| {
@@ -148,7 +147,7 @@ impl<'a> Staging<'a> {
         self.area.file(path)
     }
 
-    /// Puts every output into its place, the first one last: an object is never newer than what belongs to it.
+    /// Puts every output into its place, the first one last: an object is never newer than the files that belong to it.
     pub fn commit(&self) -> Result<(), IoError> {
         for Staged { output, temporary } in self.staged.iter().rev() {
             let place = self.file(output);
@@ -164,8 +163,8 @@ impl Drop for Staging<'_> {
     }
 }
 
-/// Removes what a killed run left in a directory. Only for one who holds the lock of everything that writes there.
-/// Returns how many entries were removed.
+/// Removes the leftovers of a killed run from a directory. The caller must hold the lock of everything that writes
+/// there. Returns the number of removed entries.
 pub fn sweep(directory: &Path) -> Result<usize, IoError> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,

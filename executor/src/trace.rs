@@ -1,8 +1,8 @@
-//! The notes of a process with the hook: files that it read, missed and wrote, variables that it asked for, streams that it
+//! The notes of a process with the hook: files that it read, missed and wrote, variables that it read, streams that it
 //! printed to.
 //!
-//! It writes them into memory that it shares with this process, so they are there however it ends. Knows nothing of the files'
-//! purpose.
+//! The process writes them into memory shared with this process, so they survive any end of it. Does not depend on the
+//! purpose of the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -18,20 +18,20 @@ use crate::execute::forkserver::protocol::{FIRST_NOTE, NOTE_HEAD, Note, TRACE_SI
 /// Files that the kernel makes up; they are read anew in any case.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// What a process did. Paths are absolute.
+/// The actions of a process. Paths are absolute.
 #[derive(Debug, Default)]
 pub struct Trace {
-    /// What it did with files, in its order.
+    /// Its file operations, in their order.
     pub files: Vec<(FileNote, PathBuf)>,
     /// The variables that it asked for, with the values that it found.
     pub variables: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     /// The standard streams that it wrote to.
     pub printed: BTreeSet<u8>,
-    /// Whether that is not all.
+    /// Whether notes are missing.
     pub is_cut: bool,
 }
 
-/// What a process did with a file.
+/// A file operation of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileNote {
     /// Opened it for reading, be it a directory, or mapped it as a library.
@@ -42,7 +42,7 @@ pub enum FileNote {
     Written,
 }
 
-/// Memory for the notes of one process and the children that it forks. What is not written takes none.
+/// Makes memory for the notes of one process and the children that it forks. Unwritten parts take no memory.
 pub fn notes() -> io::Result<File> {
     memory(TRACE_SIZE as u64)
 }
@@ -54,13 +54,13 @@ pub fn memory(size: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether the kernel makes up what a path names.
+/// Returns whether a path is in a file system that the kernel makes up.
 pub fn is_of_kernel(path: &Path) -> bool {
     KERNEL.iter().any(|place| path.starts_with(place))
 }
 
 impl Trace {
-    /// Reads what a process that began in `directory` has noted.
+    /// Reads the notes of a process that began in `directory`.
     pub fn read(notes: &File, directory: &Path) -> io::Result<Self> {
         let mut end = [0; FIRST_NOTE];
         notes.read_exact_at(&mut end, 0)?;

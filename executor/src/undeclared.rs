@@ -1,7 +1,6 @@
-//! Files that a backend compilation reads and that its action does not declare: those behind `.incbin` in inline assembly and
-//! behind LLVM's own options.
+//! Undeclared inputs of a backend compilation: files behind `.incbin` in inline assembly and behind LLVM's own options.
 //!
-//! They are known once the compilation has ended. Knows nothing of kept objects.
+//! They are known once the compilation has ended. Independent of cached objects.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,8 +29,8 @@ pub struct Undeclared {
 }
 
 impl Undeclared {
-    /// From the notes of a compilation in `directory` that began at that time. `inputs` and `outputs` are those that were
-    /// declared, as its command names them.
+    /// Returns the undeclared inputs from the notes of a compilation in `directory` that began at that time. `inputs`
+    /// and `outputs` are the declared files, by the command's names.
     pub fn of<'p>(
         trace: &Trace,
         (directory, begun): (&Path, SystemTime),
@@ -54,7 +53,7 @@ impl Undeclared {
                 (FileNote::Written, _) | (_, None) => undeclared.is_more = true,
                 (FileNote::Read, Some(_)) if written.contains(path.as_path()) || path.is_dir() => {}
                 (FileNote::Read, Some(path)) => {
-                    // What it read may not be what is there now.
+                    // The file may have changed since that read.
                     undeclared.is_more |= !is_older(path, begun);
                     undeclared.read.insert(path.to_owned());
                 }
@@ -64,7 +63,7 @@ impl Undeclared {
         undeclared
     }
 
-    /// Of a compilation that nobody observed.
+    /// Returns the value for a compilation that nobody observed.
     pub fn unseen() -> Self {
         Self { is_unseen: true, ..Self::default() }
     }

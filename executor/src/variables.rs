@@ -1,9 +1,9 @@
-//! The environment variables that compilers read and that decide what they write: they are a part of keys, which are made
-//! before a compiler runs. What the processes of a link ask for is observed.
+//! The environment variables that compilers read and that decide their outputs. They are a part of keys, which are made
+//! before a compiler runs. Variables read by the processes of a link are observed.
 //!
-//! Found by asking: a library that is preloaded into clang and that writes down what `getenv` is asked for
-//! (`tests/tests/stale/variables.rs` does that again). What changes messages only is not here. `CLANG_CONFIG_FILE_*` are
-//! settings of LLVM's own build and no variables.
+//! Found by experiment: a library preloaded into clang that writes down the arguments of `getenv`
+//! (`tests/tests/stale/variables.rs` repeats that). Variables that only change messages are not here.
+//! `CLANG_CONFIG_FILE_*` are settings of LLVM's own build and no variables.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -11,12 +11,12 @@ use std::os::unix::ffi::OsStrExt;
 use distlto_planner::digests::Digest;
 use distlto_prepare::frame;
 
-/// Who reads a variable.
+/// The program that reads a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
     /// The system's loader, for every program.
     Loader,
-    /// A compiler's driver. What it says it would run (`-###`) shows the effect.
+    /// A compiler's driver. The output of `-###` shows the effect.
     Driver,
     /// A compilation itself.
     Compiler,
@@ -38,7 +38,7 @@ const VARIABLES: &[(&str, Reader)] = &[
     ("SOURCE_DATE_EPOCH", Reader::Compiler),
 ];
 
-/// What shells, make and test runners count up or set by themselves, for every command anew.
+/// Variables that shells, make and test runners change for every command.
 const COUNTED: &[&str] = &["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "OLDPWD", "SHLVL", "_"];
 
 /// The variables that these read, and their values where they are set.

@@ -1,4 +1,4 @@
-//! The store on disk as what jobs ask for results, and have them kept by.
+//! The store on disk as a [`ResultCache`]: lookups and new entries.
 //!
 //! Knows nothing of how keys come about, and nothing of schedules.
 
@@ -13,7 +13,7 @@ use crate::output::Output;
 use crate::result::{ActionResult, Key, NewResult};
 
 impl Cache {
-    /// Puts a result's outputs where they are to be, if they are what is wanted.
+    /// Places the outputs of a cache entry if they have the wanted roles and are whole. Removes any other entry.
     fn place(&self, key: &Key, outputs: &[Output<'_>]) -> Result<Option<ActionResult>, IoError> {
         let Some(result) = self.get(key) else { return Ok(None) };
         let pairs = || result.outputs.iter().zip(outputs);

@@ -1,12 +1,12 @@
 //! Results on disk: records by key, and the content of outputs by its SHA-256 digest.
 //!
-//! Knows keys, digests and files; what a key stands for is its user's. Layout: `results-v1/records/ab/cdef..` by key
-//! (see [`record`]), `results-v1/blobs/ab/cdef..` by content and `results-v1/tmp` (see [`distlto_prepare::blobs`]).
+//! Knows keys, digests and files; the caller defines the meaning of a key. Layout: `results-v1/records/ab/cdef..` by
+//! key (see [`record`]), `results-v1/blobs/ab/cdef..` by content and `results-v1/tmp` (see [`distlto_prepare::blobs`]).
 //!
-//! A record says what a key gives, so that it counts only if its file is this user's or root's, unless the cache is shared.
-//! Damage is found: a record's own digest and a blob's content are checked each time they are read, so that
-//! nothing is ever flushed with `fsync` and no lock is held. A record is written after its blobs. What is damaged is
-//! removed, is told of by [`Cache::troubles`], and is a miss; so is what others prune at this moment. A cache that
+//! A record decides the outputs of a key. So it counts only if its file belongs to this user or root, or if the cache
+//! is shared. Each read checks a record's own digest or a blob's content, so that nothing is ever flushed with `fsync`
+//! and no lock is held. A record is written after its blobs. A damaged file is removed, reported by
+//! [`Cache::troubles`], and a miss. A file that another process prunes at this moment is a miss too. A cache that
 //! cannot be written only costs time.
 
 mod archive;
@@ -58,14 +58,14 @@ pub struct Cache {
     keeper: Keeper,
     /// Whether records count that other users have written.
     is_shared: bool,
-    /// Whether a result counts in its own directory alone if nobody observed what its command read.
+    /// Whether a result counts in its own directory alone if nobody observed the reads of its command.
     is_bound: bool,
     /// How often putting failed.
     failures: AtomicUsize,
     troubles: Mutex<Troubles>,
 }
 
-/// What went wrong, each thing once.
+/// Faults of the cache, each one once.
 #[derive(Debug, Default)]
 struct Troubles {
     seen: BTreeSet<String>,
@@ -78,8 +78,8 @@ pub fn sha256(bytes: &[u8]) -> BlobDigest {
 }
 
 impl Cache {
-    /// Opens the cache in `directory`, making it if missing, and sweeps what killed processes left. One that can
-    /// only be read is fine.
+    /// Opens the cache in `directory`, creates it if missing, and removes temporary files of dead processes. A cache
+    /// that can only be read is fine.
     pub fn open(directory: &Path, limits: CacheLimits) -> Result<Self, IoError> {
         LAYOUT.make(directory)?;
         let cache = Self::at(directory, limits);
@@ -99,14 +99,14 @@ impl Cache {
         }
     }
 
-    /// Has what other users have kept count too.
+    /// Accepts records of other users too.
     pub fn shared(mut self) -> Self {
         self.is_shared = true;
         self
     }
 
-    /// Has a result count in its own directory alone if nobody observed what its command read: for users who have not asked for a
-    /// cache.
+    /// Restricts results to their own directory if nobody observed the reads of their command: for users who have not
+    /// asked for a cache.
     pub fn bound(mut self) -> Self {
         self.is_bound = true;
         self
@@ -121,8 +121,8 @@ impl Cache {
         &self.directory
     }
 
-    /// What went wrong with the cache itself since this was asked last: which file, and what. Each thing is told
-    /// once. The results are right all the same.
+    /// Returns one sentence for each new fault of the cache itself since the last call. Each fault is reported once.
+    /// The results are right all the same.
     pub fn troubles(&self) -> Vec<String> {
         std::mem::take(&mut self.lock_troubles().untold)
     }
@@ -190,13 +190,12 @@ impl Cache {
         let _ = blobs::remove(&self.record(key));
     }
 
-    /// Keeps a result under a key. One that cannot be kept costs time only, and is told of by
-    /// [`Cache::troubles`].
+    /// Keeps a result under a key. A failure costs time only, and [`Cache::troubles`] reports it.
     pub fn put(&self, key: &Key, result: &NewResult<'_>) -> Option<ActionResult> {
         self.putting(|| {
             let (record, bytes) = self.keep_outputs(result)?;
             let bytes = bytes + self.keep_record(key, &record)?;
-            // After the record: what was used longer ago goes first, and a record should go before its blobs.
+            // After the record: the least recently used file goes first, and a record should go before its blobs.
             record.outputs.iter().for_each(|output| blobs::used_now(&self.blobs.file(BLOBS, &output.digest)));
             self.keeper.stored();
             Ok((record, bytes))
@@ -248,7 +247,7 @@ impl Cache {
         self.blobs.file(RECORDS, &key.0)
     }
 
-    /// The record of a result whose outputs have been kept, and how many bytes that took.
+    /// Keeps the outputs of a result. Returns its record, which is not kept yet, and the bytes that the outputs took.
     fn keep_outputs(&self, result: &NewResult<'_>) -> Result<(ActionResult, u64), IoError> {
         let mut outputs = Vec::with_capacity(result.outputs.len());
         let mut taken = 0;

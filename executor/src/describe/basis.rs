@@ -1,5 +1,5 @@
-//! What decides a backend compilation besides the IR that it compiles: the stem, which changes with neither shard nor imports,
-//! and what the thin link decided.
+//! All that decides a backend compilation besides its IR: the stem, which changes with neither shard nor imports, and
+//! the decisions of the thin link.
 //!
 //! Together with that IR, as it is after the import step, they make the precise key (see `docs/precise.md`). Knows nothing of
 //! how the IR is had.
@@ -17,19 +17,20 @@ use crate::execute::cc1::Part;
 /// Parts of a precise key.
 #[derive(Debug, Clone)]
 pub struct Basis {
-    /// The module's own bitcode, the compiler, what it is told, and every other input but shard and imports.
+    /// The module's own bitcode, the compiler, its command and environment, and every other input but shard and
+    /// imports.
     pub stem: Digest,
     /// The whole canonical shard but for the table of modules and their hashes.
     pub decisions: Digest,
     /// The compiler's file.
     pub compiler: PathBuf,
-    /// What it tells LLVM's own options, which the import step is told too.
+    /// Values of its `-mllvm` options, which the import step gets too.
     pub options: Vec<String>,
 }
 
 impl Described<'_> {
-    /// The same action as one that caches find by what it compiles, not by the files which that comes from: an action that
-    /// nobody executes, whose digest is the precise key. `merged` is the IR after the import step.
+    /// Returns the action by which caches find the result of this IR, independent of the files that it comes from.
+    /// Nobody executes it; its digest is the precise key. `merged` is the IR after the import step.
     pub fn precise(&self, basis: &Basis, merged: &Digest) -> Option<Self> {
         let mut salt = Framed::new("distlto precise 1");
         salt.content("stem", &basis.stem);

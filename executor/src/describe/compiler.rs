@@ -1,4 +1,4 @@
-//! Which compiler it is: the content of its program and of every library that it loads, and of what is run before it.
+//! The identity of a compiler: the content of its program, of every library that it loads, and of wrappers before it.
 //!
 //! The program is the one that the driver's `-###` names, resolved through wrappers and symbolic links; a wrapper's own
 //! content counts too. The libraries are those that the system's loader would load (`INTERPRETER --list PROGRAM`), since
@@ -30,8 +30,8 @@ pub struct Compilers {
 }
 
 impl Compilers {
-    /// With digests that earlier runs remembered in a cache's directory, if there is one. Such that cannot be used cost only
-    /// time, and those of another user cannot, whoever shares the cache.
+    /// Loads the digests that earlier runs stored in a cache's directory, if there is one. Unusable digests only cost
+    /// time. Those of another user are not used, even if the cache is shared.
     pub fn new(cache: Option<&Path>) -> Self {
         let remembered = cache.map(|cache| cache.join(REMEMBERED));
         let own = remembered.as_deref().filter(|file| private::check(file, Reach::Last).is_ok());
@@ -44,13 +44,13 @@ impl Compilers {
         FileDigests::prune(&cache.join(REMEMBERED), Path::new(""))
     }
 
-    /// What is wrong with what is remembered, which is removed unless told to `keep` it.
+    /// Returns the damage of the stored digests; a damaged file is removed unless `keep` is set.
     pub fn check(cache: &Path, keep: bool) -> Option<Bad> {
         let path = cache.join(REMEMBERED);
         let (_, problem) = FileDigests::load(&path, Path::new(""));
         let problem = problem?;
         if !keep {
-            // What stays is never believed.
+            // A damaged file that stays is never believed.
             let _ = blobs::remove(&path);
         }
         Some(Bad { path, problem })
@@ -61,15 +61,15 @@ impl Compilers {
         self.remembered.as_deref().map_or(Ok(()), |file| self.digests.save(file))
     }
 
-    /// Of one file of a compiler.
+    /// Returns the digest of one file of a compiler.
     pub fn digest(&self, file: &Path) -> Result<Digest, String> {
         let path =
             Utf8Path::from_path(file).ok_or_else(|| format!("{}: the path is not UTF-8", file.display()))?;
         self.digests.digest(path).map_err(|error| error.to_string())
     }
 
-    /// Stands for a compiler. `words` are those of the driver's command, of which all before the first option are
-    /// programs; `program` is what it runs in the end. An error says what cannot be found out.
+    /// Returns the digest that stands for a compiler. `words` is the driver's command; all words before the first
+    /// option are programs. `program` is the compiler that it runs in the end. The error is a sentence with the cause.
     pub fn identity(&self, words: &[&str], program: &Path, directory: &Path) -> Result<Digest, String> {
         let mut files = vec![program.to_owned()];
         files.extend(libraries(program)?);

@@ -1,6 +1,6 @@
 //! Bytes for a digest, each piece after a tag and its length, so that no two lists of pieces are the same bytes.
 //!
-//! Knows nothing of what the pieces are.
+//! Knows nothing of the meaning of the pieces.
 
 use distlto_planner::digests::{Digest, Hasher};
 use distlto_prepare::frame;
@@ -10,7 +10,7 @@ use distlto_prepare::frame;
 pub struct Framed(Hasher);
 
 impl Framed {
-    /// Begins with what the digest is of, and in which version.
+    /// Begins with the digest's subject and version.
     pub fn new(what: &str) -> Self {
         let mut framed = Self::default();
         framed.add("what", what);

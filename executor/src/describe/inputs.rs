@@ -1,4 +1,4 @@
-//! What one backend compilation reads, by content: its module, its shard, what it imports from, and what else there is.
+//! Inputs of one backend compilation by content: its module, its shard, its imports and all others.
 //!
 //! Digests are those that the run remembers, so each file is read once, for freshness and for every key. Knows nothing
 //! of commands.
@@ -14,7 +14,7 @@ use distlto_planner::shard;
 use super::framed::Framed;
 use crate::verify::{Backend, NO_SHARD};
 
-/// What a module is called that its shard does not name.
+/// The name of a module that its shard does not name.
 const MODULE: &str = "module.bc";
 
 /// A backend compilation's inputs.
@@ -22,7 +22,7 @@ const MODULE: &str = "module.bc";
 pub struct Inputs<'a> {
     /// The module, as the command names it.
     pub module: (&'a str, Digest),
-    /// What the canonical shard calls it.
+    /// Its name in the canonical shard.
     pub module_name: String,
     /// Its shard, if it has one.
     pub shard: Option<CanonicalShard<'a>>,
@@ -55,9 +55,9 @@ pub struct NamedModule<'a> {
 }
 
 impl CanonicalShard<'_> {
-    /// What the thin link decided, whatever the modules hold.
+    /// Returns the digest of the thin link's decisions, which does not depend on the content of the modules.
     pub fn decisions(&self) -> Digest {
-        // What has no table is a stub, which names no modules.
+        // A shard without a table is a stub, which names no modules.
         shard::decisions(&self.bytes).map_or(self.digest, |decisions| Digest::of(&decisions))
     }
 }
@@ -69,7 +69,8 @@ impl<'a> Inputs<'a> {
             Ok(digest) => Ok((name, digest)),
             Err(error) => Err(error.to_string()),
         };
-        // The compiler's own content is in every key, and the note of it would tell machines and outputs apart.
+        // The compiler's own content is in every key. With the note of it, keys would differ between machines and
+        // outputs.
         let read = backend.others.iter().filter(|name| !keep::is_toolchain(&directory.join(name)));
         let others = read.map(|&name| look(name)).collect::<Result<Vec<_>, _>>()?;
         let mut inputs =
@@ -102,7 +103,7 @@ impl<'a> Inputs<'a> {
             all.map(|(path, content)| (path.as_bytes(), (path, content))).collect();
         let mut modules = Vec::with_capacity(canonical.modules.len());
         for module in canonical.modules {
-            // What is not declared is not watched while the command runs, and no sandbox would have it.
+            // An undeclared file is not watched while the command runs, and no sandbox would have it.
             let Some(&(path, content)) = known.get(module.path.as_slice()) else {
                 let import = String::from_utf8_lossy(&module.path).into_owned();
                 return Err(format!("the import {import} is not among the action's inputs"));
@@ -119,7 +120,7 @@ impl<'a> Inputs<'a> {
         self.others.iter().copied().filter(move |(name, _)| !modules.contains(name))
     }
 
-    /// Everything, by what it is for and without names that decide nothing.
+    /// Adds all inputs by purpose and content, without names that decide nothing.
     pub fn add_to(&self, framed: &mut Framed) {
         framed.content("module", &self.module.1);
         if let Some(shard) = &self.shard {

@@ -1,7 +1,7 @@
 //! A compiler as inputs of its actions: the program, the libraries that it loads, and the loader that loads them.
 //!
-//! Workers need none of their own then. Which libraries those are the loader here is asked; a loader finds a library by its
-//! file's name. Knows nothing of what the compiler is told.
+//! Workers then need no compiler of their own. The loader of this machine lists the libraries; a loader finds a library
+//! by its file's name. Knows nothing of the compiler's options.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ use crate::loaded::libraries;
 /// A compiler in a tree of inputs.
 #[derive(Debug)]
 pub struct Uploaded {
-    /// What stands in the place of its name in a command.
+    /// The words that replace its name in a command.
     pub words: Vec<String>,
     /// Its files.
     pub inputs: Vec<ActionInput<'static>>,
 }
 
 impl Uploaded {
-    /// A compiler whose files are looked at by `digest`. An error says what cannot be found out.
+    /// Describes a compiler; `digest` returns the digest of a file. The error is a sentence with the cause.
     pub fn of(program: &Path, digest: impl Fn(&Path) -> Result<Digest, String>) -> Result<Self, String> {
         let mut inputs = Vec::new();
         let mut add = |name: &str, file: &Path, is_executable| {
@@ -46,7 +46,7 @@ impl Uploaded {
             let name = name.ok_or_else(|| format!("{}: the path is not UTF-8", library.display()))?;
             add(&format!("toolchain/lib/{name}"), library, true)?;
         }
-        // What a worker knows of libraries of its own is of no use.
+        // A worker's own cache of libraries must not be used.
         let words = ["toolchain/loader", "--inhibit-cache", "--library-path", "toolchain/lib", compiler];
         Ok(Self { words: words.map(str::to_owned).to_vec(), inputs })
     }

@@ -1,19 +1,19 @@
 //! A compiler's own (`-cc1`) command with canonical names: each word verbatim, but for names of files.
 //!
-//! The command is the driver's answer to `-###`, so whatever a driver looks up for itself stands in it in the open:
+//! The command is the driver's answer to `-###`, so it shows everything that a driver looks up for itself:
 //! configuration files, `CCC_OVERRIDE_OPTIONS`, response files, the processor that `-march=native` is, defaults.
 //! A word is one of these:
 //!
 //! - a name of this compilation (module, shard, object, other output): that of the canonical description, but for the name
 //!   of split debug information, which stands in the object;
-//! - an option whose value is a file that is read and whose name does not matter, such as a profile: the option and a
-//!   canonical name;
+//! - an option with a file to read as its value, such as a profile, if the name of the file does not matter: the option
+//!   and a canonical name;
 //! - `-fdebug-compilation-dir=` and `-fcoverage-compilation-dir=`: left out, as the directory of a compilation from
 //!   bitcode to ELF is recorded in the bitcode;
 //! - an option that loads code, that writes a file besides the outputs, or that asks for the processor of the machine:
 //!   results of such commands are not kept;
-//! - any other word: as it is, and if it or what stands after an equals sign names a file, that is an input under its name.
-//!   A file that no tree of inputs can hold under its name binds the command to this machine.
+//! - any other word: as it is. If the word, or its part after an equals sign, names a file, that is an input under its
+//!   name. A file that no tree of inputs can hold under its name binds the command to this machine.
 //!
 //! Where names can stand in an object (CodeView in COFF, `-fembed-bitcode`), they decide the result and bind the command to
 //! its place ([`Words::names_matter`]). Which option is which is in `clang::cc1`.
@@ -31,9 +31,9 @@ use distlto_prepare::kind::{Format, Native};
 use super::framed::Framed;
 use crate::execute::cc1::{Part, SPLIT_FILE, Template};
 
-/// What an object is called.
+/// The canonical name of an object.
 pub const OBJECT: &str = "object.o";
-/// What its index shard is called.
+/// The canonical name of its index shard.
 pub const SHARD: &str = "shard.thinlto.bc";
 
 /// The words of all compilations of one template.
@@ -55,13 +55,13 @@ pub struct Words {
 enum Named {
     Word(String),
     Module,
-    /// What else is written, by its place, where it is written.
+    /// The path of another output, by its index.
     Output(usize),
-    /// The same as objects are to name it.
+    /// Its name in objects.
     OutputName(usize),
 }
 
-/// What the outputs of a command are called, in their order.
+/// Returns the canonical name of an output by its index.
 pub fn output(at: usize) -> Cow<'static, str> {
     match at {
         0 => OBJECT.into(),
@@ -155,7 +155,8 @@ impl Words {
         self.elsewhere.clone().finish()
     }
 
-    /// The words of one compilation: `module` is the canonical name, `others` are what it writes besides its object.
+    /// Returns the words of one compilation: `module` is the canonical name, `others` are its outputs besides the
+    /// object.
     pub fn put_in<'a>(&'a self, module: &'a str, others: &[&'a str]) -> Vec<Cow<'a, str>> {
         let word = |part: &'a Named| match part {
             Named::Word(word) => word.into(),
@@ -199,7 +200,7 @@ fn refusal(word: &str, llvm: bool) -> Option<&'static str> {
     }
 }
 
-/// What of a word may be a file's name: all of it, and what stands after each equals sign.
+/// Returns the parts of a word that may be a file's name: all of it, and the rest after each equals sign.
 pub fn names_in(word: &str) -> impl Iterator<Item = &str> {
     let after = word.match_indices('=').map(|(at, _)| &word[at + 1..]);
     [word].into_iter().chain(after).filter(|name| !name.is_empty())

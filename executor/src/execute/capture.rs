@@ -12,7 +12,7 @@ pub const TAIL: usize = 64 << 10;
 /// How much of one line is looked at; error texts stand at a line's beginning.
 const LINE: usize = 256;
 
-/// What a child wrote to one stream.
+/// Bounded output of a child on one stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
     keep: usize,

@@ -1,8 +1,8 @@
 //! Backends without the driver: clang's own `-cc1` command, learned once for all compilations with the same flags.
 //!
-//! A driver looks for GCC installations and works out defaults before every compilation, which takes as long as a
-//! small module's whole code generation. What it would run is the same each time but for three names, so it is
-//! asked once with `-###`. Anything unexpected in its answer, and the driver itself is run. Knows nothing of processes.
+//! A driver looks for GCC installations and works out defaults before every compilation, which takes as long as a small
+//! module's whole code generation. Its `-cc1` commands differ in three names only, so the driver is asked once with
+//! `-###`. After an unexpected answer, the driver itself is run. Knows nothing of processes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use distlto_prepare::mutex::lock;
 /// The option before the name of split debug information that stands in the object.
 pub const SPLIT_FILE: &[u8] = b"-split-dwarf-file";
 
-/// Compilations whose answer names them where that is not expected, before no other one of their shape is asked about.
+/// Compilations with their own names in unexpected places of the answer, until no driver is asked about their shape.
 const ODD: usize = 4;
 
 /// The names by which one compilation differs from the next.
@@ -28,7 +28,7 @@ pub struct Names<'a> {
     pub shard: &'a str,
     /// The object.
     pub object: &'a str,
-    /// What else it writes.
+    /// Its other outputs.
     pub others: &'a [&'a str],
 }
 
@@ -45,7 +45,7 @@ pub enum Part {
     Shard,
     /// The object.
     Object,
-    /// What else is written, by its place in [`Names::others`].
+    /// Another output, by its index in [`Names::others`].
     Other(usize),
 }
 
@@ -64,12 +64,12 @@ pub struct Template {
     program: Option<Word>,
 }
 
-/// What is known of one shape.
+/// Knowledge about one shape.
 #[derive(Debug)]
 enum Known {
-    /// What runs.
+    /// Its `-cc1` command.
     Template(Arc<Template>),
-    /// Modules whose names stood in the answer by chance, or because all do. The next module's answer tells.
+    /// Modules with their own names in the answer, by chance or because of the flags. The next module's answer decides.
     Odd(Vec<String>),
     /// No answer can be used.
     Nothing,
@@ -84,16 +84,16 @@ enum Unfit {
     Always,
 }
 
-/// What drivers answered so far: for each shape of a command and number of other outputs, the `-cc1` command of that shape, if there is one.
+/// Answers of drivers: the `-cc1` command, if any, for each shape of a command and number of other outputs.
 #[derive(Debug, Default)]
 pub struct Cc1Commands {
     known: Mutex<HashMap<(Shape, usize), Known>>,
 }
 
 impl Cc1Commands {
-    /// The `-cc1` command that a driver's command would run. `ask` runs the driver with `-###` and gives what it
-    /// prints on standard error; it is called once for each shape of a command, and again if the answer names its
-    /// compilation where others are not named.
+    /// Returns the `-cc1` command that a driver's command would run. `ask` runs the driver with `-###` and returns its
+    /// standard error. It is called once for each shape of a command, and again if the answer names its compilation in
+    /// an unexpected place.
     pub fn template(
         &self,
         words: &[Word],
@@ -125,8 +125,9 @@ impl Cc1Commands {
 }
 
 impl Template {
-    /// The command of one compilation. It writes what `names` say; `called` are the names of its further outputs, as the object
-    /// is to have them. `None` where a wrapper is to run, or where the command does not say where it writes.
+    /// Returns the command of one compilation with the outputs of `names`. `called` are the names of its further
+    /// outputs for the object to record. `None` if a wrapper is to run, or if the command does not name every further
+    /// output.
     pub fn command(&self, names: Names<'_>, called: &[&str]) -> Option<Vec<Word>> {
         let mut words = vec![self.program.clone()?];
         let mut written = 0;

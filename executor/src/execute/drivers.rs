@@ -1,6 +1,6 @@
-//! What compilers' drivers would run for a backend: asked with a process, and remembered.
+//! The `-cc1` commands of compilers' drivers for a backend: a process asks the driver, and the answer is remembered.
 //!
-//! Knows how to ask; what the answers mean is known by `cc1`.
+//! Asks drivers; `cc1` interprets their answers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::cancel::Cancel;
 
 /// The drivers of one run.
 pub struct Drivers<'a> {
-    /// What they have answered so far.
+    /// Their answers so far.
     pub answers: &'a Cc1Commands,
     /// Starts them.
     pub spawner: &'a dyn Spawner,
@@ -32,7 +32,7 @@ impl Drivers<'_> {
         self.answers.template(words, names, |question| self.ask(question))
     }
 
-    /// What a driver prints on standard error when it is asked what it would run.
+    /// Runs a driver's `-###` command and returns its standard error; `None` if it fails.
     fn ask(&self, question: &[Word]) -> Option<Vec<u8>> {
         let command = Command::of_words(question, self.directory)?;
         let answer = process::run(&command, self.spawner, self.cancel, self.grace).ok()?;

@@ -75,7 +75,7 @@ enum State {
 }
 
 impl<S: Spawner> ForkServer<S> {
-    /// Servers with the library that [`find_library`] finds. `otherwise` starts what no server can.
+    /// Returns servers with the library of [`find_library`]. `otherwise` starts the programs that cannot be servers.
     pub fn new(otherwise: S) -> Self {
         Self::with_library(find_library(), otherwise)
     }
@@ -236,7 +236,7 @@ impl Server {
         command
             .arg(protocol::ARGUMENT)
             .env("LD_PRELOAD", preload(library))
-            // What is bound before the fork is bound for every child.
+            // Symbols bound before the fork are bound for every child.
             .env("LD_BIND_NOW", "1")
             .env(protocol::VARIABLE, "0")
             .env_remove(variables::REMOTE_HEADERS)
@@ -268,7 +268,7 @@ impl Server {
         read.is_ok() && Hello::from_bytes(bytes) == Some(Hello { pid: self.process.id() })
     }
 
-    /// Tells the server, once, when there are enough jobs.
+    /// Sends the server one message as soon as there are enough jobs.
     fn expect_jobs(&mut self, jobs: usize) {
         if jobs >= MANY && !self.told {
             self.told = true;
@@ -356,8 +356,8 @@ struct ServedChild {
 }
 
 impl ServedChild {
-    /// Ends the group of a child whose server is gone, and waits until it has: whoever runs the job again must be the
-    /// only one who writes its outputs. The number is still the group's: the system gives out all others first.
+    /// Ends the group of a child without a server, and waits at most a second for that: the next run of the job must be
+    /// the only writer of its outputs. The number is still the group's: the system gives out all others first.
     fn end_group(&self) {
         let Some(group) = self.group else { return };
         let end = Instant::now() + ENDING;
@@ -433,7 +433,7 @@ impl Drop for ServedChild {
     }
 }
 
-/// What names a program's server: like exec(2), a path with a slash starts from the job's directory.
+/// Returns the key of a program's server. As for exec(2), a path with a slash starts from the job's directory.
 fn key(program: &OsStr, directory: Option<&Path>) -> Option<OsString> {
     if !program.as_bytes().contains(&b'/') {
         return Some(program.to_owned());

@@ -1,7 +1,9 @@
-//! A compiler's heap: what glibc's malloc is told as a compiler starts (`GLIBC_TUNABLES`, "Memory Allocation Tunables").
+//! A compiler's heap: settings of glibc's malloc at a compiler's start (`GLIBC_TUNABLES`, "Memory Allocation
+//! Tunables").
 //!
-//! Huge pages spare a compiler most of its page faults. Another libc passes the variable over, glibc before 2.35 the
-//! first setting, and a kernel whose huge pages are for nobody changes nothing. Knows nothing of processes.
+//! Huge pages spare a compiler most of its page faults. Another libc ignores the variable, and glibc before 2.35
+//! ignores the first setting. If the kernel allows huge pages for nobody, the first setting has no effect. Knows
+//! nothing of processes.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,9 +11,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 /// The variable.
 pub const VARIABLE: &str = "GLIBC_TUNABLES";
 
-/// What is set where the user has not set it. The second and the third are the limits of what malloc arrives at by itself
-/// in a process that frees large blocks; every compiler would learn that anew, by giving back memory that it needs again
-/// and that the kernel has to clear again.
+/// Values for settings that the user has not set. The second and the third are the limits that malloc reaches by itself
+/// in a process that frees large blocks. Without them every compiler would return memory that it needs again, and the
+/// kernel would clear it again.
 const SETTINGS: [(&str, &str); 4] = [
     ("glibc.malloc.hugetlb", "1"),
     ("glibc.malloc.mmap_threshold", "33554432"),

@@ -1,6 +1,6 @@
 //! Executes actions on this machine: outputs redirected, the driver left out, the command made fit, a process, its output.
 //!
-//! How a process comes to be is the [`Spawner`]'s. Knows nothing of what a result has to be.
+//! The [`Spawner`] starts the process. Does not check results.
 
 use std::fs::File;
 use std::io;
@@ -35,7 +35,7 @@ pub struct Local<'a> {
     pub grace: Duration,
     /// Where commands run; the current directory when `None`.
     pub directory: Option<&'a Path>,
-    /// What drivers would run; `None` to run the drivers.
+    /// The `-cc1` commands of drivers; `None` to run the drivers themselves.
     pub drivers: Option<&'a Drivers<'a>>,
 }
 
@@ -64,7 +64,7 @@ impl Execute for Local<'_> {
         let (begun, at) = (Instant::now(), SystemTime::now());
         let finished = process::run(&command, self.spawner, self.cancel, self.grace).map_err(start)?;
         let undeclared = match &finished.notes {
-            // What a driver reads shows in the command that it runs.
+            // The driver's own reads show in its `-cc1` command, so the compiler's notes are enough.
             Some(notes) if is_compiler => self
                 .undeclared(request, notes, at, fitting.file())
                 .map_err(IoError::on("read", "a compiler's notes")),
@@ -86,7 +86,7 @@ impl Execute for Local<'_> {
 }
 
 impl Local<'_> {
-    /// What a backend compilation read besides its inputs, and the response file that it was given.
+    /// Returns the undeclared inputs of a backend compilation; its response file counts as declared.
     fn undeclared(
         &self,
         request: &ExecutionRequest<'_>,

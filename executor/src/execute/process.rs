@@ -1,8 +1,8 @@
 //! One child process: started in a process group of its own, its output captured within bounds, ended with us.
 //!
-//! Knows nothing of compilers and actions. Linux tells a child of its parent's death (`PR_SET_PDEATHSIG`)
-//! when the *thread* that started it ends, so [`run`] starts a child and waits for it on one thread.
-//! Starting is behind [`Spawner`], so that a fork server can do it; what goes wrong there costs a second run.
+//! Knows nothing of compilers and actions. Linux signals a child when the *thread* that started it ends
+//! (`PR_SET_PDEATHSIG`), so [`run`] starts a child and waits for it on one thread. Starting is behind [`Spawner`], so
+//! that a fork server can do it; a failure of the fork server costs a second run.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -38,7 +38,8 @@ pub struct Command {
     pub args: Vec<OsString>,
     /// Where it runs; the current directory when `None`.
     pub directory: Option<PathBuf>,
-    /// Whether its heap is worth what [`heap`](crate::execute::heap) tells malloc. A fork server's is in any case.
+    /// Whether it gets malloc's settings of [`heap`](crate::execute::heap). Children of a fork server have them in any
+    /// case.
     pub tunes_heap: bool,
 }
 
@@ -49,15 +50,15 @@ pub trait Spawner: Send + Sync {
     /// The child leads a process group of its own and ends when the calling thread or this process does.
     fn spawn(&self, command: &Command, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Box<dyn Child>>;
 
-    /// Whether children share most of what they have loaded, which then is not counted as their memory.
+    /// Whether children share most of their loaded code, which then does not count as their memory.
     fn is_warm(&self) -> bool {
         false
     }
 
-    /// Ends what is there for speed alone and has nothing to do, where processes are scarce.
+    /// Ends idle helper processes when processes are scarce.
     fn shrink(&self) {}
 
-    /// What starts a command as a process of its own, where [`Spawner::spawn`] may do otherwise.
+    /// Returns a spawner that starts each command as a process of its own, if [`Spawner::spawn`] may do otherwise.
     fn plain(&self) -> Option<&dyn Spawner> {
         None
     }
@@ -69,7 +70,8 @@ pub trait Child {
     fn id(&self) -> Option<Pid>;
     /// A descriptor that is ready to be read from once the child has ended, where the system has one.
     fn ended(&self) -> Option<BorrowedFd<'_>>;
-    /// How the child ended, or `None` while it runs. Does not block. The error is [`Lost`] when nobody can tell.
+    /// Returns how the child ended, or `None` while it runs. Does not block. Fails with [`Lost`] if its server was
+    /// killed.
     fn try_wait(&mut self) -> io::Result<Option<Ended>>;
     /// Whether another process is its parent, so that its end may be that process's fault.
     fn is_served(&self) -> bool {
@@ -99,26 +101,26 @@ impl From<Lost> for io::Error {
 pub struct Ended {
     /// Its exit code or signal.
     pub status: ExitStatus,
-    /// The most memory it held at once, in bytes, where the system tells.
+    /// Peak memory in bytes, if the system reports it.
     pub peak_memory: Option<u64>,
-    /// Processor time it used, where the system tells.
+    /// Processor time, if the system reports it.
     pub cpu: Option<Duration>,
 }
 
-/// What running a command gave.
+/// The outcome of a command.
 #[derive(Debug)]
 pub struct Finished {
     /// The process numbers of the child and of those before it that were repeated. They may be others' from here on.
     pub processes: Vec<Pid>,
     /// How the child ended.
     pub ended: Ended,
-    /// What it wrote to standard output.
+    /// Standard output of the child.
     pub stdout: Captured,
-    /// What it wrote to standard error.
+    /// Standard error of the child.
     pub stderr: Captured,
     /// From start to end.
     pub wall: Duration,
-    /// Whether it was told to end because the run was cancelled.
+    /// Whether the child was ended because the run was cancelled.
     pub cancelled: bool,
     /// Runs before this one that a fork server lost or that crashed in it.
     pub repeated: u32,
@@ -127,7 +129,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// What it cost.
+    /// Returns its wall time, processor time and peak memory.
     pub fn measured(&self) -> Measured {
         let Ended { cpu, peak_memory, .. } = self.ended;
         Measured { wall: self.wall, cpu, peak_memory, ..Measured::default() }
@@ -136,9 +138,9 @@ impl Finished {
 
 /// Runs a command to its end, or until `cancel` ends it: `SIGTERM` to its group, `SIGKILL` after `grace`.
 ///
-/// A command whose server is killed runs again, the third time as a process of its own, and so does one that
-/// crashes in a server. Fails only when the command cannot be started or waited for. What is left of its process
-/// group when it ends is killed: it could write outputs that have been checked.
+/// If its fork server is killed, the command runs again; the third run is a process of its own. A command that crashes
+/// in a server runs again as a process of its own. Fails only if the command cannot be started or waited for. Kills the
+/// remaining processes of its group when it ends: they could write outputs that have been checked.
 pub fn run(
     command: &Command,
     spawner: &dyn Spawner,
@@ -198,8 +200,8 @@ fn repeat(
     Err(Lost.into())
 }
 
-/// Whether a compiler ended as it does on a mistake of its own: by a signal, which a driver reports as 128 and more.
-/// `SIGKILL` is none: that is what the system sends when memory runs out.
+/// Whether a compiler crashed: it ended by a signal, which a driver reports as an exit code of 128 and more. `SIGKILL`
+/// does not count: the system sends it when memory runs out.
 fn has_crashed(status: ExitStatus) -> bool {
     use signal_hook::consts::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
     let signal = status.signal().or_else(|| status.code()?.checked_sub(128));
@@ -213,7 +215,7 @@ struct Attended {
     lost: bool,
 }
 
-/// Reads what a child writes until it ends, or ends it.
+/// Reads the output of a child until it ends, or ends it.
 fn attend(
     mut child: Box<dyn Child>,
     mut stdout: Stream<'_>,
@@ -228,7 +230,7 @@ fn attend(
         stdout.drain()?;
         stderr.drain()?;
         if !child.is_served() && child.ended().is_some_and(is_ready) {
-            // The leader is a zombie, so its group's number cannot belong to anyone else: kill what it left. A server
+            // The leader is a zombie, so no other group can have its number: kill its remaining processes. A server
             // does this itself.
             child.signal_group(Signal::KILL);
         }
@@ -239,7 +241,7 @@ fn attend(
             Err(error) => return Err(error),
         }
     };
-    // What the child wrote before it ended is in the pipes. A process it left behind may hold them open.
+    // All output of the child is in the pipes by now. A process that it left behind may hold them open.
     stdout.drain()?;
     stderr.drain()?;
     let killed = Ended { status: ExitStatus::from_raw(Signal::KILL.as_raw()), peak_memory: None, cpu: None };
@@ -283,19 +285,19 @@ impl Ending {
     }
 }
 
-/// Takes what a command writes, as it comes.
+/// Receives the output of a command, piece by piece.
 type Sink<'a> = &'a dyn Fn(&[u8]);
 
 /// One captured stream; without a reader once it has come to its end.
 struct Stream<'a> {
     reader: Option<OwnedFd>,
     captured: Captured,
-    /// Gets what is read in place of `captured`.
+    /// Receives the output in place of `captured`.
     sink: Option<Sink<'a>>,
 }
 
 impl Stream<'_> {
-    /// Takes what is there. Returns after one megabyte, so that a flood cannot keep us from a signal.
+    /// Reads the available output. Stops after one megabyte, so that a flood of output cannot delay a signal.
     fn drain(&mut self) -> io::Result<()> {
         let Some(reader) = &self.reader else { return Ok(()) };
         let mut buffer = [0; 64 << 10];
@@ -349,7 +351,7 @@ fn is_ready(descriptor: BorrowedFd<'_>) -> bool {
 }
 
 impl Command {
-    /// A command of these words, the first of which is the program. `None` when there are no words.
+    /// Returns a command of these words; the first one is the program. `None` if there are no words.
     pub fn of_words(words: &[Word], directory: Option<&Path>) -> Option<Self> {
         let (program, args) = words.split_first()?;
         Some(Self {

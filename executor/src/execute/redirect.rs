@@ -67,7 +67,7 @@ fn takes_output(before: &[&str]) -> bool {
     [driver::find(last.as_bytes()), cc1::find(last.as_bytes())].into_iter().flatten().any(writes)
 }
 
-/// What stands before an output in a word that names it.
+/// Returns the option before an output's name in the same word.
 fn joined_with<'w>(word: &'w str, output: &Utf8Path) -> Option<&'w str> {
     let known = driver::find(word.as_bytes()).filter(|known| known.option.files == Files::Written)?;
     (known.value == output.as_str().as_bytes()).then(|| &word[..word.len() - known.value.len()])

@@ -1,9 +1,9 @@
-//! Executes actions on an engine of the Remote Execution API, and on this machine what the schedule wants here.
+//! Executes actions on an engine of the Remote Execution API, or on this machine if the schedule places them here.
 //!
-//! An engine that is a cache alone executes nothing: what is placed there has been looked up by then, many at once, since that
-//! is waiting for a network. What an engine turns out not to execute comes back as [`Cause::NotThere`], and runs here. Blobs
-//! that an engine lost are uploaded again. At the end of a run, when slots of this machine are idle, an action that is late
-//! there is raced here, and the first result counts. Knows nothing of schedules, and nothing of what a result has to be.
+//! An engine that is only a cache executes nothing: its actions have been looked up by then, many at once, since
+//! lookups wait for the network. An action that the engine does not execute comes back as [`Cause::NotThere`] and runs
+//! here. Blobs that an engine lost are uploaded again. At the end of a run idle slots of this machine race late
+//! actions, and the first result counts. Knows nothing of schedules and of checks of results.
 
 pub mod engine;
 mod gone;
@@ -73,18 +73,18 @@ struct Action<'a> {
     directory: Option<&'a Path>,
 }
 
-/// The same on this machine, begun when it was late.
+/// The same action on this machine, begun because the engine is late.
 struct Rival {
     ended: oneshot::Receiver<Result<Executed, Cause>>,
     cancel: Cancel,
 }
 
 impl Rival {
-    /// Ends it: what it would write is there.
+    /// Ends it, since its outputs are not needed any more.
     async fn end(self) {
         self.cancel.cancel(None);
         self.cancel.cancel(None);
-        // Nobody waits for what it did.
+        // Its outcome does not matter.
         let _ = self.ended.await;
     }
 }
@@ -112,13 +112,13 @@ impl Remote<'_> {
                         done = &mut there => {
                             return self.settle(request, done, rival).await;
                         }
-                        // Nothing comes of what is there any more.
+                        // The engine is gone, so its answer will not come.
                         error = &mut gone => {
                             return self.settle(request, Err(error), rival).await;
                         }
                         ended = here => {
                             rival = None;
-                            // What fails here may not fail there.
+                            // An action that fails here may still succeed on the engine.
                             if let Ok(Ok(executed)) = ended && executed.status.success() {
                                 return Ok(executed);
                             }
@@ -143,7 +143,7 @@ impl Remote<'_> {
         })
     }
 
-    /// What counts once the engine has answered.
+    /// Picks the result once the engine has answered.
     async fn settle(
         &self,
         request: &ExecutionRequest<'_>,
@@ -151,7 +151,7 @@ impl Remote<'_> {
         rival: Option<Rival>,
     ) -> Result<Executed, Cause> {
         match (done, rival) {
-            // This machine has begun, and ends what it has begun.
+            // The action has begun here too, so this machine finishes it.
             (Err(error), Some(rival)) => {
                 let judged = self.engine.judge(request, error);
                 rival.ended.await.unwrap_or(Err(judged))
@@ -184,7 +184,7 @@ impl Remote<'_> {
         let own = cancel.clone();
         let run = move || {
             let local = Local { cancel: &own, ..self.local };
-            // Whoever waited may have its result from the engine.
+            // The receiver is gone if the engine's result came first.
             let _ = told.send(local.execute(request));
             self.engine.pace.ended_here();
         };

@@ -1,7 +1,7 @@
 //! Commands that are too long for the system: their arguments go to a response file.
 //!
-//! Every tool of LLVM takes one. The limits are those of `execve(2)`; the quoting is the planner's. Knows nothing of
-//! what the command does.
+//! Every tool of LLVM takes one. The limits are those of `execve(2)`; the planner quotes the words. Does not depend on
+//! the kind of command.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -69,7 +69,7 @@ fn fits(words: &[Word]) -> bool {
 fn limit() -> usize {
     // SAFETY: sysconf(3) takes a number and touches no memory of ours.
     let limit = unsafe { libc::sysconf(libc::_SC_ARG_MAX) };
-    // 128 KiB is what every Linux and macOS allows.
+    // Every Linux and macOS allows at least 128 KiB.
     usize::try_from(limit).unwrap_or(128 << 10)
 }
 

@@ -1,7 +1,7 @@
 //! Starts children with `fork` and `exec` on this machine.
 //!
-//! A child leads its own process group, is killed when the thread that started it ends (Linux), and tells of
-//! its end through a descriptor (`pidfd_open`, Linux 5.3), so that nobody has to look in turns.
+//! A child leads its own process group and is killed when the thread that started it ends (Linux). A descriptor signals
+//! its end (`pidfd_open`, Linux 5.3), so no thread has to poll at intervals.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -42,7 +42,8 @@ impl Spawner for LocalSpawner {
     }
 }
 
-/// Starts a process. What ends is counted for a moment longer, so a lack of processes has to last.
+/// Starts a process. An ended process counts against the limit for a moment longer, so a lack of processes is retried
+/// for 200 ms.
 pub(super) fn start(command: &mut std::process::Command) -> io::Result<std::process::Child> {
     for _ in 0..LOOKS {
         match command.spawn() {
@@ -123,7 +124,7 @@ impl Drop for LocalChild {
     }
 }
 
-/// Waits without blocking; the only call that tells one child's memory and processor time.
+/// Waits without blocking. Only this call returns one child's memory and processor time.
 fn wait4(pid: Pid) -> io::Result<Option<Ended>> {
     let mut status = 0;
     // SAFETY: `rusage` is a plain C structure for which all zeroes is a value.

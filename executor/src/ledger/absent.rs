@@ -1,7 +1,7 @@
 //! Servers that did not answer, so that not every link of a build waits for the same one.
 //!
-//! One file in the ledger's directory for each, which holds its URL and is as old as the last try. Nobody is harmed by what
-//! cannot be read or written here: a link waits once more, or does without a server that is back. Knows nothing of calls.
+//! The ledger's directory has one file for each, which holds its URL and is as old as the last try. A failed read or
+//! write does no harm here: a link waits once more, or does without a server that is back. Independent of calls.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,10 +25,10 @@ pub struct Absence {
 }
 
 impl Ledger {
-    /// Whether a server is not to be asked, since it did not answer a short while ago.
+    /// Returns the absence of a server that did not answer a short while ago, and so is not asked.
     pub fn absence(&self, server: &str) -> Option<Absence> {
         let found = fs::symlink_metadata(self.absent(server)).ok()?;
-        // A file of the future says nothing.
+        // A file of the future proves nothing.
         let ago = SystemTime::now().duration_since(found.modified().ok()?).ok()?;
         let left = PAUSE.checked_sub(ago)?;
         found.is_file().then_some(Absence { ago, left })

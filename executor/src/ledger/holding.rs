@@ -1,7 +1,7 @@
-//! What one run has written into the ledger: a file of [`SIZE`] bytes that holds a JSON object and blanks.
+//! The entry of one run in the ledger: a file of [`SIZE`] bytes that holds a JSON object and blanks.
 //!
-//! The size is the same always, so that a full disk can refuse a run as it joins and not later. What is damaged or of
-//! another version is nothing: the runs of other versions of distlto are not counted.
+//! The size is always the same, so that a full disk can refuse a run as it joins and not later. Damaged entries and
+//! those of another version count for nothing: the runs of other versions of distlto are not counted.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,26 +10,26 @@ pub const SIZE: usize = 512;
 
 const VERSION: u32 = 1;
 
-/// What a run takes and waits for. Memory is in bytes, by estimate.
+/// A run's use and its next wish. Memory is in bytes, by estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holding {
     /// The version of this format.
     pub ledger: u32,
     /// The process of the run.
     pub process: u32,
-    /// How many actions run here.
+    /// Number of actions that run here.
     pub slots: u64,
-    /// What they take.
+    /// Their memory.
     pub memory: u64,
-    /// What a linker holds beside them that waits for their results.
+    /// Memory of a linker that waits for their results.
     pub beside: u64,
-    /// What the actions of all runs may take together, as this run sees it; absent if there is no limit.
+    /// Memory limit for the actions of all runs together, as this run sees it; absent if there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u64>,
-    /// The same as this run has found it by watching what is available; absent if it was told.
+    /// The same limit as found by watching the available memory; absent if the user set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<u64>,
-    /// What would start next, if others left room for it.
+    /// The next action to start, if others left room for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<Wish>,
 }
@@ -66,13 +66,13 @@ impl Holding {
     pub fn to_bytes(&self) -> [u8; SIZE] {
         let mut bytes = [b' '; SIZE];
         let text = serde_json::to_vec(self).expect("numbers serialise");
-        // Longer than all that numbers can make.
+        // The size is longer than any object of numbers.
         bytes[..text.len()].copy_from_slice(&text);
         bytes[SIZE - 1] = b'\n';
         bytes
     }
 
-    /// What a file says.
+    /// Parses a file.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let holding: Self = serde_json::from_slice(bytes).ok()?;
         (holding.ledger == VERSION).then_some(holding)

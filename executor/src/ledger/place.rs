@@ -1,8 +1,8 @@
-//! Where the ledger lies: in a directory that nobody but its user can write to.
+//! The directory of the ledger: one that only its user can write to.
 //!
 //! `DISTLTO_LEDGER` names one, or is `off`. Else it is in the user's runtime directory (the XDG Base Directory
-//! Specification's `XDG_RUNTIME_DIR`), or in `/tmp`: not in TMPDIR, which differs from build to build. Knows nothing of what
-//! lies in it.
+//! Specification's `XDG_RUNTIME_DIR`), or in `/tmp`: not in TMPDIR, which differs from build to build. Independent of
+//! the directory's contents.
 
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
@@ -24,10 +24,10 @@ const NAME: &str = "distlto-ledger-v1";
 /// Where files of short life are kept on every system.
 const TEMPORARY: &str = "/tmp";
 
-/// Network file systems, whose locks other machines may see (statfs(2)): NFS, SMB, CIFS, SMB2, Ceph, AFS.
+/// Network file systems; other machines may see their locks (statfs(2)): NFS, SMB, CIFS, SMB2, Ceph, AFS.
 const NETWORK: [u64; 6] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x5346_414f];
 
-/// Where the environment has it; `None` where it is switched off.
+/// Returns the directory that the environment names, or the user's own; `None` where it is switched off.
 pub fn of_environment() -> Result<Option<PathBuf>, LedgerError> {
     match std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from) {
         Some(value) if value == Path::new("off") => Ok(None),
@@ -40,7 +40,7 @@ pub fn of_environment() -> Result<Option<PathBuf>, LedgerError> {
 fn of_user() -> PathBuf {
     let user = geteuid().as_raw();
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-    // Who has become another user may still have the variable.
+    // After a change of user the variable may still be set.
     let own = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == user);
     match runtime.filter(own) {
         Some(runtime) => runtime.join(NAME),
@@ -48,7 +48,7 @@ fn of_user() -> PathBuf {
     }
 }
 
-/// Makes the directory unless it is there, and checks whose it is.
+/// Makes the directory unless it is there, and checks its owner.
 pub fn make(path: &Path) -> Result<(), LedgerError> {
     let made = DirBuilder::new().mode(0o700).create(path);
     match made {
@@ -64,7 +64,7 @@ pub fn make(path: &Path) -> Result<(), LedgerError> {
     check(path)
 }
 
-/// Whether a directory that is there can be used.
+/// Checks whether an existing directory can be used.
 pub fn check(path: &Path) -> Result<(), LedgerError> {
     let owned = || path.to_owned();
     let found = fs::symlink_metadata(path).map_err(IoError::on("read", path))?;
@@ -84,7 +84,7 @@ pub fn check(path: &Path) -> Result<(), LedgerError> {
 
 #[cfg(target_os = "linux")]
 fn is_on_network(path: &Path) -> bool {
-    // The kernel's field is a signed word, of which these are the low bits.
+    // The kernel's field is a signed word; these are its low bits.
     rustix::fs::statfs(path)
         .is_ok_and(|found| NETWORK.contains(&((found.f_type as u64) & u64::from(u32::MAX))))
 }

@@ -1,22 +1,22 @@
-//! What one run may take beside what the others hold and wait for.
+//! Computes the share of one run beside the holdings and wishes of the others.
 //!
 //! # The rules
 //!
 //! 1. All runs together hold no more than each of them allows: each compares its own limits with the sum of all.
-//! 2. Room is first for the run of which the least runs, and among equals for the one that has waited longest. So each run
-//!    leaves room for what those before it wait for, within the limits of those; and two runs that always find something to
-//!    do come to have as much as each other.
+//! 2. The run with the fewest running actions comes first; among equals, the one that has waited longest. So each run
+//!    leaves room for the wishes of runs before it, within their limits. Two runs that always have work come to equal
+//!    shares.
 //! 3. One slot is always a run's own: a processor with one job too many is slower, and nothing else.
-//! 4. A run of which nothing runs takes memory that is not there only if waiting would be for nothing: when nobody goes on
-//!    that holds any or is before it. Who was stopped does not go on, nor does who waits for this very run, as a build does
-//!    for its links.
+//! 4. A run without running actions takes missing memory only if waiting is useless: when no run goes on that holds
+//!    memory or is before it. A stopped run does not go on. Neither does one that waits for this very run, as a build
+//!    waits for its links.
 //!
-//! From the fourth rule follows that some run always goes on, and that a job that is larger than all memory runs when
-//! nothing else does. Pure: what goes on is asked of the caller.
+//! By the fourth rule some run always goes on. A job that is larger than all memory runs when nothing else does. Pure:
+//! the caller decides which runs go on.
 
 use super::holding::Holding;
 
-/// What all runs may take together, as one run sees it; no limit where nothing is said.
+/// Limits of all runs together, as one run sees them; `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunLimits {
     /// Job slots.
@@ -25,18 +25,18 @@ pub struct RunLimits {
     pub memory: Option<u64>,
 }
 
-/// What one run may have in use.
+/// The share of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunShare {
     /// Job slots; at least one.
     pub slots: u64,
     /// Memory of its actions, in bytes.
     pub memory: u64,
-    /// Whether its first action, too, has to fit into that.
+    /// Whether its first action, too, has to fit into the share.
     pub first_waits: bool,
 }
 
-/// The sums of what runs hold.
+/// The sums of the runs' holdings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sums {
     /// Job slots.
@@ -58,7 +58,7 @@ impl Sums {
     }
 }
 
-/// What a run of which `slots` run, and which waits since `since`, may have.
+/// Returns the share of a run with `slots` running actions that has waited since `since`.
 pub fn room(
     (slots, since): (u64, u64),
     limits: RunLimits,
@@ -151,10 +151,10 @@ mod tests {
         assert_eq!((room.memory, room.first_waits), (10, false));
     }
 
-    /// Runs that start and end actions by these rules, each taking what it may when it is asked.
+    /// Runs that start and end actions by these rules, each taking its share in its turn.
     #[test]
     fn runs_of_all_sizes_come_to_their_end_within_the_budget() {
-        // Of each run: how many actions, and what one takes. One is larger than all there is.
+        // For each run: the number of its actions, and the memory of one. One is larger than all memory.
         let work: [(u64, u64); 4] = [(40, 10), (30, 30), (3, 90), (2, 150)];
         let mut left: Vec<u64> = work.iter().map(|&(count, _)| count).collect();
         let mut runs: Vec<Holding> = work.iter().map(|_| run(0, 0, None)).collect();
@@ -179,7 +179,7 @@ mod tests {
             }
             let sums = Sums::of(&runs);
             assert!(sums.memory <= 100 || (sums.memory == 150 && sums.slots == 1), "{runs:?}");
-            // What has begun ends, now in one run and now in another.
+            // A running action ends, now in one run and now in another.
             ended += 1;
             let at = ended % runs.len();
             if runs[at].slots > 0 {

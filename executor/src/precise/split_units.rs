@@ -3,7 +3,7 @@
 //! In a link with `-fwhole-program-vtables` or `-fsanitize=cfi` an object may hold two modules. A backend takes the first; the
 //! second one went to regular LTO in the thin link. So an import step gets a folder in which every module of the shard is a
 //! file of one module, and a shard that names those files. LLVM imports from modules in the order of their names, which
-//! stays what it was.
+//! does not change.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -23,8 +23,8 @@ pub struct StepInputs {
     pub shard: String,
 }
 
-/// What the step of a module is to read instead; `None` where there are no split units in the link. `folder` is made, and is
-/// relative to `directory`, as the module and the shard are.
+/// Creates `folder` with inputs for the step of a module and returns their names; `None` if the link has no split
+/// units. `folder`, `module` and `shard` are relative to `directory`.
 pub fn inputs(
     module: &str,
     shard: &str,
@@ -54,7 +54,8 @@ pub fn inputs(
     Ok(Some(StepInputs { module: module.clone(), shard }))
 }
 
-/// Puts a module where `opt` reads it: its first part, or what is not split as it is. Of a damaged one `opt` says so.
+/// Puts a module where `opt` reads it: the first part of a split one, or a link to the whole file. `opt` reports
+/// damage.
 fn put(module: &Path, place: &Path) -> Result<(), String> {
     let bytes = fs::read(module).map_err(on("read", module))?;
     match first_of_split_unit(&bytes) {

@@ -24,12 +24,12 @@ use crate::loaded::{beside, libraries};
 
 /// The line that names the file.
 const NAME: &[u8] = b"; ModuleID = ";
-/// What a step is. Verifying would change no text, and IR that is the same has the same object, valid or not.
+/// Options of a step. Verifying would change no text, and IR that is the same has the same object, valid or not.
 const OPTIONS: [&str; 4] = ["-S", "-passes=function-import", "-import-all-index", "-disable-verify"];
-/// Of a text at a time.
+/// Bytes of a text that are read at a time.
 const CHUNK: usize = 1 << 20;
 
-/// What performing steps takes.
+/// The means to perform import steps.
 #[derive(Clone, Copy)]
 pub struct Steps<'a> {
     /// Starts `opt`.
@@ -42,7 +42,7 @@ pub struct Steps<'a> {
     pub directory: Option<&'a Path>,
 }
 
-/// What performs a compiler's import steps, if that is installed.
+/// Returns the `opt` that performs a compiler's import steps, if it is installed.
 pub fn program(compiler: &Path) -> Option<PathBuf> {
     beside(&program_file(compiler)?, "opt")
 }
@@ -50,9 +50,9 @@ pub fn program(compiler: &Path) -> Option<PathBuf> {
 /// A step that was performed.
 #[derive(Debug)]
 pub struct Step {
-    /// The digest of what the backend compiles.
+    /// The digest of the IR that the backend compiles.
     pub merged: Digest,
-    /// What it cost, in processor time where the system tells.
+    /// Its processor time, or its wall time if the system does not report that.
     pub took: Duration,
 }
 
@@ -63,7 +63,7 @@ pub struct Importer {
 }
 
 impl Importer {
-    /// The one in the directory of the compiler's own program. An error says what is lacking.
+    /// Finds `opt` in the directory of the compiler's own program. The error is a sentence with the cause.
     pub fn beside(compiler: &Path) -> Result<Self, String> {
         let lack = |what: String| format!("precise keys are not used: {what}");
         let Some(program) = program(compiler) else {
@@ -91,7 +91,7 @@ impl Importer {
             let own = inputs.as_ref().map(|own| (own.module.as_str(), own.shard.as_str()));
             self.run_on(own.unwrap_or((backend.module, backend.shard)), pending, steps)
         });
-        // As what else is written, it goes with the staging directory in any case.
+        // If it stays, it goes with the staging directory.
         let _ = fs::remove_dir_all(directory.join(folder));
         step
     }

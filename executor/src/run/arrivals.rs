@@ -1,6 +1,6 @@
-//! Where actions arrive while a run lasts: a queue from any thread to the one that schedules.
+//! A queue for actions that arrive while a run lasts, from any thread to the scheduling one.
 //!
-//! Knows nothing of who asks for an action and of what becomes of it.
+//! Independent of the sender of an action and of its outcome.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
@@ -15,10 +15,10 @@ use distlto_record::progress::Progress;
 use super::event::Event;
 use crate::cancel::Cancel;
 
-/// While actions may arrive, this often a run looks whether it was cancelled and how many are expected.
+/// Interval between looks at cancellation and the expected total while actions may arrive.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
 
-/// One backend compilation that is asked for while a run lasts. It needs no other of the run. Paths are relative to the run's
+/// One backend compilation requested while a run lasts. It needs no other of the run. Paths are relative to the run's
 /// directory or absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
@@ -34,11 +34,11 @@ pub struct Arrival {
     pub shard: Utf8PathBuf,
     /// The modules it imports from.
     pub imports: Vec<Utf8PathBuf>,
-    /// What else it reads.
+    /// Its other inputs.
     pub extra: Vec<Utf8PathBuf>,
-    /// What it writes; no other action of the run writes the same file.
+    /// Its object; no other action of the run writes the same file.
     pub object: Utf8PathBuf,
-    /// The file for split debug information that it writes, too.
+    /// Its second output, the file for split debug information.
     pub dwo: Option<Utf8PathBuf>,
     /// Its cost in instructions, own and imported; 0 where nothing is known.
     pub cost: u64,
@@ -70,14 +70,14 @@ pub fn arrivals() -> (Arrivals, Incoming) {
     (Arrivals(Arc::new(source)), Incoming { door, events, sender })
 }
 
-/// Where actions arrive. When the last clone is dropped no more come, and the run ends when all that arrived have ended.
+/// The sending end for actions. After the last clone is dropped, the run ends when all actions that arrived have ended.
 #[derive(Debug, Clone)]
 pub struct Arrivals(Arc<Source>);
 
 impl Arrivals {
-    /// Adds an action, and returns at once. Its id is its number in the order of these calls; with it the run's hooks say what
-    /// becomes of it, which may be before this call has returned. `None` when the run has ended, which cancelling brings about:
-    /// nothing will become of it.
+    /// Adds an action, and returns at once. Its id is its number in the order of these calls. The run's hooks report
+    /// its outcome under this id, perhaps before this call has returned. `None` when the run has ended, for example by
+    /// cancellation: the action will have no outcome.
     pub fn add(&self, arrival: Arrival) -> Option<ActionId> {
         let mut door = lock(&self.0.door);
         if door.is_shut {
@@ -93,7 +93,7 @@ impl Arrivals {
         Some(id)
     }
 
-    /// How many are expected to arrive altogether: the total that is shown until more have. What is said last counts.
+    /// Sets the expected total of actions, which is shown until more have arrived. The last call counts.
     pub fn expect(&self, total: usize) {
         lock(&self.0.door).expected = total;
     }
@@ -122,7 +122,7 @@ impl Drop for Source {
 
 #[derive(Debug, Default)]
 struct Door {
-    /// What the run has not taken so far.
+    /// Actions that the run has not taken so far.
     queue: Vec<Arrival>,
     /// How many have arrived.
     arrived: usize,
@@ -133,22 +133,22 @@ struct Door {
     is_shut: bool,
 }
 
-/// What a run takes actions from, and waits at. Without a run nothing arrives.
+/// The receiving end of a run. Without a run nothing arrives.
 #[derive(Debug)]
 pub struct Incoming {
     door: Arc<Mutex<Door>>,
     pub(super) events: Receiver<Event>,
-    /// For those who tell the run of what it has started.
+    /// For senders that report on actions of the run.
     pub(super) sender: Sender<Event>,
 }
 
 impl Incoming {
-    /// For a run to which nothing is added.
+    /// An end for a run without arrivals.
     pub(super) fn nothing() -> Self {
         arrivals().1
     }
 
-    /// Adds to the graph what has arrived since the last call.
+    /// Adds to the graph the actions that have arrived since the last call.
     pub(super) fn take(&self, graph: &mut ActionGraph, progress: &dyn Progress) -> Vec<ActionId> {
         let arrived = std::mem::take(&mut lock(&self.door).queue);
         let add = |arrival: Arrival| {
@@ -159,7 +159,7 @@ impl Incoming {
         arrived.into_iter().map(add).collect()
     }
 
-    /// Waits until something has arrived; false when nothing will.
+    /// Waits for an arrival; false when there will be none.
     pub(super) fn wait(&self, cancel: &Cancel) -> bool {
         loop {
             if self.has_arrived() {
@@ -181,20 +181,20 @@ impl Incoming {
         !lock(&self.door).queue.is_empty()
     }
 
-    /// Whether no more comes and all that came was taken. `shuts` lets no more in.
+    /// Returns whether no more actions come and all were taken. `shuts` lets no more in.
     pub(super) fn is_over(&self, shuts: bool) -> bool {
         let mut door = lock(&self.door);
         door.is_shut |= shuts;
         (door.is_shut || door.is_complete) && door.queue.is_empty()
     }
 
-    /// Whether more may come.
+    /// Returns whether more may come.
     pub(super) fn is_open(&self) -> bool {
         let door = lock(&self.door);
         !door.is_shut && !door.is_complete
     }
 
-    /// How many are expected altogether, while more may come.
+    /// Returns the expected total, while more may come.
     pub(super) fn expected(&self) -> usize {
         let door = lock(&self.door);
         if door.is_complete || door.is_shut { 0 } else { door.expected }

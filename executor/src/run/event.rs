@@ -1,4 +1,4 @@
-//! What the thread that schedules waits for.
+//! The events of the scheduling thread.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use jobserver::Acquired;
 
 use crate::attempt::JobAttempt;
 
-/// What workers, the jobserver and those who add actions tell the thread that schedules.
+/// A message to the scheduling thread from a worker, the jobserver, or a caller that adds actions.
 pub(super) enum Event {
     /// `worker` is `None` for an action that this thread ran itself.
     Ended {

@@ -1,4 +1,4 @@
-//! An action of the graph as a job that a worker owns: what to check, what to run, what it writes.
+//! An action of the graph as a job that a worker owns: checks, command, outputs.
 //!
 //! Workers do not read the graph, which may grow while they run.
 

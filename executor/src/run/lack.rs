@@ -1,6 +1,6 @@
-//! Whether an action was not executed since the system had no more processes, threads or open files for it here.
+//! Detects an action that failed because the system had no more processes, threads or open files for it here.
 //!
-//! Knows nothing of limits; see `distlto_prepare::limits`.
+//! Independent of limits; see `distlto_prepare::limits`.
 
 use distlto_prepare::limits::Lack;
 
@@ -8,7 +8,7 @@ use crate::attempt::JobAttempt;
 use crate::cause::Cause;
 use crate::verify::{Refusal, Refused};
 
-/// What was lacking, if fewer jobs at once may help. A compiler's own words about it become the cause.
+/// Returns the lacking resource, if fewer jobs at once may help. A compiler's own words about it become the cause.
 pub(super) fn of(attempt: &mut JobAttempt) -> Option<Lack> {
     let Err(cause) = &attempt.result else { return None };
     if attempt.executed.as_ref().is_some_and(|executed| executed.worker.is_some()) {

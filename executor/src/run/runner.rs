@@ -1,6 +1,6 @@
-//! The thread of a run that schedules: starts what may start, takes what has ended, and tells hooks and progress.
+//! The scheduling thread of a run: starts actions, takes their results, and reports to hooks and progress.
 //!
-//! Knows nothing of how an action runs (see `workers`) and of why it is wanted.
+//! Independent of the way an action runs (see `workers`) and of the reason why it is wanted.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ use distlto_record::progress::{Plan, ProgressStep};
 use distlto_record::report::{Failure, Measured, Origin, Outcome};
 use distlto_record::run::MemoryUse;
 
-/// How often it is told how far actions on an engine are.
+/// Interval between progress reports of actions on an engine.
 const LOOK_THERE: Duration = Duration::from_millis(250);
 
 /// The thread that schedules.
@@ -48,17 +48,17 @@ pub(super) struct RunLoop<'scope, 'env, 'g> {
     shared: Shared,
     /// Those that were killed once.
     again: BTreeSet<ActionId>,
-    /// What was said last of the plan.
+    /// The last reported plan.
     plan: Plan,
-    /// What was said last of memory.
+    /// The last reported memory.
     told: Option<MemoryUse>,
-    /// The most jobs at once: fewer than were asked for where the system could not start so many.
+    /// The most jobs at once: fewer than requested where the system could not start so many.
     slots: usize,
-    /// Whether everything was given up that takes processes besides the one job.
+    /// Whether everything that takes processes besides the one job was given up.
     has_shrunk: bool,
 }
 
-/// What there is to run.
+/// The work of a run.
 pub(super) struct Work<'g> {
     /// Grows if actions arrive.
     pub(super) graph: Cow<'g, ActionGraph>,
@@ -69,7 +69,7 @@ pub(super) struct Work<'g> {
 }
 
 impl Work<'_> {
-    /// What progress shows as the plan. Those that are expected are taken to cost as much as those that have arrived.
+    /// Returns the plan for progress. Expected actions are assumed to cost as much as those that have arrived.
     pub(super) fn plan(&self, jobs: usize) -> Plan {
         let (actions, cost) = (self.schedule.len(), self.schedule.total_cost());
         let more = self.incoming.expected().saturating_sub(actions) as u64;
@@ -81,7 +81,7 @@ impl Work<'_> {
         }
     }
 
-    /// Takes in what has arrived.
+    /// Takes in the actions that have arrived.
     fn admit(&mut self, options: &RunOptions<'_>) {
         if let Cow::Owned(graph) = &mut self.graph {
             for id in self.incoming.take(graph, options.progress) {
@@ -91,17 +91,17 @@ impl Work<'_> {
         }
     }
 
-    /// Whether nothing runs and nothing will. `shuts` lets no more arrive.
+    /// Returns whether nothing runs and nothing will. `shuts` lets no more arrive.
     fn is_over(&self, shuts: bool) -> bool {
         self.schedule.is_finished() && self.incoming.is_over(shuts)
     }
 }
 
-/// What has just been given to workers.
+/// Actions just given to workers.
 #[derive(Default)]
 struct Started {
     actions: Vec<ActionId>,
-    /// When more may start without an action ending.
+    /// Time after which more may start without an action ending.
     look_again: Option<Duration>,
 }
 
@@ -148,7 +148,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             {
                 self.tell_end(action, attempt);
             }
-            // Whoever waits for work gets it before anybody is told what has ended and what starts.
+            // Idle workers get work before reports on ended and started actions.
             self.shared.begin();
             let Started { actions, look_again } = self.start_what_may();
             self.shared.end(&self.work.schedule);
@@ -178,7 +178,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
                     self.options.progress.warned(&news);
                 }
             }
-            // How far things are on an engine shows without one of them ending.
+            // Actions on an engine make progress without one of them ending.
             let by_engine = self.options.engine.map(|_| LOOK_THERE);
             let by_arrivals = self.work.incoming.is_open().then_some(arrivals::LOOK);
             let look_again = look_again.into_iter().chain(by_engine).chain(by_arrivals).min();
@@ -200,7 +200,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         }
     }
 
-    /// Starts what slots, tokens, memory and pressure let start.
+    /// Starts the actions that slots, tokens, memory and pressure allow.
     fn start_what_may(&mut self) -> Started {
         if self.options.cancel.is_cancelled() {
             self.work.schedule.stop();
@@ -208,7 +208,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         let mut started = Started::default();
         loop {
             if let Some(wait) = self.wait() {
-                // A token for an action that has no room would be kept from others.
+                // A token for an action without room would be kept from others.
                 match wait {
                     Wait::For(Resource::Tokens) => self.tokens.ask(),
                     _ => self.tokens.give_back(self.work.schedule.running_here()),
@@ -235,7 +235,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         }
     }
 
-    /// Why nothing can start at the moment, apart from memory.
+    /// Returns the reason why nothing can start at the moment, apart from memory.
     fn wait(&mut self) -> Option<Wait> {
         self.work.schedule.limit(Resource::Slots, self.slots as u64);
         self.work.schedule.limit(Resource::Tokens, self.tokens.allowed() as u64);
@@ -245,11 +245,12 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         self.work.schedule.waits()
     }
 
-    /// The next action that memory lets start, or when to look again: what others free shows without one of ours ending.
+    /// Returns the next action that memory allows, or the time until the next look: others may free memory without one
+    /// of our actions ending.
     fn take(&mut self) -> Result<(ActionId, Site), Option<Duration>> {
         let now = Instant::now();
         if self.work.schedule.running_here() > 0 && self.memory.is_pressed(now) {
-            // What runs elsewhere takes no memory.
+            // Actions elsewhere take no memory of this machine.
             self.work.schedule.limit(Resource::Slots, 0);
             return self.work.schedule.take().ok_or(Some(memory::LOOK_AGAIN));
         }
@@ -259,7 +260,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         })
     }
 
-    /// Has a worker run an action.
+    /// Gives an action to a worker.
     fn give(&mut self, action: ActionId, site: Site, started: &mut Started) {
         let worker = self.workers.take();
         // An action that this thread runs itself has no worker's number.
@@ -277,7 +278,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         self.ended.insert(action, Outcome::Done(measured));
     }
 
-    /// Takes in how an action ended, as far as others wait for it. `None` when it is to run once more.
+    /// Takes in the end of an action, as far as others wait for it. `None` when it is to run once more.
     fn settle(&mut self, action: ActionId, mut attempt: JobAttempt) -> Option<JobAttempt> {
         if let Err(cause @ Cause::NotThere { .. }) = &attempt.result
             && self.work.schedule.again_here(action)
@@ -316,8 +317,8 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         Some(attempt)
     }
 
-    /// Has an action run once more that could not be started, when another one has ended; the only one when nothing is held any
-    /// more that it could have. False if that did not help either.
+    /// Retries an action that could not be started, when another one has ended. The last retry comes after workers and
+    /// spare processes were given up. False if that did not help either.
     fn again_with_fewer(&mut self, action: ActionId, lack: Lack) -> bool {
         let others = self.work.schedule.running_here().saturating_sub(1);
         if (others == 0 && self.has_shrunk) || !self.work.schedule.again(action) {
@@ -334,7 +335,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         true
     }
 
-    /// Tells hooks and progress how an action ended.
+    /// Reports the end of an action to hooks and progress.
     fn tell_end(&mut self, action: ActionId, attempt: JobAttempt) {
         let mut measured =
             attempt.executed.as_ref().map_or_else(Measured::default, |executed| executed.measured);
@@ -380,7 +381,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         self.ended.insert(action, outcome);
     }
 
-    /// Tells how much there is to do, when that has changed.
+    /// Reports the plan when it has changed.
     fn tell_plan(&mut self) {
         let plan = self.work.plan(self.options.jobs);
         if self.plan != plan {
@@ -389,7 +390,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         }
     }
 
-    /// Tells what is in use, when that or the budget has changed.
+    /// Reports memory in use and budget when either has changed.
     fn tell_memory(&mut self) {
         let others = self.shared.memory_of_others();
         let budget = self.memory.last().map(|budget| budget.saturating_sub(others));

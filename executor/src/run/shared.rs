@@ -1,7 +1,7 @@
-//! A run among others on this machine: what it may start beside what they hold, by the ledger.
+//! A run among others on this machine: its share beside their holdings, by the ledger.
 //!
-//! Where there is no ledger, and from the moment on in which it cannot be used, the run has the machine to itself. Knows
-//! nothing of how the books are kept.
+//! Without a ledger, and from the moment on in which it cannot be used, the run has the machine to itself. Independent
+//! of the ledger's format.
 
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -17,28 +17,28 @@ use crate::schedule::memory::{self, Held, Limit, Memory};
 use crate::schedule::pools::Resource;
 use crate::schedule::{Schedule, Site};
 
-/// While others leave no room, it is looked again after this time for each of them.
+/// Pause before the next look, for each of the other runs, while they leave no room.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// If for so long nobody has started or ended anything, what others hold is not waited for: something is wrong that
-/// nobody has thought of.
+/// Time limit for others without a started or ended action. After it this run does not wait for their holdings:
+/// something unforeseen is wrong.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a run has to do with other runs.
+/// The state of a run among other runs.
 pub(super) struct Shared {
     seat: Option<Seat>,
     limit: Limit,
     jobs: u64,
     /// Job slots of all runs, unless the slots are make's.
     slots: Option<u64>,
-    /// What a linker holds.
+    /// Memory of a linker.
     beside: u64,
     /// As it was written last.
     own: Holding,
-    /// What the others held when they were last looked at.
+    /// Holdings of the others at the last look.
     theirs: Sums,
     others: usize,
-    /// Whether others had no room for what would have started next.
+    /// Whether others had no room for the next action.
     is_waiting: bool,
     /// When the others last started or ended something.
     changed: Instant,
@@ -68,7 +68,7 @@ impl Shared {
         shared
     }
 
-    /// The next action that memory and others let start.
+    /// Returns the next action that memory and others let start.
     pub(super) fn take(
         &mut self,
         schedule: &mut Schedule,
@@ -126,7 +126,7 @@ impl Shared {
         let waits = room.first_waits && !self.has_lost_patience(others, now);
         limit(schedule, self.jobs.min(room.slots), room.memory, waits);
         let taken = schedule.take();
-        // What it could start if it were alone is kept from it by others.
+        // If it could start without the others, they are the reason of the wait.
         limit(schedule, self.jobs, self.alone(budget), false);
         let wish = taken.is_none().then(|| schedule.first_that_fits()).flatten();
         self.is_waiting = wish.is_some();
@@ -143,7 +143,7 @@ impl Shared {
         taken
     }
 
-    /// What actions may take if there are no others.
+    /// Returns the memory limit of actions without other runs.
     fn alone(&self, budget: Option<u64>) -> u64 {
         match self.limit {
             Limit::Bytes(_) => budget.unwrap_or(0).saturating_add(self.theirs.beside),
@@ -174,12 +174,12 @@ impl Shared {
         has_lost
     }
 
-    /// A look at what may start begins.
+    /// Begins a look for actions that may start.
     pub(super) fn begin(&mut self) {
         self.is_waiting = false;
     }
 
-    /// It has ended: others are told what this run holds, unless they know.
+    /// Ends the look: writes this run's holdings for others, unless they are unchanged.
     pub(super) fn end(&mut self, schedule: &Schedule) {
         let holds = (schedule.running_here() as u64, schedule.memory_used());
         if holds == (self.own.slots, self.own.memory) && self.is_waiting == self.own.waits.is_some() {
@@ -193,13 +193,13 @@ impl Shared {
         }
     }
 
-    /// When to look again for what others leave.
+    /// Returns the time until the next look for room that others leave.
     pub(super) fn look_again(&self) -> Option<Duration> {
         let pause = PAUSE.saturating_mul(u32::try_from(self.others.max(1)).unwrap_or(u32::MAX));
         self.is_waiting.then(|| pause.min(memory::LOOK))
     }
 
-    /// What the actions of other runs take.
+    /// Returns the memory of other runs' actions.
     pub(super) fn memory_of_others(&self) -> u64 {
         self.theirs.memory
     }

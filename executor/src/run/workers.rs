@@ -19,13 +19,13 @@ use crate::schedule::Site;
 use crate::undeclared::Undeclared;
 use distlto_record::report::{Origin, Phases};
 
-/// What a worker is to do.
+/// The task of a worker.
 pub(super) struct Task {
     pub(super) action: ActionId,
     pub(super) job: OwnedJob,
-    /// Where it is to run.
+    /// The site where it runs.
     pub(super) site: Site,
-    /// How long it takes here, by estimate.
+    /// Its estimated time here.
     pub(super) estimate: Duration,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Workers<'scope, 'env> {
 /// Where a worker gets its tasks, and its thread.
 type Worker<'scope> = (Sender<Task>, ScopedJoinHandle<'scope, ()>);
 
-/// What running an action takes.
+/// The context of a running action.
 #[derive(Clone, Copy)]
 struct Work<'scope, 'env> {
     context: &'scope Context<'env>,
@@ -65,18 +65,18 @@ impl<'scope, 'env> Workers<'scope, 'env> {
         self.idle.pop().or_else(|| (!self.are_given_up).then(|| self.start())?)
     }
 
-    /// Ends the workers, of which none runs an action, so that somebody else can have their threads. From here on the calling
-    /// thread runs actions itself.
+    /// Ends the idle workers, so that other programs can use their threads. No worker may run an action. From here on
+    /// the calling thread runs actions itself.
     pub(super) fn give_up(&mut self) {
         self.are_given_up = true;
         self.idle.clear();
         end(std::mem::take(&mut self.all));
     }
 
-    /// Has a worker that was taken run an action.
+    /// Gives an action to a worker that was taken.
     pub(super) fn give(&mut self, worker: Option<usize>, task: Task) {
         match worker {
-            // A worker ends only when this structure is dropped, so it takes what it is sent.
+            // A worker ends only when this structure is dropped, so it takes each task.
             Some(worker) => drop(self.all[worker].0.send(task)),
             // At the system's limit of threads, one action at a time is better than none.
             None => drop(self.sender.send(self.work().ended(None, &task))),
@@ -103,8 +103,8 @@ impl<'scope, 'env> Workers<'scope, 'env> {
         Some(worker)
     }
 
-    /// Ends all workers and waits until the system has. A scope waits for closures only, and a library that is
-    /// unloaded after a run must not leave a thread that is still on its way out of it.
+    /// Ends all workers and waits until the system has. A scope waits for closures only. An unloaded library must not
+    /// leave a thread that is still on its way out of it.
     pub(super) fn end(self) {
         end(self.all);
     }
@@ -136,7 +136,8 @@ impl Work<'_, '_> {
     }
 }
 
-/// A panic or a full disk ends an action, not the run, whose other objects are good.
+/// Returns an attempt that failed by a panic or a full disk. It fails one action, not the run: its other objects are
+/// good.
 fn failed(task: &Task, cause: impl FnOnce(String) -> Cause) -> JobAttempt {
     JobAttempt {
         executed: None,

@@ -1,6 +1,6 @@
-//! One wanted action as the schedule knows it: what it takes, where it stands, who waits for it.
+//! One wanted action in the schedule: its resources, its state, its dependents.
 //!
-//! Knows nothing of the order in which actions start.
+//! Independent of the order in which actions start.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use distlto_planner::graph::{ActionGraph, ActionId, ActionKind};
 
 use super::pools::Amounts;
 
-/// What an action takes, by estimate.
+/// The estimated time and memory of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Weight {
     /// Time, in a unit that is the same for all actions. 0 counts as 1, so that a chain of actions of unknown
@@ -55,7 +55,7 @@ pub(super) struct Entry {
     pub(super) needs: Amounts,
     /// Whether an engine may execute it.
     pub(super) is_portable: bool,
-    /// What it has taken, while it runs.
+    /// The resources in use while it runs.
     pub(super) taken: Option<(Site, Amounts)>,
     /// The time of the longest chain from here to the end.
     pub(super) priority: u64,
@@ -80,7 +80,7 @@ impl Entry {
     }
 }
 
-/// The least of each resource that any of them needs.
+/// Returns the least amount of each resource that any entry needs.
 pub(super) fn least_of(entries: &BTreeMap<ActionId, Entry>) -> Amounts {
     let needs = entries.values().map(|entry| entry.needs);
     needs.reduce(|one, other| one.zip(other, u64::min)).unwrap_or(Amounts::local(0))

@@ -1,24 +1,24 @@
-//! What each action of a run will take: time and memory, by a model of instructions that measurements correct.
+//! Estimates each action's time and memory by a model of instructions that measurements correct.
 //!
 //! # Without measurements
 //!
 //! A backend compilation takes `start + cost * each`, in time and in memory, with the cost in IR instructions, own and
-//! imported. The constants are those of the 232 modules of libgit2 at -O3 under clang 22, where processor time
-//! correlates with the cost by 0.94 and memory by 0.71: 47 microseconds and 1.8 KB for each instruction, beside 9 ms and
-//! 86 MiB, most of which are the pages of LLVM's libraries. A module without a known cost gets one from its size.
+//! imported. The constants are those of the 232 modules of libgit2 at -O3 under clang 22. There processor time
+//! correlates with the cost by 0.94 and memory by 0.71: 47 microseconds and 1.8 KB for each instruction, beside 9 ms
+//! and 86 MiB. Most of the 86 MiB are pages of LLVM's libraries. A module without a known cost gets one from its size.
 //!
 //! # With measurements
 //!
-//! A module that history knows, compiled in the same way, is expected to take what it took, and by the model more or
-//! less as its cost has changed since. All others follow the model, whose constants are fitted to what history and
-//! this run itself have measured of the same way of compiling: once there are [`ENOUGH`], and again each time there
-//! are a quarter more. Memory is fitted so that nineteen of twenty modules stay below, time to the middle.
+//! A module with a record of the same way of compiling is estimated by that record. The model adjusts it for a change
+//! of cost. All other modules follow the model. Its constants are fitted to measurements of the same way of compiling,
+//! from history and this run: once there are [`ENOUGH`], and again each time there are a quarter more. Memory is fitted
+//! so that nineteen of twenty modules stay below, time to the middle.
 //!
-//! A *way of compiling* is the part of the command that modules share (compiler and flags), and whether compilers
-//! are forked warm, whose resident memory is without the libraries they share.
+//! A *way of compiling* is the part of the command that modules share (compiler and flags), and whether compilers are
+//! forked warm. The resident memory of a warm one is without the shared libraries.
 //!
-//! Memory is what the system calls resident: pages that several processes share count for each of them, which errs
-//! towards fewer processes. Knows nothing of budgets and of what runs.
+//! Memory is the system's resident size: pages that several processes share count for each of them, which errs towards
+//! fewer processes. Independent of budgets and of running actions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,10 +37,10 @@ pub const ENOUGH: usize = 8;
 /// Bytes of bitcode for an instruction: 11.7 for libgit2's modules at -O3.
 const BYTES_PER_INSTRUCTION: u64 = 12;
 
-/// What another step than a compilation is taken to hold beside its inputs, in bytes.
+/// Guessed memory of a step other than a compilation, beside its inputs, in bytes.
 const OTHER_STEP: u64 = 64 << 20;
 
-/// What a compilation takes by its cost. Times are microseconds, memory is bytes.
+/// Time and memory of a compilation by its cost. Times are microseconds, memory is bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Model {
     time: Line,
@@ -72,7 +72,8 @@ impl Line {
         (self.start + self.each * cost as f64) as u64
     }
 
-    /// Fitted to points so that `share` of them do not lie above; near `like`, whose rise stays where there is none to see.
+    /// Fits a line to points so that `share` of them do not lie above. Its rise stays near that of `like`, and equals
+    /// it if all costs are equal.
     fn fitted(points: &[(u64, f64)], share: f64, like: Self) -> Self {
         let count = points.len() as f64;
         let mean_cost = points.iter().map(|&(cost, _)| cost as f64).sum::<f64>() / count;
@@ -115,7 +116,7 @@ impl Way {
         self.memory.extend(memory.map(|memory| (cost, memory as f64)));
     }
 
-    /// Makes the model anew if there is enough to make it of; whether it did.
+    /// Makes the model anew if there are enough measurements; returns whether it did.
     fn fit(&mut self) -> bool {
         if self.times.len() < self.next {
             return false;
@@ -129,14 +130,14 @@ impl Way {
     }
 }
 
-/// What is known of an action from the beginning.
+/// The fixed data of an action.
 #[derive(Debug)]
 struct Known {
     kind: CompileKind,
     cost: u64,
-    /// What history calls it.
+    /// Its name in history.
     name: String,
-    /// What another step than a compilation reads, by whose size its memory is guessed.
+    /// Inputs of a step other than a compilation; their size gives a guess of its memory.
     reads: Option<Vec<PathBuf>>,
 }
 
@@ -153,8 +154,8 @@ pub struct Estimates<'a> {
 }
 
 impl<'a> Estimates<'a> {
-    /// For these actions. Paths of the graph are relative to `directory`; `warm` says whether compilers are forked
-    /// from one that is loaded; `name` gives labels without what differs between equal links, where there is such.
+    /// Estimates these actions. Paths of the graph are relative to `directory`. `warm` is true if compilers are forked
+    /// from a loaded one. `name`, if there is one, removes from labels the parts that differ between equal links.
     pub fn new(
         graph: &ActionGraph,
         wanted: &[ActionId],
@@ -169,7 +170,7 @@ impl<'a> Estimates<'a> {
         estimates
     }
 
-    /// One more action; `name` as for [`Estimates::new`].
+    /// Adds one more action; `name` as for [`Estimates::new`].
     pub fn add(&mut self, graph: &ActionGraph, id: ActionId, name: Option<&dyn Fn(&str) -> String>) {
         let action = graph.action(id);
         let kind = self.kinds.entry((action.kind(), action.prefix));
@@ -185,7 +186,7 @@ impl<'a> Estimates<'a> {
         self.actions.insert(id, Known { kind, cost, name, reads });
     }
 
-    /// What an action will take: microseconds and bytes.
+    /// Returns an action's estimate: microseconds and bytes.
     pub fn weight(&self, id: ActionId) -> Weight {
         let Some(&Known { kind, cost, ref name, ref reads }) = self.actions.get(&id) else {
             return Weight::default();
@@ -212,7 +213,7 @@ impl<'a> Estimates<'a> {
         }
     }
 
-    /// Takes in what an action took; whether estimates of others have changed.
+    /// Takes in the measurement of an action; returns whether estimates of others have changed.
     pub fn measured(&mut self, id: ActionId, measured: Measured) -> bool {
         let Some(&Known { kind, cost, ref name, ref reads }) = self.actions.get(&id) else { return false };
         self.history.add(kind, name, cost, measured);
@@ -225,13 +226,13 @@ impl<'a> Estimates<'a> {
         }
     }
 
-    /// The history with what this run has added.
+    /// Returns the history with the additions of this run.
     pub fn history(&self) -> &History {
         &self.history
     }
 }
 
-/// Names a way of compiling: the first eight bytes of the digest of what it consists of.
+/// Names a way of compiling: the first eight bytes of the digest of its parts.
 fn kind_of(graph: &ActionGraph, id: ActionId, warm: bool) -> CompileKind {
     let action = graph.action(id);
     let mut text = format!("{}\0{}\0", action.kind().name(), if warm { "warm" } else { "" });
@@ -247,7 +248,7 @@ fn kind_of(graph: &ActionGraph, id: ActionId, warm: bool) -> CompileKind {
     digest.get(..16).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0)
 }
 
-/// Bytes of those files that are there.
+/// Returns the total bytes of the existing files.
 fn sizes(files: &[PathBuf]) -> u64 {
     let size = |file| std::fs::metadata(file).map_or(0, |found| found.len());
     files.iter().map(size).fold(0, u64::saturating_add)

@@ -1,9 +1,9 @@
-//! What compilations took when they last ran: a small file that makes the next run's estimates better.
+//! The last measurements of compilations: a small file that makes the next run's estimates better.
 //!
-//! The format is distlto's own. A first line names it and its version; every other line is one module as a JSON
-//! array: `[run, kind, cost, cpu, wall, memory, label]` with times in microseconds and memory in bytes, -1 where it is
-//! not known. Nothing of it is believed beyond what makes sense, a damaged line costs its module's record only, and a
-//! file that cannot be used is none: history never fails a run. Knows nothing of how estimates are made.
+//! The format is distlto's own. A first line names it and its version. Every other line is one module as a JSON array:
+//! `[run, kind, cost, cpu, wall, memory, label]` with times in microseconds and memory in bytes, -1 where it is not
+//! known. Lines with implausible values are ignored, and a damaged line costs its module's record only. An unusable
+//! file counts as none: history never fails a run. Independent of the way estimates are made.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,17 +28,17 @@ const SIZE: u64 = 32 << 20;
 /// Times and sizes beyond these are a damaged file's: a month, and 16 TiB.
 const MOST_MICROSECONDS: u64 = 31 * 24 * 3600 * 1_000_000;
 const MOST_BYTES: u64 = 1 << 44;
-/// How long another run that writes the same file is waited for.
+/// Time limit for another run that writes the same file.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What one module took when it last ran.
+/// The last measurement of one module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
     /// Number of the run that measured it; later runs have greater numbers.
     pub run: u64,
     /// The action's cost at the time, in instructions.
     pub cost: u64,
-    /// Processor time; the time on the clock where the system does not tell.
+    /// Processor time; the time on the clock where the system does not report it.
     pub cpu: Duration,
     /// Time on the clock, from start to end.
     pub wall: Duration,
@@ -46,7 +46,7 @@ pub struct Record {
     pub memory: Option<u64>,
 }
 
-/// What tells one way of compiling from another: see [`crate::schedule::estimate`].
+/// Identifies a way of compiling: see [`crate::schedule::estimate`].
 pub type CompileKind = u64;
 
 /// A module compiled in one way.
@@ -66,14 +66,14 @@ pub struct History {
 struct Line<'a>(u64, u64, u64, u64, u64, i64, std::borrow::Cow<'a, str>);
 
 impl History {
-    /// What a file holds, as far as it can be used; nothing without a file.
+    /// Reads a file, as far as it can be used; empty without a file.
     pub fn load(path: Option<&Path>) -> Self {
         let known = path.map(read).unwrap_or_default();
         let run = next_run(&known);
         Self { path: path.map(Path::to_owned), known, added: BTreeMap::new(), run }
     }
 
-    /// What is known of a module that is compiled in this way.
+    /// Returns the record of a module that is compiled in this way.
     pub fn get(&self, kind: CompileKind, label: &str) -> Option<&Record> {
         // One key type for both maps; labels are short.
         self.known.get(&(kind, label.to_owned()))
@@ -87,8 +87,8 @@ impl History {
             .map(|(_, record)| record)
     }
 
-    /// Adds what a module took. Of memory the greater part of what was known stays, since what runs beside a
-    /// compilation changes what it takes, and too little is the worse estimate.
+    /// Adds a module's measurement. A known greater memory falls only halfway to the measured one: other processes
+    /// change a compilation's memory, and too little is the worse estimate.
     pub fn add(&mut self, kind: CompileKind, label: &str, cost: u64, measured: Measured) {
         let key = (kind, label.to_owned());
         let before =
@@ -101,8 +101,8 @@ impl History {
         self.added.insert(key, Record { run: self.run, cost, cpu, wall: measured.wall, memory });
     }
 
-    /// Writes what was added to what the file holds by now, atomically. Without a file, or with nothing to add,
-    /// nothing is done. Of two runs that save at the same moment, both are kept.
+    /// Adds the new records to the current contents of the file, atomically. Does nothing without a file or new
+    /// records. Of two runs that save at the same moment, both are kept.
     pub fn save(&self) -> Result<(), IoError> {
         let Some(path) = self.path.as_deref().filter(|_| !self.added.is_empty()) else { return Ok(()) };
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -115,7 +115,7 @@ impl History {
     }
 }
 
-/// Waits a little for another run to have written. Without a lock one of two runs' records may be lost, no more.
+/// Waits a little for another run's write. Without a lock one of two runs' records may be lost, no more.
 fn alone(directory: &Path) -> Option<File> {
     let patience = Patience::AtMost(PATIENCE);
     let lock = Lock { guards: "writing a history in", place: directory, links: Links::Follow, patience };

@@ -1,26 +1,26 @@
-//! How much memory the actions of a run may take together, and whether the system is short of it at the moment.
+//! The memory limit for the actions of a run together, and the system's present shortage of memory.
 //!
 //! # The budget
 //!
-//! What the system has available and the limits of our control groups leave, less a tenth for what nobody foresees;
-//! or what the user says. While actions run, what is available falls since they use it, so it cannot be compared as
-//! it is. By estimate they hold `used` in the end, and hold anything up to that at the moment. So of a budget for all
-//! of them together it is certain that it is at least what is available, and at most that plus `used`: the budget
-//! that was found last is moved into that range, and stays where it is within it. It follows others that take or
-//! free memory, and not the ups and downs of our own children. When nothing runs it is what is available. Other runs of
-//! this user are told from others by the ledger ([`crate::ledger`]): what their actions hold counts as used, and a run
-//! that joins them begins with the budget that they have found.
+//! The budget is the memory that the system has available and the limits of our control groups leave, less a tenth as a
+//! reserve; or the user's own limit. Running actions lower the available memory, so it cannot be compared as it is. By
+//! estimate the actions hold `used` in the end, and anything up to that at the moment. So a budget for all of them
+//! together is at least the available memory, and at most that plus `used`. The last budget is moved into that range,
+//! and stays unchanged within it. It follows other processes that take or free memory, and not the ups and downs of our
+//! own children. When nothing runs it is the available memory. The ledger ([`crate::ledger`]) distinguishes other runs
+//! of this user from other processes. The memory of their actions counts as used, and a run that joins them begins with
+//! the budget that they have found.
 //!
-//! A compilation that the system killed has shown that the budget is too large: it shrinks to three quarters of what
-//! was estimated at that moment, and does not grow beyond that again.
+//! A compilation that the system killed has shown that the budget is too large. It shrinks to three quarters of the
+//! estimated use at that moment, and does not grow beyond that again.
 //!
 //! # Pressure
 //!
-//! Estimates may be wrong, and others may want memory too. The kernel counts the time in which somebody had to wait
-//! for memory. Above a share of [`PRESSED`] nothing more starts until it falls below half of that; one action always
-//! runs. Where the kernel does not count, nothing is slowed down.
+//! Estimates may be wrong, and other processes may want memory too. The kernel counts the time in which a process had
+//! to wait for memory. Above a share of [`PRESSED`] nothing more starts until it falls below half of that; one action
+//! always runs. Without this counter nothing is slowed down.
 //!
-//! Knows nothing of actions. The files of the system are read by `memory::system`.
+//! Independent of actions. The files of the system are read by `memory::system`.
 
 pub mod system;
 
@@ -28,22 +28,22 @@ use std::time::{Duration, Instant};
 
 pub use system::System;
 
-/// The share of time that is waited for memory, in percent, above which nothing more starts.
+/// The share of time spent waiting for memory, in percent, above which nothing more starts.
 pub const PRESSED: u64 = 20;
 
-/// How often it is looked at what is available.
+/// Interval between readings of the available memory.
 pub const LOOK: Duration = Duration::from_millis(250);
 
-/// While nothing starts because of pressure, it is looked at again after this time.
+/// Interval between readings of the pressure while nothing starts because of it.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// How much memory may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Limit {
-    /// What is available, and is looked at while running.
+    /// The available memory, read again while actions run.
     #[default]
     Available,
-    /// This many bytes, whatever is available.
+    /// This many bytes, independent of the available memory.
     Bytes(u64),
 }
 
@@ -53,14 +53,14 @@ pub struct Memory {
     system: System,
     limit: Limit,
     budget: Option<u64>,
-    /// What a killed compilation has shown to be too much.
+    /// Limit of the budget since a compilation was killed.
     most: u64,
     looked: Option<Instant>,
     pressure: Pressure,
     kills: Option<u64>,
 }
 
-/// What is held of this machine's memory by all runs that are known of, in bytes.
+/// The memory of this machine that all known runs hold, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Held {
     /// By actions that run, by estimate.
@@ -70,7 +70,7 @@ pub struct Held {
 }
 
 impl Memory {
-    /// As the limit says; asks the system.
+    /// Makes a budget by the limit; asks the system.
     pub fn new(limit: Limit, system: System, now: Instant) -> Self {
         let kills = system.kills();
         let mut memory = Self {
@@ -86,8 +86,8 @@ impl Memory {
         memory
     }
 
-    /// Other runs hold memory: of what they hold, this much was found to be there for all together, if they have looked. What
-    /// is available has risen by what they have reserved and not yet taken, which only they could tell.
+    /// Takes over the budget `found` by the other runs for all together, if they have one. The available memory
+    /// includes their reserved but unused memory; only their own budget shows that.
     pub fn join(&mut self, found: Option<u64>) {
         if self.limit == Limit::Available {
             self.budget = found.or(self.budget);
@@ -95,7 +95,7 @@ impl Memory {
         }
     }
 
-    /// The bytes that all actions may take together; `None` where there is no limit.
+    /// Returns the bytes that all actions may take together; `None` where there is no limit.
     pub fn budget(&mut self, now: Instant, held: Held) -> Option<u64> {
         let is_due = self.looked.is_none_or(|looked| now.saturating_duration_since(looked) >= LOOK);
         if is_due || self.limit != Limit::Available {
@@ -104,12 +104,12 @@ impl Memory {
         self.last()
     }
 
-    /// The same, if this was found by looking at what is available.
+    /// Returns the same, if the available memory decided it.
     pub fn found(&self) -> Option<u64> {
         self.last().filter(|_| self.limit == Limit::Available)
     }
 
-    /// The budget as it was found last.
+    /// Returns the last budget.
     pub fn last(&self) -> Option<u64> {
         match self.budget {
             Some(budget) => Some(budget.min(self.most)),
@@ -117,7 +117,7 @@ impl Memory {
         }
     }
 
-    /// Whether the system is so short of memory that nothing more is to start.
+    /// Returns whether the system is so short of memory that nothing more is to start.
     pub fn is_pressed(&mut self, now: Instant) -> bool {
         match self.system.stalled() {
             Some(stalled) => self.pressure.observe(now, stalled),
@@ -125,7 +125,7 @@ impl Memory {
         }
     }
 
-    /// An action was killed while this much was in use, by estimate. Returns what is known of it.
+    /// Takes in that an action was killed while this much was in use, by estimate. Returns the likely killer.
     pub fn killed(&mut self, used: u64) -> Killer {
         let kills = self.system.kills();
         let killer = match (self.kills, kills) {
@@ -144,7 +144,7 @@ impl Memory {
         self.looked = Some(now);
         self.budget = match self.limit {
             Limit::Bytes(bytes) => Some(bytes.saturating_sub(held.beside)),
-            // What linkers hold is not available.
+            // The memory of linkers is not available.
             Limit::Available => {
                 let available = self.system.available();
                 available.map(|bytes| refreshed(self.budget, bytes - bytes / 10, held.actions))
@@ -153,24 +153,24 @@ impl Memory {
     }
 }
 
-/// Who ended a process with SIGKILL.
+/// The sender of a SIGKILL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Killer {
     /// The system, for want of memory: its counter of such ends has risen.
     System,
     /// Another process: the counter has not risen.
     Somebody,
-    /// The system does not tell.
+    /// The system does not report it.
     Unknown,
 }
 
-/// The budget after a look at what is available while running actions take anything up to `used`.
+/// Moves the budget after a reading of the available memory, while running actions take anything up to `used`.
 fn refreshed(before: Option<u64>, available: u64, used: u64) -> u64 {
     let most = available.saturating_add(used);
     before.map_or(most, |before| before.clamp(available, most))
 }
 
-/// How much of the time is waited for memory, by looks at a counter.
+/// The share of time spent waiting for memory, by readings of a counter.
 #[derive(Debug, Default)]
 struct Pressure {
     last: Option<(Instant, Duration)>,
@@ -178,7 +178,7 @@ struct Pressure {
 }
 
 impl Pressure {
-    /// Takes in what the counter says. Shares of less than [`LOOK_AGAIN`] say nothing.
+    /// Takes in a reading of the counter. Ignores intervals shorter than [`LOOK_AGAIN`].
     fn observe(&mut self, now: Instant, stalled: Duration) -> bool {
         let Some((then, before)) = self.last else {
             self.last = Some((now, stalled));
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_budget_moves_only_as_far_as_is_certain() {
-        // Nothing runs: what is available.
+        // Nothing runs: the available memory.
         assert_eq!(refreshed(None, 1000, 0), 1000);
         assert_eq!(refreshed(Some(400), 1000, 0), 1000);
         // Our own children take 600 of an estimated 700: nothing is known to have changed.

@@ -1,13 +1,14 @@
-//! What actions take while they run, and how much of it there is: slots, tokens of the build, memory, slots of an engine.
+//! The resources of actions while they run, and their limits: slots, tokens of the build, memory, slots of an engine.
 //!
-//! Each [`Resource`] is a pool; one more is one more variant with its limit and with what an action needs of it. The rules of the schedule are the same for all. Pure: limits come from the caller.
+//! Each [`Resource`] is a pool. A further one needs a variant, its limit, and each action's need of it. The rules of
+//! the schedule are the same for all. Pure: limits come from the caller.
 
 use std::ops::{Index, IndexMut};
 
 /// An estimate is taken for no more than this, so that sums of estimates do not overflow: 256 TiB.
 const MOST: u64 = 1 << 48;
 
-/// What there is a pool of, in the order in which a lack of it is told.
+/// A resource with a pool, in the order in which a lack is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     /// Places to run on this machine, one for each action.
@@ -22,7 +23,7 @@ pub enum Resource {
 
 const ALL: [Resource; 4] = [Resource::Slots, Resource::Tokens, Resource::Memory, Resource::Engine];
 
-/// So much of each resource.
+/// An amount of each resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Amounts([u64; ALL.len()]);
 
@@ -32,7 +33,7 @@ impl Amounts {
         Self([amount; ALL.len()])
     }
 
-    /// What an action needs that takes so much memory on this machine, by estimate.
+    /// Returns the needs of an action on this machine, with this estimate of its memory in bytes.
     pub fn local(memory: u64) -> Self {
         let mut needs = Self::all(0);
         needs[Resource::Slots] = 1;
@@ -41,14 +42,14 @@ impl Amounts {
         needs
     }
 
-    /// What an action needs that runs on an engine.
+    /// Returns the needs of an action on an engine.
     pub fn engine() -> Self {
         let mut needs = Self::all(0);
         needs[Resource::Engine] = 1;
         needs
     }
 
-    /// For each resource, what `choose` makes of the two amounts.
+    /// Combines two amounts of each resource with `choose`.
     pub(super) fn zip(self, other: Self, choose: impl Fn(u64, u64) -> u64) -> Self {
         let mut both = self;
         ALL.iter().for_each(|&resource| both[resource] = choose(self[resource], other[resource]));
@@ -87,22 +88,22 @@ impl Default for Pools {
 }
 
 impl Pools {
-    /// From here on there is so much of a resource; what is taken stays taken.
+    /// Sets the limit of a resource; amounts in use stay in use.
     pub fn limit(&mut self, resource: Resource, amount: u64) {
         self.limits[resource] = amount;
     }
 
-    /// How much there is.
+    /// Returns the limit of a resource.
     pub fn limit_of(&self, resource: Resource) -> u64 {
         self.limits[resource]
     }
 
-    /// How much is taken.
+    /// Returns the amount in use.
     pub fn used(&self, resource: Resource) -> u64 {
         self.used[resource]
     }
 
-    /// The first resource of which there is not enough left.
+    /// Returns the first resource that does not have enough left.
     pub fn lack(&self, needs: &Amounts) -> Option<Resource> {
         let has = |&resource: &Resource| {
             let sum = self.used[resource].checked_add(needs[resource]);
@@ -111,12 +112,12 @@ impl Pools {
         ALL.into_iter().find(|resource| !has(resource))
     }
 
-    /// Takes, whether there is enough or not.
+    /// Takes the amounts, even if there is not enough.
     pub fn take(&mut self, needs: &Amounts) {
         self.used = self.used.zip(*needs, u64::saturating_add);
     }
 
-    /// Gives back what was taken.
+    /// Gives back amounts that were taken.
     pub fn give_back(&mut self, needs: &Amounts) {
         self.used = self.used.zip(*needs, u64::saturating_sub);
     }

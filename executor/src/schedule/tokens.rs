@@ -1,7 +1,7 @@
 //! The make jobserver: how many jobs all programs of one build run at once.
 //!
-//! The protocol is GNU make's (`MAKEFLAGS`, "Job Slots" in its manual): every program may run one job without
-//! asking, and takes a token for each one beyond. Without a jobserver, or with a broken one, nothing is asked.
+//! The protocol is GNU make's (`MAKEFLAGS`, "Job Slots" in its manual). Every program may run one job without asking,
+//! and takes a token for each further one. Without a jobserver, or with a broken one, no token is requested.
 
 use std::io;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use std::sync::mpsc::Sender;
 
 use jobserver::{Acquired, Client, FromEnvErrorKind, HelperThread};
 
-/// The variable by which cargo tells build scripts and compilers of its jobserver.
+/// The variable with cargo's jobserver for build scripts and compilers.
 const CARGO: &str = "CARGO_MAKEFLAGS";
 
 /// A jobserver that the environment names and that cannot be used.
@@ -20,16 +20,16 @@ pub struct Unusable {
     pub variable: &'static str,
     /// Why it cannot be used.
     pub why: String,
-    /// Whether make has one and keeps it from a recipe line that it takes for no make.
+    /// Whether make has one but withholds it, because it does not take the recipe line for a make.
     pub is_withheld: bool,
 }
 
-/// How make is told to pass its jobserver on.
+/// The remedy that has make pass its jobserver on.
 pub const REMEDY: &str = "put + before the recipe line that links";
 
-/// The jobserver that `MAKEFLAGS` names, as the first call finds it: before anything is opened, since make closes the
-/// descriptors that it names where it does not pass them on (a recipe line without `+`), and whatever is opened next gets
-/// their numbers. A pipe of our own would be taken for the jobserver, and never have a token.
+/// Returns the jobserver of `MAKEFLAGS`. The first call must come before any file is opened. make closes the named
+/// descriptors where it does not pass them on (a recipe line without `+`), and the next opened file gets their numbers.
+/// A pipe of our own would be taken for the jobserver, and never have a token.
 ///
 /// `None` when there is none. One that make did not pass on is an error.
 pub fn jobserver_of_make() -> Result<Option<Client>, Unusable> {
@@ -52,7 +52,7 @@ fn find() -> Result<Option<Client>, Unusable> {
     }
 }
 
-/// The same for those who do without one that cannot be used.
+/// Like [`jobserver_of_make`], but without an error: `None` for a jobserver that cannot be used.
 pub fn jobserver_from_env() -> Option<Client> {
     jobserver_of_make().ok().flatten()
 }
@@ -66,7 +66,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// `deliver` is given what the jobserver answers, as a message made by `wrap`.
+    /// Sends the jobserver's answers to `deliver`, as messages made by `wrap`.
     pub fn new<M: Send + 'static>(
         client: Option<&Client>,
         deliver: Sender<M>,
@@ -82,7 +82,7 @@ impl Tokens {
         Self { helper: helper.and_then(Result::ok), held: Vec::new(), asked: false, broken }
     }
 
-    /// How many jobs may run at once at the moment.
+    /// Returns how many jobs may run at once at the moment.
     pub fn allowed(&self) -> usize {
         if self.helper.is_none() && !self.broken { usize::MAX } else { 1 + self.held.len() }
     }
@@ -95,7 +95,7 @@ impl Tokens {
         }
     }
 
-    /// Takes the jobserver's answer. After an error the run goes on with what it has, at least one job.
+    /// Takes the jobserver's answer. After an error the run goes on with its tokens, at least one job.
     pub fn take(&mut self, answer: io::Result<Acquired>) {
         self.asked = false;
         match answer {
@@ -104,7 +104,7 @@ impl Tokens {
         }
     }
 
-    /// Gives back what `running` jobs do not need.
+    /// Gives back the tokens that `running` jobs do not need.
     pub fn give_back(&mut self, running: usize) {
         self.held.truncate(running.saturating_sub(1));
     }

@@ -1,4 +1,4 @@
-//! Compares what a native object holds with what its module has.
+//! Compares the contents of a native object with those of its module.
 //!
 //! A compiler that was given another module, or none, writes a whole object all the same. Which contents are certain the
 //! planner says (`contents.rs`). Only ELF is judged here, for the machines below. Knows nothing of bitcode.
@@ -10,18 +10,18 @@ use object::{Architecture, BinaryFormat, Object, ObjectSection, ObjectSymbol, Sy
 
 /// How many symbols a message names.
 const NAMED: usize = 3;
-/// What a link appends to the name of a local symbol that other modules refer to.
+/// Suffix that a link appends to the name of a local symbol that other modules refer to.
 const PROMOTED: &[u8] = b".llvm.";
-/// What control-flow integrity appends to the name of a function, whose own name the jump table gets.
+/// Suffix that control-flow integrity appends to the name of a function; the jump table gets the plain name.
 const CHECKED: &[u8] = b".cfi";
-/// What targets without thread-local storage put before the name of a variable.
+/// Prefix of a variable's name on targets without thread-local storage.
 const EMULATED: &[u8] = b"__emutls_v.";
 
 /// Sections that list functions to be called before `main`, and after it.
 const BEFORE_MAIN: [&[u8]; 3] = [b".init_array", b".ctors", b".preinit_array"];
 const AFTER_MAIN: [&[u8]; 2] = [b".fini_array", b".dtors"];
 
-/// Says what an object lacks.
+/// Returns a sentence about the missing contents of an object.
 pub(super) fn lacks(file: &object::File<'_>, contents: &Contents) -> Option<String> {
     if !is_judged(file) {
         return None;
@@ -90,8 +90,8 @@ fn text(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// An object without a list of constructors is right if the compiler has evaluated them. Then it names the module's source file,
-/// as every object of a compiler does, and has none of the functions that were called from the list alone.
+/// An object without a list of constructors is right if the compiler has evaluated them. Then it names the module's
+/// source file, as every object of a compiler does. It has none of the functions that only the list calls.
 fn without_list(file: &object::File<'_>, constructors: &Constructors) -> Option<String> {
     let base = |path: &[u8]| path.rsplit(|&byte| byte == b'/').next().map(<[u8]>::to_vec);
     let source = base(&constructors.source);

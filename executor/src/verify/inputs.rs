@@ -1,4 +1,5 @@
-//! Before a backend runs: the shard is one, belongs to the module, and every module is what the thin link read.
+//! Checks before a backend runs: the shard is one, belongs to the module, and every module is the one that the thin
+//! link read.
 
 use std::collections::HashMap;
 use std::fs;
@@ -26,11 +27,11 @@ pub struct Backend<'a> {
     pub module: &'a str,
     /// Its index shard.
     pub shard: &'a str,
-    /// What else it reads: the modules it imports from, as far as the caller knows them, profiles and the like.
+    /// Other inputs: the modules it imports from, as far as the caller knows them, profiles and the like.
     pub others: &'a [&'a str],
 }
 
-/// What the modules of one run say of themselves. A module that hundreds of others import is read once.
+/// Facts about the modules of one run. A module that hundreds of others import is read once.
 ///
 /// A module is assumed not to change while the run lasts.
 #[derive(Debug, Default)]
@@ -54,13 +55,13 @@ impl Modules {
         Self { directory: directory.map(Path::to_owned), known: Mutex::default(), ignores_hashes: false }
     }
 
-    /// Does not compare the hashes that shards record with those of modules, for producers whose hashes mean something
-    /// else. Everything else is checked.
+    /// Does not compare the hashes in shards with those of modules, for producers that give hashes another meaning.
+    /// Everything else is checked.
     pub fn ignoring_hashes(self, ignores_hashes: bool) -> Self {
         Self { ignores_hashes, ..self }
     }
 
-    /// Checks everything a backend compilation reads. Returns what its object has to be and to hold.
+    /// Checks all inputs of a backend compilation. Returns the requirements on its object.
     pub fn check(&self, backend: Backend<'_>) -> Result<Expectation, Refused> {
         self.check_all(backend).map_err(Refused::about(backend.module))
     }
@@ -72,7 +73,7 @@ impl Modules {
             if !self.ignores_hashes && lacks_own(shard, backend.module, own.instructions) {
                 return Err(Refusal::ImportersShard { shard: self.path(backend.shard) });
             }
-            // A shard of another module names other imports, which may be missing: say first whose shard it is.
+            // A shard of another module names other imports, which may be missing: report the wrong module first.
             if names(shard, backend.module) {
                 self.check_imports(shard, backend.module, own.hash)?;
             } else {
@@ -87,8 +88,8 @@ impl Modules {
         Ok(Expectation { native: own.native, contents })
     }
 
-    /// What the object of a module has to hold, as far as module and shard say. The module is read once more: most of those
-    /// that were read are imports of others, of which nobody asks this.
+    /// Returns the required contents of a module's object, as far as module and shard determine them. Reads the module
+    /// again: most of the known modules are only imports, which do not need this.
     fn contents(&self, module: &str, shard: Option<&(Shard, Vec<u8>)>) -> Result<Option<Contents>, Refusal> {
         if shard.is_some_and(|(shard, _)| shard.is_stub()) {
             return Ok(None);

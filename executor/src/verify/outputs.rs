@@ -14,7 +14,7 @@ use crate::execute::capture::Captured;
 use crate::execute::process::signal_name;
 use crate::output::{Output, Role};
 
-/// Accepts or refuses what a command did. `module` is the module id; `expected` what its object has to be and to hold.
+/// Accepts or refuses the result of a command. `module` is the module id; `expected` the requirements on its object.
 pub fn check_result(
     module: &str,
     status: ExitStatus,
@@ -44,7 +44,7 @@ fn check_status(status: ExitStatus, stderr: &Captured, compiled: bool) -> Result
         return Err(Refusal::Exit { code: status.code().unwrap_or(1), errors });
     }
     match errors.into_iter().next() {
-        // A linker that was told to tolerate errors prints them and exits 0.
+        // A linker with an option to tolerate errors prints them and exits 0.
         Some(text) if compiled => Err(Refusal::BackendError { text }),
         _ => Ok(()),
     }

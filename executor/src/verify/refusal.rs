@@ -16,7 +16,7 @@ use thiserror::Error;
 pub struct Refused {
     /// The module id of the backend compilation, or the label of another action.
     pub module: String,
-    /// What is wrong.
+    /// The reason.
     #[source]
     pub refusal: Box<Refusal>,
 }
@@ -43,14 +43,15 @@ const REPEAT: &str = "repeat the command to see the failure; no output was repla
 const COMPILER: &str =
     "check which compiler runs (a wrapper, a broken installation, a full disk); no output was replaced";
 
-/// What is wrong. Those up to [`Refusal::Hashes`] are found before the compiler runs, the others after.
+/// The reason for a refusal. Those up to [`Refusal::Hashes`] are found before the compiler runs, the others after.
 #[derive(Debug, Error, Diagnostic)]
 pub enum Refusal {
     /// A file that the compilation reads cannot be read.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Io(#[from] IoError),
-    /// The shard holds nothing; clang would compile without importing, and without renaming what others import.
+    /// The shard holds nothing; clang would compile without importing, and without renaming the symbols that others
+    /// import.
     #[error("the index shard {} is empty", shard.display())]
     #[diagnostic(
         code(distlto::bad_input),
@@ -66,7 +67,7 @@ pub enum Refusal {
     BadShard {
         /// The shard.
         shard: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         source: BitcodeError,
     },
     /// The shard is that of a module that imports from this one; clang crashes.
@@ -87,7 +88,7 @@ pub enum Refusal {
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// Its kind.
         found: Kind,
     },
     /// The module or an import is damaged bitcode.
@@ -101,7 +102,7 @@ pub enum Refusal {
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         source: BitcodeError,
     },
     /// The shard belongs to another module, or a module has changed since the thin link.
@@ -109,7 +110,7 @@ pub enum Refusal {
     #[diagnostic(transparent)]
     Hashes(#[from] HashMismatch<IoError>),
 
-    /// A file that the compilation reads is not what it was before.
+    /// A file that the compilation reads has changed.
     #[error("the input {path} changed while the command ran")]
     #[diagnostic(
         code(distlto::bad_input),
@@ -128,9 +129,9 @@ pub enum Refusal {
         )
     )]
     TooOld {
-        /// What wrote the bitcode.
+        /// The version of the bitcode.
         producer: String,
-        /// What the compiler is.
+        /// The version of the compiler.
         reader: String,
     },
     /// The compiler said that it failed.
@@ -180,7 +181,7 @@ pub enum Refusal {
     Malformed {
         /// The output.
         output: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         detail: String,
     },
     /// The object is none of its module: it lacks something that the module has, and that no compiler drops.
@@ -189,7 +190,7 @@ pub enum Refusal {
     Lacks {
         /// The output.
         output: PathBuf,
-        /// What it lacks.
+        /// The missing contents.
         lacks: String,
     },
     /// The output is not an object, or one for another machine.
@@ -201,9 +202,9 @@ pub enum Refusal {
     WrongKind {
         /// The output.
         output: PathBuf,
-        /// What it is.
+        /// Its kind.
         found: Kind,
-        /// What it should be; any native object when `None`.
+        /// The expected kind; any native object when `None`.
         expected: Option<Native>,
     },
 }

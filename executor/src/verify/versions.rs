@@ -3,7 +3,7 @@
 //! LLVM ends its readers' messages with both versions, as in `error: Unknown attribute kind (86) (Producer: 'LLVM22.1.8'
 //! Reader: 'LLVM 15.0.6')` (`llvm/lib/Bitcode/Reader/BitcodeReader.cpp`), save for summaries, which have versions of their own.
 
-/// What the bitcode is and what the compiler is, if the words of a compiler that failed say that the bitcode is later.
+/// Returns the versions of the bitcode and of the compiler if a failed compiler says that the bitcode is later.
 pub(super) fn too_old(lines: &[String]) -> Option<(String, String)> {
     lines.iter().find_map(|line| llvm(line)).or_else(|| lines.iter().find_map(|line| summaries(line)))
 }

@@ -1,4 +1,5 @@
-//! Zeros where an object must hold something: what a crash, a full disk or a network leaves of a file that has its size.
+//! Zeros where an object must hold something: a crash, a full disk or a network may leave such a file of the right
+//! size.
 //!
 //! Such a file has whole pages of zeros, or only zeros after its header. Data may be zero, so that only code and the
 //! tables of ELF are judged: a table that is all zeros, a whole page of zeros in code, and code that is nothing else.
@@ -7,7 +8,7 @@
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, Object, ObjectSection, SectionKind, elf};
 
-/// What file systems write at a time, and lose.
+/// The unit in which file systems write data, and lose it.
 const PAGE: usize = 4096;
 
 /// Says where zeros are that cannot be right.

@@ -1,7 +1,6 @@
-//! A store as one archive, for machines that begin with nothing: a tar file of its records and blobs, each with the time of its last
-//! use.
+//! A store as one archive, for new machines: a tar file of its records and blobs, each with the time of its last use.
 //!
-//! What is read from an archive is verified, as what is read from a store is. Knows nothing of what keys stand for.
+//! Files of an archive are verified like files of a store. Knows nothing of the meaning of keys.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use tar::{Archive, Builder, EntryType, Header};
 use super::{BLOBS, Cache, CacheLimits, LARGEST_RECORD, PARTS, RECORDS, record, sha256};
 use crate::result::Key;
 
-/// What an archive had.
+/// The outcome of an export or an import.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Transferred {
     /// Files that were written.
@@ -29,7 +28,7 @@ pub struct Transferred {
 }
 
 impl Cache {
-    /// Writes what the limits allow to an archive, what was used last before all else is counted. `name` is the archive's.
+    /// Writes an archive of the most recently used files, up to the limits. `name` is the archive's path, for errors.
     pub fn export(&self, limits: CacheLimits, to: impl Write, name: &Path) -> Result<Transferred, IoError> {
         let mut files = self.blobs.list(&PARTS).files;
         files.sort_unstable_by_key(|file| std::cmp::Reverse(file.used));
@@ -60,7 +59,7 @@ impl Cache {
         Ok(done)
     }
 
-    /// Takes what an archive has. `name` is the archive's.
+    /// Imports the files of an archive that are not in the store yet. `name` is the archive's path, for errors.
     pub fn import(&self, from: impl Read, name: &Path) -> Result<Transferred, IoError> {
         let read = |error| IoError::on("read", name)(error);
         let mut archive = Archive::new(from);

@@ -1,9 +1,9 @@
 //! Keeping to the limits while a cache is in use, without looking at everything each time something is put.
 //!
-//! Each process adds what it puts to a sum that all share (see [`super::usage`]), a few times per second at most. Who
-//! brings the sum over the limit looks at everything once, in a thread of its own, and removes what was not used for
-//! longest until a tenth of the limit is free; so looking costs one look for each tenth of the limit that is put. Once
-//! a day, or as often as the age limit needs, somebody looks in any case.
+//! Each process adds its stored bytes to a sum that all share (see [`super::usage`]), a few times per second at most.
+//! The process that brings the sum over the limit scans all files once, in a thread of its own. It removes the least
+//! recently used files until a tenth of the limit is free, so each stored tenth of the limit costs one scan. Once a
+//! day, or as often as the age limit needs, one process scans in any case.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,13 +24,13 @@ use super::usage::{self, Usage};
 use super::{PARTS, RECORDS};
 use crate::cancel::Cancel;
 
-/// What this process has done and not noted yet, at most so much of it.
+/// Puts and bytes of a process that are not in the shared statistics yet: at most so many.
 const UNNOTED_PUTS: u64 = 256;
 const UNNOTED_BYTES: u64 = 16 << 20;
-/// How often everything is counted, whatever was noted.
+/// How often all files are counted in any case.
 const COUNT_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What one process notes of its use.
+/// The counts of one process, and its pruning thread.
 #[derive(Debug)]
 pub(super) struct Keeper {
     limits: CacheLimits,
@@ -75,7 +75,7 @@ impl Keeper {
         self.stored.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Something was put that takes so many bytes more.
+    /// Counts a put of so many bytes, and sometimes updates the shared statistics.
     pub fn put(&self, blobs: &Arc<Blobs>, bytes: u64) {
         let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let puts = self.puts.fetch_add(1, Ordering::Relaxed) + 1;
@@ -118,10 +118,10 @@ impl Keeper {
             || usage::now().saturating_sub(usage.counted) >= often.as_secs().max(1)
     }
 
-    /// Makes room where the disk has none, whatever the limit is: a tenth of what is held.
+    /// Makes room on a full disk, even below the limit: removes at least a tenth of the cache.
     pub fn make_room(&self, blobs: &Arc<Blobs>) {
         let limits = self.limits;
-        // The shared sum lacks what was put last, in a small cache everything; so what is there is counted.
+        // The shared sum lacks the last puts, in a small cache all of them, so the files themselves are counted.
         self.prune(blobs, move |blobs| {
             let held = blobs.holdings(&PARTS).map(|holdings| holdings.disk).ok();
             CacheLimits { size: [limits.size, held].into_iter().flatten().min(), ..limits }
@@ -157,11 +157,11 @@ impl Keeper {
         let _ = self.state.cancel.set(cancel);
     }
 
-    /// Notes what is left to note, and waits for pruning.
+    /// Adds the remaining counts to the shared statistics, and waits for pruning.
     pub fn end(&self, blobs: &Arc<Blobs>) {
         self.note(blobs);
         if self.wait() && usage::read(blobs).ok().flatten().is_some_and(|usage| self.is_due(&usage)) {
-            // What was put while it ran.
+            // For the puts while it ran.
             self.prune_to_limits(blobs);
             self.wait();
         }
@@ -179,7 +179,7 @@ fn with_room(limits: CacheLimits) -> CacheLimits {
     CacheLimits { size: limits.size.map(|size| size - size / 10), ..limits }
 }
 
-/// Holds a lock as long as it lives; `None` while another process does what one is enough for.
+/// Returns a file that holds the lock while it lives; `None` while another process prunes.
 fn alone(blobs: &Blobs) -> Option<std::fs::File> {
     let place = blobs.root().join(RECORDS);
     let lock = Lock { guards: "pruning", place: &place, links: Links::Follow, patience: Patience::None };
@@ -188,7 +188,7 @@ fn alone(blobs: &Blobs) -> Option<std::fs::File> {
     (locked != Locked::Taken).then_some(records)
 }
 
-/// Prunes to the limits and notes what is left, unless `go_on` ended it: then the next one who looks counts.
+/// Prunes to the limits and records the remaining bytes. If `go_on` ends it early, the next one to prune counts.
 pub(super) fn prune(blobs: &Blobs, limits: CacheLimits, go_on: GoOn<'_>) -> Result<PruneReport, IoError> {
     let before = usage::read(blobs).ok().flatten().unwrap_or_default().bytes;
     let report = blobs.prune(&PARTS, limits.size, limits.age, go_on)?;

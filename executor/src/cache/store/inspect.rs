@@ -1,4 +1,4 @@
-//! Looking after a cache by hand: what it holds, whether it is whole, and pruning.
+//! Maintenance of a cache by hand: its size, its damage, and pruning.
 //!
 //! For commands; runs need none of it.
 
@@ -26,17 +26,17 @@ impl Cache {
         self.blobs.holdings(&PARTS)
     }
 
-    /// What its users have counted, if they could.
+    /// Returns the statistics of all its users, if there are any.
     pub fn usage(&self) -> Option<Usage> {
         usage::read(&self.blobs).ok().flatten()
     }
 
-    /// Removes what the limits do not allow, the least recently used first.
+    /// Removes files beyond the limits, the least recently used first.
     pub fn prune(&self, limits: CacheLimits) -> Result<PruneReport, IoError> {
         evict::prune(&self.blobs, limits, &|| true)
     }
 
-    /// Reads everything and tells what is damaged, which is removed unless told to `keep` it.
+    /// Reads all files and reports the damaged ones, which are removed unless `keep` is set.
     pub fn verify(&self, keep: bool) -> Result<CheckReport, IoError> {
         let mut report = self.blobs.check(&PARTS, keep, |file, _, bytes| self.judge(file, bytes))?;
         if let Some(problem) = usage::check(&self.blobs, keep) {

@@ -1,10 +1,10 @@
 //! How large and how old a cache may grow, and how people write that.
 //!
-//! Knows nothing of what is kept.
+//! Knows nothing of the cached files.
 
 use std::time::Duration;
 
-/// How large a cache grows unless told otherwise: 10 GiB.
+/// The default size limit of a cache: 10 GiB.
 pub const DEFAULT_SIZE: u64 = 10 << 30;
 
 /// When results are dropped again, the least recently used first. `None` sets no limit.

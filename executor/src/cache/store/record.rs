@@ -1,6 +1,6 @@
 //! The file of a result, its record: a line of JSON, then standard error as it was.
 //!
-//! See [`distlto_prepare::sealed`] for what is around them. Knows nothing of where files are.
+//! See [`distlto_prepare::sealed`] for the header and the digest around them. Knows nothing of paths.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -83,7 +83,7 @@ pub(super) fn encode(result: &ActionResult, key: &Key) -> Vec<u8> {
     sealed::encode(HEADER, &body, sha256)
 }
 
-/// The record that a file holds for a key, or what is wrong with the file.
+/// Decodes the record of a key. The error is a sentence about the damage.
 pub(super) fn decode(key: &Key, bytes: &[u8]) -> Result<ActionResult, String> {
     let body = sealed::decode(HEADER, bytes, sha256)?;
     let end = memchr::memchr(b'\n', body).ok_or("its first line does not end")?;
@@ -159,7 +159,7 @@ mod tests {
             prop_assert!(decode(&key, &bytes).is_err());
         }
 
-        /// As a record whose digest fits, but that is no record of this version.
+        /// Bodies with a matching digest that are no records of this version.
         #[test]
         fn no_body_panics(body: Vec<u8>, line in "\\{\"key\":.{0,200}\n") {
             let framed = |body| sealed::encode(HEADER, body, sha256);

@@ -1,8 +1,8 @@
 //! How much a cache holds and how it was used, in a file that all its users add to.
 //!
-//! The lock on it is held for the time of reading and writing a small file, and nobody waits for it long: what cannot
-//! be added is added with the next. What killed processes did not add is found when everything is counted again. See
-//! [`distlto_prepare::sealed`] for the file's form; its body is JSON. Knows nothing of what is kept.
+//! The lock is held only while a small file is read and written. Nobody waits for it long: counts that cannot be added
+//! now are added with the next. Bytes that killed processes did not add are found when all files are counted again. See
+//! [`distlto_prepare::sealed`] for the file's form; its body is JSON. Knows nothing of the cached files.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,10 +17,10 @@ use super::sha256;
 
 const HEADER: &str = "distlto cache usage 1\n";
 
-/// Whoever has the lock needs less than a millisecond, unless it was stopped.
+/// The holder of the lock needs less than a millisecond, unless it was stopped.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// What is known without looking.
+/// Statistics that need no look at the files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Bytes on disk, about.
@@ -48,7 +48,7 @@ fn path(root: &Path) -> PathBuf {
     root.join("usage")
 }
 
-/// What has been noted; `None` if that cannot be read.
+/// Reads the statistics; `None` if there are none yet. The error is a sentence about the damage.
 pub(super) fn read(blobs: &Blobs) -> Result<Option<Usage>, String> {
     let path = path(blobs.root());
     let bytes = match blobs::read_at_most(&path, 1 << 16) {
@@ -61,7 +61,7 @@ pub(super) fn read(blobs: &Blobs) -> Result<Option<Usage>, String> {
     usage.map(Some).map_err(|problem| format!("{}: {problem}", path.display()))
 }
 
-/// Changes what is noted; gives what is noted then, or `None` if that cannot be done at the moment.
+/// Changes the statistics and returns them; `None` if that cannot be done at the moment.
 pub(super) fn update(blobs: &Blobs, change: impl FnOnce(&mut Usage)) -> Option<Usage> {
     let patience = Patience::AtMost(PATIENCE);
     let lock = Lock { guards: "counting the use of", place: blobs.root(), links: Links::Follow, patience };
@@ -78,11 +78,11 @@ pub(super) fn update(blobs: &Blobs, change: impl FnOnce(&mut Usage)) -> Option<U
     Some(usage)
 }
 
-/// Removes a damaged note; says what was wrong with it.
+/// Checks the statistics. Returns a sentence about the damage, and removes a damaged file unless `keep` is set.
 pub(super) fn check(blobs: &Blobs, keep: bool) -> Option<String> {
     let problem = read(blobs).err()?;
     if !keep {
-        // What stays is never believed.
+        // A damaged file that stays is never believed.
         let _ = blobs::remove(&path(blobs.root()));
     }
     Some(problem)

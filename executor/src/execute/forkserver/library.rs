@@ -26,20 +26,20 @@ pub fn find_library() -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The value of `LD_PRELOAD` with the library first, and after it what the user preloads.
+/// Returns the value of `LD_PRELOAD`: the library, then the user's own entries.
 pub fn preload(library: &Path) -> OsString {
     joined(library.as_os_str(), std::env::var_os("LD_PRELOAD"))
 }
 
-/// What to do about a library that is neither beside this program nor in `../lib/distlto`; `None` where there is one, or
-/// none is wanted.
+/// Returns advice if the library is neither beside this program nor in `../lib/distlto`; `None` if it is there or not
+/// wanted.
 pub fn lack_of_library() -> Option<String> {
     let wanted = cfg!(all(target_os = "linux", target_env = "gnu"))
         && std::env::var_os(VARIABLE).is_none_or(|value| value.is_empty());
     (wanted && find_library().is_none()).then(|| format!("{LIBRARY} is not installed ({INSTALL})"))
 }
 
-/// `first`, and after it what the user preloads.
+/// Joins `first` and the user's own entries with a colon.
 fn joined(first: &OsStr, rest: Option<OsString>) -> OsString {
     let mut list = first.to_owned();
     if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {

@@ -1,7 +1,7 @@
-//! An engine as a command uses it: connections, what it is good for, and whether it is gone.
+//! An engine as a command uses it: its connections, its services and its loss.
 //!
-//! One engine serves all runs of a command. When it is gone for good that is said at once, what waits for it ends, and from
-//! then on nothing is sent there (`gone`). Knows nothing of schedules.
+//! One engine serves all runs of a command. Its loss is reported at once, all that wait for it end, and nothing more is
+//! sent to it (`gone`). Knows nothing of schedules.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -41,10 +41,10 @@ use crate::undeclared::Undeclared;
 const REPAIRS: usize = 5;
 /// After so many actions that stayed in a queue for too long or were refused, and none that ran, the engine counts as gone.
 const IN_VAIN: usize = 3;
-/// Threads for connections. What waits for an action is a thread of its own.
+/// Threads for connections. Each action waits in a thread of its own.
 const THREADS: usize = 2;
 
-/// An engine, or what there is of one: a cache alone.
+/// An engine, or a cache alone.
 #[derive(Debug)]
 pub struct Engine {
     pub(super) runtime: Connections,
@@ -52,16 +52,16 @@ pub struct Engine {
     pub(super) keeping: ResultUploads,
     pub(super) stop: Stop,
     execution: Option<Client>,
-    /// And whether results are kept in it.
+    /// The server of the action cache, and whether results are kept in it.
     cache: Option<(Client, bool)>,
     setup: Setup,
     pub(super) gone: Gone,
     notes: Mutex<BTreeSet<String>>,
-    /// Of which actions its cache had no result. They are not looked up again.
+    /// Cache misses: these actions are not looked up again.
     pub(super) missing: Mutex<HashSet<Digest>>,
-    /// Why it did not execute actions,
+    /// Reasons why actions were not executed there.
     returned: Repeated,
-    /// and why results were of no use.
+    /// Reasons why results were unusable.
     pub(super) useless: Repeated,
     ran: AtomicUsize,
     in_vain: AtomicUsize,
@@ -85,7 +85,7 @@ pub enum EngineError {
 }
 
 impl Engine {
-    /// Whether this machine executes what it does not.
+    /// Whether this machine executes the actions that the engine does not.
     pub(super) fn falls_back(&self) -> bool {
         self.setup.falls_back
     }
@@ -108,7 +108,7 @@ impl Engine {
                 (Some(ActionCache { server, is_written }), _) => {
                     Some((Client::connect(server).await?, is_written))
                 }
-                // What it executes, it keeps by itself.
+                // The engine itself keeps the results of its executions.
                 (None, Some(client)) => Some((client.clone(), false)),
                 (None, None) => None,
             };
@@ -157,7 +157,7 @@ impl Engine {
         &self.setup
     }
 
-    /// What its workers have to be, and lack.
+    /// Returns the requirements on workers, and whether they lack the compiler.
     pub fn platform(&self) -> Platform<'_> {
         Platform { properties: &self.setup.platform, lacks_compiler: self.setup.uploads_toolchain }
     }
@@ -172,7 +172,7 @@ impl Engine {
         UnderWay { storing: self.keeping.count(), ..self.pace.under_way() }
     }
 
-    /// Waits until everything is kept that is to be kept, as long as that may take, or until the run is cancelled.
+    /// Waits until all uploads are kept, for at most the upload time, or until the run is cancelled.
     pub fn finish(&self) {
         let Some((client, _)) = &self.cache else { return };
         let time = self.setup.upload_time;
@@ -181,7 +181,7 @@ impl Engine {
             self.is_not_kept(error);
         }
         let dropped = self.keeping.dropped();
-        // What follows of another failure, or of a signal, goes without saying.
+        // After another failure or a signal, dropped uploads need no note.
         if failed.is_some_and(|failed| failed.is_none()) && dropped > 0 {
             let server = client.options().endpoint.shown();
             self.note(format!(
@@ -191,7 +191,7 @@ impl Engine {
         }
     }
 
-    /// What was sent and received, by server.
+    /// Returns the traffic of each server.
     pub fn engines(&self) -> Vec<EngineUse> {
         let clients = self.execution.iter().chain(self.cache.as_ref().map(|(client, _)| client));
         let mut found: Vec<EngineUse> = Vec::new();
@@ -204,21 +204,21 @@ impl Engine {
         found
     }
 
-    /// What went wrong since this was asked last, each thing in a sentence.
+    /// Returns one sentence for each new trouble since the last call.
     pub fn troubles(&self) -> Vec<String> {
         self.settle_kept();
         let mut told = self.news();
         told.append(&mut std::mem::take(&mut *lock(&self.notes)).into_iter().collect());
         told.extend(self.useless.take());
         let (returned, kept) = (self.returned.take(), self.keeps_no_more());
-        // What follows of an engine's end goes without saying.
+        // The loss of an engine was reported already; its consequences need no note.
         if !self.gone.is_so() {
             told.extend(returned.into_iter().chain(kept));
         }
         told
     }
 
-    /// What is to be said at once, each thing in a sentence.
+    /// Returns the sentences that have to be reported at once.
     pub fn news(&self) -> Vec<String> {
         self.gone.news()
     }
@@ -227,24 +227,25 @@ impl Engine {
         lock(&self.notes).insert(text);
     }
 
-    /// Who executes actions, unless the engine is gone.
+    /// Returns the client that executes actions, unless the engine is gone.
     pub(super) fn execution(&self) -> Option<&Client> {
         self.execution.as_ref().filter(|_| !self.gone.is_so())
     }
 
-    /// Whose action cache is used, and whether results are kept in it, unless the engine is gone.
+    /// Returns the client of the action cache, and whether results are kept in it, unless the engine is gone.
     pub(super) fn cache(&self) -> Option<&(Client, bool)> {
         self.cache.as_ref().filter(|_| !self.gone.is_so())
     }
 
-    /// Why nothing more is executed anywhere: the engine is gone, and this machine is not to do its work.
+    /// Returns why nothing more is executed anywhere: the engine is gone, and this machine is not to do its work.
     pub(super) fn ended(&self, label: &str) -> Option<Cause> {
         let needed = self.execution.is_some() && !self.setup.falls_back;
         let error = self.gone.why().filter(|_| needed)?;
         Some(self.failed(label, error))
     }
 
-    /// An action failed that this machine is not to do. What all that were under way died of is told once.
+    /// Returns the failure of an action that this machine is not to do. Only the first action reports the loss of the
+    /// engine.
     fn failed(&self, label: &str, error: Error) -> Cause {
         let label = label.to_owned();
         if self.gone.is_so() && !self.gone.tell() {
@@ -318,9 +319,9 @@ impl Engine {
                     return Ok(executed_there(client, executed, printed, Span::since(begun), times));
                 }
                 Err(Error::Lost { digests, .. }) if repairs < REPAIRS => {
-                    // What is known to be there is known wrongly, of this action at least.
+                    // The record of uploaded blobs is wrong, at least for this action.
                     client.forget(blobs.iter().map(|blob| blob.digest()).chain(digests));
-                    // The kept result names what is gone.
+                    // The kept result names lost blobs.
                     options.skip_cache_lookup |= fetching;
                 }
                 Err(error) => return Err(error),
@@ -329,7 +330,8 @@ impl Engine {
         Err(Error::Shutdown)
     }
 
-    /// What becomes of an action that the engine did not execute.
+    /// Decides about an action that the engine did not execute: it fails, or runs here. Gives up the engine on fatal
+    /// errors.
     pub(super) fn judge(&self, request: &ExecutionRequest<'_>, error: Error) -> Cause {
         let label = || request.job.label.to_owned();
         match &error {
@@ -359,7 +361,7 @@ impl Drop for Engine {
     }
 }
 
-/// What an engine has executed, as every executor tells it, with what it printed.
+/// Converts the result of an engine, with its printed output, to the form that all executors return.
 fn executed_there(
     client: &Client,
     executed: execute::ExecutedAction,
@@ -389,7 +391,7 @@ fn executed_there(
     }
 }
 
-/// What a command printed elsewhere, without what a terminal would obey: whoever wrote it need not be a compiler.
+/// Returns a remote command's output with terminal control characters escaped: its author need not be a compiler.
 pub(super) fn printed(bytes: &[u8]) -> Vec<u8> {
     text::printable_lines(&String::from_utf8_lossy(bytes)).into_owned().into_bytes()
 }
@@ -436,7 +438,7 @@ fn used(server: String, snapshot: &Snapshot) -> EngineUse {
     }
 }
 
-/// Some engines say that an action runs as soon as they have it. What its worker does not count, it waited.
+/// Some engines report an action as running as soon as they have it. Time that its worker does not count is waiting.
 fn as_worker_says(times: EngineTimes, worker: Option<Duration>) -> EngineTimes {
     let worker_us = worker.and_then(|time| u64::try_from(time.as_micros()).ok());
     let waited_us = worker_us.map_or(0, |worker_us| times.running_us.saturating_sub(worker_us));

@@ -1,6 +1,6 @@
 //! The end of a server for this command: everything that waits for it ends with it, and that is said at once.
 //!
-//! Knows nothing of what waits, and of what a failure is.
+//! Knows nothing of the waiting tasks and of kinds of failures.
 
 use std::future::pending;
 use std::sync::Mutex;
@@ -29,7 +29,7 @@ impl Gone {
         self.why.borrow().is_some()
     }
 
-    /// It is gone. Whether it was there until now; then `news` is to be said.
+    /// Marks the server as gone and stores `news`. Returns whether it was there until now; otherwise nothing changes.
     pub(super) fn set(&self, error: &Error, news: impl FnOnce() -> String) -> bool {
         let is_new = self.why.send_if_modified(|why| {
             let is_new = why.is_none();
@@ -42,12 +42,12 @@ impl Gone {
         is_new
     }
 
-    /// What is to be said, once.
+    /// Takes the sentences to report.
     pub(super) fn news(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.news))
     }
 
-    /// An action fails since it is gone. Whether that is the first one.
+    /// Records that an action fails because the server is gone. Returns whether it is the first one.
     pub(super) fn tell(&self) -> bool {
         !self.is_told.swap(true, Relaxed)
     }

@@ -1,6 +1,6 @@
-//! The action cache of an engine as what jobs ask for results, and have them kept by.
+//! The action cache of an engine as a [`ResultCache`]: lookups and uploads of results.
 //!
-//! What is kept is uploaded while the run goes on. A cache is no reason for a job to fail: what is wrong with it is a miss.
+//! Uploads go on during the run. A cache never makes a job fail: its errors are misses.
 
 use std::fs;
 use std::sync::atomic::Ordering::Relaxed;
@@ -53,12 +53,13 @@ impl Engine {
         }
     }
 
-    /// Why results are not kept, if that was not told.
+    /// Takes the reason why results are not kept, if it was not reported yet.
     pub(super) fn keeps_no_more(&self) -> Option<String> {
         lock(&self.keeping.why).take()
     }
 
-    /// A result whose outputs are in their places; `None` where there is none that is whole.
+    /// Looks up a result and downloads its outputs beside their files. `None` for a miss or a result of a failed
+    /// command.
     async fn kept(
         &self,
         client: &Client,
@@ -143,7 +144,7 @@ impl ResultCache for Engine {
             client.upload(blobs).await?;
             client.update_action_result(key, message).await
         };
-        // Of what the run's end cuts short nobody asks.
+        // An upload cut short by the end of the run needs no report.
         let _ = self.wait(self.keeping.begin(bytes, self.setup().upload_time, upload));
     }
 

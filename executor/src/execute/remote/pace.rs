@@ -1,6 +1,6 @@
 //! How long actions take on an engine against the estimate for this machine, and which are late.
 //!
-//! Measured in this run: queueing, transfers and the command together. Knows nothing of what is executed.
+//! Measured in this run: queueing, transfers and the command together. Knows nothing of the actions' content.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -13,9 +13,9 @@ use distlto_record::action::EngineTimes;
 use distlto_record::progress::UnderWay;
 use tokio::sync::watch;
 
-/// What is taken for granted of an action's way there and back before one has come back.
+/// Assumed overhead of an action on the engine, until the first one has come back.
 const UNKNOWN: Duration = Duration::from_secs(1);
-/// What is late by less is not late.
+/// Shorter delays do not count.
 const SLACK: Duration = Duration::from_millis(200);
 
 /// The pace of an engine, and the idle slots of this machine.
@@ -28,7 +28,7 @@ pub(super) struct Pace {
     /// Slots of this machine for which nothing is left to start, and how many of them race.
     idle: AtomicUsize,
     racing: AtomicUsize,
-    /// Tells who is in flight when there are more of those slots.
+    /// Notifies the actions in flight of more idle slots.
     more_idle: watch::Sender<()>,
     /// Numbers of actions that wait for a worker and do not race, and the next number.
     waiting: Mutex<BTreeSet<usize>>,
@@ -95,15 +95,15 @@ impl Pace {
         self.idle.load(Relaxed) > 0
     }
 
-    /// What changes when there are more idle slots, or one of them is free again.
+    /// Returns a receiver that changes when there are more idle slots, or one of them is free again.
     pub(super) fn idle_slots(&self) -> watch::Receiver<()> {
         self.more_idle.subscribe()
     }
 
     /// Whether to begin an action here too, which takes one of the idle slots then.
     ///
-    /// Of those that wait for a worker, the one that set out last: workers take the others first. Each races once: what failed
-    /// here would fail here again.
+    /// Among actions that wait for a worker, only the last one to set out may race: workers take the others first. Each
+    /// action races once: a failure here would repeat here.
     pub(super) fn may_race(&self, flight: &InFlight<'_>) -> bool {
         let idle = self.idle.load(Relaxed);
         let take = |racing| (racing < idle).then_some(racing + 1);
@@ -124,7 +124,7 @@ impl Pace {
         lock(&self.waiting)
     }
 
-    /// What raced here has ended.
+    /// Frees the slot of a race that has ended here.
     pub(super) fn ended_here(&self) {
         self.racing.fetch_sub(1, Relaxed);
         self.more_idle.send_replace(());
@@ -172,7 +172,7 @@ impl InFlight<'_> {
         }
     }
 
-    /// It came back. Returns how long it was at what.
+    /// Ends the flight of an action that came back. Returns the time at each stage.
     pub(super) fn done(&self) -> EngineTimes {
         self.reach(FlightStage::Downloading);
         self.pace.done.fetch_add(1, Relaxed);
@@ -184,7 +184,7 @@ impl InFlight<'_> {
     }
 }
 
-/// Of what takes less than a thousand years.
+/// Returns microseconds. Only durations beyond `u64` are cut.
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX >> 20)
 }

@@ -1,4 +1,4 @@
-//! What it takes to use an engine: where it is, what for, and what its workers have to be.
+//! Settings of an engine: its servers, their use, and the requirements on workers.
 //!
 //! Knows nothing of where that is configured.
 
@@ -13,11 +13,11 @@ use crate::ledger::Ledger;
 pub struct Setup {
     /// The server that executes actions, if one does.
     pub execution: Option<Options>,
-    /// The server whose action cache has results. Without it, that of `execution` is read.
+    /// The server with the action cache. Without it, the cache of `execution` is read.
     pub cache: Option<ActionCache>,
     /// How many actions run there at once.
     pub slots: usize,
-    /// What a worker has to be.
+    /// Platform properties that a worker must have.
     pub platform: Vec<(String, String)>,
     /// How long an action may be queued.
     pub queue_time: Duration,
@@ -29,11 +29,11 @@ pub struct Setup {
     pub ledger: Option<Ledger>,
     /// Whether workers get the compiler as an input; else they have it.
     pub uploads_toolchain: bool,
-    /// Whether this machine does what the engine does not.
+    /// Whether this machine runs the actions that the engine does not.
     pub falls_back: bool,
 }
 
-/// A server whose action cache is used.
+/// A server that is used as an action cache.
 #[derive(Debug, Clone)]
 pub struct ActionCache {
     /// Where it is.

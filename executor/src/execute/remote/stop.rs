@@ -1,4 +1,4 @@
-//! The end of a run as futures see it, which nobody has to look for again and again. Knows nothing of what waits.
+//! The end of a run as a future, without polling. Knows nothing of the futures that wait.
 
 use std::future::pending;
 use std::io;
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::cancel::Cancel;
 
-/// Tells when a token is set.
+/// Signals that a token is set.
 #[derive(Debug)]
 pub struct Stop(watch::Receiver<bool>);
 
@@ -27,7 +27,7 @@ impl Stop {
 
     /// Until the run is to end.
     pub async fn asked(&self) {
-        // Where nobody follows the token any more, nobody will tell.
+        // Without the task that follows the token, the signal never comes.
         if self.0.clone().wait_for(|is_asked| *is_asked).await.is_err() {
             pending().await
         }

@@ -13,7 +13,7 @@ use distlto_reapi::{Client, Digest, Error, proto};
 use crate::describe::Described;
 use crate::output::Output;
 
-/// Downloads what an action wrote. What it did not write is nowhere then.
+/// Downloads the outputs of an action. Removes the download of an output that it did not write.
 pub(super) async fn fetch(
     client: &Client,
     result: &proto::ActionResult,
@@ -32,7 +32,7 @@ pub(super) async fn fetch(
     Ok(())
 }
 
-/// Puts what was downloaded in the place of the outputs.
+/// Renames the downloads to their outputs. Removes an output without a download.
 pub(super) fn put_in_place(outputs: &[Output<'_>]) -> Result<(), IoError> {
     for Output { file, .. } in outputs {
         match fs::rename(beside(file), file) {

@@ -1,7 +1,7 @@
 //! Results on their way to an engine's action cache: how many there may be, and how long a link waits for them.
 //!
-//! A cache must not cost more than it gives, so a link waits for uploads for a limited time: when there are too many of them,
-//! and after its last job. What is late then is dropped, and counted. Knows nothing of what a result is.
+//! A cache must not cost more than it gives, so a link waits for uploads for a limited time: when there are too many,
+//! and after its last job. Late uploads are dropped and counted. Knows nothing of the results' content.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -26,9 +26,9 @@ pub(super) struct ResultUploads {
     /// Whether room was waited for as long as it may be.
     is_behind: AtomicBool,
     dropped: AtomicUsize,
-    /// Whether the server does not keep what it is given.
+    /// Whether the server refuses uploads.
     pub(super) stopped: AtomicBool,
-    /// Why, to be told.
+    /// The reason, until it is reported.
     pub(super) why: Mutex<Option<String>>,
 }
 
@@ -77,7 +77,7 @@ impl ResultUploads {
         lock(&self.tasks).len()
     }
 
-    /// What became of one of those that have ended.
+    /// Returns the outcome of one upload that has ended.
     pub(super) fn ended(&self) -> Option<Result<(), Error>> {
         let ended = lock(&self.tasks).try_join_next()?;
         Some(ended.unwrap_or(Err(Error::Shutdown)))
@@ -88,7 +88,7 @@ impl ResultUploads {
         lock(&self.tasks).abort_all();
     }
 
-    /// Waits for all of them, until the first one that fails, for at most so long; ends the others. What went wrong.
+    /// Waits for all uploads until one fails, for at most `wait`; ends the others. Returns the failure.
     pub(super) async fn finish(&self, wait: Duration) -> Option<Error> {
         let mut tasks = std::mem::take(&mut *lock(&self.tasks));
         let all = async {

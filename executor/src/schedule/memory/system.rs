@@ -1,8 +1,8 @@
-//! What the system tells of memory: what is available, control groups' limits, pressure, and kills for want of it.
+//! The system's data on memory: available memory, limits of control groups, pressure, and kills for lack of memory.
 //!
 //! Linux: `/proc/meminfo`, the files of control groups of both versions (Documentation/admin-guide/cgroup-v2.rst,
-//! cgroup-v1/memory.rst), pressure stall information (Documentation/accounting/psi.rst). A file that is missing or says
-//! something else means that nothing is known; so does any other system. Knows nothing of budgets.
+//! cgroup-v1/memory.rst), pressure stall information (Documentation/accounting/psi.rst). A missing or malformed file
+//! counts as no data; so does any other system. Independent of budgets.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ struct Group {
     names: &'static Names,
 }
 
-/// What one version of control groups calls its files.
+/// The file names of one version of control groups.
 #[derive(Debug)]
 struct Names {
     limits: &'static [&'static str],
@@ -54,7 +54,7 @@ impl System {
         Self::at(Path::new("/"))
     }
 
-    /// One whose `/proc` lies below `root`, as do the control groups' mount points.
+    /// A system with its `/proc` and the mount points of its control groups below `root`.
     pub fn at(root: &Path) -> Self {
         let proc = root.join("proc");
         let own = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
@@ -78,7 +78,7 @@ impl System {
         self.groups.iter().filter_map(of_group).min().filter(|&limit| limit < NO_LIMIT)
     }
 
-    /// How long anybody has waited for memory since the system, or our control group, began.
+    /// Returns the total time of waiting for memory since the start of the system, or of our control group.
     pub fn stalled(&self) -> Option<Duration> {
         let own = self.groups.iter().filter_map(|group| group.directories.first());
         let files = own.map(|group| group.join("memory.pressure")).chain([self.proc.join("pressure/memory")]);
@@ -88,7 +88,8 @@ impl System {
         Some(Duration::from_micros(total.parse().ok()?))
     }
 
-    /// How many processes were killed for want of memory: of our control group where it counts, else of the system.
+    /// Returns the number of processes killed for lack of memory: in our control group where it counts, else in the
+    /// system.
     pub fn kills(&self) -> Option<u64> {
         let own = self.groups.iter().find_map(|group| {
             let text = fs::read_to_string(group.directories.first()?.join(group.names.kills)).ok()?;
@@ -104,7 +105,7 @@ impl Group {
         self.names.limits.iter().filter_map(|name| number(&directory.join(name))).min()
     }
 
-    /// What each limit on the way to the root leaves.
+    /// Returns the rest that each limit on the way to the root leaves.
     fn left(&self) -> impl Iterator<Item = u64> + '_ {
         self.directories.iter().filter_map(|directory| {
             // Without a limit nothing else is read.
@@ -140,7 +141,7 @@ fn group(root: &Path, line: &str, mounts: &str) -> Option<Group> {
         fits.then(|| (unescaped(below), unescaped(point)))
     })?;
     let top = root.join(Path::new(&point).strip_prefix("/").ok()?);
-    // What is not below the mounted part (a namespace that was left) has its limits outside of our sight.
+    // A group outside the mounted part (a namespace that was left) has limits that we cannot see.
     let own = Path::new(path).strip_prefix(&below).unwrap_or(Path::new(""));
     let innermost = top.join(own);
     let directories = innermost
@@ -194,7 +195,7 @@ mod tests {
         ("sys/fs/cgroup/build.slice/memory.stat", "anon 100000\nfile 400000\ninactive_file 300000\n"),
     ];
 
-    /// Both versions side by side; the container's own group is what is mounted.
+    /// Both versions side by side; the container's own group is mounted.
     const FIRST_IN_A_CONTAINER: &[(&str, &str)] = &[
         ("proc/meminfo", "MemAvailable:    8000000 kB\n"),
         ("proc/vmstat", "nr_free_pages 1\noom_kill 7\n"),
