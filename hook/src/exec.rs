@@ -1,8 +1,8 @@
-//! Programs that this process starts and that load no library of ours: a service may have another command line for them.
+//! Programs that this process starts without this library: a service may have another command line for them.
 //!
-//! A static program, or one of another libc, does not load the library. If it is a linker it can still be given the
-//! options by which a distributor makes its objects. Any other program costs a look at its header. A name without a path is left
-//! to the system. Knows nothing of linkers.
+//! A static program, or one of another libc, does not load the library. If it is a linker, it can still get a
+//! distributor's options. Any other program costs a look at its header. Names without a path are left to the system.
+//! Independent of linkers.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;
@@ -17,7 +17,7 @@ type Strings = *const *const c_char;
 
 /// A command line as exec(3) takes it.
 struct Line {
-    /// What the vector points to.
+    /// The strings of the vector.
     _words: Vec<CString>,
     vector: Vec<*const c_char>,
 }
@@ -36,7 +36,8 @@ macro_rules! interpose {
             });
             let line = line_of($path, $argv);
             let $argv = line.as_ref().map_or($argv, |line| line.vector.as_ptr());
-            // SAFETY: a function of this name has this type, and the caller its contract. The vector lives through the call.
+            // SAFETY: a function of this name has this type, and the caller its contract. The vector lives through the
+            // call.
             unsafe {
                 let real = std::mem::transmute::<
                     *mut c_void,
@@ -57,7 +58,7 @@ interpose! {
     posix_spawnp(process: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, environment: Strings) { path, argv }
 }
 
-/// What to start a program with in place of this.
+/// Returns the replacement of a program's command line, if the service has one.
 fn line_of(path: *const c_char, argv: Strings) -> Option<Line> {
     if path.is_null() || argv.is_null() || !service::is_named() {
         return None;
@@ -84,8 +85,8 @@ fn ask(path: *const c_char, argv: Strings) -> Option<Line> {
     Some(Line { _words: words, vector })
 }
 
-/// Whether glibc's loader starts a program, and so loads preloaded libraries. True for a file that is no 64-bit program.
-/// Layout: elf(5).
+/// Returns whether glibc's loader starts a program, and so loads preloaded libraries. True for a file that is no 64-bit
+/// program. Layout: elf(5).
 fn loads_libraries(path: *const c_char) -> io::Result<bool> {
     const CLASS_64: u8 = 2;
     const INTERPRETER: u32 = 3;

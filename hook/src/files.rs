@@ -1,8 +1,8 @@
-//! The interposed functions by which a program opens, looks for and renames files, asks for variables, prints and ends: the
-//! linker's shards and objects are [`linker`]'s, all else is the system's and is noted ([`trace`]).
+//! The interposed functions that open, look up and rename files, read variables, print and end the process. The
+//! linker's shards and objects go to [`linker`]. All other calls go to the system and are noted ([`trace`]).
 //!
-//! glibc's `open` is variadic: the mode is there where the flags ask for a file to be made. Both ABIs that this is built for
-//! pass it as they would pass a further parameter, and what is passed on is what came. Calls within glibc do not come here.
+//! glibc's `open` is variadic: the mode is there if the flags create a file. Both supported ABIs pass it like a further
+//! parameter, and all arguments are passed on unchanged. Calls within glibc do not come here.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -37,7 +37,7 @@ impl Real {
         // SAFETY: a C string.
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
         if found.is_null() {
-            // No program calls what its libc has not.
+            // Not reached: a program's libc has all functions that it calls.
             std::process::abort();
         }
         self.found.store(found, Ordering::Relaxed);
@@ -45,7 +45,7 @@ impl Real {
     }
 }
 
-/// Defines functions that call the real one and then have something noted of `path` and the result.
+/// Defines functions that call the real one, and then note `path` and the result.
 macro_rules! interpose {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty { $path:ident, $after:expr })*) => { $(
         /// # Safety
@@ -136,7 +136,7 @@ macro_rules! interpose_open {
 
 interpose_open! { open() open64() openat(directory: c_int) openat64(directory: c_int) }
 
-/// What the linker's files are in place of the system's; a negative one with the errno of its failure.
+/// Opens the linker's own files in place of the system's; a negative result comes with its errno.
 fn own(path: *const c_char, flags: c_int) -> Option<c_int> {
     if path.is_null() {
         return None;
@@ -147,8 +147,8 @@ fn own(path: *const c_char, flags: c_int) -> Option<c_int> {
 static WRITE: Real = Real::new(c"write");
 static EXIT: Real = Real::new(c"_exit");
 
-/// Finds what a program may call where nothing can be looked for: in a signal handler, and after fork(2) in a program with
-/// threads.
+/// Resolves the functions that a program may call where lookups are impossible: in a signal handler, and after fork(2)
+/// in a program with threads.
 pub fn prepare() {
     WRITE.find();
     EXIT.find();
@@ -247,12 +247,12 @@ fn flags_of(mode: *const c_char) -> c_int {
     }
 }
 
-/// Has something noted of a call's path and result.
+/// Notes a call's path and result.
 fn note_of<T>(path: &[u8], result: T, note: impl FnOnce(&[u8], T)) {
     kept_errno(|| note(path, result));
 }
 
-/// Does something after which errno is what it was.
+/// Runs `body`, and restores errno.
 pub fn kept_errno(body: impl FnOnce()) {
     // SAFETY: the address of this thread's errno.
     let errno = unsafe { *libc::__errno_location() };

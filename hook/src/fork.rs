@@ -1,6 +1,6 @@
 //! The fork server: a program that is loaded once and forks a child for each job.
 //!
-//! Knows nothing of compilers: a job is an argument list, an environment, a directory and two descriptors.
+//! Independent of compilers: a job is an argument list, an environment, a directory and descriptors.
 
 mod heap;
 mod huge;

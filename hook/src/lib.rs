@@ -1,8 +1,9 @@
 //! A library preloaded into unmodified programs: the processes of a link, and compilers.
 //!
 //! Interposes glibc's `__libc_start_main`, which the executable's `_start` calls after every shared library is
-//! relocated and initialised. A compiler that is asked to becomes a fork server ([`fork`]); a linker that finds a service
-//! asks it for its objects ([`linker`]). In every other process it is transparent. Depends on libc alone. Knows nothing of links.
+//! relocated and initialised. A compiler becomes a fork server on request ([`fork`]). A linker that finds a service
+//! requests its objects from it ([`linker`]). In every other process the library is transparent. Depends on libc alone,
+//! and not on the other parts of a link.
 
 #![cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 

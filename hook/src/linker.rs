@@ -1,9 +1,9 @@
-//! A linker that asks for its objects: the options that make it ask, its shards in memory, and its questions.
+//! A linker that requests its objects: its new options, its shards in memory, and its questions.
 //!
-//! For each module lld writes an index shard and, on the same thread, directly after, opens the file of its own cache for
-//! it (`InProcessThinBackend::runThinLTOBackendThread` in `llvm/lib/LTO/LTO.cpp`). The shard is given memory in place of a
-//! file, and the other file is asked of the service. Without an answer the linker compiles the module itself. Knows nothing
-//! of who serves.
+//! For each module lld writes an index shard. Directly after, on the same thread, it opens the file of its own cache
+//! for the module (`InProcessThinBackend::runThinLTOBackendThread` in `llvm/lib/LTO/LTO.cpp`). The shard goes into
+//! memory instead of a file, and the service supplies the other file. Without an answer the linker compiles the module
+//! itself. Independent of the server.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::system::check;
 
 static LINKER: OnceLock<Linker> = OnceLock::new();
 
-/// Whom a linker asks.
+/// The service of a linker.
 pub struct Service {
     /// The connection.
     pub socket: OwnedFd,
@@ -35,7 +35,7 @@ pub struct Service {
 struct Linker {
     /// The program's own.
     main: Main,
-    /// The command line that it is given, for good.
+    /// The command line that the linker gets. Lives for ever.
     words: Vec<CString>,
     service: Service,
     /// The folder of its cache.
@@ -48,7 +48,7 @@ struct Linker {
     asked: Mutex<Asked>,
 }
 
-/// Questions without an answer that was taken.
+/// Questions without a fetched answer.
 #[derive(Default)]
 struct Asked {
     waiting: BTreeMap<u32, Waiting>,
@@ -73,8 +73,8 @@ thread_local! {
     static SHARD: RefCell<Option<Shard>> = const { RefCell::new(None) };
 }
 
-/// Has this process ask a service; returns what is to run in the place of its `main`. `strings` are the folder of its cache,
-/// then its command line. `None` where that is not what a service says.
+/// Connects this process to a service; returns the replacement of its `main`. `strings` holds the cache folder, then
+/// the command line. `None` if `strings` is malformed.
 pub fn begin(main: Main, service: Service, strings: &[u8]) -> Option<Main> {
     let mut strings = strings.split_inclusive(|&byte| byte == 0);
     let folder = strings.next()?.strip_suffix(&[0])?;
@@ -105,7 +105,7 @@ unsafe extern "C-unwind" fn run(argc: c_int, argv: *mut *mut c_char, environment
     let words = linker.words.iter().map(|word| word.as_ptr().cast_mut());
     let mut vector: Vec<*mut c_char> = words.chain([std::ptr::null_mut()]).collect();
     let count = c_int::try_from(linker.words.len());
-    // SAFETY: what glibc passes to `main`, or strings and a vector that live as long.
+    // SAFETY: these are glibc's arguments of `main`, or strings and a vector that live as long.
     unsafe {
         match count {
             Ok(count) => (linker.main)(count, vector.as_mut_ptr(), environment),
@@ -114,14 +114,14 @@ unsafe extern "C-unwind" fn run(argc: c_int, argv: *mut *mut c_char, environment
     }
 }
 
-/// Opens a file for the linker. `None` for one that is the system's to open.
+/// Opens a file for the linker. `None` for a file that the system opens.
 pub fn open(path: &[u8], flags: c_int) -> Option<io::Result<RawFd>> {
     let linker = LINKER.get()?;
     if flags & libc::O_CREAT != 0 {
         if let Some(module) = path.strip_suffix(SHARD_SUFFIX) {
             return Some(if linker.service.collects { linker.collect(module) } else { hold_shard(module) });
         }
-        // Before all else that is written.
+        // Before all other written files.
         if path.ends_with(RESOLUTIONS_SUFFIX) && !linker.has_resolved.swap(true, Ordering::Relaxed) {
             return Some(linker.give_resolutions());
         }
@@ -163,7 +163,7 @@ impl Linker {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Memory for what the linker has resolved, which the service reads.
+    /// Makes memory for the linker's resolutions, which the service reads.
     fn give_resolutions(&self) -> io::Result<RawFd> {
         let (file, theirs) = memory(c"resolutions")?;
         // A service that is gone is no reason for the linker to fail.
@@ -225,8 +225,8 @@ impl Linker {
             asked = self.lock();
             asked.is_read = false;
             match answer {
-                // Whatever was asked: nothing more will be answered.
-                // SAFETY: ends the process. What it has made so far is in memory.
+                // Any question may get this answer; no further answer follows.
+                // SAFETY: ends the process. Its results so far are in memory.
                 Some((_, Answer::End(code), _)) => unsafe { libc::_exit(c_int::from(code)) },
                 Some((ticket, answer, object)) => {
                     if let Some(waiting) = asked.waiting.get_mut(&ticket) {

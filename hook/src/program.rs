@@ -1,6 +1,7 @@
-//! The program that is preloaded into, as glibc would start it: to be run once, in this process or in a child of it.
+//! The program that this library is preloaded into. It runs once, as glibc would start it, in this process or in a
+//! child.
 //!
-//! The types are those of glibc's csu/libc-start.c. Knows nothing of jobs.
+//! The types are those of glibc's csu/libc-start.c. Independent of jobs.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::process::abort;
@@ -32,9 +33,9 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program without the destructors of what its libraries made as they were loaded: for LLVM's they are a
-    /// fifth of the work of a small job, and give back memory that ends with the process. What has been made since
-    /// ends as it always does.
+    /// Returns the program without the destructors of objects made while its libraries were loaded. For LLVM's
+    /// libraries they are a fifth of the work of a small job, and free memory that ends with the process. Later objects
+    /// end as always.
     pub fn ending_early(self) -> Self {
         // SAFETY: glibc calls this function as it calls every handler of __cxa_atexit, with its argument and the
         // exit status (stdlib/exit.c); its type is wrong in __libc_start_main alone.

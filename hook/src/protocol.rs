@@ -1,17 +1,18 @@
-//! What the hook and distlto say to each other. Both sides compile this one file.
+//! The messages between the hook and distlto. Both sides compile this one file.
 //!
 //! # The fork server
 //!
-//! Over the server's own socket (a stream, its standard input): the server's [`Hello`], then for every job one
-//! byte [`JOB`] that carries four descriptors: the job's control socket, its stdout, its stderr, memory for its notes
-//! ([`Note`]); and at most one byte [`MANY`]. Over the control socket: the request, then [`Reply`] messages one way and signal numbers (one
-//! byte each) the other; a client that closes it gives the job up.
+//! Over the server's own socket (a stream, its standard input): the server's [`Hello`]; then for every job one byte
+//! [`JOB`] with four descriptors: the job's control socket, its stdout, its stderr, memory for its notes ([`Note`]);
+//! and at most one byte [`MANY`]. Over the control socket: the request, then [`Reply`] messages one way and signal
+//! numbers (one byte each) the other. A client that closes it gives the job up.
 //!
 //! # The service
 //!
-//! A process connects, greets and is answered its [`Role`]; one that starts a program which takes no hook announces that. A
-//! linker then sends its [`RESOLUTIONS`], if its options make it write them, and a [`Question`] for each module, any number of
-//! them at once, and gets an [`Answer`] to each, in any order. A side that is gone is known by its closed socket.
+//! A process connects, greets and receives its [`Role`]. A process that starts a program without the hook announces the
+//! program. A linker then sends its [`RESOLUTIONS`], if its options produce them. It sends a [`Question`] for each
+//! module, any number of them at once, and gets an [`Answer`] to each, in any order. A closed socket shows that a side
+//! is gone.
 //!
 //! Integers are little-endian; strings end with NUL, as exec(2) has them.
 
@@ -21,7 +22,7 @@ pub const VARIABLE: &str = "DISTLTO_SERVER_FD";
 pub const ARGUMENT: &str = "--version";
 /// The byte that announces a job.
 pub const JOB: u8 = b'J';
-/// The byte that says that many jobs follow, so that work done once for all of them pays. Carries nothing.
+/// The byte that announces many jobs, so that work done once for all of them pays. Carries nothing.
 pub const MANY: u8 = b'M';
 /// Upper limit of a request in bytes; exec(2) itself allows 6 MiB of arguments.
 pub const REQUEST_LIMIT: usize = 1 << 30;
@@ -57,7 +58,7 @@ impl Hello {
     }
 }
 
-/// What the server says about a job.
+/// A server's message about a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
     /// The child runs under this process id, which is its process group's too.
@@ -68,7 +69,7 @@ pub enum Reply {
     Ended(JobEnd),
 }
 
-/// How a job ended and what it used.
+/// Result and resource use of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobEnd {
     /// The status as wait(2) gives it.
@@ -119,8 +120,8 @@ impl Reply {
     }
 }
 
-/// A job as the client describes it: `length argc envc` (u32 each), directory, arguments, environment.
-/// The length counts what follows it. `None` when a string holds a NUL or the request is over its limit.
+/// Encodes a job's request: `length argc envc` (u32 each), directory, arguments, environment. The length counts all
+/// bytes after it. `None` when a string holds a NUL or the request is over its limit.
 pub fn request<'a>(
     directory: &[u8],
     arguments: impl IntoIterator<Item = &'a [u8]>,
@@ -142,8 +143,8 @@ pub fn request<'a>(
     Some(bytes)
 }
 
-/// A request's counts and strings: `(argc, envc, strings)`, given what follows the length.
-/// `None` when the counts and the strings do not agree.
+/// Parses the bytes of a request after its length. Returns its counts and strings: `(argc, envc, strings)`. `None` when
+/// the counts and the strings do not agree.
 pub fn parse_request(bytes: &[u8]) -> Option<(usize, usize, &[u8])> {
     let (argc, rest) = bytes.split_first_chunk::<4>()?;
     let (envc, strings) = rest.split_first_chunk::<4>()?;
@@ -154,7 +155,7 @@ pub fn parse_request(bytes: &[u8]) -> Option<(usize, usize, &[u8])> {
     (argc > 0 && found == expected && strings.last() == Some(&0)).then_some((argc, envc, strings))
 }
 
-/// Names the folder of a service's socket. A process that has it asks there what it is to do.
+/// Names the folder of a service's socket. A process with this variable asks there for its role.
 pub const SERVICE: &str = "DISTLTO_SERVICE";
 /// The socket in that folder, a `SOCK_SEQPACKET` one (unix(7)): each message is one packet.
 pub const SERVICE_SOCKET: &str = "socket";
@@ -170,7 +171,7 @@ pub fn greeting() -> [u8; 12] {
     first_packet(*b"dltolink")
 }
 
-/// The first packet of a process that starts a program which takes no preloaded library. Carries a file with NUL-terminated
+/// The first packet of a process that starts a program without preloaded libraries. Carries a file with NUL-terminated
 /// strings: the program's path, then its command line.
 pub fn announcement() -> [u8; 12] {
     first_packet(*b"dltoexec")
@@ -183,21 +184,21 @@ fn first_packet(magic: [u8; 8]) -> [u8; 12] {
     bytes
 }
 
-/// What a service answers to a first packet: one byte. The packet may carry memory for the process's notes ([`Note`]), as the
-/// last of its files.
+/// A service's answer to a first packet: one byte. The packet may carry memory for the process's notes ([`Note`]), as
+/// the last of its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The process is nothing that asks. Nothing more is said.
+    /// The process has no role here. No further message follows.
     None,
-    /// It is a linker whose objects are to be had here. Carries a file with NUL-terminated strings: the folder of the cache
-    /// that the linker is given, then its command line.
+    /// The process is a linker that gets its objects here. Carries a file with NUL-terminated strings: the cache folder
+    /// for the linker, then its command line.
     Linker,
-    /// It is a linker that is to perform its thin link. Carries the same, and each shard becomes a file in that folder, named by
-    /// a number, of which a [`Question`] without a key tells. Nothing is answered.
+    /// The process is a linker that performs only its thin link. Carries the same file. Each shard becomes a file in
+    /// that folder, named by a number; a [`Question`] without a key reports it. No answer follows.
     Collector,
-    /// It is a linker that is to do nothing: it ends well at once.
+    /// The process is a linker with nothing to do: it ends at once with success.
     End,
-    /// The announced program is to be started with another command line. Carries a file with that, each word ended by NUL.
+    /// The announced program starts with another command line. Carries a file with its words, each ended by NUL.
     Program,
 }
 
@@ -229,9 +230,9 @@ pub const RESOLUTIONS: [u8; 1] = *b"r";
 /// A linker's question for the object of a module. The packet carries the module's index shard, a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Question<'a> {
-    /// Tells it from the linker's other questions.
+    /// Distinguishes it from the linker's other questions.
     pub ticket: u32,
-    /// The linker's own key: what follows [`CACHE_PREFIX`].
+    /// The linker's own key, without [`CACHE_PREFIX`].
     pub key: &'a [u8],
     /// The module, as the linker calls it.
     pub module: &'a [u8],
@@ -261,9 +262,9 @@ pub enum Answer {
     Object,
     /// The linker is to compile the module itself.
     Compile,
-    /// The linker is to end with this exit code, whichever question this answers.
+    /// The linker ends with this exit code. The answer may come to any question.
     End(u8),
-    /// The linker is to begin anew, as it was started, and to ask what it is.
+    /// The linker starts again with its original command line, and asks for its role.
     Again,
 }
 
@@ -297,14 +298,14 @@ impl Answer {
     }
 }
 
-/// Size in bytes of the memory in which a process notes what it does. What is not written takes no memory.
+/// Size in bytes of the memory for a process's notes. Unwritten parts take no memory.
 pub const TRACE_SIZE: usize = 64 << 20;
 /// Where the first note is: behind a `u64`, the size of all notes.
 pub const FIRST_NOTE: usize = 8;
-/// What stands before a note's path: its kind, and the path's length (`u16`).
+/// Size of a note's head before its path: its kind, and the path's length (`u16`).
 pub const NOTE_HEAD: usize = 3;
 
-/// What a process did, most often with a path.
+/// An action of a process, most often with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
     /// Opened it for reading, be it a directory.

@@ -1,6 +1,7 @@
-//! What this process is to do, asked of the service that the environment names.
+//! The task of this process, from the service that the environment names.
 //!
-//! Knows nothing of linkers but that they are told more. A process that finds no service is as it would be without this library.
+//! Linkers get further instructions; nothing else here depends on them. Without a service the process runs as without
+//! this library.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -17,13 +18,13 @@ use crate::trace;
 /// The variable's name for libc.
 const VARIABLE: &CStr = c"DISTLTO_SERVICE";
 
-/// Has the program that this process becomes ask again.
+/// Makes the program that this process becomes ask again.
 pub fn remember(folder: &CStr) {
     // SAFETY: both are C strings; other threads are about to end.
     unsafe { libc::setenv(VARIABLE.as_ptr(), folder.as_ptr(), 1) };
 }
 
-/// What is to run in the place of this process's `main`, if something is.
+/// Returns the replacement of this process's `main`, if there is one.
 pub fn main_of(main: Main) -> Option<Main> {
     let folder = folder()?.to_owned();
     let socket = socket::connect(&folder, SERVICE_SOCKET).ok()?;
@@ -40,10 +41,10 @@ pub fn main_of(main: Main) -> Option<Main> {
     }
     let text = text_of(strings?).ok()?;
     let main = linker::begin(main, Service { socket, folder, collects: role == Role::Collector }, &text)?;
-    // A linker whose driver was killed would go on for nobody.
+    // The linker of a killed driver would run on for nothing.
     // SAFETY: a plain system call.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) };
-    // The linker's own children are nobody's business.
+    // The linker's own children do not use the service.
     // SAFETY: the process has one thread; the name is a C string.
     unsafe { libc::unsetenv(VARIABLE.as_ptr()) };
     Some(main)
@@ -54,8 +55,8 @@ pub fn is_named() -> bool {
     folder().is_some()
 }
 
-/// The command line with which the service has a program started that takes no preloaded library; `strings` are its path and
-/// its command line, each ended by NUL.
+/// Returns the service's command line for a program that takes no preloaded library. `strings` holds its path and its
+/// command line, each string ended by NUL.
 pub fn line_of(strings: &[u8]) -> Option<Vec<CString>> {
     let socket = socket::connect(folder()?, SERVICE_SOCKET).ok()?;
     let memory = memory(strings).ok()?;
@@ -69,7 +70,7 @@ pub fn line_of(strings: &[u8]) -> Option<Vec<CString>> {
 
 /// The folder of the service's socket.
 fn folder<'a>() -> Option<&'a CStr> {
-    // SAFETY: a C string. What is found lives until the variable is set anew, which only a process does that ends then.
+    // SAFETY: a C string. It lives until the variable is set anew; a process does that only directly before its end.
     unsafe {
         let folder = libc::getenv(VARIABLE.as_ptr());
         (!folder.is_null()).then(|| CStr::from_ptr(folder))
@@ -94,7 +95,7 @@ fn text_of(file: OwnedFd) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// What the service answers.
+/// Reads the service's answer.
 fn role(socket: &OwnedFd) -> io::Result<(Role, Vec<OwnedFd>)> {
     let mut role = [0];
     let (_, files) = socket::receive_packet(socket.as_fd(), &mut role)?;

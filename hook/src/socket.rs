@@ -1,6 +1,6 @@
 //! Sockets: whole messages, packets, and descriptors that travel with them (unix(7), `SCM_RIGHTS`).
 //!
-//! Knows nothing of what is said. Never raises SIGPIPE: the peer may be gone.
+//! Independent of the messages' contents. Never raises SIGPIPE: the peer may be gone.
 
 use std::ffi::CStr;
 use std::io;
@@ -51,8 +51,8 @@ pub fn receive_descriptors(socket: BorrowedFd<'_>) -> io::Result<Option<(u8, Vec
     Ok((got == 1).then_some((byte[0], descriptors)))
 }
 
-/// What there is, up to the length of `bytes`, or one packet; with the descriptors that came along. Nothing when the peer
-/// has closed.
+/// Receives the available bytes, up to the length of `bytes`, or one packet, with its descriptors. Returns no bytes
+/// when the peer has closed.
 pub fn receive_packet(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut control = Control([0; 64]);
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
@@ -116,7 +116,7 @@ pub fn send_packet(socket: BorrowedFd<'_>, bytes: &[u8], descriptor: BorrowedFd<
     }
 }
 
-/// Connects to the socket of packets that has this name in a folder, whose path may be longer than an address (unix(7)).
+/// Connects to the packet socket of this name in a folder. The folder's path may be longer than an address (unix(7)).
 pub fn connect(folder: &CStr, name: &str) -> io::Result<OwnedFd> {
     // SAFETY: a C string; the descriptor is ours.
     let folder = unsafe {

@@ -13,7 +13,8 @@ use crate::program::{Hook, Main, Program, StartMain};
 use crate::protocol::{ARGUMENT, VARIABLE};
 use crate::service;
 
-/// Called by `_start` of the executable in place of glibc's own. What the program throws and does not catch passes through.
+/// Called by `_start` of the executable in place of glibc's own function. Uncaught exceptions of the program pass
+/// through.
 ///
 /// # Safety
 ///
@@ -44,17 +45,17 @@ pub unsafe extern "C-unwind" fn __libc_start_main(
         if ours {
             server::serve(program, &socket);
         }
-        // SAFETY: ends the process; nothing of the program has run that would want to be told.
+        // SAFETY: ends the process; no part of the program has run that would need to clean up.
         unsafe { libc::_exit(0) }
     }
     let main = service::main_of(main).unwrap_or(main);
-    // SAFETY: what `_start` passed, but for a `main` that stands for the program's.
+    // SAFETY: the arguments are those of `_start`, except for a `main` that replaces the program's.
     unsafe { Program { main, ..program }.run(argc, argv) }
 }
 
 fn inherited_socket() -> Option<OwnedFd> {
     let number: RawFd = std::env::var(VARIABLE).ok()?.parse().ok()?;
-    // SAFETY: fcntl only reads the descriptor's flags. Whoever sets the variable gives the descriptor away.
+    // SAFETY: fcntl only reads the descriptor's flags. The process that sets the variable gives the descriptor away.
     (number >= 0 && unsafe { libc::fcntl(number, libc::F_GETFD) } >= 0)
         .then(|| unsafe { OwnedFd::from_raw_fd(number) })
 }

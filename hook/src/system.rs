@@ -1,4 +1,4 @@
-//! What a system call returned, as a `Result`, and how large the system's huge pages are. Knows nothing of which call it was.
+//! Converts the result of a system call into a `Result`, and defines the size of huge pages. Independent of the call.
 
 use std::ffi::c_int;
 use std::io;

@@ -1,9 +1,9 @@
-//! The notes of this process, in memory that it shares with distlto: files that it opens, misses, writes and renames, variables
-//! that it asks for, streams that it prints to.
+//! The notes of this process, in memory shared with distlto: files that it opens, misses, writes and renames, variables
+//! that it reads, streams that it prints to.
 //!
-//! distlto reads it when the process has ended, however that was. Without such memory nothing is noted. Layout: the
-//! size of all notes (a `u64`), then the notes ([`Note`]). A note is whole once its kind is there. Knows nothing of what
-//! files are for.
+//! distlto reads them after the end of the process, even after a crash. Without such memory nothing is noted. Layout:
+//! the size of all notes (a `u64`), then the notes ([`Note`]). A note is complete once its kind is written. Does not
+//! depend on the purpose of the files.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use crate::protocol::{FIRST_NOTE, NOTE_HEAD, Note, TRACE_SIZE};
 
 static TRACE: OnceLock<Trace> = OnceLock::new();
-/// What standard output and standard error are when the notes begin: device and inode.
+/// Device and inode of standard output and standard error when the notes begin.
 static STREAMS: OnceLock<[Option<(u64, u64)>; 2]> = OnceLock::new();
 /// Whether it is noted that the process wrote to them.
 static PRINTED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
@@ -37,7 +37,7 @@ unsafe impl Send for Trace {}
 // SAFETY: as above.
 unsafe impl Sync for Trace {}
 
-/// Has this process and the children that it forks note what they do.
+/// Starts the notes of this process and of the children that it forks.
 pub fn begin(memory: &OwnedFd) {
     // SAFETY: a new mapping of a file that the service has made as large as that.
     let start = unsafe {
@@ -55,8 +55,8 @@ pub fn begin(memory: &OwnedFd) {
     }
 }
 
-/// Notes at the end of the process whether it has printed through the C library, whose own calls are not seen, and the libraries
-/// that it has loaded meanwhile.
+/// Notes at the end of the process whether it has printed through the C library, since calls within that are not seen.
+/// Also notes the libraries loaded meanwhile.
 pub extern "C" fn end() {
     if !is_on() {
         return;
@@ -110,9 +110,9 @@ pub fn printed(descriptor: c_int) {
     }
 }
 
-/// What a descriptor is open for: device and inode.
+/// Returns device and inode of a descriptor's file.
 fn identity(descriptor: c_int) -> Option<(u64, u64)> {
-    // SAFETY: the structure is plain data, of which the system call fills all.
+    // SAFETY: the structure is plain data, and the system call fills it completely.
     unsafe {
         let mut found: libc::stat = std::mem::zeroed();
         (libc::fstat(descriptor, &raw mut found) == 0).then_some((found.st_dev, found.st_ino))
@@ -130,7 +130,7 @@ pub fn note(note: Note, path: &[u8]) {
     let size = NOTE_HEAD + path.len();
     // SAFETY: the mapping begins with the size of all notes, aligned as a page is.
     let next = unsafe { AtomicU64::from_ptr(trace.start.cast()) };
-    // Past the end it says that something is missing.
+    // A size past the end of the memory shows that notes are missing.
     let at = usize::try_from(next.fetch_add(size as u64, Ordering::Relaxed)).unwrap_or(usize::MAX);
     let at = at.saturating_add(FIRST_NOTE);
     if at.checked_add(size).is_none_or(|end| end > TRACE_SIZE) {

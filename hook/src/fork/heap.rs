@@ -1,8 +1,8 @@
-//! Where the heap of a child begins: at a huge page that its server has not touched.
+//! Moves the start of a child's heap to a huge page that its server has not touched.
 //!
-//! What a child writes beyond the server's own heap is new memory, page by page up to the next huge page: for a small job
-//! most of its page faults. So the server takes what is left before that page, and never touches it. Only the way in
-//! which memory is handed out changes. Knows nothing of jobs.
+//! A child's writes beyond the server's heap take new memory, page by page up to the next huge page. For a small job
+//! these are most of its page faults. So the server allocates the rest before that page, and never touches it. Only the
+//! placement of allocations changes. Independent of jobs.
 
 use std::ffi::c_void;
 use std::hint::black_box;
@@ -10,22 +10,22 @@ use std::ptr;
 
 use crate::system::HUGE;
 
-/// A page. Where pages are larger, the kernel refuses to take back what is not whole ones, and nothing is lost.
+/// A page. Where pages are larger, the kernel rejects a range of partial pages, and nothing is lost.
 const BASE: usize = 4 << 10;
 
-/// What is left to the server, whose requests must not come from the children's huge page.
+/// The server's reserve: its own requests must not come from the children's huge page.
 const OWN: usize = 64 << 10;
 
-/// What glibc's malloc keeps before each block: the size of the block before it, and of this one (malloc/malloc.c).
+/// The header of a malloc block: the sizes of the block before it and of the block itself (malloc/malloc.c).
 const HEADER: usize = 2 * size_of::<usize>();
 
-/// Takes the heap's rest up to a huge page, where malloc's heap ends in memory of its own that reaches past one, as it
-/// does with `glibc.malloc.hugetlb=1`.
+/// Allocates the heap's rest up to a huge page. This applies where malloc's heap ends in memory of its own that reaches
+/// past such a page, as with `glibc.malloc.hugetlb=1`.
 pub fn begin_at_huge_page() {
-    // SAFETY: plain calls; blocks are given back once. What is advised is memory of malloc's that nobody has been given,
-    // or of a block that stays as it is for ever.
+    // SAFETY: plain calls; blocks are freed once. The advised memory is unallocated memory of malloc's, or belongs to a
+    // block that is never written.
     unsafe {
-        // Otherwise the compiler would leave out a block that nobody uses.
+        // Otherwise the compiler would leave out an unused block.
         let own = black_box(libc::malloc(OWN));
         if let Some((rest, page)) = take_rest() {
             let touched = (rest.addr() + BASE).next_multiple_of(BASE);
@@ -39,13 +39,13 @@ pub fn begin_at_huge_page() {
     }
 }
 
-/// A block that ends where a huge page begins, behind all that has been taken from the system so far: what is taken for
-/// it reaches to the end of that page. `None` where the heap is not as expected.
+/// Allocates a block that ends where a huge page begins, behind all memory taken from the system so far. Memory taken
+/// for it reaches to the end of that page. `None` where the heap is not as expected.
 fn take_rest() -> Option<(*mut c_void, usize)> {
     let free = free_at_end()?;
     let end = end_of_heap();
     let (next, page) = (end.checked_sub(free)?.checked_add(HEADER)?, end.checked_next_multiple_of(HUGE)?);
-    // The header of what follows lies before the page.
+    // The header of the next block lies before the page.
     let size = page.checked_sub(next + size_of::<usize>())?;
     // SAFETY: plain calls; a block that is not where it was expected is given back.
     unsafe {
@@ -58,7 +58,7 @@ fn take_rest() -> Option<(*mut c_void, usize)> {
     None
 }
 
-/// Bytes that are free at the heap's end; `None` with a libc that does not tell (`mallinfo2`, glibc 2.33).
+/// Returns the free bytes at the heap's end; `None` with a libc without `mallinfo2` (glibc 2.33).
 fn free_at_end() -> Option<usize> {
     // SAFETY: a C string; the function, where there is one, has this type (malloc.h).
     unsafe {
@@ -71,6 +71,6 @@ fn free_at_end() -> Option<usize> {
 }
 
 fn end_of_heap() -> usize {
-    // SAFETY: asks where the break is, and leaves it there.
+    // SAFETY: reads the position of the break, and leaves it there.
     unsafe { libc::sbrk(0) }.addr()
 }

@@ -1,8 +1,8 @@
 //! Puts the program's code on huge pages, so that a forked child shares it ready-mapped.
 //!
-//! A page of a mapped file is mapped anew by every child that touches it; an anonymous huge page is inherited.
-//! The bytes at every address stay what they are. Without transparent huge pages nothing is done. Knows
-//! nothing of jobs: it goes on in small steps between them.
+//! Every child that touches a page of a mapped file maps it anew; it inherits an anonymous huge page. The bytes at
+//! every address stay the same. Without transparent huge pages nothing is done. Independent of jobs: it goes on in
+//! small steps between them.
 
 use std::ffi::{c_int, c_void};
 use std::{fs, io, ptr};
@@ -21,11 +21,11 @@ struct Segment {
     to: usize,
 }
 
-/// What is still to be moved, and what has been.
+/// The code still to be moved, and the number of bytes already moved.
 #[derive(Default)]
 pub struct Mover {
     segments: Vec<Segment>,
-    /// Bytes on huge pages: what a child's resident size counts although it shares them.
+    /// Bytes on huge pages. A child's resident size counts them although it shares them.
     pub moved: usize,
 }
 
@@ -61,7 +61,7 @@ impl Mover {
     }
 }
 
-/// Whether the system gives huge pages to those who ask: `always [madvise] never`.
+/// Returns whether the system gives huge pages on request: `always [madvise] never`.
 fn enabled() -> bool {
     // SAFETY: a plain system call that reads a flag of this process.
     let refused = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) } > 0;
@@ -99,9 +99,9 @@ unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _: usize, data: *mut
 fn relocate(part: &Segment) -> io::Result<()> {
     let size = part.to - part.from;
     let room = size + HUGE;
-    // SAFETY: a fresh private mapping is written within its bounds; the source is a mapped segment of a loaded
-    // object that nobody writes. mremap replaces it in one system call by the same bytes with the same
-    // protection, in a process of one thread whose running code is not in it (see LEAST).
+    // SAFETY: a fresh private mapping is written within its bounds; the source is a mapped segment of a loaded object
+    // that nobody writes. mremap replaces it in one system call by the same bytes with the same protection. The process
+    // has one thread, and its running code is not in the segment (see LEAST).
     unsafe {
         let writable = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -120,7 +120,7 @@ fn relocate(part: &Segment) -> io::Result<()> {
                 _ => Ok(()),
             }
         })();
-        // What is left of the room: its unaligned ends, or all of it. The moved middle is a hole, which is fine.
+        // The rest of the room: its unaligned ends, or all of it. The moved middle is a hole, which is fine.
         libc::munmap(fresh, copy.addr() - fresh.addr());
         libc::munmap(copy.byte_add(size), room - size - (copy.addr() - fresh.addr()));
         if done.is_err() {

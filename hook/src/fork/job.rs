@@ -1,7 +1,7 @@
-//! One job: what was asked for, and the child that does it.
+//! One job: its request, and the child that does it.
 //!
-//! The child differs from one that exec(2) made in nothing that a compiler asks for: the auxiliary vector (the random
-//! bytes of AT_RANDOM, AT_EXECFN) and where memory is mapped are the server's.
+//! For a compiler the child equals one that exec(2) made. Only the auxiliary vector (the random bytes of AT_RANDOM,
+//! AT_EXECFN) and the memory layout are the server's.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::io;
@@ -74,26 +74,26 @@ impl JobRequest {
     /// The argument after the program's name.
     pub fn first_argument(&self) -> Option<&CStr> {
         let word = *self.vectors.get(1)?;
-        // SAFETY: what is not null points to a NUL-terminated string in `strings`.
+        // SAFETY: a pointer that is not null points to a NUL-terminated string in `strings`.
         (self.argc > 1).then(|| unsafe { CStr::from_ptr(word) })
     }
 
-    /// Enters the job's directory. The server's own is of no use to it, so the children inherit this one.
+    /// Enters the job's directory. The server does not need its own, so the children inherit this one.
     pub fn enter_directory(&self) -> io::Result<()> {
         // SAFETY: `strings` begins with a NUL-terminated directory (checked by parse_request).
         check(unsafe { libc::chdir(self.strings.as_ptr().cast()) }).map(drop)
     }
 }
 
-/// What only a child needs of its server.
+/// Parts of the server that only a child needs.
 pub struct Surroundings<'a> {
     /// How the program is started.
     pub program: Program,
     /// The server's process id.
     pub server: libc::pid_t,
-    /// Where the kernel looks for the program's arguments, if it can be told otherwise.
+    /// Position of the program's arguments for the kernel, if it can be changed.
     pub layout: Option<MemoryLayout>,
-    /// Opened for reading: what jobs get as standard input.
+    /// Opened for reading: the standard input of jobs.
     pub null: &'a OwnedFd,
     /// The signal mask the server was started with.
     pub mask: &'a libc::sigset_t,
@@ -101,7 +101,7 @@ pub struct Surroundings<'a> {
     pub close: &'a [RawFd],
 }
 
-/// Forks a child for `request` with the given stdout and stderr, which notes what it does; returns its process id.
+/// Forks a child for `request` with the given stdout and stderr, which notes its actions; returns its process id.
 pub fn fork(
     mut request: JobRequest,
     [out, err]: [&OwnedFd; 2],
@@ -111,13 +111,13 @@ pub fn fork(
     // SAFETY: the server has one thread, so the child may go on to do anything.
     let pid = check(unsafe { libc::fork() })?;
     if pid != 0 {
-        // The child does the same; whoever comes first, the group exists before anybody signals it.
+        // The child does the same; in either order, the group exists before the first signal to it.
         // SAFETY: plain system call.
         unsafe { libc::setpgid(pid, pid) };
         return Ok(pid);
     }
-    // SAFETY: plain system calls on descriptors that are open; the globals are glibc's, and this process has
-    // one thread. `request` is forgotten below, so what the vectors point to lives for ever.
+    // SAFETY: plain system calls on descriptors that are open; the globals are glibc's, and this process has one
+    // thread. `request` is forgotten below, so the strings of the vectors live for ever.
     unsafe {
         libc::setpgid(0, 0);
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -160,12 +160,12 @@ pub struct RunningJob {
 }
 
 impl RunningJob {
-    /// A job whose child has just been forked; its process group has the same number.
+    /// A job with a freshly forked child; its process group has the same number.
     pub fn new(pid: libc::pid_t, control: OwnedFd, inherited: u64) -> Self {
         Self { pid, control, given_up: false, inherited }
     }
 
-    /// Passes on a signal that the client has sent, or kills what the client has given up.
+    /// Passes on a signal of the client, or kills a job that the client has given up.
     pub fn take_signal(&mut self) {
         let mut signal = [0];
         match socket::receive(self.control.as_fd(), &mut signal) {
@@ -188,7 +188,7 @@ impl RunningJob {
         if !self.has_ended() {
             return false;
         }
-        // What the child left behind ends with it. Until it is reaped nobody else can have its number.
+        // The child's leftover processes end with it. Until it is reaped no other process can have its number.
         // SAFETY: plain system call.
         unsafe { libc::kill(-self.pid, libc::SIGKILL) };
         let mut status = 0;

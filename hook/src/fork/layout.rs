@@ -1,7 +1,8 @@
-//! Where the kernel finds a process's arguments and environment: what `/proc/PID/cmdline` and `environ` show.
+//! The position of a process's arguments and environment for the kernel, as `/proc/PID/cmdline` and `environ` show
+//! them.
 //!
 //! prctl(2), `PR_SET_MM_MAP`: needs no privilege, but a kernel with `CONFIG_CHECKPOINT_RESTORE`; without it a child
-//! shows its server's. Knows nothing of jobs.
+//! shows its server's. Independent of jobs.
 
 use std::fs;
 
@@ -30,7 +31,7 @@ struct Map {
 pub struct MemoryLayout(Map);
 
 impl MemoryLayout {
-    /// This process's own; `None` where the kernel does not tell.
+    /// Reads the layout of this process; `None` where the kernel does not show it.
     pub fn own() -> Option<Self> {
         let stat = fs::read_to_string("/proc/self/stat").ok()?;
         // The name before the last parenthesis may hold anything; field 3 of proc_pid_stat(5) follows it.
@@ -63,8 +64,8 @@ impl MemoryLayout {
         };
         (self.0.arg_start, self.0.arg_end) = ends(arguments);
         (self.0.env_start, self.0.env_end) = ends(environment);
-        // SAFETY: sbrk(0) only tells the end of the heap, which the kernel sets to the same value. The structure lives
-        // through the call and has the size that is passed; nothing of the process's memory changes.
+        // SAFETY: sbrk(0) only returns the end of the heap, which the kernel sets to the same value. The structure
+        // lives through the call and has the size that is passed; the process's memory does not change.
         unsafe {
             self.0.brk = libc::sbrk(0).addr() as u64;
             libc::prctl(libc::PR_SET_MM, libc::PR_SET_MM_MAP, &raw const self.0, size_of::<Map>(), 0);

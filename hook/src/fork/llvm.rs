@@ -1,9 +1,9 @@
-//! What every job of a program of LLVM does first, done once: all targets are registered, with their passes, and the options
-//! of clang's compiler proper are reset.
+//! The first steps of every LLVM program's job, done once: registers all targets with their passes, and resets the
+//! options of clang's compiler proper.
 //!
-//! The functions that register are LLVM's C interface (llvm-c/Target.h), which does nothing the second time. The one that
-//! resets (llvm/Support/CommandLine.h) is interposed. What a library lacks is passed over, so that another program stays as
-//! it is. Knows nothing of jobs.
+//! The registering functions are LLVM's C interface (llvm-c/Target.h); a second call does nothing. The resetting
+//! function (llvm/Support/CommandLine.h) is interposed. Functions missing from a library are skipped, so other programs
+//! stay unchanged. Independent of jobs.
 
 use std::ffi::{CStr, CString, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ const TARGETS: [&str; 25] = [
     "XCore",
     "Xtensa",
 ];
-/// What clang and lld register of each.
+/// The parts of each target that clang and lld register.
 const PARTS: [&str; 5] = ["TargetInfo", "Target", "TargetMC", "AsmPrinter", "AsmParser"];
 
 /// Registers the targets; whether there are any.
@@ -63,8 +63,8 @@ static WERE_RESET: AtomicBool = AtomicBool::new(false);
 /// Whether the next reset in this process would change nothing.
 static ARE_RESET: AtomicBool = AtomicBool::new(false);
 
-/// Before a job is forked: has the options of a compiler proper reset, with which it begins (clang's driver.cpp,
-/// `ExecuteCC1Tool`). A job of its own would write to each of thousands of options, and so get a copy of each of their pages.
+/// Resets the options of a compiler proper before a job is forked; the compiler begins with that (clang's driver.cpp,
+/// `ExecuteCC1Tool`). Each job would otherwise write to thousands of options, and so get a copy of each of their pages.
 pub fn before_job(first: Option<&CStr>) {
     let is_compiler = first.is_some_and(|word| word.to_bytes().starts_with(b"-cc1"));
     if is_compiler && !WERE_RESET.load(Ordering::Relaxed) {

@@ -1,6 +1,6 @@
 //! The server's loop: takes jobs, reports their ends, passes signals on, until the client closes the socket.
 //!
-//! One thread, several jobs at a time. Knows nothing of what a job is made of.
+//! One thread, several jobs at a time. Independent of the contents of a job.
 
 use std::ffi::c_int;
 use std::io;
@@ -19,7 +19,7 @@ use crate::system::check;
 
 /// Serves jobs until the client closes `socket`; then no job is left running.
 pub fn serve(program: Program, socket: &OwnedFd) {
-    // A server that cannot begin is a server whose greeting never comes; the client does without.
+    // A server that cannot begin sends no greeting; the client does without it.
     let Ok(mut server) = Server::begin(program, socket) else { return };
     while server.step().is_ok() {}
     for job in &server.jobs {
@@ -35,7 +35,7 @@ struct Server<'a> {
     pid: libc::pid_t,
     /// The mask that jobs get.
     mask: libc::sigset_t,
-    /// The same with SIGCHLD let through: what the server waits with.
+    /// The same with SIGCHLD let through: the mask during the server's wait.
     waiting: libc::sigset_t,
     jobs: Vec<RunningJob>,
     mover: Mover,
@@ -60,7 +60,7 @@ impl<'a> Server<'a> {
             }
             (mask, waiting, libc::getpid())
         };
-        // What it allocates is on the heap before the first job.
+        // The memory of the targets is on the heap before the first job.
         let program = if llvm::register_targets() { program.ending_early() } else { program };
         heap::begin_at_huge_page();
         let hello = Hello { pid: u32::try_from(pid).unwrap_or(0) };
@@ -113,7 +113,7 @@ impl<'a> Server<'a> {
         Ok(())
     }
 
-    /// Takes one request off the socket; what goes wrong with a job itself is the job's failure alone.
+    /// Takes one request off the socket; an error of the job itself fails the job alone.
     fn take_request(&mut self) -> io::Result<()> {
         let (byte, descriptors) =
             socket::receive_descriptors(self.socket.as_fd())?.ok_or(io::ErrorKind::UnexpectedEof)?;
