@@ -1,7 +1,7 @@
-//! What the actions of a graph read and wrote when they ran last, and which of them have to run again.
+//! The log of a graph's actions: their inputs and outputs in the last run, and which of them have to run again.
 //!
-//! Content decides; times never do. The log grows as actions end, so that a killed run repeats only what was running.
-//! Its lines define files, each a path with a content under a number, and actions by these numbers.
+//! Content decides; times never do. The log grows as actions end, so that a killed run repeats only unfinished
+//! actions. Its lines define files, each a path with a content under a number, and actions by these numbers.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -50,7 +50,7 @@ struct LoggedAction {
 /// A path with a content.
 type Version = (Utf8PathBuf, Digest);
 
-/// What a log says.
+/// The entries of a log.
 #[derive(Debug, Default)]
 struct Logged {
     files: HashMap<u32, Version>,
@@ -68,7 +68,7 @@ pub struct ActionLog {
 }
 
 impl ActionLog {
-    /// Reads the log in a state directory, of files whose paths begin in `root`. Parts that cannot be used cost time only.
+    /// Reads the log in a state directory. Relative paths of files begin in `root`. Unusable parts cost time only.
     pub fn read(directory: &Path, root: &Path) -> Self {
         Self::of(directory, root).0
     }
@@ -159,8 +159,8 @@ impl ActionLog {
         Ok(changed.into_iter().chain(added).chain(removed).collect())
     }
 
-    /// Why actions and all that they depend on may have to run, in an order they can run in. One that reads the output of
-    /// such an action may have to: it may turn out that the output is what it was.
+    /// Returns why actions and all their dependencies may have to run, in an order they can run in. An action that
+    /// reads the output of an outdated one may have to: the output may turn out to be the same.
     pub fn changes_of_all(
         &self,
         explainer: &Explainer<'_>,
@@ -182,7 +182,7 @@ impl ActionLog {
         Ok(found)
     }
 
-    /// What is known of actions before they run: why they have to, or that they are up to date.
+    /// Describes actions before they run: why they have to, or that they are up to date.
     pub fn known(&self, graph: &ActionGraph, found: Vec<(ActionId, Vec<Change>)>) -> Vec<ActionRecord> {
         self.with(|logged| {
             let known = |(id, why): (ActionId, Vec<Change>)| {
@@ -245,7 +245,7 @@ impl ActionLog {
 }
 
 impl Logged {
-    /// Takes a line in. An action of which a file is not defined, because its line is damaged, is left out.
+    /// Adds a line. An action with an undefined file is left out: the line of that file is damaged.
     fn take(&mut self, line: Line) {
         match line {
             Line::File { number, path, content } => {
@@ -317,7 +317,7 @@ fn with_dependencies(graph: &ActionGraph, wanted: &[ActionId]) -> Vec<ActionId> 
     graph.actions().map(|(id, _)| id).filter(|id| seen[id.index()]).collect()
 }
 
-/// Records each action of a run as it finishes, and reports what it wrote.
+/// Records each action of a run as it finishes, and reports its outputs.
 pub struct Recording<'a> {
     graph: &'a ActionGraph,
     log: &'a ActionLog,
@@ -347,7 +347,7 @@ impl<'a> Recording<'a> {
 
 impl Hooks for Recording<'_> {
     fn finished(&self, action: ActionId, made: &Made<'_>) {
-        // The graph does not say what else it depends on, so it runs again each time.
+        // Its undeclared inputs are not in the graph, so it runs again each time.
         if !made.undeclared.is_empty() {
             return;
         }

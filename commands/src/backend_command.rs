@@ -13,9 +13,9 @@ pub struct BackendParts<'a> {
     pub program: &'a [String],
     /// Arguments that the user gives verbatim; those come last among the flags, so they win.
     pub given: &'a [String],
-    /// The target triple; nothing is said when empty.
+    /// The target triple; empty for the compiler's default.
     pub triple: &'a str,
-    /// What the link line asks for.
+    /// The flags that the link line implies.
     pub flags: &'a [String],
     /// The module, spelled as its module id.
     pub module: &'a Utf8Path,
@@ -29,7 +29,7 @@ pub struct BackendParts<'a> {
 pub fn words(backend: BackendParts<'_>) -> Vec<String> {
     let mut words = backend.program.to_vec();
     words.push("-c".to_owned());
-    // A clang that is not told compiles for its own default target, with a mere warning.
+    // Without a target, clang compiles for its own default one, with only a warning.
     if !backend.triple.is_empty() && target_of(backend.given).is_none() {
         words.push(format!("--target={}", backend.triple));
     }

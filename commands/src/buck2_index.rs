@@ -1,7 +1,7 @@
 //! Buck2's planner: runs the thin link of the rule's command and writes the plans that the rule has declared.
 //!
 //! The command line and the files are those of the prelude's planners (`docs/buck2.md`). A stock linker's trace takes
-//! the place of its missing `--thinlto-full-index`. Knows nothing of what plans say.
+//! the place of its missing `--thinlto-full-index`. Does not depend on the content of plans.
 
 use std::ffi::OsString;
 use std::fs;
@@ -49,7 +49,7 @@ pub struct Buck2Args {
     pub enable_premerger: bool,
 }
 
-/// What Buck2's rule asks for.
+/// The request of Buck2's rule.
 #[derive(Debug)]
 pub struct Buck2Request<'a> {
     meta: &'a Path,
@@ -145,7 +145,7 @@ fn darwin(
     Ok(0)
 }
 
-/// Refuses a link whose driver would keep an object from the linker.
+/// Refuses a link in which the driver would keep an object from the linker.
 fn all_reach_linker(
     request: &Buck2Request<'_>,
     link: &RuleThinLink<'_>,
@@ -159,7 +159,7 @@ fn all_reach_linker(
     }
 }
 
-/// A file that tells the linker where merged modules go.
+/// Writes the file from which the linker reads the paths of merged modules.
 fn output_map(meta: &DarwinMeta<'_>) -> Result<NamedTempFile, IoError> {
     let parent = std::env::temp_dir();
     let mut file = NamedTempFile::new_in(&parent).map_err(IoError::on("write", &parent))?;
@@ -184,7 +184,7 @@ fn warn_of_unlisted(request: &Buck2Request<'_>, unknown: &[String]) {
     }
 }
 
-/// Passes on what the linker printed; its exit code, if it failed.
+/// Prints the linker's output. Returns its exit code if it failed.
 fn failure(output: &ToolOutput, command: &[Word], cancel: &Cancel) -> Result<Option<u8>, LinkError> {
     if cancel.is_cancelled() {
         return Err(LinkError::Interrupted { exit_code: cancel.exit_code() });

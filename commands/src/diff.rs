@@ -1,6 +1,6 @@
-//! `distlto diff`: two links, or two runs of one, side by side.
+//! `distlto diff`: compares two links, or two runs of one link.
 //!
-//! Finds what is to be compared, and prints what differs.
+//! Finds the two, and prints their differences.
 
 use camino::Utf8PathBuf;
 use clap::Args;

@@ -2,7 +2,7 @@
 //!
 //! lld calls `PROGRAM [options] JOBFILE` in its own working directory and waits; it takes any object that is there when
 //! the program ends with 0. The job file becomes an action graph (`distlto_planner::dtlto`), which runs as every graph
-//! does (`run`). Knows nothing of the file's format.
+//! does (`run`). Does not depend on the file's format.
 
 mod complete;
 pub mod linker;
@@ -59,7 +59,7 @@ pub const OPTIONS: &str = "DISTLTO_DISTRIBUTE_OPTIONS";
 
 /// How long compilers may take to end with a linker that was killed.
 const GRACE: Duration = Duration::from_millis(400);
-/// How long a linker that was told to end together with this process may take.
+/// How long the linker may take to end by itself if a signal ends it together with this process.
 const LINKER_ENDS: Duration = Duration::from_millis(300);
 
 /// Run the backend compilations of a link with lld's distributor (DTLTO)
@@ -284,7 +284,7 @@ impl Session<'_> {
         Some(state::directory(self.file.linker_output.as_ref()?.as_str(), &folder))
     }
 
-    /// What is linked, for people.
+    /// Returns the linked program's path for messages, or the job file's path if it is unknown.
     fn program(&self) -> String {
         self.file
             .linker_output
@@ -293,7 +293,7 @@ impl Session<'_> {
     }
 }
 
-/// What is known of a job: nothing is kept between links, and the linker wants it done.
+/// Returns the record of a job. Its only reason is the linker's request, since nothing is kept between links.
 fn requested(graph: &ActionGraph, id: ActionId) -> ActionRecord {
     let mut action = ActionRecord::of(graph, id);
     action.why = vec![Change::of(What::Requested)];
@@ -307,7 +307,7 @@ struct OwnDirectories {
 }
 
 impl OwnDirectories {
-    /// Makes them, after sweeping what killed runs and their linkers left.
+    /// Makes them, after removing the leftovers of killed runs and of their linkers.
     fn make(file: &JobFile, job_file: &Path, linker: Option<ParentLinker>) -> Result<Self, IoError> {
         let outputs = file.jobs.iter().flat_map(|&job| file.graph.action(job).outputs());
         let parent = |path: &Utf8Path| path.parent().unwrap_or(Utf8Path::new("")).to_owned();
@@ -348,7 +348,8 @@ impl OwnDirectories {
         self.made.iter().filter_map(place).collect()
     }
 
-    /// Removes what a linker that was killed leaves. One that was told to end along with this process does it itself.
+    /// Removes the leftovers of a killed linker. A linker that gets the same signal as this process removes them
+    /// itself.
     fn clean_up_after_linker(&mut self) {
         let Some(linker) = &self.linker else { return };
         let start = Instant::now();

@@ -1,7 +1,7 @@
-//! `distlto doctor`: says in sentences what is seen here, and what will and will not work.
+//! `distlto doctor`: reports the setup of this machine, and whether links by distlto will work.
 //!
-//! Every sentence follows from asking: programs are run, files are looked at, and nothing is left behind. No server is
-//! contacted. What a link would end with is the exit code. Knows nothing of schedules.
+//! Every sentence follows from a check: programs are run and files are examined. Nothing is left behind. No server is
+//! contacted. The exit code is the one that a link would end with. Does not depend on schedules.
 
 mod command;
 mod ledger;
@@ -26,7 +26,7 @@ use crate::remote::args::RemoteArgs;
 use crate::report::{CheckedSentences, is_wrong};
 use crate::run_args::CacheArgs;
 
-/// The exit code of what `distlto::tool` is.
+/// The exit code for `distlto::tool`.
 const TOOL: u8 = 7;
 
 /// Say what is seen here, and whether links by distlto will work
@@ -58,16 +58,16 @@ pub struct DoctorArgs {
     pub command: Vec<OsString>,
 }
 
-/// What is told, and whether links can work.
+/// The report so far, and the verdict.
 struct Doctor<'a> {
     args: &'a DoctorArgs,
     cancel: &'a Cancel,
     report: CheckedSentences,
-    /// The exit code of a link here, as far as it is known.
+    /// The exit code of a link here, by the checks so far.
     code: u8,
 }
 
-/// Looks and tells. Returns the exit code.
+/// Runs all checks and prints the report. Returns the exit code.
 pub fn run(args: &DoctorArgs, cancel: &Cancel) -> Result<u8, IoError> {
     let report = if args.json { CheckedSentences::keeping() } else { CheckedSentences::default() };
     let mut doctor = Doctor { args, cancel, report, code: 0 };
@@ -96,7 +96,7 @@ impl Doctor<'_> {
         self.ends_with(exit::code_of(error));
     }
 
-    /// What is found first counts.
+    /// Sets the exit code, unless an earlier check has set it.
     fn ends_with(&mut self, code: u8) {
         if self.code == 0 {
             self.code = code;

@@ -1,6 +1,6 @@
-//! What would run, and why, as lines for a person: of `distlto plan` and `distlto link`.
+//! Lists the actions that would run, with their reasons, as lines of text for `distlto plan` and `distlto link`.
 //!
-//! Pure. Knows nothing of how it is found out.
+//! Pure: the caller finds the actions.
 
 use std::cmp::Reverse;
 
@@ -9,11 +9,11 @@ use distlto_prepare::text::printable;
 /// An action that would run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// What it takes, to go by.
+    /// Its cost, for the order.
     pub weight: u64,
-    /// The same in words.
+    /// Its cost in words.
     pub takes: String,
-    /// What it is called.
+    /// Its name.
     pub what: String,
     /// Why it would run.
     pub why: String,

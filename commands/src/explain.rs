@@ -1,7 +1,7 @@
-//! `distlto explain`: one module of a link: why its backend ran, what it imports from where and why not more, who imports
-//! from it, and what an edit of it would run.
+//! `distlto explain`, of one module: why its backend ran, its imports, and why there are not more. Also its importers,
+//! and the backends that an edit of it would run.
 //!
-//! Reads what a link left. For functions it asks the compiler's own llvm-dis.
+//! Reads the records of a link. For functions it runs the compiler's own llvm-dis.
 
 mod edit;
 mod functions;
@@ -29,7 +29,7 @@ use edit::Edit;
 use functions::Functions;
 use miss::Miss;
 
-/// How many names of a kind are told.
+/// How many names of a kind are printed.
 const SHOWN: usize = 20;
 
 /// Say why a module's backend ran, and what it imports and why
@@ -90,14 +90,14 @@ pub fn run(args: &ExplainArgs, cancel: &Cancel) -> Result<u8, SeenError> {
     Ok(0)
 }
 
-/// What is told of a module.
+/// The facts about a module.
 struct Module<'a> {
     seen: &'a Seen,
     number: usize,
     inspection: Inspection,
     /// With the instructions and functions of each, where the shard is kept.
     imports: Vec<(String, Option<(u64, u64)>)>,
-    /// The last run that had it, and what became of it there.
+    /// The last run that had it, and its record there.
     last: Option<(&'a RunRecord, &'a ActionRecord)>,
 }
 
@@ -161,7 +161,7 @@ impl<'a> Module<'a> {
         text + ", if what it exports to them stays; `distlto link --dry-run` says it exactly\n"
     }
 
-    /// What became of it in the last run.
+    /// Describes its result in the last run.
     fn last_run(&self) -> String {
         let Some((_, action)) = self.last else { return "no run has left a record of it\n".to_owned() };
         let why: Vec<String> =
@@ -217,7 +217,7 @@ impl<'a> Module<'a> {
     }
 }
 
-/// The shard of a module, where it is known and kept.
+/// Returns the shard of a module, if it is known and kept.
 fn shard_of(seen: &Seen, number: usize) -> Option<Shard> {
     shard::read(&regular::read(seen.place(&seen.files(number)?.shard).as_std_path()).ok()?).ok()
 }

@@ -1,7 +1,7 @@
-//! `distlto header-list`: a compilation, and the list of the project's files that it read, one a line.
+//! `distlto header-list`: runs a compilation, and lists the project's files that it read, one per line.
 //!
-//! Build systems such as Buck2 compile again only where a listed file has changed. They take paths below the working
-//! directory without `.` and `..`; the compiler writes a rule for make. Knows nothing of what is compiled.
+//! Build systems such as Buck2 compile again only if a listed file has changed. They take paths below the working
+//! directory without `.` and `..`; the compiler writes a rule for make. Does not depend on the kind of source.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -53,7 +53,7 @@ pub fn run(args: &HeaderListArgs, cancel: &Cancel) -> Result<u8, HeaderListError
     let mut rule = args.out.clone().into_os_string();
     rule.push(".d");
     let rule = PathBuf::from(rule);
-    // The list is this program's only way to say what the compiler read: one of an earlier run must not stay.
+    // The list is the only report of the compiler's inputs: one of an earlier run must not stay.
     remove(&args.out)?;
     let mut command: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
     let own = ["-MD", "-MT", "object", "-MF"].map(|word| word.as_bytes().to_vec());

@@ -1,7 +1,8 @@
-//! `distlto-index`: asks a link command's linker for its modules, and writes shards and the action graph to a directory.
+//! `distlto-index`: asks a link command's linker for its modules, and writes shards and the action graph to a
+//! directory.
 //!
-//! For build systems that run backends and the final link themselves. Everything is written only if it differs.
-//! With a meta file it is Buck2's planner (`buck2_index`). Knows nothing of running the actions.
+//! For build systems that run backends and the final link themselves. Everything is written only if it differs. With
+//! a meta file it is Buck2's planner (`buck2_index`). Does not run the actions.
 
 mod slices;
 mod written;

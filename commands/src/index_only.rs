@@ -1,8 +1,8 @@
-//! A thin link alone, on the line of a build system that compiles backends by its own rules: `distlto kbuild-index`, and
-//! `distlto link` where the line says `--thinlto-index-only`.
+//! A thin link alone, on the line of a build system that compiles backends by its own rules: `distlto kbuild-index`,
+//! and `distlto link` where the line says `--thinlto-index-only`.
 //!
-//! Only what changed is put into place, so such rules compile what an edit needs. A lock keeps two runs apart. Knows nothing
-//! of backends.
+//! Puts only changed files into place, so such rules compile only the modules that an edit affects. A lock keeps two
+//! runs apart. Runs no backend.
 
 use std::ffi::OsString;
 use std::path::Path;

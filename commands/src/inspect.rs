@@ -1,6 +1,6 @@
-//! `distlto inspect`: what a link is, in answers first, then in tables.
+//! `distlto inspect`: describes a link, in sentences first, then in tables.
 //!
-//! Reads what a link left; runs nothing, but for the thin link of a command that is given. A single file is told of by `file`.
+//! Reads the records of a link. Runs nothing, except the thin link of a given command. `file` describes a single file.
 
 mod file;
 
@@ -104,7 +104,7 @@ fn print(args: &InspectArgs, seen: &Seen) -> Result<(), SeenError> {
     Ok(to_standard_output(text.as_bytes())?)
 }
 
-/// What there is to say of a link in sentences, a line each.
+/// Returns the sentences about a link, one per line.
 pub fn answers(seen: &Seen, inspection: &Inspection) -> String {
     let notes: String = seen.notes.iter().map(|note| printable(note).into_owned() + "\n").collect();
     inspection.to_string() + &notes + &summary_of(&native(seen))
@@ -152,13 +152,13 @@ impl InspectArgs {
     }
 }
 
-/// The inputs of the final link that are no modules of it, and what they are at the moment.
+/// Returns the inputs of the final link that are not its modules, each with its present kind.
 fn native(seen: &Seen) -> Vec<(&Utf8Path, String)> {
     let kind = |path: &Utf8Path| {
         classify_file(seen.place(path).as_std_path())
             .map_or_else(|error| error.to_string(), |kind| kind.to_string())
     };
-    // What a driver reads of the system, and the linker itself, are no inputs of a link.
+    // Files of the system that a driver reads, and the linker itself, are no inputs of a link.
     let is_input = |path: &&Utf8PathBuf| {
         !path.starts_with("/etc")
             && !matches!(classify_file(seen.place(path).as_std_path()), Ok(Kind::Executable(_)))

@@ -1,7 +1,7 @@
-//! The command that prints a job file in another form, or says what lld would leave out of a link.
+//! The command that prints a job file in another form, or lists the options that lld would leave out of a link.
 //!
-//! Reads and prints; the work is done by `read`, `write` and `dropped`. Starts no process: a driver that is asked for
-//! its link line is run by the [`Runner`] that is handed in.
+//! Reads and prints; the work is done by `read`, `write` and `dropped`. Starts no process itself: the given [`Runner`]
+//! runs a driver to get its link line.
 
 use std::ffi::OsString;
 use std::fs;
@@ -151,7 +151,7 @@ fn bytes(path: &Utf8Path) -> Result<(Vec<u8>, String), JobsError> {
     }
 }
 
-/// What has to be done before the commands can run, which no form can say.
+/// Lists the preparations that the commands need and that no form can express.
 fn notes(file: &JobFile) -> Vec<String> {
     let mut notes: Vec<_> = file
         .placed
@@ -175,7 +175,7 @@ fn notes(file: &JobFile) -> Vec<String> {
     notes
 }
 
-/// One line for each thing that is left out.
+/// Returns one line for each option that lld would leave out.
 pub fn check_line(command: &[Word], runner: &dyn Runner) -> Result<String, JobsError> {
     let Resolved::Link(link) = link_command::resolve(&GivenCommand::new(command), runner)? else {
         return Err(JobsError::NotALink);

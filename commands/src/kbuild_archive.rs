@@ -1,7 +1,7 @@
 //! `distlto kbuild-archive`: the archive of a kernel's objects in which each module is replaced by its native object.
 //!
-//! Native members keep name and order. An object that is missing or is none is told before the archiver runs, and an earlier
-//! archive stays then. Knows nothing of how objects are made.
+//! Native members keep name and order. A missing object, or a file that is no object, is reported before the archiver
+//! runs, and an earlier archive stays then. Does not depend on how objects are made.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -66,7 +66,7 @@ pub enum ArchiveError {
     NoObject {
         /// The object.
         object: PathBuf,
-        /// What is there.
+        /// A description of the file there.
         what: String,
         /// The module.
         module: String,

@@ -1,6 +1,6 @@
 //! The commands that people, build systems and linkers call, each an assembly of planner, executor and record.
 //!
-//! Knows nothing of how an action is scheduled and run. `cli` and `plugin` give these commands their programs.
+//! Does not depend on how an action is scheduled and run. `cli` and `plugin` give these commands their programs.
 
 pub mod action_log;
 pub mod backend_command;

@@ -1,7 +1,8 @@
 //! A whole distributed ThinLTO link, from the user's command to the program: the spine of `distlto link`.
 //!
-//! Is anything to do? If so, the command is run and its linkers are served ([`serve`](crate::serve)). This module only knows the order
-//! and the record for the next run. That lies in the store, and an advisory lock on it makes a second run of the same link an error.
+//! Is anything to do? If so, the command is run and its linkers are served ([`serve`](crate::serve)). This module
+//! only knows the order and the record for the next run. That lies in the store, and an advisory lock on it makes a
+//! second run of the same link an error.
 
 pub(crate) mod dry_run;
 pub mod error;
@@ -197,8 +198,8 @@ impl Runner for NoRunner {
     }
 }
 
-/// Nothing is to be done: the outputs become newer than what they are made of, so that build tools stop asking. A dry
-/// run says so.
+/// Ends a link that has nothing to do: its outputs become newer than its inputs, so that build tools stop asking. A
+/// dry run reports it.
 fn leave_unchanged(
     unchanged: unchanged::Unchanged,
     state: &state::LinkState,
@@ -229,7 +230,7 @@ fn replace_process(command: &[Word]) -> LinkError {
     ToolError::Start { program, source }.into()
 }
 
-/// One link whose state directory is held.
+/// One link with its held state directory.
 pub(crate) struct Session<'a> {
     pub(crate) link: &'a LinkCommand,
     pub(crate) directory: &'a str,
@@ -253,12 +254,12 @@ impl Session<'_> {
         Objects { store: self.store.as_deref(), directory }
     }
 
-    /// For those who asked: why there is nothing for this program to do.
+    /// Notes why the linker links by itself.
     pub(crate) fn say_why_whole(&self, why: &str) {
         self.reporter.noted(&format!("{why}: the linker links by itself"));
     }
 
-    /// For people who asked: what the link consisted of, and what had to run.
+    /// Prints the numbers of modules, imports and outdated backends, with `-v`.
     pub(crate) fn summarise(&self, modules: usize, imports: usize, stale: usize) {
         if !self.options.run.verbose || self.options.run.json {
             return;
@@ -271,7 +272,7 @@ impl Session<'_> {
     }
 }
 
-/// Readers of events are told of a run without actions; people are not.
+/// Reports a run without actions as JSON events; prints nothing otherwise.
 fn nothing_to_do(options: &LinkOptions, reporter: &Reporter) {
     if options.run.json {
         reporter.plan(Plan { actions: 0, cost: 0, jobs: 0 });

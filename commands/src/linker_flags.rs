@@ -1,7 +1,8 @@
-//! Asks a linker with DTLTO what it tells its backends, by a link of a module without code.
+//! Asks a linker with DTLTO for the flags of its backends, by a link of a module without code.
 //!
-//! An answer is remembered for the linker's files and the options of the line, in this process and in the user's cache folder, so
-//! that a linker is asked once; also that it has no DTLTO. What the answer is for is in [`distlto_planner::backend_flags::linker_flags`].
+//! An answer is remembered for the linker's files and the options of the line, in this process and in the user's cache
+//! folder. So a linker is asked once, also if it has no DTLTO. [`distlto_planner::backend_flags::linker_flags`]
+//! describes the purpose of the answer.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -31,13 +32,13 @@ const REMEMBERED: &str = "linker-flags-v1";
 const HEADER: &str = "distlto linker flags 1\n";
 /// So many lines of it at most; then the older half is left out.
 const MANY: usize = 200;
-/// What a linker without DTLTO does not know.
+/// An option that a linker without DTLTO does not know.
 const DISTRIBUTOR: &str = "--thinlto-distributor";
 /// A distributor for a shell: keeps the job file.
 const KEEP: [&str; 2] = ["-c", r#"cat "$1" >"$0""#];
 
-/// What this linker tells its backends on a line with these arguments; `None` where it does not say. `linker` are the words
-/// before the line's own, `runner` runs it where the line's relative paths are from.
+/// Returns the flags that this linker passes to its backends on a line with these arguments; `None` if it does not say.
+/// `linker` has the words before the line's own. `runner` runs it in the directory of the line's relative paths.
 pub fn ask(linker: &[Word], arguments: &[Argument], runner: &dyn Runner) -> Option<LinkerFlags> {
     static ANSWERS: OnceLock<Mutex<Answers>> = OnceLock::new();
     let place = || own_cache().map(|cache| cache.join(REMEMBERED));
@@ -65,7 +66,7 @@ fn remembered(
     flags
 }
 
-/// Stands for a linker's words, its program and what it is asked.
+/// Returns the key of a question to a linker: its words, its program, and the loader's variables.
 fn key(linker: &[Word], program: &Path, question: &[Word]) -> String {
     let mut bytes = Vec::new();
     frame::push(&mut bytes, program.as_os_str().as_encoded_bytes());
@@ -103,11 +104,11 @@ fn asked(linker: &[Word], question: &[Word], runner: &dyn Runner) -> io::Result<
     Ok(Some(LinkerFlags::of(&job_file)))
 }
 
-/// An answer, and what it holds for.
+/// An answer, with the conditions under which it is valid.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Answer {
     key: String,
-    /// The linker's program and libraries, each with what tells its content.
+    /// The linker's program and libraries, each with a fingerprint of its content.
     files: Vec<(PathBuf, String)>,
     /// `None` where it has no DTLTO.
     flags: Option<LinkerFlags>,
@@ -119,7 +120,7 @@ impl Answer {
     }
 }
 
-/// All that is known.
+/// All known answers.
 #[derive(Debug)]
 struct Answers {
     file: Option<JsonLines>,
@@ -132,7 +133,7 @@ impl Answers {
         let mut records = file.as_ref().map(JsonLines::read::<Answer>).unwrap_or_default();
         if let Some(file) = file.as_mut().filter(|_| records.len() > MANY) {
             records.drain(..records.len() - MANY / 2);
-            // What cannot be written is only long.
+            // If it cannot be rewritten, it is only long.
             let _ = file.replace(&records.iter().map(line).collect::<Vec<_>>());
         }
         let known = records.into_iter().map(|answer| (answer.key.clone(), answer)).collect();
@@ -145,7 +146,7 @@ impl Answers {
 
     fn add(&mut self, answer: Answer) {
         if let Some(file) = &mut self.file {
-            // What cannot be remembered is asked again.
+            // An answer that cannot be stored is asked for again.
             let _ = file.append(&answer);
         }
         self.known.insert(answer.key.clone(), answer);
@@ -195,7 +196,7 @@ mod tests {
         flags.expect("an answer").args.join(" ")
     }
 
-    /// What lld says is what distlto takes for granted of one that cannot be asked.
+    /// lld's answer is the one that distlto assumes for a linker that cannot be asked.
     #[test]
     fn lld_says_what_it_tells_its_backends() {
         let linker = [b"ld.lld-22".to_vec()];

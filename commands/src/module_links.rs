@@ -1,8 +1,8 @@
 //! Modules under their identifiers, in a private directory that the compilations run in.
 //!
-//! An index shard names modules by identifier, and a compiler opens exactly that path. An identifier that names no file,
-//! such as `lib.a(m.o at 78)`, gets a symbolic link of that name to the file with its content, and whatever else the
-//! commands name relatively gets a link too. Knows nothing of job files and plugins. Nothing is written anywhere else.
+//! An index shard names modules by identifier, and a compiler opens exactly that path. An identifier that names no
+//! file, such as `lib.a(m.o at 78)`, gets a symbolic link of that name to the file with its content. Other relative
+//! paths in the commands get a link too. Does not depend on job files and plugins. Writes nowhere else.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -54,7 +54,7 @@ pub enum PlaceError {
     Taken {
         /// The later identifier.
         identifier: String,
-        /// What is at its place already.
+        /// The file that is at its place already.
         first: PathBuf,
         /// The file that should be there.
         second: PathBuf,
@@ -68,7 +68,7 @@ pub enum PlaceError {
     Io {
         /// The identifier.
         identifier: String,
-        /// What happened.
+        /// The error.
         source: IoError,
     },
     /// The private directory cannot be made.
@@ -77,7 +77,7 @@ pub enum PlaceError {
     Directory(#[from] IoError),
 }
 
-/// What the commands of one run name.
+/// The paths in the commands of one run.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandNames<'a> {
     /// Where relative paths start.
@@ -98,7 +98,7 @@ pub fn is_misplaced(base: &Path, identifier: &str, file: &Path) -> bool {
     !matches!((found, wanted), (Ok(a), Ok(b)) if (a.dev(), a.ino()) == (b.dev(), b.ino()))
 }
 
-/// The parts of a command's words that may be relative paths: a whole word, and what follows its first `=`.
+/// Returns the parts of a command's words that may be relative paths: a whole word, and the part after its first `=`.
 pub fn paths_in(words: &[String]) -> impl Iterator<Item = &str> {
     words
         .iter()
@@ -140,7 +140,7 @@ impl ModuleLinks {
         for &(identifier, file) in names.placed {
             links.place(identifier, file)?;
         }
-        // What is a directory comes last: nothing may be made through a link that leads out of here.
+        // Directories come last: nothing may be made through a link that leads out of here.
         let mut directories = Vec::new();
         for &path in names.present.iter().filter(|path| relative(path)) {
             match fs::metadata(links.base.join(path)) {
@@ -175,7 +175,7 @@ impl ModuleLinks {
         commands.push_str(&step.repeat(self.depth));
         for name in names {
             let Some(target) = self.place_of(name).and_then(|place| self.links.get(&place)) else { continue };
-            // Names come from the graph, and links lead to what the base and UTF-8 names spell.
+            // Exact if the base is UTF-8, since names come from the graph.
             let (target, link) = (target.to_string_lossy(), shell_quote(name));
             if let Some(parent) = Path::new(name).parent().and_then(Path::to_str).filter(|p| !p.is_empty()) {
                 commands.push_str(&format!(" && mkdir -p -- {}", shell_quote(parent)));

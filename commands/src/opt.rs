@@ -1,7 +1,7 @@
 //! `distlto-opt`: one backend compilation from the command line, for build systems that schedule by themselves.
 //!
-//! Takes its own form and the two of Buck2's opt tools (`gnu`, `darwin`), each of which makes a [`Plan`], and runs it as
-//! every path does (see `job`). No form asks the compiler's driver anything.
+//! Takes its own form and the two of Buck2's opt tools (`gnu`, `darwin`). Each form makes a [`Plan`], which runs as on
+//! every other path (see `job`). No form asks the compiler's driver anything.
 
 mod args_file;
 pub mod compiler;
@@ -64,7 +64,7 @@ The command lines of Buck2's opt tools are taken as they are:
   --out O --input M --index S --compiler CLANG --shared-args F [-- ARGUMENTS]
 ";
 const BUCK2_GNU: &str = "As Buck2 calls it for linkers of type gnu";
-/// The options of which one makes a command line that of Buck2 for darwin.
+/// The group of options for Buck2's form for darwin. Any one of them selects the form.
 const DARWIN: &str = "darwin";
 const BUCK2_DARWIN: &str = "As Buck2 calls it for linkers of type darwin";
 
@@ -194,7 +194,7 @@ pub enum OptError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Processor(#[from] ProcessorConflict),
-    /// What a build has recorded.
+    /// The recorded flags of a build cannot be used.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Record(#[from] RecordError),
@@ -204,14 +204,14 @@ pub enum OptError {
     LinkFlags {
         /// The file of flags.
         path: Utf8PathBuf,
-        /// What is wrong with them.
+        /// The error in them.
         source: LinkFlagError,
     },
-    /// Split debug information that nobody asked to put anywhere.
+    /// Split debug information without a path.
     #[error("debug information is to be split off, but --dwo is not given")]
     #[diagnostic(code(distlto::usage), help("say with --dwo FILE.dwo where it goes"))]
     NoDwo,
-    /// A place for split debug information of which there will be none.
+    /// A path for split debug information, though none is written to a file of its own.
     #[error("--dwo {path}: only --split-dwarf=split writes a file of its own")]
     #[diagnostic(code(distlto::usage), help("remove --dwo, or say --split-dwarf=split"))]
     UselessDwo {
@@ -234,7 +234,7 @@ pub enum OptError {
     Slice {
         /// The graph.
         path: Utf8PathBuf,
-        /// What is wrong with it.
+        /// The error in it.
         source: GraphError,
     },
     /// A slice of several backends, and one name.
@@ -260,13 +260,13 @@ struct Plan {
     /// The module and its shard, as they are to be checked.
     module: String,
     shard: String,
-    /// What else the command reads.
+    /// The other inputs of the command.
     others: Vec<String>,
-    /// What it writes.
+    /// The outputs of the command.
     outputs: Vec<(Utf8PathBuf, Role)>,
-    /// What the object has to be; what the module says when `None`.
+    /// The expected kind of the object; that of the module when `None`.
     expected: Option<Native>,
-    /// Link options that ask for what a backend does not write.
+    /// Link options for outputs that a backend does not write.
     notes: Vec<String>,
 }
 
@@ -291,7 +291,7 @@ impl Plan {
     }
 }
 
-/// Runs the compilation and prints what the compiler said. Returns the exit code: 0, or the compiler's own.
+/// Runs the compilation and prints the compiler's output. Returns the exit code: 0, or the compiler's own.
 pub fn run(args: &OptArgs) -> Result<u8, OptError> {
     let cancel = cancel_on_signals().map_err(OptError::Signals)?;
     run_until(args, &cancel)
@@ -326,7 +326,7 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
     tell(&job, attempt, None, cancel)
 }
 
-/// Prints what the compiler said. Returns the exit code: 0, or the compiler's own.
+/// Prints the compiler's output. Returns the exit code: 0, or the compiler's own.
 fn tell(
     job: &Job<'_>,
     attempt: JobAttempt,
@@ -335,7 +335,7 @@ fn tell(
 ) -> Result<u8, OptError> {
     attempt.refused.iter().for_each(warn);
     if let Some(executed) = &attempt.executed {
-        // The object is what was asked for, and is there.
+        // A failure to print is ignored: the requested result is the object, not the text.
         let _ = to_standard_output(executed.stdout.text().as_bytes());
         show(whole_lines(&executed.stderr.text()).as_bytes());
     }
@@ -358,7 +358,7 @@ struct Results {
 }
 
 impl OptArgs {
-    /// Opens what the options ask for.
+    /// Opens the store and the engine that the options name.
     fn results(&self, cancel: &Cancel) -> Result<Results, RemoteError> {
         // Without one, a server that is dead is asked again.
         let ledger = Ledger::of_environment().ok().flatten();
@@ -366,7 +366,7 @@ impl OptArgs {
     }
 }
 
-/// Compiles on an engine if there is one, or else here, unless the result is known.
+/// Compiles on an engine if there is one, or else here, unless a cache has the result.
 fn compile(
     job: &Job<'_>,
     expected: Option<Native>,

@@ -1,6 +1,6 @@
-//! `distlto report`: what inspect and diff say of a link, with its run and its modules to look at, as one HTML file.
+//! `distlto report`: one HTML file with the results of inspect and diff for a link, its run and its modules.
 //!
-//! Finds what the page is of, and writes it. `distlto_record::page` makes it.
+//! Finds the link, and writes the page. `distlto_record::page` makes it.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ use crate::diff::last_two;
 use crate::inspect::answers;
 use crate::seen::{Seen, SeenError};
 
-/// What lld calls the file that it writes for `--time-trace`, after the output's name.
+/// lld's suffix, after the output's name, for the file that it writes for `--time-trace`.
 const TRACE: &str = ".time-trace";
 
 /// Write a page on a link: its answers, its run in lanes, its modules, what other workers would bring
@@ -51,7 +51,7 @@ pub struct ReportArgs {
 /// Why there is no page.
 #[derive(Debug, Error, Diagnostic)]
 pub enum ReportError {
-    /// The link cannot be looked at.
+    /// The link cannot be examined.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Seen(#[from] SeenError),
@@ -72,7 +72,7 @@ pub enum ReportError {
     OtherTime {
         /// The trace.
         path: Utf8PathBuf,
-        /// What was named.
+        /// The thing that the user named.
         thing: Utf8PathBuf,
     },
 }
@@ -132,7 +132,7 @@ impl ReportArgs {
     }
 }
 
-/// Where lld writes its trace if it is not told a name.
+/// Returns the path of lld's trace if the line names none.
 fn beside(run: &RunRecord) -> Option<Utf8PathBuf> {
     Some(Utf8Path::new(&run.directory).join(format!("{}{TRACE}", run.output.as_ref()?)))
 }

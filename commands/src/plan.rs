@@ -1,7 +1,7 @@
-//! The command that shows a link before it runs: reads an index directory or a graph, writes it in another form (`forms`),
-//! a summary, or what would run and why.
+//! The command that shows a link before it runs. Reads an index directory or a graph. Writes it in another form
+//! (`forms`), or a summary, or a list of the actions that would run.
 //!
-//! The one module of the graph's side that reads and writes files. Knows nothing of how actions are run.
+//! The one module of the graph's side that reads and writes files. Runs no action.
 
 mod forms;
 
@@ -107,10 +107,10 @@ pub enum PlanCommandError {
     Graph {
         /// The file.
         path: Utf8PathBuf,
-        /// What is wrong with it.
+        /// The error in it.
         source: GraphError,
     },
-    /// A link whose steps are in one process of the linker.
+    /// A link with its steps in one process of the linker.
     #[error("{path} is of a link that the linker performed in one run: its steps cannot be run one by one")]
     #[diagnostic(
         code(distlto::usage),
@@ -146,7 +146,7 @@ fn help_of(error: &dyn Diagnostic) -> String {
 }
 
 impl PlanArgs {
-    /// The forms that are asked for, with the file of each.
+    /// The requested forms, with the file of each.
     fn forms(&self) -> impl Iterator<Item = (Form, &Utf8Path)> {
         let all = [
             (Form::Json, &self.json),
@@ -246,7 +246,7 @@ impl GraphSource {
         json::read(&bytes).map_err(|source| PlanCommandError::Graph { path: self.path.clone(), source })
     }
 
-    /// The same for whoever runs its actions.
+    /// Reads the graph to run its actions. Refuses the record of a link.
     pub fn read_to_run(&self) -> Result<ActionGraph, PlanCommandError> {
         let graph = self.read()?;
         if graph.is_record() {
@@ -256,7 +256,7 @@ impl GraphSource {
     }
 }
 
-/// What would run in the working directory, by the log of earlier runs of the graph. Writes nothing.
+/// Lists the actions that would run in the working directory, by the log of earlier runs of the graph. Writes nothing.
 fn dry_run(graph: &ActionGraph, input: &GraphSource) -> Result<String, PlanCommandError> {
     let state = input.run_state().unwrap_or_default();
     let wanted: Vec<_> = graph.topological().collect();
@@ -285,7 +285,7 @@ fn check_outputs(args: &PlanArgs) -> Result<(), PlanCommandError> {
     let texts = texts.into_iter().filter(|(_, streams)| *streams).map(|(name, _)| name);
     let mut streams = forms.chain(texts);
     match (streams.next(), streams.next()) {
-        // The two that people read may follow each other.
+        // The two readable texts may follow each other.
         (Some("--dry-run"), _) => Ok(()),
         (Some(first), Some(second)) => Err(PlanCommandError::OneOutput { first, second }),
         _ => Ok(()),

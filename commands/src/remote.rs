@@ -1,6 +1,6 @@
-//! Where backends may run but here: options, configuration files, and what is made of them for the executor.
+//! Places other than this machine where backends may run: options, configuration files, and the executor's settings.
 //!
-//! Knows nothing of how an action is sent.
+//! Does not depend on how an action is sent.
 
 pub mod args;
 pub mod check;

@@ -1,6 +1,7 @@
-//! What a check tells, a sentence a line or as JSON, and whether anything of it is wrong.
+//! The report of a check, a sentence a line or as JSON, with the number of problems.
 //!
-//! What others said is printed as text, whatever is in it. Knows nothing of what is checked.
+//! The output of other programs is printed as plain text, even with control characters in it. Does not depend on the
+//! subject of the check.
 
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::text::printable;
@@ -25,7 +26,7 @@ impl CheckedSentences {
         Self { kept: Some(Vec::new()), ..Self::default() }
     }
 
-    /// What the following sentences are about.
+    /// Sets the subject of the following sentences.
     pub fn about(&mut self, what: &str) {
         what.clone_into(&mut self.about);
         if self.kept.is_none() {
@@ -33,29 +34,29 @@ impl CheckedSentences {
         }
     }
 
-    /// Something is as it should be.
+    /// Reports a good result.
     pub fn good(&mut self, sentence: &str) {
         self.tell("ok", sentence);
     }
 
-    /// Something is good to know.
+    /// Reports a fact that is good to know.
     pub fn note(&mut self, sentence: &str) {
         self.tell("note", sentence);
     }
 
-    /// Something is wrong, with what to do.
+    /// Reports a problem, with its remedy.
     pub fn wrong(&mut self, sentence: &str) {
         self.wrong += 1;
         self.tell("WRONG", sentence);
     }
 
-    /// What failed, with what can be done about it.
+    /// Reports a failure, with its remedy if there is one.
     pub fn failed(&mut self, what: &str, error: &dyn Diagnostic) {
         let help = error.help().map_or_else(String::new, |help| format!("; {help}"));
         self.wrong(&format!("{what}: {error}{help}"));
     }
 
-    /// More of the last sentence: what somebody else said.
+    /// Adds to the last sentence the output of another program.
     pub fn quote(&mut self, text: &str) {
         for text in text.lines().filter(|text| !text.is_empty()) {
             match &mut self.kept {
@@ -69,7 +70,7 @@ impl CheckedSentences {
         }
     }
 
-    /// How many things are wrong.
+    /// Returns the number of problems.
     pub fn count_wrong(&self) -> usize {
         self.wrong
     }

@@ -1,8 +1,8 @@
 //! `distlto run`: runs an action graph that a file holds, as far as it is out of date.
 //!
-//! An action is looked at when everything it needs has run, so that a thin link that writes the shards it wrote before
-//! is followed by nothing. State lives in a directory beside the graph, with the lock and the records of `distlto link`.
-//! Knows no front end: a graph by hand is as good as one by `distlto-index`.
+//! An action is looked at when everything it needs has run, so that a thin link that writes the shards it wrote
+//! before is followed by nothing. State lives in a folder of the store, or in `--state`, with the lock and the records
+//! of `distlto link`. Does not depend on a front end: a graph by hand is as good as one by `distlto-index`.
 
 mod error;
 mod own_programs;
@@ -66,7 +66,7 @@ pub struct RunCommandArgs {
     pub targets: Vec<String>,
 }
 
-/// Runs what is out of date. Returns the exit code: 0, that of the first failure's class, or that of the signal that
+/// Runs the outdated actions. Returns the exit code: 0, that of the first failure's class, or that of the signal that
 /// ended the run.
 pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     let jobserver = jobserver_from_env();
@@ -109,7 +109,7 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
         Err(error) => {
             reporter.keep(directory, exit::code_of(error), Some(FailureCause::of(FailureKind::Failed, error)))
         }
-        // Of what did nothing there is nothing to tell.
+        // A run without actions leaves no record.
         Ok(End::NothingToDo | End::Rewritten(_)) => {}
     }
     ended.map(|end| if let End::Code(code) = end { code } else { 0 })
@@ -199,7 +199,7 @@ impl Round<'_> {
         }
     }
 
-    /// The thin links among these actions, and what they wait for. The thin link decides what follows.
+    /// Returns the thin links among these actions, with their dependencies. The thin link decides on later actions.
     fn before_thin_links(&self, wanted: &[ActionId]) -> Vec<ActionId> {
         let is_thin = |id: &ActionId| self.graph.action(*id).kind() == ActionKind::ThinLink;
         let mut left: Vec<ActionId> = wanted.iter().copied().filter(is_thin).collect();
@@ -212,7 +212,7 @@ impl Round<'_> {
         first.into_iter().collect()
     }
 
-    /// What a person calls the graph: the program that it links.
+    /// Returns the graph's name for messages: the program that it links, else its path.
     fn what(&self) -> &str {
         let link = self.graph.actions().find(|(_, action)| action.kind() == ActionKind::Link);
         link.map_or(self.input.path().as_str(), |(_, action)| action.label.as_str())
@@ -229,7 +229,7 @@ impl Round<'_> {
         }
     }
 
-    /// Readers of events are told of a run without actions; people if they asked.
+    /// Reports a run without actions as JSON events; otherwise prints a line with `-v`.
     fn nothing_to_do(&self) {
         if self.args.run.json {
             self.reporter.plan(Plan { actions: 0, cost: 0, jobs: 0 });
@@ -258,7 +258,7 @@ struct Watching<'a> {
     reporter: &'a Reporter,
     explainer: Explainer<'a>,
     input: &'a GraphSource,
-    /// Actions whose inputs others write; all others have been looked at.
+    /// Actions with inputs from other actions; all others have been looked at.
     asked: BTreeSet<ActionId>,
     rewritten: Cell<Option<ActionGraph>>,
     error: RefCell<Option<RunError>>,

@@ -1,7 +1,7 @@
-//! A link as it can be looked at after the fact: found by its output, its state directory, a record of a run, a graph, or by
-//! what a thin link wrote (`seen/shards.rs`).
+//! A link after the fact: found by its output, its state directory, a record of a run, a graph, or the files that a
+//! thin link wrote (`seen/shards.rs`).
 //!
-//! Reads what is there; runs nothing, but for the thin link of a command (`seen/command.rs`).
+//! Reads existing files. Runs nothing, except the thin link of a command (`seen/command.rs`).
 
 pub mod command;
 mod error;
@@ -37,9 +37,9 @@ pub use files::ModuleFiles;
 pub(crate) use shards::unreadable;
 use text::JsonText;
 
-/// A link, as far as the thing that was named tells.
+/// A link, as far as the named thing describes it.
 pub struct Seen {
-    /// What was named.
+    /// The thing that the user named.
     pub named: Utf8PathBuf,
     /// The state directory, or that of the graph.
     pub directory: Option<Utf8PathBuf>,
@@ -49,11 +49,11 @@ pub struct Seen {
     pub modules: Vec<KnownModule>,
     /// Where their files are.
     listing: Listing,
-    /// The linker's import options, of a link whose graph is known.
+    /// The limit by the linker's import options, if the link's graph is known.
     pub limit: Option<u64>,
     /// The records of its runs, the oldest first.
     pub runs: Vec<RunRecord>,
-    /// What else is to be said of it, in sentences.
+    /// Further notes, in sentences.
     pub notes: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Seen {
             }
         }
         let Some(directory) = places(named, folder).into_iter().find(|place| place.is_dir()) else {
-            // A file that is no regular one says so itself.
+            // Fails here for a file that is not regular.
             if named.exists() {
                 Input::open(named.as_std_path())?;
             }
@@ -109,7 +109,7 @@ impl Seen {
         }
     }
 
-    /// A link of which nothing is known.
+    /// Returns a link without any information.
     fn without_runs(named: &Utf8Path) -> Self {
         Self {
             named: named.to_owned(),
@@ -209,7 +209,7 @@ impl Seen {
     }
 }
 
-/// What there is to say of a record itself: whether a link of it runs or was killed, and whether its outputs are others by now.
+/// Returns the notes about a record itself: a link of it runs or was killed, or its outputs have changed since.
 fn record_notes(directory: &Utf8Path, last: Option<&RunRecord>) -> Vec<String> {
     let mut notes = Vec::new();
     match activity(directory.as_std_path()) {
@@ -230,7 +230,8 @@ fn record_notes(directory: &Utf8Path, last: Option<&RunRecord>) -> Vec<String> {
     notes
 }
 
-/// Where a link may be that is named so: that directory, or the record of a link and the folder of an index, the newer one first.
+/// Returns the possible places of a link with this name: that directory, or the record of a link and the folder of an
+/// index, the newer one first.
 fn places(named: &Utf8Path, folder: Option<&str>) -> Vec<Utf8PathBuf> {
     if named.is_dir() {
         return vec![named.to_owned()];

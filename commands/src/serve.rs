@@ -1,7 +1,8 @@
-//! The service: a command is run with the hook in its processes, and its linkers are answered.
+//! The service: runs a command with the hook in its processes, and answers its linkers.
 //!
-//! The command is the user's, as it is: what it prints, reads, writes and returns without us, it does with us. Each linker that
-//! asks is a link of its own ([`link`]), whose state is held while it runs. Knows nothing of how backends are run.
+//! The user's command is unchanged: it prints, reads, writes and returns the same as without the service. Each linker
+//! that asks is a link of its own ([`link`]), with its state held while it runs. Does not depend on how backends are
+//! run.
 
 mod answering;
 mod asking;
@@ -67,7 +68,7 @@ use parts::Identity;
 use settings::CompileSettings;
 use socket::Listener;
 
-/// What a command and its links are run with.
+/// The context for running a command and its links.
 pub struct Service<'a> {
     /// The user's command.
     pub command: &'a [Word],
@@ -78,7 +79,7 @@ pub struct Service<'a> {
     pub key: &'a state::LinkKey,
     /// The state directory of the link that the command is, where it is one; a build has many links.
     pub single: Option<String>,
-    /// What is made of its links.
+    /// The task for its links.
     pub task: Task<'a>,
     /// The store, once a link needs it.
     pub store: OnceLock<Option<Arc<Cache>>>,
@@ -90,13 +91,13 @@ pub struct Ended {
     pub code: u8,
     /// Whether one of its processes was a linker.
     pub has_linker: bool,
-    /// Whether it was said what a link would do.
+    /// Whether a preview of a link was printed.
     pub is_previewed: bool,
-    /// What went wrong with the service itself; a linker that got no answer has gone on without.
+    /// An error of the service itself; a linker without an answer has gone on by itself.
     pub error: Option<LinkError>,
-    /// What its processes did with files.
+    /// The file accesses of its processes.
     observed: Vec<Observed>,
-    /// The state that was held and is of no link that was served.
+    /// The state that was held and that no served link has taken.
     pub held: Option<LinkState>,
     /// When it ended.
     at: Instant,
@@ -108,14 +109,14 @@ pub struct Ended {
 pub struct ServedLink {
     link: LinkCommand,
     state: LinkState,
-    /// Of a link of a build; that of a command of one link is the command's.
+    /// The reporter for a link of a build; a command with one link has its own.
     reporter: Option<Reporter>,
     compilation: CompileSettings,
     digests: FileDigests,
     earlier: Earlier,
     served: Served,
     start: Start,
-    /// The program that was there before, unless that is the command's to see to.
+    /// The program from before the link, unless it is settled when the command ends.
     previous: Option<Previous>,
     directory: Option<PathBuf>,
 }
@@ -200,7 +201,7 @@ impl Service<'_> {
         };
         let previous = shared.previous.into_inner().unwrap_or_else(PoisonError::into_inner);
         for previous in previous {
-            // The linker may have gone on by itself, and a driver whose linker failed removes the program.
+            // The linker may have gone on by itself, and a driver removes the program after its linker failed.
             let replaced = previous.is_replaced();
             previous.settle(replaced, &ended.observed)?;
         }
@@ -242,8 +243,9 @@ impl Service<'_> {
         }
     }
 
-    /// Saves a link's plan, objects and reads, or puts the earlier program back. `ended` is how the command ended, for a command
-    /// that is one link; a link of a build has succeeded if its output is another file. Returns the exit code.
+    /// Saves a link's plan, objects and reads, or puts the earlier program back. `ended` is how the command ended,
+    /// for a command that is one link; a link of a build has succeeded if its output is another file. Returns the
+    /// exit code.
     pub fn conclude(&self, link: ServedLink, ended: Option<&Ended>) -> Result<u8, LinkError> {
         let runner = ToolRunner { spawner: self.spawner, cancel: self.cancel, directory: None };
         let ServedLink {
@@ -340,7 +342,7 @@ impl Service<'_> {
         ended
     }
 
-    /// Stands for what compiles and how, of which a note is kept in the state.
+    /// Returns the identity of the compiler and its options, and writes a note of the compiler to the state.
     fn identity(
         &self,
         session: &Session<'_>,

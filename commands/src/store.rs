@@ -1,7 +1,8 @@
 //! The store of a user: objects, records of links, digests of compilers, and notes that are printed once.
 //!
-//! It lies in the user's own cache folder (XDG Base Directory Specification), unless `--cache` or `DISTLTO_CACHE` names another
-//! place. There is none where neither these nor XDG_CACHE_HOME nor HOME name one, or where another user could have prepared it.
+//! It lies in the user's own cache folder (XDG Base Directory Specification), unless `--cache` or `DISTLTO_CACHE`
+//! names another place. There is none where neither these nor XDG_CACHE_HOME nor HOME name one, or where another user
+//! could have prepared it.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -19,8 +20,8 @@ pub const VARIABLE: &str = "DISTLTO_CACHE";
 /// The folder of the store that holds the records of links.
 pub const LINKS: &str = "links-v1";
 
-/// The folder for the records of links: `state`, if it is given, else that of the store. `cache` is the place of the store, if one
-/// is named.
+/// The folder for the records of links: `state`, if it is given, else that of the store. `cache` is the place of the
+/// store, if one is named.
 pub fn links(state: Option<&str>, cache: Option<&Path>) -> Option<String> {
     if let Some(state) = state.filter(|state| !state.is_empty()) {
         return Some(state.to_owned());
@@ -42,7 +43,7 @@ pub fn record_of(named: &str, folder: &str) -> String {
     state::directory(output.strip_suffix(state::SUFFIX).unwrap_or(output), folder)
 }
 
-/// Where an empty file stands for each thing that was said.
+/// The folder with an empty file for each note that was printed.
 const SAID: &str = "said-v1";
 
 /// The folder, made if missing.
@@ -73,7 +74,7 @@ fn claimed(place: PathBuf) -> Option<PathBuf> {
     }
 }
 
-/// Whether this was not said to this user yet, as far as that is remembered. It counts as said from now on.
+/// Whether the user has not seen this note yet, as far as is recorded. It counts as seen from now on.
 pub fn is_first(what: &str) -> bool {
     own_cache().is_none_or(|cache| is_first_in(cache, what))
 }
@@ -81,7 +82,7 @@ pub fn is_first(what: &str) -> bool {
 fn is_first_in(cache: &Path, what: &str) -> bool {
     let folder = cache.join(SAID);
     let place = folder.join(Digest::of(what.as_bytes()).hex());
-    // Of links that run at once one makes the file. What cannot be remembered is said again.
+    // Of links that run at once, only one makes the file. If no file can be made, the note is printed again.
     let made = fs::create_dir_all(folder).and_then(|()| File::create_new(place));
     !made.is_err_and(|error| error.kind() == ErrorKind::AlreadyExists)
 }

@@ -1,6 +1,6 @@
 //! Runs the tools that the planner asks for, with process groups and cancellation as for every child.
 //!
-//! Knows nothing of what the tools are asked.
+//! Does not depend on the commands.
 
 use std::io;
 use std::path::Path;
@@ -17,7 +17,7 @@ use distlto_executor::execute::response_file;
 /// How much of a tool's output is kept: a linker's trace names every file of a link.
 const KEEP: usize = 256 << 20;
 
-/// The exit code of a command whose tool ended so: the tool's own, and 1 where it was killed.
+/// Returns the exit code of a command after a tool: the tool's own, or 1 if it was killed.
 pub fn exit_code(status: ExitStatus) -> u8 {
     status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }

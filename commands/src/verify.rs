@@ -1,6 +1,6 @@
-//! `distlto verify`: whether distlto makes of a link what lld makes of it in process; where not, why.
+//! `distlto verify`: whether distlto's result of a link equals lld's in process; if not, why.
 //!
-//! Links into a scratch directory in both ways and compares. Knows nothing of how a program behaves.
+//! Links into a scratch directory in both ways and compares. Does not examine the behaviour of programs.
 
 mod cause;
 mod contents;
@@ -67,7 +67,7 @@ pub enum VerifyError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Io(#[from] IoError),
-    /// What was made cannot be read.
+    /// A result cannot be read.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Read(#[from] distlto_prepare::error::PrepareError),

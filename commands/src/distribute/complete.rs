@@ -42,7 +42,7 @@ pub enum CompleteError {
     Shard {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error in it.
         source: BitcodeError,
     },
     /// A file cannot be read or written.

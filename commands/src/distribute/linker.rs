@@ -33,7 +33,7 @@ use distlto_planner::dtlto::temporaries;
 
 /// How many processes may stand between the linker and this one: wrapper scripts, tracers.
 const GENERATIONS: usize = 16;
-/// The file in a run's directory that says what the linker leaves if it is killed.
+/// The file in a run's directory that lists the leftovers of the linker in case it is killed.
 const RECORD: &str = "linker.json";
 
 /// A linker process.
@@ -41,7 +41,7 @@ const RECORD: &str = "linker.json";
 pub struct ParentLinker {
     /// Its number.
     process: u32,
-    /// When it started, in the system's ticks, so that a later process of the number is told from it.
+    /// Its start time in the system's ticks, to distinguish it from a later process with the same number.
     started: Option<u64>,
 }
 
@@ -73,14 +73,14 @@ impl ParentLinker {
         self.process
     }
 
-    /// Whether it was told to keep its temporaries.
+    /// Whether its link line has --save-temps, so that it keeps its temporaries.
     pub fn keeps_temporaries(&self) -> bool {
         let line = link_line::parse(self.arguments().into_iter().skip(1)).unwrap_or_default();
         last(&line, "save-temps").is_some()
     }
 
-    /// What its link line asks for and it does not tell the compilers, each with what mends it, in the spelling of the
-    /// program that started it. Nothing where its link line is not to be had.
+    /// Returns the options of its link line that it does not pass to the compilers, each with a remedy. The spelling is
+    /// that of the program that started it. Empty if the link line cannot be read.
     pub fn dropped(&self) -> Vec<String> {
         let starter = stat(self.process).and_then(|found| program_of(found.parent)).unwrap_or_default();
         let by_driver = is_driver(&starter);
@@ -142,7 +142,7 @@ impl ParentLinker {
         getppid().is_some_and(|parent| parent.as_raw_pid().unsigned_abs() == self.process)
     }
 
-    /// Whether it still runs. A zombie, which has removed what it removes, does not.
+    /// Whether it still runs. A zombie does not, and has already removed its temporaries.
     pub fn is_alive(&self) -> bool {
         match stat(self.process) {
             Some(found) => !found.ended && self.started.is_none_or(|started| started == found.started),
@@ -151,7 +151,7 @@ impl ParentLinker {
         }
     }
 
-    /// Writes down in a run's directory what the linker leaves beside that directory if it is killed.
+    /// Records in a run's directory the files beside that directory that the linker leaves if it is killed.
     pub fn record(&self, run_directory: &Path, temporaries: Vec<String>) {
         let record = Record { linker: self.clone(), temporaries };
         // Without the record a killed linker's files stay, as they do without a distributor.
@@ -202,7 +202,7 @@ fn program_of(process: u32) -> Option<String> {
     Some(path.file_name()?.to_str()?.to_owned())
 }
 
-/// Whether a program is a compiler driver, or what gcc has between itself and the linker.
+/// Whether a program is a compiler driver, or gcc's `collect2` between driver and linker.
 fn is_driver(program: &str) -> bool {
     program == "collect2" || invocation::program(program, None) == ProgramKind::Clang
 }

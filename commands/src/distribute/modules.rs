@@ -1,7 +1,7 @@
-//! What the jobs read: that it is there, and that compilers find it under the names that the jobs use.
+//! The inputs of jobs: checks that they exist, and provides them under the names that the jobs use.
 //!
-//! A module identifier that names no file gets one in a private directory (see `module_links`), an archive's member
-//! unpacked; such commands run there and write their outputs by absolute paths. Knows nothing of running.
+//! A module identifier that names no file gets one in a private directory (see `module_links`), where a member of an
+//! archive is unpacked. The commands of these jobs run there and write their outputs by absolute paths. Runs no job.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,12 +36,12 @@ pub enum ModulesError {
     Missing {
         /// The job file.
         job_file: String,
-        /// The first missing files, each with a module whose job reads it.
+        /// The first missing files, each with the module of a job that reads it.
         missing: Vec<(Utf8PathBuf, String)>,
         /// How many there are.
         count: usize,
     },
-    /// Names that are not what the linker meant.
+    /// Names that are not those that the linker meant.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Garbled(#[from] JobFileError),
@@ -105,7 +105,7 @@ impl Elsewhere {
     }
 }
 
-/// Finds every file that the jobs read. `base` is what paths are relative to, `name` what messages call the job file.
+/// Finds every input of the jobs. Paths are relative to `base`; messages call the job file `name`.
 pub fn find(file: &JobFile, base: &Path, name: &str) -> Result<Elsewhere, ModulesError> {
     let mut elsewhere = Elsewhere::default();
     let mut missing: Vec<&Utf8Path> = Vec::new();
@@ -152,7 +152,7 @@ pub fn find(file: &JobFile, base: &Path, name: &str) -> Result<Elsewhere, Module
     Err(ModulesError::Missing { job_file: name.to_owned(), missing, count })
 }
 
-/// Jobs whose modules are at their identifiers in a private directory.
+/// Jobs with modules at their identifiers in a private directory.
 #[derive(Debug)]
 pub struct PlacedModules {
     links: ModuleLinks,
@@ -238,7 +238,7 @@ fn with_absolute_outputs(file: &JobFile, links: &ModuleLinks) -> Result<ActionGr
                 }
             }
         }
-        // No job reads what another writes.
+        // No job reads the output of another one.
         action.work = action.work.map(|id| match (file.graph.producer(id), file.graph.path(id)) {
             (Some(_), output) => graph.file(absolute(output)),
             (None, input) => graph.file(input),

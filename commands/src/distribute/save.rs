@@ -1,8 +1,8 @@
-//! A saved job: a job file with copies of all that its jobs read, to be run again anywhere.
+//! A saved job: a job file with copies of all inputs of its jobs, to be run again anywhere.
 //!
-//! Two equal links give equal saved jobs: lld's process number is taken out of file names and out of the module ids in
-//! index shards. Files from outside of the working directory get a place inside of the saved one, modules too, since the
-//! shards are told. Knows nothing of running.
+//! Two equal links give equal saved jobs: lld's process number is removed from file names and from the module ids in
+//! index shards. Files from outside of the working directory get a place inside of the saved one. So do modules, since
+//! their new ids are written into the shards. Runs no job.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -35,7 +35,7 @@ const SCRIPT: &str = "replay.sh";
 const README: &str = "README.md";
 /// Where files from outside of the working directory lie.
 const OUTSIDE: &str = "outside";
-/// What stands for the name of the linker's output in the name of a directory.
+/// The placeholder for the name of the linker's output in the name of a directory.
 const OUTPUT: &str = "%o";
 
 /// Why a job could not be saved.
@@ -58,7 +58,7 @@ pub enum SaveError {
     Shard {
         /// The shard.
         path: Utf8PathBuf,
-        /// What is wrong with it.
+        /// The error in it.
         source: BitcodeError,
     },
     /// The directory holds something else.
@@ -72,7 +72,7 @@ pub enum SaveError {
     Taken {
         /// The directory.
         directory: PathBuf,
-        /// What it holds.
+        /// A description of its content.
         what: String,
     },
     /// The renamed jobs make no graph.
@@ -81,14 +81,14 @@ pub enum SaveError {
     Graph(#[from] GraphError),
 }
 
-/// A job file to save, and what is known of its files.
+/// A job file to save, and the places of its files.
 #[derive(Debug, Clone, Copy)]
 pub struct SavedJobs<'a> {
     /// The jobs.
     pub file: &'a JobFile,
-    /// What lld called the job file.
+    /// lld's name of the job file.
     pub name: &'a Path,
-    /// What paths are relative to.
+    /// The base of relative paths.
     pub base: &'a Path,
     /// Where the content of files is that are not at their paths.
     pub elsewhere: &'a Elsewhere,
@@ -114,7 +114,7 @@ impl Saved {
     }
 }
 
-/// Saves a job in `directory`, replacing what was saved there of the same link. `None` when it was cancelled.
+/// Saves a job in `directory`, in place of an earlier save of the same link. Returns `None` if it was cancelled.
 pub fn save(job: SavedJobs<'_>, directory: &Path, cancel: &Cancel) -> Result<Option<Saved>, SaveError> {
     let directory = job.base.join(directory_for(directory, job.file));
     let renaming = Renaming::of(&job);
@@ -319,7 +319,7 @@ fn place(path: &Utf8Path, process: Option<u32>) -> Utf8PathBuf {
     if odd { Utf8Path::new(OUTSIDE).join(escape_path(path.as_str().as_bytes())) } else { path }
 }
 
-/// Writes the job file, the script and a text for people.
+/// Writes the job file, the script and a readme.
 fn describe(file: &JobFile, renaming: &Renaming, directory: &Path) -> Result<(), IoError> {
     let mut text = Vec::new();
     let io = |error| IoError::on("write", directory.join(JOB_FILE))(error);

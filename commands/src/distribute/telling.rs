@@ -1,6 +1,6 @@
-//! What a distributor says besides the progress of its run.
+//! Messages of a distributor besides the progress of its run.
 //!
-//! Little, since the linker's own output is around it.
+//! They are few, since the linker's own output surrounds them.
 
 use std::path::Path;
 

@@ -1,6 +1,7 @@
-//! The link command: which linker it runs, and whether its line can be linked by backends of our own.
+//! The link command: finds its linker, and checks whether backends of our own can link its line.
 //!
-//! A driver is asked what it would run. Without a command it is `ld.lld` of PATH, or the newest `ld.lld-N`.
+//! A driver is asked for the linker's command. Without a command the linker is `ld.lld` of PATH, or the newest
+//! `ld.lld-N`.
 
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_planner::backend_flags;
@@ -17,11 +18,11 @@ use crate::run_args::RunArgs;
 use crate::scratch::scratch;
 use crate::tool::ToolRunner;
 
-/// The linker that is looked at where no command is given.
+/// The examined linker if no command is given.
 const LINKER: &str = "ld.lld";
 
 impl Doctor<'_> {
-    /// What the command would run; `None` where there is no link by lld.
+    /// Returns the link that the command would run; `None` if it is no link by lld.
     pub(super) fn command(&mut self, words: &[Word]) -> Option<LinkCommand> {
         let runner = ToolRunner { spawner: &LocalSpawner, cancel: self.cancel, directory: None };
         let without = [this_or_newest(LINKER).into_bytes()];
@@ -56,7 +57,7 @@ impl Doctor<'_> {
         }
     }
 
-    /// A driver that says nothing of a link, or fails.
+    /// Reports a driver that prints no link, or fails.
     fn no_link(&mut self, words: &[Word], runner: &dyn Runner) {
         let mut question = words.to_vec();
         question.push(b"-###".to_vec());
@@ -84,7 +85,7 @@ impl Doctor<'_> {
         }
     }
 
-    /// What the linker loads, which it is asked.
+    /// Reports how many modules the linker loads, by asking the linker.
     fn modules(&mut self, words: &[Word]) {
         let run = RunArgs { quiet: true, ..RunArgs::default() };
         let options = LinkOptions { run, ..LinkOptions::default() };

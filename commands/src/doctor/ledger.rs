@@ -1,6 +1,6 @@
-//! The ledger by which links that run at once share this machine: where it is, and who holds what of it now.
+//! The ledger by which concurrent links share this machine: reports its place and the present holdings.
 //!
-//! Nobody is waited for but a run that is just writing. Knows nothing of what the sums mean for a schedule.
+//! Waits for no run except one that is just writing. Does not depend on the meaning of the sums for a schedule.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ use super::Doctor;
 const SHOWN: usize = 100;
 
 impl Doctor<'_> {
-    /// Tells of it.
+    /// Reports on the ledger.
     pub(super) fn ledger(&mut self) {
         let alone = "links that run at once know nothing of each other";
         match holdings() {
@@ -39,7 +39,7 @@ impl Doctor<'_> {
 
 type Found = (String, Vec<Holding>);
 
-/// Where the ledger lies and what is in it; `None` where it is switched off.
+/// Returns the place of the ledger and its holdings; `None` if it is switched off.
 fn holdings() -> Result<Option<Found>, LedgerError> {
     let Some(place) = place::of_environment()? else { return Ok(None) };
     let shown = place.display().to_string();

@@ -1,6 +1,6 @@
 //! Memory, processors and make's jobserver, as a run would find them.
 //!
-//! Knows nothing of tools.
+//! Does not depend on tools.
 
 use std::thread;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use jobserver::Client;
 use super::Doctor;
 
 impl Doctor<'_> {
-    /// Tells of all of it.
+    /// Reports on memory, processors, jobserver and other links.
     pub(super) fn machine(&mut self, jobserver: Result<Option<Client>, Unusable>) {
         self.report.about("memory");
         self.memory(&System::real());

@@ -14,11 +14,11 @@ use distlto_record::progress::text::size;
 
 use super::Doctor;
 
-/// The exit code of what `distlto::io` is.
+/// The exit code for `distlto::io`.
 const IO: u8 = 4;
 
 impl Doctor<'_> {
-    /// Tells of the state of a link, if one was given, and of the cache.
+    /// Reports on the state of the link, if one was given, and on the cache.
     pub(super) fn places(&mut self, link: Option<&LinkCommand>) {
         self.report.about("state");
         self.state(link);
@@ -81,7 +81,7 @@ impl Doctor<'_> {
                     self.report.note(&format!("{shown} is read only, nothing is put there: {error}"));
                 }
             }
-            // What is no cache yet, or one of another version, gets a folder of this one's.
+            // A directory that is no cache yet, or one of another version, gets a folder of this version.
             (Err(_), Ok(())) => {
                 self.report.good(&format!("{shown} holds no results of this version yet, and can"));
             }

@@ -1,4 +1,4 @@
-//! Compiler, linker and fork server: what they say of themselves, and whether they do a link's work together.
+//! Compiler, linker and fork server: reports their versions, and whether together they can perform a link.
 //!
 //! Versions are shown and not judged: a link of some lines decides.
 
@@ -20,7 +20,7 @@ use crate::serve::linkers;
 use crate::tool::ToolRunner;
 
 impl Doctor<'_> {
-    /// Tells of all tools. `is_given` says whether somebody named the linker.
+    /// Reports on all tools. `is_given` is true if the user named the linker.
     pub(super) fn tools(&mut self, link: Option<&LinkCommand>, is_given: bool) {
         let spawner = ForkServer::new(LocalSpawner);
         let runner = ToolRunner { spawner: &spawner, cancel: self.cancel, directory: None };
@@ -104,7 +104,7 @@ impl Doctor<'_> {
         }
     }
 
-    /// What a program says of its version, which is told.
+    /// Returns the first line that a program prints for `--version`, and reports it.
     fn version(&mut self, program: &[Word], runner: &dyn Runner) -> Option<String> {
         let name = lossy(&program[0]);
         let place = program_file(&path_of(&program[0])).and_then(|file| file.canonicalize().ok());

@@ -15,11 +15,11 @@ use crate::tool::ToolRunner;
 
 const SOURCE: &str = "int distlto_doctor(int x) { return x * x + 1; }\n";
 
-/// What did not work.
+/// The failure of a trial link.
 pub struct TrialFailure {
     /// Which step.
     pub what: &'static str,
-    /// What the program said, or the system.
+    /// The output of the program, or the system's error.
     pub said: String,
 }
 

@@ -1,6 +1,6 @@
-//! `distlto explain --edit`: what an edit of a module would run and cost, and who takes what from it.
+//! `distlto explain --edit`: the backends that an edit of a module would run, their cost, and the imports from it.
 //!
-//! From imports and recorded times; which of the importers an edit really concerns depends on what it changes.
+//! Computed from imports and recorded times. The kind of change decides which of the importers an edit really concerns.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,19 +17,19 @@ use crate::seen::Seen;
 /// The version of the JSON.
 const VERSION: u32 = 1;
 
-/// What an edit would do.
+/// The effect of an edit.
 #[derive(Debug, Serialize)]
 pub(super) struct Edit {
     version: u32,
     module: String,
     /// Its own first, then those that take longest.
     backends: Vec<EditedBackend>,
-    /// Of those whose times are known.
+    /// The sum of the known times.
     cpu_us: u64,
     /// Until the last of them ends, with as many at once as in the last run.
     wall_us: u64,
     jobs: usize,
-    /// What the linker took in the last run that ended well.
+    /// The linker's time in the last run that ended well.
     linker_us: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Edit {
 struct EditedBackend {
     module: String,
     cpu_us: Option<u64>,
-    /// What it imports from the edited module, where its shard is kept.
+    /// How many functions it imports from the edited module, if its shard is kept.
     functions: Option<u64>,
     instructions: Option<u64>,
 }

@@ -1,8 +1,8 @@
 //! Which functions of one module another one imports, and why not the others.
 //!
-//! The shard says what is imported, by GUID; the summaries of the two modules say what GUIDs are called, how large functions
-//! are and what may be done with them. All three are printed by llvm-dis, which is asked for beside the compiler. What LLVM
-//! decides by (`FunctionImport.cpp`): eligible, not interposable, not noinline, live, called, and small enough.
+//! The shard lists the imports by GUID. The summaries of the two modules give the names of GUIDs, the size of functions
+//! and their flags. llvm-dis prints all three; it is looked for beside the compiler. LLVM decides
+//! (`FunctionImport.cpp`) by: eligible, not interposable, not noinline, live, called, and small enough.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -48,7 +48,7 @@ struct Function {
     guid: u64,
     instructions: u64,
     imported: bool,
-    /// Why it is not imported, as far as the index says.
+    /// Why it is not imported, if the index has the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     why_not: Option<String>,
 }
@@ -58,7 +58,7 @@ struct Function {
 struct Entry {
     name: Option<String>,
     guid: u64,
-    /// Summaries of functions: the module's number, and what is said.
+    /// Summaries of functions: the module's number, and the facts.
     functions: Vec<(String, Facts)>,
 }
 
@@ -113,7 +113,7 @@ impl Functions {
             })
             .map(|entry| entry.guid)
             .collect();
-        // A name that the module knows is one that it calls or refers to; so is what its shard tells of.
+        // A module knows the names that it calls or refers to, and those in its shard.
         let mut known: HashSet<u64> = defined.iter().map(|entry| entry.guid).collect();
         known.extend(shard.iter().map(|entry| entry.guid));
         let functions = offered.iter().filter_map(|entry| {
@@ -270,7 +270,7 @@ impl<'a> Disassembler<'a> {
     }
 }
 
-/// llvm-dis of the LLVM that made a module (`LLVM22.1.8`), or whichever there is.
+/// Returns llvm-dis of the LLVM that made a module (`LLVM22.1.8`), or else the one without a version in its name.
 fn named_by(module: &Path) -> Word {
     let producer = Input::open(module).ok().and_then(|bytes| Some(module::read(&bytes).ok()?.producer));
     let major = producer.as_deref().and_then(|name| name.strip_prefix("LLVM")?.split('.').next());

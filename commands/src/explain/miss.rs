@@ -36,7 +36,7 @@ struct Last {
     /// The key that a cache was asked for, and whether it had it.
     cache_key: Option<String>,
     cache_hit: Option<bool>,
-    /// Why, as the run itself said.
+    /// The reason that the run itself recorded.
     why: Vec<String>,
     /// How many earlier keys there are on record.
     earlier: usize,
@@ -53,7 +53,7 @@ struct Nearest {
     runs_ago: usize,
     /// Names of parts; of files that only one of the two reads, too.
     differs_in: Vec<String>,
-    /// The imports whose content differs, where that is one of them.
+    /// The imports with different content, if imports differ.
     imports: Vec<String>,
     parts: usize,
 }
@@ -120,7 +120,7 @@ impl Last {
     }
 }
 
-/// What is recorded of a module, whether it was compiled or kept.
+/// Finds the record of a module, whether it was compiled or kept.
 fn find<'r>(run: &'r RunRecord, label: &str) -> Option<&'r ActionRecord> {
     run.actions.iter().rev().find(|action| action.label == label)
 }

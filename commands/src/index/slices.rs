@@ -1,7 +1,7 @@
 //! `distlto-index --slices`: writes a link's slices.
 //!
-//! A module is on disk once for all slices, for a slice is as large as all that its backends import.
-//! Knows nothing of what belongs into a slice.
+//! A module is on disk once for all slices, for a slice is as large as all that its backends import. Does not decide
+//! on the content of a slice.
 
 use std::collections::HashSet;
 use std::fs;
@@ -31,7 +31,7 @@ impl Wanted {
         Ok(Self { request })
     }
 
-    /// Writes the slices of a link, and removes what its index directory holds.
+    /// Writes the slices of a link, and empties its index directory.
     pub(super) fn write(&self, graph: &ActionGraph, state: &str) -> Result<(), LinkError> {
         let read = |path: &Utf8Path| {
             regular::read(path.as_std_path()).map_err(IoError::on("read the index shard", path))
@@ -43,7 +43,7 @@ impl Wanted {
         Ok(prune(Path::new(state), &HashSet::new())?)
     }
 
-    /// What people and other programs may ask for.
+    /// Writes the requested graph, report and explanation.
     fn tell(&self, graph: &ActionGraph) -> Result<(), IoError> {
         let wanted = &self.request;
         let texts = [
@@ -74,7 +74,7 @@ fn write(slice: &Slice, sharing: &mut Sharing) -> Result<(), IoError> {
     write_if_changed(&directory.join(GRAPH), &json::to_bytes(&slice.graph)).map(drop)
 }
 
-/// Removes what is not among these files, and directories that are left empty; not the directory itself.
+/// Removes files that are not in `kept`, and directories that are left empty; not the directory itself.
 fn prune(directory: &Path, kept: &HashSet<&Path>) -> Result<(), IoError> {
     fs::create_dir_all(directory).map_err(IoError::on("create directory", directory))?;
     for entry in fs::read_dir(directory).map_err(IoError::on("read directory", directory))? {

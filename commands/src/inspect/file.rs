@@ -1,6 +1,6 @@
-//! What one file is: an index shard, a bitcode object, a native one, an archive.
+//! Describes one file: an index shard, a bitcode object, a native one, an archive.
 //!
-//! Reads the file alone. Sentences first; tables where they are asked for.
+//! Reads the file alone. Sentences come first; tables only on request.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::store;
 /// The version of the JSON.
 const VERSION: u32 = 1;
 
-/// What a file is.
+/// The facts about a file.
 #[derive(Debug, Serialize)]
 pub struct Facts {
     version: u32,
@@ -55,7 +55,7 @@ struct Member {
     object: ObjectFacts,
 }
 
-/// What an object, or anything that is linked, is.
+/// The facts about an object, or about anything that is linked.
 #[derive(Debug, Serialize)]
 struct ObjectFacts {
     /// In words: `bitcode`, `ELF x86-64 object`.
@@ -82,7 +82,8 @@ struct FileModuleFacts {
 }
 
 impl Facts {
-    /// Of a file that is one of these, and no output of a link whose state is there.
+    /// Returns the facts about a file of one of these kinds. `None` for other kinds, and for the output of a link with
+    /// a state directory.
     pub fn of(path: &Utf8Path, folder: Option<&str>) -> Result<Option<Self>, SeenError> {
         let record = store::links_of(folder).map(|folder| store::record_of(path.as_str(), &folder));
         if !path.is_file() || record.is_some_and(|record| Utf8Path::new(&record).is_dir()) {
@@ -103,7 +104,7 @@ impl Facts {
         serde_json::to_string(self).expect("strings, numbers and lists serialise") + "\n"
     }
 
-    /// The sentences, or the table that is asked for.
+    /// Returns the sentences, or the requested table.
     pub fn text(&self, args: &InspectArgs) -> String {
         let file = printable(&self.file);
         match &self.what {

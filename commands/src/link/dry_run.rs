@@ -1,8 +1,8 @@
-//! What a link would do: its thin link is performed, and no backend is run.
+//! Reports the backends that a link would run: performs its thin link, and runs no backend.
 //!
-//! A link by one lld has a scratch directory in the place of its state, which is only read, and its linker ends when it
-//! asks for backends. A link in two steps needs its own directory, since commands name files there: what planning writes
-//! below it (members, shards) the next link would write first, and finds then.
+//! A link by one lld gets a scratch directory in place of its state, which is only read. Its linker ends when it asks
+//! for backends. A link in two steps needs its own directory, since commands name files there. The next link finds
+//! the files that planning writes below it (members, shards); it would write them first anyway.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -29,7 +29,7 @@ use crate::dry_run::{Row, lines};
 /// The version of the JSON.
 const VERSION: u32 = 1;
 
-/// What a link would do, as JSON.
+/// The report of a dry run, as JSON.
 #[derive(Serialize)]
 struct DryRun<'a> {
     version: u32,
@@ -38,13 +38,13 @@ struct DryRun<'a> {
     backends: usize,
     /// Those that would run, the longest first.
     would_run: Vec<WouldRun<'a>>,
-    /// Of those together, by estimate.
+    /// The estimated processor time of all of them, in microseconds.
     cpu_us: u64,
-    /// Until the last of them ends, by estimate.
+    /// The estimated time until the last of them ends, in microseconds.
     wall_us: u64,
     /// How many would run at once.
     jobs: usize,
-    /// What the linker itself took in the last link that left a record.
+    /// The linker's own time in the last recorded link, in microseconds; none if that link failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     linker_us: Option<u64>,
 }
@@ -58,7 +58,7 @@ struct WouldRun<'a> {
     may_be_kept: bool,
 }
 
-/// Tells of a link with backends. `graph` has an action for each record that is not of a kept object, at its number.
+/// Reports on a link with backends. `graph` has an action for each record without a kept object, at its number.
 pub(crate) fn tell(
     session: &Session<'_>,
     graph: &ActionGraph,
@@ -104,7 +104,7 @@ pub(crate) fn tell(
     answer.print(args.json)
 }
 
-/// Tells how a link goes; of a dry run only what it ends with is told, and notes to those who asked.
+/// Returns the reporter of a link. In a dry run it is quiet, but for notes with `-v` and without JSON.
 pub(crate) fn reporter(options: &LinkOptions) -> Result<Reporter, LinkError> {
     if options.dry_run {
         let style = Style { quiet: true, verbose: options.run.verbose && !options.run.json, json: false };
@@ -113,7 +113,7 @@ pub(crate) fn reporter(options: &LinkOptions) -> Result<Reporter, LinkError> {
     Ok(options.run.reporter(Profile::COMMAND)?)
 }
 
-/// Tells of a link that would do nothing.
+/// Reports that a link would do nothing.
 pub(super) fn nothing(output: &str, json: bool) -> Result<(), IoError> {
     if !json {
         return to_standard_output(format!("nothing would run: {output} is up to date\n").as_bytes());
@@ -166,7 +166,7 @@ fn time(microseconds: u64) -> String {
     human(Duration::from_micros(microseconds))
 }
 
-/// What the steps of the last link that were the linker's took.
+/// Returns the time of the linker's own steps in the last recorded link, in microseconds; none if that link failed.
 fn linker_time(state: &str) -> Option<u64> {
     let newest: PathBuf = run::list(Path::new(state)).ok()?.pop()?;
     let run = run::read(&newest).ok().filter(|run| run.exit_code == Some(0))?;

@@ -1,4 +1,4 @@
-//! Why a link failed, and what of that a tool has said itself.
+//! The errors of a link, and the output of failed tools.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -179,7 +179,7 @@ impl LinkError {
     }
 }
 
-/// A tool that failed has its own exit code and has said itself what is wrong.
+/// Prints a failed tool's output and returns its exit code. Returns any other error, or an interruption.
 pub(crate) fn tool_failure(error: LinkError, cancel: &Cancel) -> Result<u8, LinkError> {
     if cancel.is_cancelled() {
         return Err(LinkError::Interrupted { exit_code: cancel.exit_code() });
@@ -191,7 +191,7 @@ pub(crate) fn tool_failure(error: LinkError, cancel: &Cancel) -> Result<u8, Link
 }
 
 impl LinkError {
-    /// What a tool printed that failed.
+    /// Returns the output of a failed tool.
     pub fn tool_output(&self) -> Option<&ToolOutput> {
         match self {
             Self::IndexOnly(IndexOnlyError::Failed { output, .. }) => Some(output),

@@ -1,6 +1,6 @@
-//! The state of a file, by which a change of it shows: `stat`, and `lstat` where the path is a symbolic link.
+//! The state of a file, by which a change shows: `stat`, and `lstat` where the path is a symbolic link.
 //!
-//! Knows nothing of what the files are for.
+//! Does not depend on the purpose of the files.
 
 use std::collections::HashMap;
 use std::fs::{self, Metadata};
@@ -13,11 +13,11 @@ use distlto_planner::digests::Digest;
 use distlto_prepare::regular;
 use serde::{Deserialize, Serialize};
 
-/// How much is read of files at most, in place of waiting until they are at rest.
+/// Most bytes to read of young files; for more, the start waits until a change of them would show.
 const READ: u64 = 4 << 20;
 
-/// When a link starts, and what the files hold that changed so shortly before that a further change may not show in their
-/// time stamps: a build starts the link right after the last compilation.
+/// The start of a link, with the contents of files that changed shortly before. Their time stamps may not show a
+/// further change: a build starts the link right after the last compilation.
 #[derive(Debug)]
 pub struct Start {
     at: SystemTime,
@@ -25,8 +25,8 @@ pub struct Start {
 }
 
 impl Start {
-    /// Here and now, with files that the link will read: path, size, and when it changed. Waits where reading would take
-    /// longer.
+    /// Here and now, with files that the link will read: path, size, and when it changed. Waits where reading would
+    /// take longer.
     pub fn with<'p>(files: impl Iterator<Item = (&'p Path, u64, SystemTime)>) -> Self {
         let at = SystemTime::now();
         let young: Vec<_> = files.filter(|(_, _, changed)| left(*changed, at).is_some()).collect();
@@ -39,7 +39,7 @@ impl Start {
         Self { at, young: young.into_iter().filter_map(content).collect() }
     }
 
-    /// Whether a file holds what it held at the start: by its times, or by its content once a change of it would show.
+    /// Whether a file is unchanged since the start: by its times, or by its content once a change would show.
     fn knows(&self, file: &FileState) -> bool {
         let is_same = |before: &Digest| {
             settle(file.youngest());

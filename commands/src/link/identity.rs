@@ -1,7 +1,7 @@
-//! A compiler's identity besides its own file: the libraries that it loads and the environment, and behind a wrapper the
-//! compiler that it leads to.
+//! A compiler's identity besides its own file: its libraries and the environment, and the compiler behind a wrapper.
 //!
-//! Files are told by path and, as far as that is quick, by content, else by size, time and inode. What a wrapper script reads by itself cannot be known.
+//! Files are identified by path and, if small, by content, else by size, times and inode. The reads of a wrapper
+//! script are unknown.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use distlto_planner::words::path_of;
 use distlto_executor::loaded;
 use distlto_executor::variables::{self, Reader};
 
-/// A line for each thing that decides what a compiler does.
+/// Returns a line for each file or variable that a compiler's behaviour depends on.
 pub fn of(compiler: &str, installed: Option<&Path>, runner: &dyn Runner) -> Vec<String> {
     let program = located(compiler);
     let behind = program.as_deref().and_then(|program| behind(program, installed));
@@ -22,7 +22,7 @@ pub fn of(compiler: &str, installed: Option<&Path>, runner: &dyn Runner) -> Vec<
     let programs = program.into_iter().chain(behind.clone()).chain(run.clone());
     let programs = programs.filter(|program| !loaded::is_script(program));
     let libraries = programs.flat_map(|program| {
-        // Of what is no program for this system's loader nothing more is known.
+        // A program that is not for this system's loader has no known libraries.
         loaded::libraries(&program).unwrap_or_default()
     });
     let files = libraries.chain(behind.clone()).chain(run);
@@ -47,8 +47,8 @@ pub fn located(program: &str) -> Option<PathBuf> {
     found.canonicalize().ok()
 }
 
-/// The compiler behind a program that is a wrapper around one: a script, or one of another directory than the driver says
-/// it is installed in.
+/// The compiler behind a program that is a wrapper around one: a script, or one of another directory than the driver
+/// says it is installed in.
 pub fn behind(program: &Path, installed: Option<&Path>) -> Option<PathBuf> {
     let installed = installed.and_then(|directory| directory.canonicalize().ok());
     let elsewhere = installed.as_deref().is_some_and(|directory| program.parent() != Some(directory));
@@ -66,7 +66,7 @@ fn run_by(wrapper: &str, runner: &dyn Runner) -> Option<PathBuf> {
     path_of(driver::parse(&answer.stderr).jobs.last()?.first()?).canonicalize().ok()
 }
 
-/// A file in a line: its path and what changes with its content.
+/// Returns a line for a file: its path, and its content or size, times and inode.
 pub fn file_line(path: &Path) -> String {
     format!("file {} {}", path.display(), told_by(path))
 }

@@ -1,4 +1,4 @@
-//! How to link, as all ways of linking are told.
+//! Options that all ways of linking share.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::run_args::RunArgs;
 /// How to link.
 #[derive(Debug, Clone, Default)]
 pub struct LinkOptions {
-    /// How backends are run and what is told of them.
+    /// How backends are run and reported.
     pub run: RunArgs,
     /// The clang for the backends, instead of the one that the command names or implies.
     pub compiler: Option<String>,
@@ -24,9 +24,9 @@ pub struct LinkOptions {
     pub flags_from: Option<FlagsSource>,
     /// The folder that holds the records of this link and of others; that of the store where absent.
     pub state: Option<String>,
-    /// The graph whose backends have made the objects.
+    /// The graph of the backends that have made the objects.
     pub graph: Option<PathBuf>,
-    /// Whether to say what would run, and to run no backend.
+    /// Whether to report the backends that would run, and to run none.
     pub dry_run: bool,
 }
 

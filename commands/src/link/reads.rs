@@ -1,7 +1,7 @@
-//! What a link read: files, places that hold nothing, programs with the libraries that they load.
+//! The reads of a link: files, paths that did not exist, and programs with the libraries that they load.
 //!
-//! Each file's state is recorded when it is reported, so that `unchanged` notices a change during the link. If any state is unknown, nothing is recorded. Knows nothing of how a
-//! link is done.
+//! Each file's state is recorded when it is reported, so that `unchanged` notices a change during the link. If any
+//! state is unknown, nothing is recorded. Does not depend on how a link is done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use super::identity;
 use crate::serve::kept::KeptObject;
 use distlto_executor::loaded;
 
-/// What a link read, as far as it has been told.
+/// The reported reads of a link.
 #[derive(Debug, Default)]
 pub struct Reads {
     own: PathBuf,
@@ -47,7 +47,7 @@ impl Outputs {
         Self { files: vec![program.into()] }
     }
 
-    /// A file beside the program: a map, a dependency file. What was not written is none.
+    /// Adds a file beside the program: a map, a dependency file. A file that was not written is left out.
     pub fn file(&mut self, path: impl Into<PathBuf>) {
         let path = path.into();
         if path.is_file() {
@@ -62,7 +62,7 @@ impl Outputs {
 }
 
 impl Reads {
-    /// Nothing so far. What lies in the link's own state directory is not read by it, but for symbolic links to what is.
+    /// Starts with this program alone. Paths in the link's own state directory are left out.
     pub fn new(state: impl Into<PathBuf>) -> Self {
         let mut reads = Self { own: state.into(), ..Self::default() };
         // Another build of this program may link in another way.
@@ -70,16 +70,16 @@ impl Reads {
         reads
     }
 
-    /// A file, in the state that it has at this moment. One that was told of before stays in the state of that time.
+    /// Adds a file in its present state. A file that was added before keeps its earlier state.
     pub fn file(&mut self, path: impl Into<PathBuf>) {
         self.files([path.into()]);
     }
 
-    /// Files, looked at at once. Of a thin archive also those that it names.
+    /// Adds files, which are looked at in parallel, and the files that thin archives name.
     pub fn files(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
         let beside = self.states(paths, |path| {
             let state = FileState::of(path)?;
-            // What is no archive that can be read is the linker's to judge.
+            // The linker judges a file that is no readable archive.
             Some((state, files_beside(path).unwrap_or_default()))
         });
         self.states(beside, |path| Some((FileState::of(path)?, Vec::new())));
@@ -183,13 +183,13 @@ impl Reads {
         }
     }
 
-    /// The states of these, where known.
+    /// Returns the inputs with a known state.
     pub(super) fn inputs_read(&self) -> impl Iterator<Item = &Path> {
         self.inputs.iter().filter(|path| self.files.contains_key(*path)).map(PathBuf::as_path)
     }
 
-    /// Variables that a process of the link asked for, with the values that it found. One that has another value in this
-    /// process was set by another process of the link.
+    /// Variables that a process of the link asked for, with the values that it found. One that has another value in
+    /// this process was set by another process of the link.
     pub fn variables(&mut self, asked: BTreeMap<Vec<u8>, Option<Vec<u8>>>) {
         for (name, value) in asked {
             let name = path_of(&name).into_os_string();
@@ -214,7 +214,7 @@ impl Reads {
         &self.variables
     }
 
-    /// A program ran whose dependencies are unknown.
+    /// Notes that a program with unknown dependencies ran: any variable of the environment may matter.
     pub fn any_environment(&mut self) {
         self.environment = true;
     }
@@ -224,8 +224,8 @@ impl Reads {
         self.doubt.get_or_insert_with(|| why.into());
     }
 
-    /// The states that a later run compares with, and the places that have to stay empty. An error says what may have changed
-    /// since the link's start, or since it was told of.
+    /// Returns the states for a later run to compare, and the paths that have to stay absent. An error names a doubt,
+    /// or a file that may have changed since the link's start or since its state was taken.
     pub(super) fn settled(&self, start: &Start) -> Result<(Vec<FileState>, Vec<PathBuf>), String> {
         if let Some(doubt) = &self.doubt {
             return Err(doubt.clone());
@@ -240,7 +240,7 @@ impl Reads {
         Ok((files.into_iter().cloned().collect(), self.absent.iter().cloned().collect()))
     }
 
-    /// Whether a program ran whose behaviour may depend on all of the environment.
+    /// Whether a program ran that may depend on any variable of the environment.
     pub(super) fn environment_matters(&self) -> bool {
         self.environment
     }

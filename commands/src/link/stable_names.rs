@@ -1,7 +1,8 @@
-//! `--stable-names`: locals that other modules need are called after their source file, where LLVM calls them after the hash of
-//! their module, which every edit changes and which stands in the code of all that import them.
+//! `--stable-names`: locals that other modules need are called after their source file, where LLVM calls them after
+//! the hash of their module, which every edit changes and which stands in the code of all that import them.
 //!
-//! Two modules of one source name would define one name twice, so the modules of a link are looked at before the backends run.
+//! Two modules of one source name would define one name twice, so the modules of a link are looked at before the
+//! backends run.
 
 use distlto_planner::backend_flags::stable_names::ARGUMENTS;
 use distlto_planner::runner::{Runner, ToolError};

@@ -1,6 +1,6 @@
-//! The state directory of one link: its lock, what it is keyed by, and sweeping after a killed run.
+//! The state directory of one link: its lock, its key, and sweeping after a killed run.
 //!
-//! Knows nothing of plans.
+//! Does not depend on plans.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -52,13 +52,13 @@ pub fn key(expanded: &[Word], options: &LinkOptions) -> LinkKey {
     for word in expanded {
         add(word);
         if word.strip_prefix(b"@").is_some_and(|file| response::is_pipe(&path_of(file))) {
-            // Nobody knows what it holds but who reads it.
+            // Only the reader of a pipe knows its content, so the link's key never matches an earlier one.
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             add(&now.as_nanos().to_le_bytes());
         }
         // `-Wl,@FILE` reaches the linker as a response file of its own.
         for file in word.split(|&byte| byte == b',').filter(|part| part.starts_with(b"@")) {
-            // One that cannot be read is what the linker will tell of.
+            // The linker reports an unreadable file.
             let words = response::expand([file.to_vec()]).unwrap_or_default();
             words.iter().for_each(|word| add(word));
         }
@@ -81,12 +81,12 @@ pub fn guess_output(expanded: &[Word]) -> Option<String> {
     std::str::from_utf8(output?).ok().map(str::to_owned)
 }
 
-/// What modules took when they last ran.
+/// Returns the path of the history: the resource use of modules in their last runs.
 pub fn history(directory: impl AsRef<Path>) -> PathBuf {
     Place::History.path(directory)
 }
 
-/// Whether an output is a device or a directory, or in a directory that does not exist: what to say of it is the linker's.
+/// Whether an output is a device or a directory, or in a directory that does not exist. The linker reports errors.
 pub fn is_special(output: &Path) -> bool {
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty());
     fs::metadata(output).is_ok_and(|found| !found.is_file()) || parent.is_some_and(|parent| !parent.is_dir())
@@ -101,7 +101,7 @@ impl From<LockError> for LinkError {
     }
 }
 
-/// For how long the record of a link is kept that nobody makes again.
+/// How long the record of a link is kept without a new run of that link.
 pub const KEPT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The time of this file is that of the last pruning.
@@ -123,8 +123,8 @@ pub struct LinkState {
 }
 
 impl LinkState {
-    /// Takes the directory, and removes the temporaries of a run that was killed. One that others could have prepared is an
-    /// error, as far as `reach` says.
+    /// Takes the directory, and removes the temporaries of a run that was killed. One that others could have prepared
+    /// is an error, as far as `reach` says.
     pub fn open(directory: &str, reach: Reach) -> Result<Self, LinkError> {
         let fresh = !Path::new(directory).exists();
         private::claim(Path::new(directory), reach).map_err(|exposed| match exposed {
@@ -140,8 +140,8 @@ impl LinkState {
         Ok(Self { directory, place, fresh, _lock: lock, _scratch: None })
     }
 
-    /// The same for a run that needs no earlier state: where the directory cannot be used, it warns and takes a temporary one, as
-    /// it does where there is none.
+    /// The same for a run that needs no earlier state: where the directory cannot be used, it warns and takes a
+    /// temporary one, as it does where there is none.
     pub fn open_or_scratch(directory: Option<&str>) -> Result<Self, LinkError> {
         let Some(directory) = directory else { return Self::scratch("") };
         let error = match Self::with_room(directory) {
@@ -153,7 +153,7 @@ impl LinkState {
         Self::scratch(directory)
     }
 
-    /// Removes the records of links in a folder that nobody has made for so long; returns how many.
+    /// Removes the records in a folder that no link has used for this long; returns how many.
     pub fn prune(folder: &Path, age: Duration) -> Result<usize, IoError> {
         let entries = match fs::read_dir(folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),

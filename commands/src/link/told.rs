@@ -1,6 +1,6 @@
-//! What the record of a link holds besides its events: what is linked by which tools, and how it ended.
+//! Adds the output, the tools and the end of a link to its record.
 //!
-//! Decides nothing. A record is kept where the link's state is; a link without state has none.
+//! Decides nothing. A record is kept with the link's state; a link without state has none.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use miette::Diagnostic;
 use super::{LinkError, Session, identity};
 
 impl Session<'_> {
-    /// What is linked, and by which linker.
+    /// Records the output and the linker.
     pub(crate) fn tell_link(&self, output: &str) {
         let name = lossy(&self.link.linker[0]);
         let file = identity::located(&name).map(|file| identity::file_line(&file));
@@ -27,7 +27,7 @@ impl Session<'_> {
         });
     }
 
-    /// What compiles, from the note of it that has just been written.
+    /// Records the compiler, from the note that has just been written.
     pub(crate) fn tell_compiler(&self) {
         let note = regular::read(Path::new(&keep::toolchain_place(self.directory))).unwrap_or_default();
         let note = String::from_utf8_lossy(&note);
@@ -44,7 +44,7 @@ impl Session<'_> {
         });
     }
 
-    /// Why a link failed of which no backend did.
+    /// Returns the cause if a link failed without a failed backend.
     fn linker_failed(&self, code: u8) -> Option<FailureCause> {
         let mut failed = code != 0;
         self.reporter
@@ -57,12 +57,12 @@ impl Session<'_> {
         })
     }
 
-    /// The graph that has just been kept.
+    /// Records the graph that has just been kept.
     pub(crate) fn tell_graph(&self) {
         self.reporter.graph(&Place::LinkGraph.path(self.directory));
     }
 
-    /// The link has ended, with this exit code if nothing of ours failed.
+    /// Records the end of the link: its exit code, or an error.
     pub(crate) fn keep(&self, ended: &Result<u8, LinkError>) {
         let state = Path::new(self.directory);
         match ended {

@@ -28,12 +28,12 @@ use distlto_executor::variables;
 
 const VERSION: u32 = 6;
 
-/// What a link read.
+/// The reads of a link.
 #[derive(Serialize, Deserialize)]
 struct Record {
     version: u32,
     key: String,
-    /// Of the whole environment, where a program ran that may depend on any of it.
+    /// The digest of the whole environment, if a program ran that may depend on any of it.
     environment: Option<String>,
     /// The variables that programs asked for.
     variables: BTreeMap<String, Option<String>>,
@@ -41,12 +41,12 @@ struct Record {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     warnings: String,
     files: Vec<FileState>,
-    /// What inputs held, so that one that was only touched is known.
+    /// The contents of inputs: a file that was only touched counts as unchanged.
     contents: BTreeMap<PathBuf, String>,
     absent: Vec<PathBuf>,
 }
 
-/// What it wrote. Canonical, as it is written anew whenever the outputs' times are.
+/// The outputs of a link. Canonical, as it is written anew whenever the outputs' times are.
 #[derive(Serialize, Deserialize)]
 struct Written {
     version: u32,
@@ -55,7 +55,7 @@ struct Written {
 
 /// A link that has nothing to do.
 pub struct Unchanged {
-    /// What it read, where some of that was touched.
+    /// The record of its reads, if some were touched.
     record: Option<Record>,
     written: Written,
     /// The warnings of its backends.
@@ -74,8 +74,8 @@ fn read<T: for<'de> Deserialize<'de>>(place: &Path) -> Option<T> {
     serde_json::from_slice(&regular::read(place).ok()?).ok()
 }
 
-/// The last link in this directory, if it was the same and nothing it read or wrote has changed. An input that has
-/// become another file, or was touched, counts as unchanged while it holds what it held.
+/// Returns the last link in this directory if it was the same, and its reads and outputs are unchanged. An input that
+/// was replaced or touched counts as unchanged while its content is the same.
 pub fn find(directory: &str, key: &LinkKey) -> Option<Unchanged> {
     let written = read::<Written>(&written_place(directory))?;
     let hold = written.files.par_iter().with_min_len(64).all(FileState::holds);
@@ -91,8 +91,8 @@ pub fn find(directory: &str, key: &LinkKey) -> Option<Unchanged> {
     unchanged.then(|| Unchanged { record: touched.then_some(record), written, warnings })
 }
 
-/// The outputs of the last link with this state directory that are not as it left them; none where nothing is known of them.
-/// The link ran in `root`.
+/// Returns the outputs of the last link with this state directory that have changed since; none without a record. The
+/// link ran in `root`.
 pub fn changed_outputs(directory: &str, root: &Path) -> Vec<PathBuf> {
     let written = read::<Written>(&written_place(directory)).filter(|written| written.version == VERSION);
     let files = written.map(|written| written.files).unwrap_or_default();
@@ -100,21 +100,21 @@ pub fn changed_outputs(directory: &str, root: &Path) -> Vec<PathBuf> {
     places.filter(|(place, file)| !file.holds_at(place)).map(|(place, _)| place).collect()
 }
 
-/// What a file holds, if it is one.
+/// Returns the content of a file as a digest; `None` if it is no readable file.
 fn content_of(path: &Path) -> Option<String> {
     let path = Utf8Path::from_path(path).filter(|path| path.is_file())?;
     FileDigests::new(Path::new("")).digest(path).ok().map(|digest| digest.to_string())
 }
 
 impl Record {
-    /// Whether a file holds what it held, whatever its times say.
+    /// Whether a file has the recorded content, regardless of its times.
     fn holds_content(&self, file: &FileState) -> bool {
         self.contents
             .get(file.path())
             .is_some_and(|content| content_of(file.path()).as_ref() == Some(content))
     }
 
-    /// Whether it is of the same command, run in the same way, and what was looked for in vain is not there.
+    /// Whether the key and the environment are the same, and the absent files are still absent.
     fn is_of(&self, key: &LinkKey) -> bool {
         let environment = |known: &String| *known == variables::environment().to_string();
         self.version == VERSION
@@ -124,7 +124,7 @@ impl Record {
             && self.absent.par_iter().with_min_len(64).all(|path| !path.exists())
     }
 
-    /// With the states of files as they are, where a later change would show.
+    /// Takes the present states of files, where a later change would show.
     fn with_present_states(mut self) -> Self {
         let now = SystemTime::now();
         for file in &mut self.files {
@@ -146,11 +146,10 @@ impl Record {
 }
 
 impl Unchanged {
-    /// Has the outputs of the last link in this directory become newer than whatever asked for it again, as the linker's
-    /// would: they are written now.
+    /// Makes the outputs of the last link newer than its inputs, as the linker would: sets their times to now.
     pub fn renew(self, directory: &str) -> Result<(), IoError> {
         if let Some(record) = self.record {
-            // The next run need not read what was touched again; if this is not kept, it does.
+            // If this write fails, the next run reads the touched files again.
             let _ = record.with_present_states().write(directory);
         }
         for file in &self.written.files {
@@ -182,13 +181,13 @@ fn write_states<'a>(directory: &str, files: impl Iterator<Item = &'a Path>) -> R
     let states: Option<Vec<FileState>> = files.map(FileState::of).collect();
     match states.and_then(|files| serde_json::to_vec(&Written { version: VERSION, files }).ok()) {
         Some(text) => write_if_changed(&place, &text).map(drop),
-        // An output that is gone, or whose path has no JSON form.
+        // An output is gone, or its path has no JSON form.
         None => remove(&place),
     }
 }
 
-/// Records a successful link with that start. Nothing is recorded if something that it read may have changed since; then it
-/// says what.
+/// Records a successful link with that start. If a read may have changed since, no reads are recorded, and the reason
+/// is returned.
 pub fn record(
     directory: &str,
     key: &LinkKey,
@@ -221,8 +220,8 @@ pub fn record(
     Ok(doubt)
 }
 
-/// The contents of inputs, of which `files` has the states. Those whose states are as in the earlier record are not read
-/// again. One that cannot be read is compared by its state alone.
+/// Returns the contents of inputs. `files` has their states: an input with the state of the earlier record is not
+/// read again. An unreadable input is compared by its state alone.
 fn contents<'p>(
     inputs: impl Iterator<Item = &'p Path>,
     files: &[FileState],

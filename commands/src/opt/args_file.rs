@@ -1,6 +1,6 @@
 //! The file of link flags that Buck2 writes for all backends of a link: one argument a line.
 //!
-//! Reads the file and the response files it names. Knows nothing of what the flags mean.
+//! Reads the file and the response files it names. Does not interpret the flags.
 
 use camino::Utf8Path;
 use distlto_planner::clang::driver::find;
@@ -16,9 +16,9 @@ pub fn read(path: &Utf8Path) -> Result<Vec<Word>, ResponseError> {
 
 /// Splits a file's content into arguments.
 ///
-/// Buck2 writes an argument as it is, or quoted where it came so from a build file. A line that holds blanks outside of
-/// quotes is either a path with blanks or several options that somebody wrote as one flag; the latter can be told, since
-/// each of its words is an option or the value of one. A line that begins with a program is a command.
+/// Buck2 writes an argument as it is, or quoted if the build file had it so. A line with blanks outside of quotes is a
+/// path with blanks, or several options that were written as one flag. It is the latter if each of its words is an
+/// option or the value of one. A line that begins with a program is a command.
 fn words(text: &[u8]) -> Vec<Word> {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);

@@ -6,10 +6,10 @@
 use miette::Diagnostic;
 use thiserror::Error;
 
-/// By which Buck2's wrapper is told what to run in the end.
+/// The option of Buck2's wrapper that names the real compiler.
 const REAL: &str = "--cc=";
 
-/// What that wrapper takes for itself.
+/// Options that the wrapper handles itself.
 const OF_THE_WRAPPER: &[&str] = &["--log-fbcc", "--fbcc-create-external-debug-info=", "--show-flags"];
 
 /// A compiler with the arguments that it always gets.
@@ -45,8 +45,8 @@ pub enum CompilerWordsError {
 
 /// Reads the words after `--`.
 ///
-/// A wrapper that was told the compiler by `--cc=` would only run it with the other words, so it is left out. So is
-/// `env` where it does nothing but look the program up.
+/// A wrapper with the compiler in `--cc=` would only run it with the other words, so it is left out. So is `env` if it
+/// does nothing but look the program up.
 pub fn read(words: &[String]) -> Result<Compiler, CompilerWordsError> {
     let mut named = words.iter().filter_map(|word| word.strip_prefix(REAL));
     if let Some(first) = named.next() {
@@ -62,7 +62,7 @@ pub fn read(words: &[String]) -> Result<Compiler, CompilerWordsError> {
         [env, program, ..] if env.rsplit('/').next() == Some("env") && is_program(program) => &words[1..],
         words => words,
     };
-    // An option is never a program; what follows one may be its value.
+    // An option is never a program; the word after one may be its value.
     let options = words.iter().position(|word| word.starts_with('-')).unwrap_or(words.len());
     let (program, arguments) = words.split_at(options);
     match program {
@@ -71,7 +71,8 @@ pub fn read(words: &[String]) -> Result<Compiler, CompilerWordsError> {
     }
 }
 
-/// What the wrapper hands to the compiler. Options before the wrapper's own name are those of its interpreter.
+/// Returns the words that the wrapper passes to the compiler. Options before the wrapper's own name are those of its
+/// interpreter.
 fn passed_on(words: &[String]) -> Vec<String> {
     let real = words.iter().position(|word| word.starts_with(REAL)).unwrap_or(words.len());
     let wrapper = words[..real].iter().rposition(|word| !word.starts_with('-')).map_or(0, |last| last + 1);

@@ -1,7 +1,7 @@
 //! A backend compilation of a Mach-O module, in the form of Buck2's opt tool for linkers of type `darwin`.
 //!
-//! There the file of shared arguments holds flags of the compiler, which reads it itself. Makes the command and says what
-//! to check; runs nothing. The words and their order are those of `dist_lto_opt_darwin.py`.
+//! There the file of shared arguments holds flags of the compiler, which reads it itself. Makes the command and lists
+//! the checks; runs nothing. The words and their order are those of `dist_lto_opt_darwin.py`.
 
 use std::fs;
 
@@ -18,11 +18,11 @@ use super::{Named, OptArgs, OptError, Plan};
 use crate::backend_command;
 use distlto_executor::output::Role;
 
-/// What there is to do. `shared` is the file of shared arguments.
+/// Makes the plan. `shared` is the file of shared arguments.
 pub(super) fn plan(args: &OptArgs, named: Named<'_>, shared: &Utf8Path) -> Result<Plan, OptError> {
     let Compiler { program, arguments } = compiler::read(&args.compiler)?;
     let mut words = program;
-    // Clang that is told no target compiles for its own. What any of the words names comes after this and wins.
+    // Without a target, clang compiles for its own. A target in any of the words comes after this one and wins.
     let said = said(args, shared, &arguments)?;
     let bytes = fs::read(named.input).map_err(IoError::on("read the module", named.input))?;
     let triple = module::read(&bytes).map(|module| module.triple).unwrap_or_default();
@@ -77,7 +77,7 @@ fn names_target(words: &[String]) -> bool {
     words.iter().any(names)
 }
 
-/// What the object has to be; with `-arch`, what the module says.
+/// Returns the expected kind of the object. With `-arch` the module's triple decides.
 fn expected(said: &[String], triple: &str) -> Option<Native> {
     Native::of_triple(backend_command::target_of(said).unwrap_or(triple))
 }

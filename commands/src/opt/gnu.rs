@@ -1,7 +1,7 @@
-//! A backend compilation of an ELF module: the words of `distlto-opt --out O --input M --index S -- COMPILER`, which are
-//! also those of Buck2's opt tool for linkers of type `gnu`.
+//! A backend compilation of an ELF module: the words of `distlto-opt --out O --input M --index S -- COMPILER`, which
+//! are also those of Buck2's opt tool for linkers of type `gnu`.
 //!
-//! Makes the command and says what to check; runs nothing. What link flags mean is `backend_flags::link_flags`'.
+//! Makes the command and lists the checks; runs nothing. `backend_flags::link_flags` interprets link flags.
 
 use std::fs;
 
@@ -32,7 +32,7 @@ pub enum SplitDwarf {
     Split,
 }
 
-/// What there is to do.
+/// Makes the plan.
 pub(super) fn plan(args: &OptArgs, named: Named<'_>) -> Result<Plan, OptError> {
     check_dwo(args)?;
     let compiler = compiler::read(&args.words)?;
@@ -134,7 +134,7 @@ fn check_dwo(args: &OptArgs) -> Result<(), OptError> {
         (Some(SplitDwarf::None | SplitDwarf::Single), Some(path)) => {
             Err(OptError::UselessDwo { path: path.clone() })
         }
-        // The compiler is not told of a file whose name it would not give.
+        // Here the compiler gets no name for the file, and its own choice always ends in .dwo.
         (None, Some(path)) if path.extension() != Some("dwo") => {
             Err(OptError::DwoName { path: path.clone() })
         }
@@ -148,7 +148,7 @@ fn triple_of(module: &Utf8Path) -> Result<String, IoError> {
     Ok(module::read(&bytes).map(|module| module.triple).unwrap_or_default())
 }
 
-/// The modules that a shard imports from. One that cannot be read is told when it is verified.
+/// Returns the modules that a shard imports from. Verification reports a shard that cannot be read.
 fn imports_of(shard: &Utf8Path, module: &str) -> Vec<String> {
     let read = fs::read(shard).ok().and_then(|bytes| shard::read(&bytes).ok());
     let imported = |shard: Shard| {

@@ -1,8 +1,9 @@
-//! Which processor a backend compilation is given, so that no function is compiled for another than its own.
+//! Chooses the processor for a backend compilation, so that each function is compiled for its own one.
 //!
-//! Clang adds the features of its own processor to a function whose bitcode names a processor but lists no features, as
-//! rustc's do; ld.lld does not. So clang is given the link's processor only where it reaches none of those, and none at
-//! all otherwise: then a function without one is compiled for the least of its target, as ld.lld does that is told none.
+//! The bitcode of a function may name a processor but list no features, as rustc's does. Clang then adds the features
+//! of its own processor; ld.lld does not. So clang gets the link's processor only if it reaches no such function, and
+//! otherwise none. Without one, a function that names none is compiled for the least processor of its target, as by
+//! ld.lld.
 
 use std::fs;
 
@@ -59,8 +60,8 @@ pub fn arguments(
     }
 }
 
-/// What the functions of a module and of all it may import from say. A file that cannot be read says nothing: that is
-/// reported before the compiler runs, with all there is to say of it.
+/// Returns the processors that the functions of a module and of all its possible imports name. A file that cannot be
+/// read adds none: that is reported in full before the compiler runs.
 fn said_in_all(module: &Utf8Path, index: &Utf8Path) -> Processors {
     let mut said = said_in(module.as_str());
     let shard = fs::read(index).ok().and_then(|bytes| shard::read(&bytes).ok());

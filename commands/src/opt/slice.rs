@@ -1,8 +1,8 @@
-//! `distlto-opt --slice`: the backends of a slice, run in the slice's directory, where modules have the names that shards
-//! say.
+//! `distlto-opt --slice`: the backends of a slice, run in the slice's directory, where modules have their names of the
+//! shards.
 //!
-//! Knows nothing of how a slice was cut (`distlto_planner::slices`). One backend runs after the other: what runs beside
-//! what is for the build system to say.
+//! Does not depend on how a slice was cut (`distlto_planner::slices`). Runs one backend after the other: parallel runs
+//! are up to the build system.
 
 use std::fs;
 
@@ -53,7 +53,8 @@ pub(super) fn run(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
     Ok(0)
 }
 
-/// What stands for the object of a module that is not compiled: it is machine code, or the link does not load it.
+/// Writes an empty file for the object of a module that is not compiled: it is machine code, or the link does not load
+/// it.
 fn nothing(out: &Utf8Path, dwo: Option<&Utf8Path>) -> Result<(), OptError> {
     for place in [Some(out), dwo].into_iter().flatten() {
         write_atomically(place.as_std_path(), b"")?;
@@ -85,7 +86,7 @@ impl<'a> Places<'a> {
         match (&self.args.objects, one) {
             (Some(objects), _) => objects.join(name),
             (None, Some(one)) => one.clone(),
-            // Split debug information that nobody asked for.
+            // Split debug information without a path.
             (None, None) => self.args.out.as_deref().unwrap_or(name).with_extension("dwo"),
         }
     }
@@ -157,7 +158,7 @@ fn named((file, role): (Option<FileId>, Role)) -> Option<(FileId, Role)> {
     Some((file?, role))
 }
 
-/// What stands for the name by which the object is to know its split debug information.
+/// The placeholder for the object's own name of its split debug information.
 const DWO_NAME: &str = "\0dwo";
 
 /// The name in the object is not the place where the compiler writes.

@@ -1,6 +1,6 @@
-//! The forms in which `distlto plan` writes a graph: the option of each, what it needs of a graph, and its emitter.
+//! The forms in which `distlto plan` writes a graph: the option of each, its requirements on a graph, and its emitter.
 //!
-//! Knows nothing of what the emitters write.
+//! Does not depend on the output of the emitters.
 
 use camino::Utf8Path;
 use distlto_planner::emit::{dot, make, ninja};
@@ -10,7 +10,7 @@ use distlto_prepare::write::{to_standard_output, write_if_changed};
 
 use super::{GraphSource, PlanCommandError};
 
-/// What a graph can be written as.
+/// The form of a written graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Json,

@@ -1,7 +1,7 @@
 //! Options of remote caches and remote execution, for every command that runs actions.
 //!
 //! Each is `--remote-KEY`, `DISTLTO_REMOTE_KEY` and `KEY` in the table `[remote]` of a configuration file. Headers are
-//! secret, so that no option has them. Knows nothing of files.
+//! secret, so that no option has them. Does not depend on files.
 
 use std::num::NonZeroU16;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
-//! `distlto remote check`: asks a server what it can do, tries that, and says in sentences what is wrong.
+//! `distlto remote check`: asks a server for its capabilities, tries them, and reports problems in sentences.
 //!
-//! A blob goes up and down, a result is kept and found, and a tiny backend is compiled here and there. Nothing is retried
-//! for longer than a run would. Knows nothing of schedules: what is wrong is to be told, not survived.
+//! A blob goes up and down, a result is kept and found, and a tiny backend is compiled here and there. Nothing is
+//! retried for longer than a run would. Does not depend on schedules: problems are reported and not worked around.
 
 mod backend;
 mod server;
@@ -29,7 +29,7 @@ use super::settings::Settings;
 use super::values::{CacheMode, ToolchainPlace, UrlText};
 use crate::report::CheckedSentences;
 
-/// Whoever checks does not want to wait as long as a link may.
+/// A user of this command does not want to wait as long as a link may.
 const QUEUE_TIME: Duration = Duration::from_secs(20);
 const RUN_TIME: Duration = Duration::from_secs(60);
 /// Ask a server of the Remote Execution API what it can do, and say what is wrong
@@ -81,9 +81,9 @@ pub enum CheckError {
     #[error("{what} fails on this machine: {why}")]
     #[diagnostic(code(distlto::tool), help("name a clang that has an lld with --compiler"))]
     Here {
-        /// What was done.
+        /// The step that failed.
         what: &'static str,
-        /// What was said.
+        /// The message of the failed program.
         why: String,
     },
     /// A file.
@@ -94,13 +94,13 @@ pub enum CheckError {
     #[error("connections cannot be served: {0}")]
     #[diagnostic(code(distlto::io), help("raise the limits of this process"))]
     Runtime(#[source] io::Error),
-    /// It was told to end.
+    /// A signal ended it.
     #[error("interrupted")]
     #[diagnostic(code(distlto::interrupted))]
     Interrupted,
 }
 
-/// Checks what is configured, or one server.
+/// Checks the configured servers, or the given one.
 pub fn run(args: &CheckArgs, cancel: &Cancel) -> Result<u8, CheckError> {
     let mut remote = args.remote.clone();
     if args.url.is_some() {

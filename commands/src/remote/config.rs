@@ -1,7 +1,7 @@
-//! The two configuration files, `distlto.toml` of a checkout and the user's own: what they may hold, read strictly.
+//! The two configuration files, `distlto.toml` of a checkout and the user's own: reads them strictly.
 //!
-//! An unknown key is an error with its place, as is everything else that is wrong; no error shows what a header holds.
-//! Knows nothing of which file counts more, and of whom to trust.
+//! An unknown key is an error with its place, as is every other mistake. No error shows the value of a header. Does not
+//! decide which file has precedence or is trusted.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ use super::values::{
     CacheMode, ChosenServer, Compress, Fallback, Time, ToolchainPlace, endpoint, is_header_name,
 };
 
-/// No configuration is longer, in bytes. What is may be anything.
+/// The longest possible configuration, in bytes. A longer file is something else.
 const LONGEST: u64 = 1 << 20;
 
 /// Why the configuration cannot be used.
@@ -32,7 +32,7 @@ pub enum ConfigError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Io(#[from] IoError),
-    /// A file that is not what it has to be.
+    /// A malformed file.
     #[error("{}:{line}:{column}: {what}", path.display())]
     #[diagnostic(
         code(distlto::bad_input),
@@ -45,7 +45,7 @@ pub enum ConfigError {
         line: usize,
         /// The character in the line, from 1.
         column: usize,
-        /// What is wrong.
+        /// The mistake.
         what: String,
     },
     /// A file that is no configuration at all.
@@ -54,7 +54,7 @@ pub enum ConfigError {
     Unfit {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         what: String,
     },
     /// Credentials that would go nowhere.
@@ -68,7 +68,7 @@ pub enum ConfigError {
     Nowhere {
         /// The file.
         path: PathBuf,
-        /// What it has.
+        /// Its keys for credentials.
         keys: String,
     },
     /// The user's configuration can be changed by others.
@@ -83,15 +83,15 @@ pub enum ConfigError {
         /// Who can.
         exposed: Exposed,
     },
-    /// A checkout wants what only the user may want.
+    /// A checkout sets keys that only the user may set.
     #[error("{}: [remote] sets {keys}, which a checkout may do only if you trust it", path.display())]
     #[diagnostic(code(distlto::bad_input), help("{help}"))]
     Untrusted {
         /// The file.
         path: PathBuf,
-        /// What it sets.
+        /// The keys that it sets.
         keys: String,
-        /// What to do.
+        /// The remedy.
         help: String,
     },
     /// A server cannot be used as it is configured.
@@ -107,7 +107,7 @@ pub enum ConfigError {
     Option {
         /// The option or variable.
         option: &'static str,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
 }
@@ -126,9 +126,9 @@ pub struct CheckoutFile {
 pub struct UserFile {
     /// The table `[remote]`.
     pub remote: RemoteTable,
-    /// Folders whose `distlto.toml` may do what this file may.
+    /// Folders with a `distlto.toml` that has the same rights as this file.
     pub trusted: Vec<PathBuf>,
-    /// What is for one server, whoever names it.
+    /// Credentials for one server each, no matter which source names the server.
     pub credentials: BTreeMap<Server, Access>,
 }
 
@@ -146,11 +146,11 @@ pub struct RemoteTable {
     pub instance: Option<String>,
     /// Jobs at once.
     pub jobs: Option<NonZeroU16>,
-    /// What a worker has to be.
+    /// The required properties of a worker.
     pub platform: BTreeMap<String, String>,
     /// Where workers have the compiler from.
     pub toolchain: Option<ToolchainPlace>,
-    /// What to do without the server.
+    /// The behaviour without the server.
     pub fallback: Option<Fallback>,
     /// Time in the queue.
     pub queue_time: Option<Time>,
@@ -170,7 +170,7 @@ pub struct RemoteTable {
     pub tls: TlsFiles,
 }
 
-/// What proves who calls, and who is trusted to answer.
+/// The credentials of the client, and the certificates that it trusts.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 pub struct Access {
@@ -206,7 +206,7 @@ impl fmt::Debug for HeaderTable {
 
 impl<'de> Deserialize<'de> for HeaderTable {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // What serde says of a wrong type quotes the value.
+        // serde's message for a wrong type quotes the value.
         let wrong =
             || D::Error::custom("headers are strings by name, such as authorization = \"Bearer ...\"");
         let toml::Value::Table(table) = toml::Value::deserialize(deserializer)? else { return Err(wrong()) };
@@ -227,7 +227,7 @@ impl TryFrom<String> for Server {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        // Without a scheme it is one with TLS: nothing is sent for all to read but to who wants that.
+        // Without a scheme it has TLS: nothing goes unencrypted unless the user asks for it.
         let has_scheme = text.contains("://") || text.starts_with("unix:");
         let url = if has_scheme { text } else { format!("grpcs://{text}") };
         endpoint(&url).map(|endpoint| Self(endpoint.uri().to_owned()))
@@ -235,7 +235,7 @@ impl TryFrom<String> for Server {
 }
 
 impl RemoteTable {
-    /// What it says of credentials.
+    /// Returns its credentials.
     pub fn access(&self) -> Access {
         let Self { credential_helper, headers, tls, .. } = self;
         Access { credential_helper: credential_helper.clone(), headers: headers.clone(), tls: tls.clone() }
@@ -274,7 +274,7 @@ impl Access {
     }
 }
 
-/// Reads a file; also what the system knows of it.
+/// Reads a file. Also returns its metadata.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<(T, Metadata), ConfigError> {
     let io = |source: io::Error| IoError::on("read", path)(source);
     let (file, found) = regular::open(path).map_err(io)?;
@@ -296,7 +296,7 @@ fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, ConfigErro
     };
     let text = std::str::from_utf8(bytes)
         .map_err(|error| malformed(error.valid_up_to(), "it is not UTF-8".to_owned()))?;
-    // The error's own rendering shows the line, which may hold what is secret.
+    // The error's own rendering shows the line, which may hold a secret.
     toml::from_str(text).map_err(|error| {
         let message = error.message().replace('\n', "; ");
         malformed(error.span().map_or(0, |span| span.start), message)

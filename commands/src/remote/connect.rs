@@ -1,7 +1,7 @@
-//! Settings as what the executor takes, and a connection to whom they name.
+//! Converts settings for the executor, and connects to the servers that they name.
 //!
-//! A server that cannot be reached is an error only where this machine is not to do the work. One that did not answer is left
-//! alone for a while, so that not every link of a build waits for it.
+//! A server that cannot be reached is an error only if this machine may not do the work. A server that did not answer
+//! is left alone for a while, so that not every link of a build waits for it.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use super::settings::Settings;
 use super::values::{CacheMode, Fallback, ToolchainPlace};
 use crate::store::is_first;
 
-/// How many actions are at an engine at once, unless said otherwise.
+/// The default number of concurrent actions at an engine.
 const SLOTS: usize = 64;
 
 /// No engine can be used.
@@ -38,7 +38,7 @@ pub enum RemoteError {
 }
 
 impl RemoteArgs {
-    /// Reads the configuration and says what is wrong with it. No server is asked.
+    /// Reads and checks the configuration. Contacts no server.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.settings()?.check()
     }
@@ -49,8 +49,8 @@ impl RemoteArgs {
         Ok(if settings.is_remote() { settings.jobs.unwrap_or(SLOTS) } else { 0 })
     }
 
-    /// Connects to the engine that there is to use, if there is one, for runs that `cancel` ends. What did not answer is noted in
-    /// the ledger.
+    /// Connects to the configured engine, if there is one, for runs that `cancel` ends. Notes in the ledger a server
+    /// that did not answer.
     pub fn connect(&self, cancel: &Cancel, ledger: Option<&Ledger>) -> Result<Option<Engine>, RemoteError> {
         let settings = self.settings()?;
         settings.check()?;

@@ -1,8 +1,8 @@
-//! What there is to use: options and environment first, then the checkout's file, the user's, defaults.
+//! The settings that apply: options and environment first, then the checkout's file, the user's, defaults.
 //!
-//! Credentials go to servers that somebody names who may: the user to any, a file to those that it names, `[credentials]` to
-//! one each. A server that an untrusted checkout alone names gets none. One function of options and surroundings, which
-//! reads files and does nothing else.
+//! Credentials of options and environment go to every server that a trusted source names. Those of a file go to the
+//! servers that it names, those in `[credentials]` to one server each. A server that only an untrusted checkout names
+//! gets at most the last kind. One function of options and surroundings, which reads files and does nothing else.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,13 +27,13 @@ pub struct Settings {
     pub cache: Option<(reapi::Options, CacheMode)>,
     /// A server that executes.
     pub execute: Option<reapi::Options>,
-    /// What a worker has to be, sorted.
+    /// The required properties of a worker, sorted.
     pub platform: Vec<(String, String)>,
     /// How many actions are at the server at once.
     pub jobs: Option<usize>,
     /// Where workers have the compiler from.
     pub toolchain: ToolchainPlace,
-    /// What becomes of actions when the server is gone.
+    /// How actions continue when the server is gone.
     pub fallback: Fallback,
     /// How long an action may wait for a worker.
     pub queue_time: Duration,
@@ -41,9 +41,9 @@ pub struct Settings {
     pub run_time: Option<Duration>,
     /// How long a link waits for results on their way to the cache.
     pub upload_time: Duration,
-    /// What the user is to be warned of, a sentence each.
+    /// Warnings for the user, a sentence each.
     pub notices: Vec<String>,
-    /// That nobody but a checkout asked for a server, in a sentence for its first link.
+    /// A sentence for the first link of a checkout that alone names a server.
     pub announcement: Option<String>,
 }
 
@@ -76,7 +76,7 @@ impl Settings {
         self.execute.iter().chain(self.cache.iter().map(|(cache, _)| cache))
     }
 
-    /// Reads certificates and keys, so that what is wrong with them is seen before a server is asked.
+    /// Reads certificates and keys, so that errors in them are found before a server is contacted.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.servers()
             .try_for_each(|server| server.check().map_err(|error| ConfigError::Server(error.into())))
@@ -90,7 +90,7 @@ impl Settings {
 }
 
 impl RemoteArgs {
-    /// What there is to use, by these options, the environment and the files that are found from the working directory.
+    /// Returns the settings by these options, the environment and the files that are found from the working directory.
     pub fn settings(&self) -> Result<Settings, ConfigError> {
         if self.no_remote {
             return Ok(Settings::default());
@@ -99,7 +99,7 @@ impl RemoteArgs {
     }
 }
 
-/// What there is to use.
+/// Returns the settings that apply.
 pub fn settings(args: &RemoteArgs, around: &ConfigPlaces) -> Result<Settings, ConfigError> {
     let mut files = ConfigFiles::read(around)?;
     let named = Named {
@@ -134,7 +134,7 @@ fn place(option: &'static str, text: Option<&UrlText>) -> Result<Option<ChosenSe
     place.map_err(|why| ConfigError::Option { option, why })
 }
 
-/// What options and variables say of credentials.
+/// Returns the credentials in options and variables.
 fn caller(args: &RemoteArgs, around: &ConfigPlaces) -> Result<Access, ConfigError> {
     let wrong = |why| ConfigError::Option { option: REMOTE_HEADERS, why };
     let headers = match &around.headers {
@@ -153,7 +153,7 @@ fn caller(args: &RemoteArgs, around: &ConfigPlaces) -> Result<Access, ConfigErro
     })
 }
 
-/// All that is said.
+/// All sources of settings.
 struct Sources<'a> {
     args: &'a RemoteArgs,
     named: Named,
@@ -169,7 +169,7 @@ impl<'a> Sources<'a> {
         checkout.chain(self.files.user.iter().map(|found| (&*found.path, &found.file.remote)))
     }
 
-    /// What counts most.
+    /// Returns the value with the highest precedence.
     fn first<T: Clone>(&self, own: Option<T>, of: impl Fn(&RemoteTable) -> Option<T>) -> Option<T> {
         own.or_else(|| self.files().find_map(|(_, remote)| of(remote)))
     }
@@ -272,7 +272,7 @@ impl<'a> Sources<'a> {
 
         let mut access = Access::default();
         if is_stranger {
-            // Whom the user trusts to answer is no secret.
+            // The user's list of trusted authorities is no secret.
             access.tls.ca.clone_from(&self.caller.tls.ca);
         } else {
             add(&mut access, self.caller.clone());
@@ -300,7 +300,7 @@ impl<'a> Sources<'a> {
         access
     }
 
-    /// Whether nobody names a server but a checkout that is not trusted.
+    /// Whether only an untrusted checkout names a server.
     fn is_stranger(&self, endpoint: &Endpoint) -> bool {
         let ConfigFiles { checkout, is_trusted, user, .. } = self.files;
         let user = user.iter().map(|user| &user.file.remote);
@@ -325,7 +325,7 @@ impl<'a> Sources<'a> {
         Some(format!("{checkout} {does}; --no-remote and an empty DISTLTO_REMOTE do without"))
     }
 
-    /// Whether there is anything that a server could be denied.
+    /// Whether there are credentials that a server could be denied.
     fn has_secrets(&self) -> bool {
         let is_secret = |access: &Access| access.keys().iter().any(|key| *key != "tls.ca");
         let user = self.files.user.as_ref();
@@ -333,7 +333,7 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// Adds what is not there yet.
+/// Adds the credentials that are missing.
 fn add(access: &mut Access, other: Access) {
     let known = |headers: &HeaderTable, name: &str| headers.0.iter().any(|(known, _)| known == name);
     let new: Vec<_> = other.headers.0.into_iter().filter(|(name, _)| !known(&access.headers, name)).collect();

@@ -1,8 +1,8 @@
 //! Which configuration files there are, and which of them may name programs, certificates and headers.
 //!
-//! A file that lies in a checkout was written by whoever wrote the checkout: it may say where work goes, and no more unless
-//! the user's own configuration trusts its folder. It does not count at all where another user can have written it. Knows
-//! nothing of what the values are used for.
+//! The author of a checkout also wrote the file in it. So the file may say where work goes, and no more unless the
+//! user's own configuration trusts its folder. It does not count at all where another user can have written it. Does
+//! not depend on the use of the values.
 
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
@@ -17,11 +17,11 @@ use super::config::{self, CheckoutFile, ConfigError, RemoteTable, UserFile};
 /// The file of a checkout, found upwards from the working directory.
 pub const NAME: &str = "distlto.toml";
 
-/// What a repository's folder has, or the root of a build's workspace: Git, Mercurial and Jujutsu, Bazel, Buck2.
+/// Marks of a repository's folder or of the root of a build's workspace: Git, Mercurial and Jujutsu, Bazel, Buck2.
 const MARKS: [&str; 8] =
     [".git", ".hg", ".jj", "MODULE.bazel", "REPO.bazel", "WORKSPACE", "WORKSPACE.bazel", ".buckconfig"];
 
-/// Where configuration is looked for.
+/// The places of configuration.
 #[derive(Clone)]
 pub struct ConfigPlaces {
     /// The working directory, absolute.
@@ -30,7 +30,7 @@ pub struct ConfigPlaces {
     pub home: Option<PathBuf>,
     /// The user's own configuration, which need not be there.
     pub user_file: Option<PathBuf>,
-    /// What [`REMOTE_HEADERS`] holds: secret.
+    /// The value of [`REMOTE_HEADERS`]: secret.
     pub headers: Option<OsString>,
 }
 
@@ -49,12 +49,12 @@ impl ConfigPlaces {
     }
 }
 
-/// What a file says, and which file that is.
+/// The content of a file, with its path.
 #[derive(Debug)]
 pub struct Sourced<T> {
     /// The file, with no symbolic link in its path.
     pub path: PathBuf,
-    /// What it says.
+    /// Its content.
     pub file: T,
 }
 
@@ -63,11 +63,11 @@ pub struct Sourced<T> {
 pub struct ConfigFiles {
     /// That of the checkout.
     pub checkout: Option<Sourced<RemoteTable>>,
-    /// Whether it may do what the user's may.
+    /// Whether it has the same rights as the user's.
     pub is_trusted: bool,
     /// The user's own.
     pub user: Option<Sourced<UserFile>>,
-    /// What the user is to hear.
+    /// Warnings for the user.
     pub notices: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ impl ConfigFiles {
                 continue;
             }
             let (CheckoutFile { remote }, found) = config::read(&real)?;
-            // Somebody may have put another one there meanwhile.
+            // Another user may have replaced it meanwhile.
             if !files.is_trusted {
                 private::check_open(&real, &found).map_err(|exposed| unsafe_file(&real, exposed))?;
             }
@@ -118,7 +118,7 @@ impl ConfigFiles {
 }
 
 impl ConfigPlaces {
-    /// The files of checkouts that are looked for, from the nearest one to that of the repository, or of the home folder.
+    /// Existing files of checkouts, from the nearest one to that of the repository, or of the home folder.
     fn checkout_files(&self) -> impl Iterator<Item = PathBuf> + use<'_> {
         let home = self.home.as_deref().and_then(|home| home.canonicalize().ok());
         let mut is_done = false;
@@ -131,18 +131,18 @@ impl ConfigPlaces {
     }
 }
 
-/// Whether there is anything by this name, be it a link that leads nowhere. What cannot be looked at above a directory is
-/// nothing of its checkout's.
+/// Whether there is anything by this name, be it a dangling link. A file that cannot be examined, above a directory, is
+/// not of its checkout.
 fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// The file with its links followed. A link that leads nowhere is told of when it is read.
+/// Returns the file with its links followed. A dangling link is reported when it is read.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Whether nobody else can have written the file of a checkout, or have put it into its folder.
+/// Checks that no other user can have written the file of a checkout, or have put it into its folder.
 fn check(path: &Path) -> Result<(), Exposed> {
     private::check(path.parent().unwrap_or(path), Reach::Last)?;
     private::check(path, Reach::Last)
@@ -173,7 +173,7 @@ fn is_below(path: &Path, folders: &[PathBuf]) -> bool {
     folders.iter().filter_map(|folder| folder.canonicalize().ok()).any(|folder| path.starts_with(folder))
 }
 
-/// Refuses what a checkout may not say.
+/// Refuses keys that a checkout may not set.
 fn refuse(checkout: &Sourced<RemoteTable>, user_file: Option<&Path>) -> Result<(), ConfigError> {
     let keys = checkout.file.access().keys();
     if keys.is_empty() {

@@ -1,6 +1,6 @@
-//! What options and configuration files say in words: choices, times, properties, headers, places of servers.
+//! Values of options and configuration files, as text: choices, times, properties, headers, places of servers.
 //!
-//! One spelling for both. Knows nothing of where a value comes from; no error shows a value that may be secret.
+//! One spelling for both. Does not depend on the source of a value; no error shows a value that may be secret.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -73,7 +73,7 @@ impl From<Compress> for Compression {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "UrlText")]
 pub enum ChosenServer {
-    /// None, whatever sources that count less say.
+    /// None, no matter which server a source of lower precedence names.
     Nowhere,
     /// This one.
     At(Endpoint),
@@ -152,7 +152,7 @@ impl FromStr for Properties {
     }
 }
 
-/// Headers in lines of `name: value`. An error says which line, and not what is in it.
+/// Parses headers in lines of `name: value`. An error names the line, and does not show its content.
 pub fn parse_headers(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut headers = Vec::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -165,7 +165,7 @@ pub fn parse_headers(text: &str) -> Result<Vec<(String, String)>, String> {
     Ok(headers)
 }
 
-/// Whether HTTP has such names.
+/// Whether this is a valid name of an HTTP header.
 pub fn is_header_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }

@@ -69,7 +69,7 @@ pub enum RunError {
         graph: Utf8PathBuf,
         /// The directory with the thin link's plan.
         index: Utf8PathBuf,
-        /// What differs first.
+        /// The first difference.
         difference: String,
     },
     /// Each run of the thin link writes another graph.

@@ -1,8 +1,8 @@
-//! Where our own programs are that a graph's commands name.
+//! Finds our own programs that a graph's commands name.
 //!
-//! A plan says `distlto-index` and `distlto-prepare`, wherever they are installed. Those beside this program are taken
-//! before those of `PATH`, and so are the subcommands of `distlto` itself: they are of the same version. Knows nothing of
-//! what they do.
+//! A plan says `distlto-index` and `distlto-prepare`, wherever they are installed. Programs beside this one come
+//! before those of `PATH`, and so do the subcommands of `distlto` itself: their version is the same. Does not depend
+//! on their purpose.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Which actions of a graph are meant, and whether what they read is there.
+//! Selects the actions for the targets of a run, and checks that their inputs exist.
 //!
 //! Looks at files, and changes none.
 
@@ -27,14 +27,14 @@ pub(super) fn select(graph: &ActionGraph, targets: &[String]) -> Result<Vec<Acti
     Ok(selected)
 }
 
-/// An output with the file name of a target that is none.
+/// Returns an output with the file name of an unknown target.
 fn near(graph: &ActionGraph, target: &str) -> Option<String> {
     let name = Utf8Path::new(target).file_name()?;
     let mut outputs = graph.actions().flat_map(|(_, action)| action.outputs()).map(|file| graph.path(file));
     outputs.find(|path| path.file_name() == Some(name)).map(|path| path.to_string())
 }
 
-/// Refuses a graph of which an input is missing that no action writes, before anything runs.
+/// Refuses a graph with a missing input that no action writes, before anything runs.
 pub(super) fn check_inputs(graph: &ActionGraph, targets: &[ActionId]) -> Result<(), RunError> {
     let mut seen = vec![false; graph.actions().len()];
     let mut asked = vec![false; graph.files().len()];
@@ -50,7 +50,7 @@ pub(super) fn check_inputs(graph: &ActionGraph, targets: &[ActionId]) -> Result<
             if std::mem::replace(&mut asked[input.0 as usize], true) || graph.producer(input).is_some() {
                 continue;
             }
-            // What is there and cannot be read is told by whoever reads it.
+            // The action reports an input that exists and cannot be read.
             if matches!(graph.path(input).try_exists(), Ok(false)) {
                 count += 1;
                 if missing.is_none_or(|(first, _)| input < first) {

@@ -1,8 +1,8 @@
-//! Whether a graph still says what its own thin link decided.
+//! Checks whether a graph still agrees with the decisions of its own thin link.
 //!
-//! A thin link that runs again may import otherwise, and members of archives may have come or gone. A graph that it wrote
-//! again itself is read again; another one is compared with the graph that the thin link wrote, `graph.json` among its
-//! outputs. Without one, each backend checks its own shard.
+//! A thin link that runs again may import otherwise, and members of archives may have come or gone. A graph that it
+//! wrote again itself is read again; another one is compared with the graph that the thin link wrote, `graph.json`
+//! among its outputs. Without one, each backend checks its own shard.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(super) fn look(
     Ok(None)
 }
 
-/// What a backend reads and writes.
+/// The inputs and outputs of a backend.
 type Files<'a> = (Vec<&'a Utf8Path>, Vec<&'a Utf8Path>);
 
 fn backends(graph: &ActionGraph) -> BTreeMap<&str, Files<'_>> {

@@ -1,6 +1,6 @@
-//! Why a thing that was named cannot be looked at.
+//! Errors of commands that examine a link.
 //!
-//! One list for every command that looks at links.
+//! One list for all of these commands.
 
 use camino::Utf8PathBuf;
 use distlto_prepare::io_error::IoError;
@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::plan::PlanCommandError;
 
-/// Why there is nothing to look at.
+/// Why a link cannot be examined.
 #[derive(Debug, Error, Diagnostic)]
 pub enum SeenError {
     /// A file could not be read.
@@ -41,7 +41,7 @@ pub enum SeenError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Link(#[from] crate::link::LinkError),
-    /// No link is known by that name.
+    /// No link has that name.
     #[error("{path} is nothing that a link left, and {record} is not there")]
     #[diagnostic(
         code(distlto::bad_input),
@@ -51,7 +51,7 @@ pub enum SeenError {
         )
     )]
     Unknown {
-        /// What was named.
+        /// The thing that the user named.
         path: Utf8PathBuf,
         /// Where its record would be.
         record: String,
@@ -65,7 +65,7 @@ pub enum SeenError {
         /// How many there are.
         found: usize,
     },
-    /// No module is called so.
+    /// No module has that name.
     #[error("no module of {path} is called {name}{}", like(similar))]
     #[diagnostic(
         code(distlto::usage),
@@ -74,18 +74,18 @@ pub enum SeenError {
     NoModule {
         /// The link.
         path: Utf8PathBuf,
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// Names that hold it, or several that end in it.
         similar: Vec<String>,
     },
-    /// What an answer needs cannot be read.
+    /// Information for an answer cannot be read.
     #[error("{what}")]
     #[diagnostic(code(distlto::bad_input), help("{help}"))]
     Unreadable {
-        /// What was tried.
+        /// The failed attempt.
         what: String,
-        /// What to do.
+        /// The remedy.
         help: String,
     },
 }

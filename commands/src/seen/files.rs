@@ -1,5 +1,5 @@
-//! Where the files of a link's modules are and what compiles them, for those who look into them: its graph says so, or else what
-//! was named.
+//! The places of the files of a link's modules, and their compiler, for readers of these files. Both come from the
+//! link's graph, or else from the named thing.
 
 use std::collections::HashSet;
 
@@ -20,14 +20,14 @@ pub struct ModuleFiles {
     pub shard: Utf8PathBuf,
 }
 
-/// What there is to know of a link's files.
+/// The known files of a link.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// Those of each module, in the order of [`Seen::modules`].
     pub modules: Vec<ModuleFiles>,
     /// The compiler of the backends, where one is named.
     pub compiler: Option<String>,
-    /// What else the linker reads.
+    /// The other inputs of the linker.
     pub others: Vec<Utf8PathBuf>,
 }
 
@@ -63,7 +63,7 @@ impl Seen {
         self.listing.modules.get(number).cloned()
     }
 
-    /// What the linker reads besides modules and their objects.
+    /// Returns the inputs of the linker besides modules and their objects.
     pub fn others(&self) -> &[Utf8PathBuf] {
         &self.listing.others
     }

@@ -1,7 +1,7 @@
-//! Links that are known by what a thin link wrote for them: a job file of lld's DTLTO, a folder of index shards, a meta file of
-//! Buck2's rule with the index that it names.
+//! Links that are known by the files that a thin link wrote for them: a job file of lld's DTLTO, a folder of index
+//! shards, a meta file of Buck2's rule with the index that it names.
 //!
-//! A shard that is not there any more costs what it says; modules and imports are then what the listing itself knows.
+//! The content of a missing shard is lost; modules and imports then come from the listing itself.
 
 use std::collections::HashMap;
 use std::fs;
@@ -24,7 +24,7 @@ use distlto_record::inspect::{KnownModule, counted};
 use super::files::{Listing, ModuleFiles};
 use super::{Seen, SeenError};
 
-/// How the name of a shard ends, whoever has it written.
+/// The suffix of a shard's name, for every producer.
 const SHARD: &str = ".thinlto.bc";
 /// How deep folders may lie in folders; links that go round are deeper.
 const DEEPEST: usize = 64;
@@ -80,7 +80,7 @@ impl Seen {
             listed.push(files(&label, path));
         }
         let mut notes = vec![format!("a folder of {}", counted(modules.len(), "index shard"))];
-        // Linkers and Buck2's tools leave such for what is no ThinLTO module.
+        // Linkers and Buck2's tools leave empty shards for inputs that are no ThinLTO modules.
         notes.extend(
             (empty > 0).then(|| format!("not ThinLTO: {}, whose shard is empty", counted(empty, "object"))),
         );
@@ -93,7 +93,7 @@ impl Seen {
         let path = named.as_std_path();
         let meta = match meta::read(path, bytes) {
             Ok(meta) => meta,
-            // What is wrong with the more frequent form is told.
+            // The error of the more frequent form is reported.
             Err(error) => match darwin::read(path, bytes, false) {
                 Ok(read) => read.meta,
                 Err(_) => return Err(error.into()),
@@ -149,7 +149,7 @@ struct Named {
     imports: Option<Vec<String>>,
 }
 
-/// Modules whose imports are among them by their numbers.
+/// Replaces the names of imports by the numbers of the modules. Drops imports that are not among them.
 fn numbered(modules: Vec<Named>) -> Vec<KnownModule> {
     let numbers: HashMap<String, u32> =
         modules.iter().zip(0..).map(|(named, number)| (named.module.label.clone(), number)).collect();

@@ -1,6 +1,6 @@
 //! Which of the JSON texts of distlto, lld and Buck2 a file holds, by the names of the members at its top.
 //!
-//! Pure. A text that is cut off is still told by what comes before: its own reader then says where it ends.
+//! Pure. A truncated text is still recognised by its beginning; its own reader then reports where it ends.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub enum JsonText {
 }
 
 impl JsonText {
-    /// What these bytes hold; `None` if that is no JSON text that begins with an object or a list.
+    /// Returns the kind of these bytes; `None` if they are no JSON text that begins with an object or a list.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         match bytes.trim_ascii_start().first()? {
             b'[' => return Some(Self::Meta),
@@ -42,7 +42,7 @@ impl JsonText {
 /// The names of the members of the object that a text is, as far as it can be read.
 fn members(bytes: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
-    // What is wrong with the text is for its own reader to say.
+    // An error in the text is reported by its own reader.
     let _ = serde_json::Deserializer::from_slice(bytes).deserialize_map(Names(&mut names));
     names
 }

@@ -1,6 +1,6 @@
-//! The context for answering one linker, and what follows from it for a module: the inputs and flags of its backend.
+//! The context for answering one linker, and with it the inputs and flags of a module's backend.
 //!
-//! Knows nothing of questions.
+//! Does not read questions.
 
 use std::path::{Path, PathBuf};
 

@@ -38,21 +38,21 @@ use crate::tool::ToolRunner;
 pub const RESOLVE: &[u8] = b"--save-temps=resolution";
 /// The distributor, beside this program.
 const DISTRIBUTE: &str = "distlto-distribute";
-/// Threads of a linker for each backend that may run at once: what waits is seen by the schedule.
+/// Threads of a linker for each backend that may run at once: the scheduler chooses among their questions.
 const ASKING: usize = 4;
 /// So many threads at most: each waits on a stack of its own.
 const THREADS: usize = 1024;
-/// What else a link runs, where the system lets a user have few threads.
+/// Further threads of a link, reserved where the system limits a user's threads.
 const OTHER_THREADS: usize = 12;
 
-/// Options that have another effect when a linker asks: they write its command line or its own objects to files, or files that
-/// it then always or never writes.
+/// Options that have another effect when a linker asks: they write its command line or its own objects to files, or
+/// files that it then always or never writes.
 const ALONE: [&str; 4] =
     ["reproduce", "lto-obj-path", "thinlto-emit-imports-files", "thinlto-emit-index-files"];
 /// Acts like lld's option `--reproduce`.
 const REPRODUCE: &str = "LLD_REPRODUCE";
 
-/// What a process is.
+/// The kind of a calling process.
 pub enum Called {
     /// No linker.
     Other,
@@ -108,7 +108,7 @@ impl Shared<'_> {
         self.service.reporter.noted(&format!("{why}: the linker links by itself"));
     }
 
-    /// What a process is.
+    /// Returns the kind of a process.
     pub fn called(&self, process: &Process) -> Result<Called, LinkError> {
         let linker = self.linkers.linker_of(process);
         match linker.map_err(IoError::on("look at", &process.program))? {
@@ -187,7 +187,7 @@ impl Shared<'_> {
         Ok(Called::Link(Box::new(Asking { link, compilation, stable_names })))
     }
 
-    /// Whether two modules of the last link are of one source still. Of a link without a last one that shows as it asks.
+    /// Whether two modules of the last link still have one source. A first link finds this out as it asks.
     fn has_alike_names(&self, process: &Process, link: &LinkCommand) -> Result<bool, LinkError> {
         let output = process.directory.join(link.line.output());
         let Some(directory) = self.service.options.record_of(&output.to_string_lossy()) else {
@@ -243,7 +243,7 @@ impl Service<'_> {
         // The run reports the error.
         let elsewhere = self.options.run.remote.slots().unwrap_or(0);
         let threads = match (jobs, elsewhere) {
-            // What failed is waited with to the end.
+            // Under --keep-going, each failed module blocks its thread to the end.
             _ if self.options.run.keep_going => most,
             // Of one at a time none overtakes another.
             (1, 0) => 1,

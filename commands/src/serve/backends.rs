@@ -1,6 +1,6 @@
-//! The backends of one link, run while its linker asks for them: each object is given to the linker as it is made.
+//! Runs the backends of one link while its linker asks for them, and gives the linker each object as it is made.
 //!
-//! Knows nothing of where objects are kept otherwise.
+//! Does not depend on where objects are kept otherwise.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -27,7 +27,7 @@ use super::socket::{Caller, Received};
 use crate::link::{LinkError, state};
 use crate::run_args::Assembly;
 
-/// What the thread that hears the linker and the one that runs backends both know.
+/// State shared by the thread that hears the linker and the one that runs backends.
 #[derive(Default)]
 pub struct Shared {
     pub modules: Vec<LinkModule>,
@@ -140,7 +140,7 @@ impl Giving<'_> {
         let files = [Utf8PathBuf::from(places.object)].into_iter().chain(dwo);
         module.undeclared = made.undeclared.clone();
         made.stderr.clone_into(&mut module.warnings);
-        // An input that changed meanwhile fails the job, so the key is that of what was compiled.
+        // An input that changed meanwhile fails the job, so the key is that of the compiled content.
         let object = KeptObject::of(module, files, answering.digests)?;
         module.object = Some(object.clone());
         module.ran = true;

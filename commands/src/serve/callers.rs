@@ -1,6 +1,6 @@
-//! The processes of a command that call: which of them are linkers, and what each is answered.
+//! Answers the processes of a command that connect, and finds the linkers among them.
 //!
-//! Knows nothing of how a linker's questions are answered (see `link`).
+//! Does not answer a linker's questions (see `link`).
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -44,7 +44,7 @@ use crate::link::{LinkError, Session};
 use crate::scratch::scratch;
 use crate::tool::ToolRunner;
 
-/// How often it is looked whether a silent caller is still of use.
+/// Interval of checks whether the command is over, while a caller is silent.
 const LOOK: Duration = Duration::from_millis(100);
 /// Shared by the threads of a service.
 pub struct Shared<'a> {
@@ -58,9 +58,9 @@ pub struct Shared<'a> {
     pub previous: Mutex<Vec<Previous>>,
     pub observed: Mutex<Vec<Observed>>,
     pub error: Mutex<Option<LinkError>>,
-    /// The outputs of links whose locals cannot have stable names.
+    /// The outputs of links that cannot have stable names for locals.
     pub nameless: Mutex<HashSet<PathBuf>>,
-    /// Whether it was said what a link would do.
+    /// Whether a preview of a link was printed.
     pub is_previewed: AtomicBool,
     /// Whether a process was a linker.
     pub has_linker: AtomicBool,
@@ -88,7 +88,8 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// The state of a link. Another linker of the command may have it for the same program, and the same one, when it begins anew.
+    /// Takes the state of a link. Waits while another linker of this command holds it, or the same one before it
+    /// began anew.
     fn hold(&self, directory: Option<&str>) -> Result<LinkState, LinkError> {
         loop {
             if let Some(held) =
@@ -111,7 +112,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// A link of the command whose linker has ended, and whose program is linked again: what it has left is the next one's.
+    /// Takes over an ended link of this command if its program is linked again.
     fn superseded(&self, directory: &str) -> Option<ServedLink> {
         let mut links = lock(&self.links);
         let at = links.iter().position(|link| link.state.is_for(directory))?;
@@ -145,7 +146,7 @@ impl<'a> Shared<'a> {
         Ok(folder)
     }
 
-    /// Reports what a link would run.
+    /// Reports the backends that a link would run.
     fn preview(
         &self,
         caller: &Caller,
@@ -216,7 +217,7 @@ impl<'a> Shared<'a> {
         }
         // One that is gone needs no answer.
         let Ok(process) = Process::of(caller.process) else { return Ok(()) };
-        // Where there is no room for notes, nothing is known of what the process reads.
+        // Without memory for notes, the reads of the process are unknown.
         let notes = trace::notes().ok();
         let called = self.called(&process)?;
         if !matches!(called, Called::Other) {
@@ -321,7 +322,7 @@ impl<'a> Shared<'a> {
                 return Err(error);
             }
         };
-        // What the linker compiled itself.
+        // Objects that the linker compiled itself.
         let _ = fs::remove_dir_all(&cache);
         if served.is_anew {
             lock(&self.nameless).insert(process.directory.join(link.line.output()));
@@ -334,7 +335,7 @@ impl<'a> Shared<'a> {
         let reporter = own;
         let failed = served.code != 0 || served.error.is_some() || !previous.is_replaced();
         let previous = if failed && !is_single {
-            // A driver whose linker failed removes the program, so that it is put back after that.
+            // A driver removes the program after its linker failed, so it is put back after that.
             lock(&self.previous).push(previous);
             None
         } else {
@@ -357,7 +358,7 @@ impl<'a> Shared<'a> {
             lock(&self.links).push(link);
             return Ok(());
         }
-        // What failed has been told, and the linker has ended for it.
+        // The failure has been reported, and the linker has ended for it.
         service.conclude(link, None).map(drop)
     }
 }

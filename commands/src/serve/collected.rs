@@ -20,7 +20,7 @@ use crate::link::LinkError;
 pub enum Task<'a> {
     /// Link.
     Link,
-    /// Report what would run.
+    /// Report the backends that would run.
     Preview,
     /// Collect the modules.
     Collect(&'a Collection),

@@ -1,6 +1,6 @@
-//! The user's command: how it is run, and what of it is a linker's command line.
+//! Runs the user's command, and reads the command lines of its linkers.
 //!
-//! Knows nothing of what its linkers are answered.
+//! Does not answer linkers.
 
 use std::ffi::OsString;
 use std::io;
@@ -54,7 +54,7 @@ fn sanitizer_options() -> OsString {
     options
 }
 
-/// Waits for a child, and passes on what ends this process.
+/// Waits for a child, and forwards the signal that ends this process.
 fn wait(service: &Service<'_>, child: &mut Child) -> io::Result<ExitStatus> {
     let process = Pid::from_child(child);
     let ended = pidfd_open(process, PidfdFlags::empty())?;
@@ -84,7 +84,7 @@ fn wait(service: &Service<'_>, child: &mut Child) -> io::Result<ExitStatus> {
     }
 }
 
-/// While it waits for a child that was asked to end, it looks so often whether that is to be killed.
+/// Interval of checks whether a child that was asked to end has to be killed: 100 ms.
 const SECOND: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// As a shell has it.
@@ -108,7 +108,7 @@ pub fn link_of(process: &Process, command: &[Word]) -> Result<LinkCommand, LinkC
     Ok(LinkCommand { linker, line, compilations: Vec::new(), compiler, installed })
 }
 
-/// What the line has every compiler told.
+/// Returns the arguments that the link line gives to every compiler.
 pub fn compiler_arguments(arguments: &[Argument]) -> Vec<String> {
     let values = |name: &'static str| {
         let named = options(arguments).filter(move |option| option.name == name);

@@ -1,4 +1,4 @@
-//! What the backend of a module reads: its shard, completed and with paths that a compiler finds, and the modules it imports from.
+//! Describes the inputs of a module's backend: its shard, completed and with paths for a compiler, and its imports.
 //!
 //! Compiles nothing.
 
@@ -8,17 +8,17 @@ use distlto_prepare::io_error::IoError;
 use super::modules::ModuleFiles;
 use crate::completion::Completion;
 
-/// What the backend of a module reads.
+/// The inputs of a module's backend.
 pub struct Described {
-    /// The module's name for people.
+    /// The module's label.
     pub label: String,
     /// The archive that holds it, and where in that its header is.
     pub archive: Option<(String, usize)>,
     /// The file that its compiler reads.
     pub file: String,
-    /// Those of the modules that it imports from, in the order of the shard.
+    /// The files of the modules that it imports from, in the order of the shard.
     pub imports: Vec<String>,
-    /// The names of these for people, in the same order.
+    /// The labels of these modules, in the same order.
     pub labels: Vec<String>,
     /// The shard.
     pub shard: Vec<u8>,

@@ -1,7 +1,7 @@
-//! A link of a graph whose backends have run: each module's object is the one that the graph names.
+//! Links with the objects of a graph after its backends have run.
 //!
-//! The linker performs its thin link again. Each shard is compared with the one that the object was made from, so that a graph
-//! that no longer holds is an error, and never another program. Needs the graph and the objects, and no state.
+//! The linker performs its thin link again. Each shard is compared with the one that the object was made from. So a
+//! stale graph is an error, and never another program. Needs the graph and the objects, and no state.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;

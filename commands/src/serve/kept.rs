@@ -1,7 +1,7 @@
-//! The modules of a link that has ended well, each with its key and what its object was compiled from: a part of the link's
-//! record.
+//! The record of a successful link's modules: each with its key, its inputs and its files.
 //!
-//! The next link says by it why a backend runs. The objects themselves are in the store (see `objects`).
+//! The next link uses it to find objects and to explain why a backend runs. The objects themselves are in the store
+//! (see `objects`).
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -31,12 +31,12 @@ const HEADER: &str = "distlto modules 1\n";
 /// The object of one module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptObject {
-    /// What it was compiled from.
+    /// The object's key; empty if not all inputs are known.
     pub key: String,
-    /// What it was compiled from, by content: what the compiler reads. The linker's key holds more.
+    /// The digest of the compiler's inputs; empty like the key. The linker's key covers more.
     #[serde(default)]
     pub content: String,
-    /// What people call the module.
+    /// The module's label.
     pub label: String,
     /// The object, then split debug information, each with its content.
     pub files: Vec<(String, String)>,
@@ -46,31 +46,31 @@ pub struct KeptObject {
     /// Further files that its compiler looked for in vain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<Utf8PathBuf>,
-    /// Whether nobody observed what its compiler read.
+    /// Whether the reads of its compiler were not observed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unseen: bool,
-    /// What its compiler printed on standard error.
+    /// The standard error output of its compiler.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub warnings: String,
-    /// The modules that it imports from, as people call them, sorted.
+    /// The labels of the modules that it imports from, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imports: Vec<String>,
-    /// The module's source, where locals were to be called after that.
+    /// The module's source, if locals were to be named after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// What it takes to compile, which follows from the key, in IR instructions: the module's own, then imported ones.
+    /// The cost of compiling it, in IR instructions: own ones, then imported ones. It follows from the key.
     pub instructions: (u64, u64),
-    /// The key's parts, for who asks what changed.
+    /// The key's parts, to explain a miss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
 }
 
-/// The modules of the link before, which are read when they are asked for.
+/// The modules of the previous link, read on first use.
 #[derive(Debug)]
 pub struct Earlier {
     state: String,
     read: OnceLock<Modules>,
-    /// The contents of modules, once they are asked for.
+    /// The contents of modules, collected on first use.
     contents: OnceLock<HashSet<String>>,
 }
 
@@ -99,7 +99,7 @@ impl Earlier {
         })
     }
 
-    /// What people call two modules of one source, if there are any.
+    /// Returns the labels of two modules with one source, if there are any.
     pub fn alike(&self) -> Option<[&str; 2]> {
         let mut sources = HashMap::new();
         self.modules().all.iter().find_map(|module| {
@@ -108,7 +108,7 @@ impl Earlier {
         })
     }
 
-    /// Whether anything was compiled from a module of this content ([`Parts::module`]), whatever it was called.
+    /// Whether an object was compiled from a module of this content ([`Parts::module`]), under any label.
     pub fn has_module(&self, content: &str) -> bool {
         let contents = || {
             self.modules().all.iter().filter_map(|object| Some(object.parts.as_ref()?.module().to_owned()))
@@ -116,23 +116,24 @@ impl Earlier {
         self.contents.get_or_init(|| contents().collect()).contains(content)
     }
 
-    /// The module that people called so.
+    /// Returns the module with this label.
     pub fn last(&self, label: &str) -> Option<&KeptObject> {
         let Modules { all, by_label, .. } = self.modules();
         by_label.get(label).map(|&at| &all[at])
     }
 
-    /// A module that was compiled from this.
+    /// Returns a module with this digest of inputs.
     pub fn of_content(&self, content: &str) -> Option<&KeptObject> {
         let Modules { all, by_content, .. } = self.modules();
         by_content.get(content).map(|&at| &all[at])
     }
 }
 
-/// The key of an object: the compiler and its flags, the module's own `flags`, and the linker's key for the module.
+/// Returns the key of an object, and the ids of the modules that it imports from. The key covers the compiler and its
+/// flags, the module's own `flags`, and the linker's key for the module.
 ///
-/// That has the modules by content, in no order. A backend imports from them in the order of their names, which shows in the
-/// object, and the place of an archive's member is a part of its name. With the key come the ids of the modules that it imports from.
+/// The linker's key has the modules by content, in no order. A backend imports from them in the order of their names,
+/// which shows in the object. The place of an archive's member is a part of its name.
 pub fn key(
     identity: &Identity,
     question: &Question<'_>,
@@ -144,7 +145,7 @@ pub fn key(
     framed.content("compilation", &identity.digest);
     framed.add("key", question.key);
     flags.iter().for_each(|flag| framed.add("flag", flag));
-    // What is wrong with a shard is for its backend to say.
+    // The backend reports a malformed shard.
     let mut modules = shard::modules(shard).unwrap_or_default();
     modules.sort_unstable_by(|one, other| one.path.cmp(&other.path));
     for module in &modules {
@@ -174,7 +175,7 @@ fn file(state: &str) -> JsonLines {
 }
 
 impl KeptObject {
-    /// Of a module whose files are in place, the object first.
+    /// Describes a module with its files, the object first. All files have to exist.
     pub fn of(
         module: &LinkModule,
         files: impl Iterator<Item = Utf8PathBuf>,
@@ -186,7 +187,7 @@ impl KeptObject {
         let read =
             read.iter().map(Utf8PathBuf::as_path).chain(module.known_reads.iter().map(|path| path.as_path()));
         let read = read.map(|path| Ok((path.to_string(), digests.digest(path)?.to_string())));
-        // No key finds an object of which it is not known what it depends on.
+        // No key finds an object with unknown inputs.
         let found_by = |key: &String| if *is_more { String::new() } else { key.clone() };
         Ok(Self {
             key: found_by(&module.key),
@@ -204,14 +205,14 @@ impl KeptObject {
         })
     }
 
-    /// The first of the further files that is not what its compiler read.
+    /// Returns the first further file that changed since the compiler read it, or appeared since it looked.
     pub fn changed_read(&self, digests: &FileDigests) -> Option<&str> {
         let is_other = |file: &&(String, String)| !digests.hold(std::slice::from_ref(*file));
         let other = self.read.iter().find(is_other).map(|(path, _)| path.as_str());
         other.or_else(|| self.absent.iter().find(|path| path.exists()).map(|path| path.as_str()))
     }
 
-    /// Whether it may be another one where the same files lie in another directory.
+    /// Whether the object may differ if the same files lie in another directory.
     pub fn depends_on_directory(&self) -> bool {
         self.is_unseen || !self.read.is_empty() || !self.absent.is_empty()
     }
@@ -230,7 +231,7 @@ impl KeptObject {
         Some(OutputFile { role: Role::Object, name: name.clone(), digest, size, executable: false })
     }
 
-    /// What compiling it takes.
+    /// Returns the cost of compiling it.
     pub fn cost(&self) -> Cost {
         let (own_instructions, imported_instructions) = self.instructions;
         Cost { own_instructions, imported_instructions }

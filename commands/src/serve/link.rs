@@ -1,8 +1,8 @@
-//! One link whose linker asks: for each module a kept object, or one that a backend makes.
+//! Serves one linker that asks: each module gets a kept object, or one that a backend makes.
 //!
-//! An object is kept under the digest of the compiler, its flags and the files that these name, and the linker's own key: so it
-//! is found without a look at module or shard. What is not kept becomes an action of a run that grows while the linker asks.
-//! Knows nothing of the command that the linker is a part of.
+//! An object is kept under the digest of the compiler, its flags, the files that these name, and the linker's own
+//! key. So a hit needs no look at the module. A miss becomes an action of a run that grows while the linker asks.
+//! Does not depend on the command that started the linker.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -38,11 +38,11 @@ use super::socket::{Caller, Received};
 use crate::completion::Completion;
 use crate::link::{LinkError, stable_names};
 
-/// So long nothing has to run, and nobody to ask, before a link is ended of which a backend has failed and the rest was to run
-/// all the same.
+/// The idle time after which a link with a failed backend ends under --keep-going: no backend runs, and no question
+/// comes.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// What a linker's questions came to.
+/// The outcome of serving a linker.
 pub struct Served {
     /// The modules that it asked for.
     pub modules: Vec<LinkModule>,
@@ -165,7 +165,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         }
     }
 
-    /// How long to wait for the linker's next question, before a look whether there will be one.
+    /// Returns how long to wait for a question before a check whether the linker is stuck.
     fn patience(&self) -> Option<Duration> {
         self.answering.session.options.run.keep_going.then_some(QUIET)
     }
@@ -225,7 +225,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         self.send(ticket, Answer::End(1))
     }
 
-    /// Has a backend make an object.
+    /// Handles a miss: finds an object with the same inputs, or adds an action to make one.
     fn miss(
         &mut self,
         question: &Question<'_>,
@@ -242,7 +242,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         keep::shard_at(&answering.here(&names.shard), &shard)?;
         let source = self.source(&answering.here(&module), &label)?;
         let content = answering.content(&module, &names.shard, &imports, &flags.args, dwo.as_ref());
-        // The linker's key also holds what others import from the module, which its backend does not read.
+        // The linker's key also covers the imports of others from this module, which its backend does not read.
         if let Some(content) = &content
             && let Some(earlier) = answering.earlier.of_content(&content.digest)
             && let Some(mut found) = self.find(&earlier.key, &label, dwo.as_deref(), sorted(&labels))?
@@ -350,7 +350,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         Some(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     }
 
-    /// The object of the linker's key: that of the link before, or another one in the store.
+    /// Returns the object of a key: that of the previous link, or another one in the store.
     fn find_by_key(
         &mut self,
         key: &str,
@@ -389,7 +389,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
             return Ok(None);
         }
         let input = Input::open(module).map_err(LinkError::from).map_err(Miss::Failed)?;
-        // What is no module fails its backend, which says so.
+        // A file that is no module fails its backend, which reports it.
         let Ok(source) = source_name(&input) else { return Ok(None) };
         if !answering.stable_names {
             return Ok(Some(source));
@@ -430,7 +430,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         self.send(question.ticket, Answer::Compile)
     }
 
-    /// Gives the linker a kept object, and prints again what its compiler printed.
+    /// Gives the linker a kept object, and prints the warnings of its compiler again.
     fn give_kept(&self, ticket: u32, module: LinkModule, object: &File) -> Result<(), LinkError> {
         give_file(self.caller, ticket, object)?;
         if let Some(object) = module.object.as_ref().filter(|object| !object.warnings.is_empty()) {
@@ -442,8 +442,8 @@ impl<'scope> Hearing<'scope, '_, '_> {
         Ok(())
     }
 
-    /// The further files that the compiler of a module has read before, as far as they are there: they are inputs, so that
-    /// caches and other machines know of them. What another module of this name read says nothing.
+    /// Returns the further files that the module's compiler read before, as far as they exist. As declared inputs,
+    /// caches and other machines know of them. The reads of another module with this label do not count.
     fn known_reads(&self, label: &str, parts: &Parts) -> Vec<Utf8PathBuf> {
         let last = self.answering.earlier.last(label);
         let is_same =
@@ -466,7 +466,7 @@ fn sorted(labels: &[String]) -> Vec<String> {
     labels
 }
 
-/// The shard's bytes, whose writer shares the file's place.
+/// Reads a file from its start: the sender's file offset is shared.
 pub fn read(file: Option<File>) -> std::io::Result<Vec<u8>> {
     let mut file = file.ok_or(std::io::ErrorKind::InvalidData)?;
     let mut bytes = Vec::new();

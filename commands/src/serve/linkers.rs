@@ -1,8 +1,8 @@
-//! Which programs are linkers that can be made to ask, asked of the programs themselves.
+//! Detects linkers that can be made to ask, from the programs themselves.
 //!
-//! lld has the option [`OPTION`] since version 15, in every flavour but COFF's. A program whose file does not name it is
-//! none of these. One that does is asked for its version, which the flavour for ELF ends in words of its own. Answers are
-//! remembered by the file's identity. Knows nothing of links.
+//! lld has the option [`OPTION`] since version 15, in every flavour but COFF's. A program without this string in its
+//! file is no such linker. A program with it is run for its version, where the ELF flavour has a text of its own.
+//! Results are cached by the file's identity. Does not depend on links.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::process::Process;
 use crate::store::own_cache;
 
-/// What makes a linker write shards while it links.
+/// The option that makes a linker write shards while it links.
 const OPTION: &[u8] = b"--thinlto-emit-index-files";
 /// The option that makes a linker write its symbol resolution, with its value.
 const RESOLVES: &[u8] = b"save-temps=";
@@ -39,10 +39,10 @@ const HEADER: &str = "distlto linkers 2\n";
 /// The file in the user's cache folder.
 const REMEMBERED: &str = "linkers-v2";
 
-/// What a program is.
+/// The kind of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Linker {
-    /// Nothing that asks.
+    /// Not a linker that can ask.
     None,
     /// lld for ELF.
     Elf {
@@ -68,7 +68,7 @@ struct Remembered {
 }
 
 impl Linkers {
-    /// What a process is.
+    /// Returns the kind of a process's program.
     pub fn linker_of(&self, process: &Process) -> io::Result<Linker> {
         let found = fs::metadata(&process.file)?;
         let flavour = flavour(&process.words);
@@ -89,12 +89,12 @@ impl Linkers {
             return Ok(linker.clone());
         }
         let linker = ask(process, flavour)?;
-        // To look through most programs again takes less than to remember them.
+        // For other programs, a new search takes less time than a record.
         if linker != Linker::None
             && let Some(cache) = own_cache()
         {
             let record = Remembered { program: identity.clone(), linker: linker.clone() };
-            // What is not remembered is asked again.
+            // If the write fails, the next run asks the program again.
             let _ = JsonLines::new(&cache.join(REMEMBERED), HEADER).append(&record);
         }
         known.insert(identity, linker.clone());
@@ -158,7 +158,7 @@ fn holds(mut file: File, bytes: &[u8]) -> io::Result<bool> {
         if read == 0 {
             return Ok(false);
         }
-        // What is sought may lie across two parts.
+        // A match may lie across two parts.
         part.drain(..part.len().saturating_sub(bytes.len()));
     }
 }

@@ -15,44 +15,44 @@ use super::settings::ModuleFlags;
 /// One module of a link.
 #[derive(Debug, Default)]
 pub struct LinkModule {
-    /// What the linker calls it.
+    /// The linker's name of the module.
     pub id: String,
-    /// What people call it, which tells it from every other module of the link.
+    /// The label, which is unique in the link.
     pub label: String,
     /// The archive that holds it, and where in that its header is.
     pub archive: Option<(String, usize)>,
-    /// What its object is kept under.
+    /// The key of its object.
     pub key: String,
-    /// What it is compiled from, by content.
+    /// The digest of its compiler's inputs.
     pub content: String,
     /// The file that its compiler reads; none where it was not compiled.
     pub file: Option<String>,
-    /// The modules that it imports from, as people call them, sorted.
+    /// The labels of the modules that it imports from, sorted.
     pub imports: Vec<String>,
-    /// What compiling it takes.
+    /// The cost of compiling it.
     pub cost: Cost,
-    /// What it is compiled from.
+    /// The parts of its key.
     pub parts: Option<Parts>,
     /// The flags that are its own.
     pub flags: ModuleFlags,
     /// Further files that its compiler is known to read, which are declared as inputs.
     pub known_reads: Vec<Utf8PathBuf>,
-    /// What its compiler read besides.
+    /// Undeclared inputs of its compiler.
     pub undeclared: Undeclared,
-    /// What its compiler printed on standard error.
+    /// The standard error output of its compiler.
     pub warnings: String,
     /// Its object, once it is there.
     pub object: Option<KeptObject>,
     /// Whether it was compiled for this link, rather than found.
     pub ran: bool,
-    /// Its source, where locals are called after that.
+    /// Its source, if locals are named after it.
     pub source: Option<String>,
     /// The linker's question, as long as it waits.
     pub ticket: Option<u32>,
 }
 
 impl LinkModule {
-    /// One whose object is kept.
+    /// Describes a module that has a kept object.
     pub fn kept(
         id: &str,
         label: String,
@@ -77,7 +77,7 @@ impl LinkModule {
     }
 }
 
-/// The module's own target triple; none for what cannot be read, of which the job itself says more.
+/// Returns the module's own target triple; empty if it cannot be read, which the job itself reports.
 pub fn triple(path: &Path) -> String {
     let bytes = Input::open(path).ok();
     bytes.and_then(|bytes| Some(module::read(&bytes).ok()?.triple)).unwrap_or_default()

@@ -1,8 +1,9 @@
-//! The modules of a link: what people call each, and where a compiler finds it.
+//! The modules of a link: the label of each, and its file for the compiler.
 //!
-//! A linker calls a member of an archive `libx.a(m.o at 78)`, which is no file, and takes the bitcode out of a FatLTO object
-//! by itself. For a compiler both are written to files of the state directory. Backends import in the order of the modules'
-//! names, so a shard has all of its modules renamed or none, in a way that keeps their order. Knows nothing of links.
+//! A linker calls a member of an archive `libx.a(m.o at 78)`, which is no file, and extracts the bitcode of a FatLTO
+//! object itself. For a compiler, both are written to files of the state directory. Backends import in the order of
+//! module names. So a shard has all of its modules renamed or none, in a way that keeps their order. Does not depend
+//! on links.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -35,14 +36,14 @@ pub type Temporaries = HashMap<String, Rc<Input>>;
 pub struct ModuleFiles {
     /// Where the linker runs.
     directory: PathBuf,
-    /// Where modules are written that are no files, as its compilers name it.
+    /// The directory for modules that are no files, as compilers name it.
     members: String,
     archives: HashMap<String, Rc<Archive>>,
     /// Where the bytes of each module are; `None` for a file that a compiler takes as it is.
     sources: HashMap<String, Option<Source>>,
     /// The object of each source that a driver compiles.
     temporaries: HashMap<String, String>,
-    /// What has been written, with what it is of.
+    /// The files that have been written, each with the id of its module.
     written: HashMap<String, String>,
     /// Modules that a driver has compiled for the link alone, where they are to outlive it.
     kept: Temporaries,
@@ -67,7 +68,7 @@ enum Source {
 }
 
 impl ModuleFiles {
-    /// Of a linker that runs in `directory`, whose link has this state directory.
+    /// Starts for a linker that runs in `directory`, and a link with this state directory.
     pub fn new(directory: &Path, state: &str) -> Self {
         Self {
             directory: directory.to_owned(),
@@ -81,7 +82,7 @@ impl ModuleFiles {
         }
     }
 
-    /// The same, with these modules of a driver's that are about to go.
+    /// Adds modules that a driver has compiled and is about to delete.
     pub fn with_kept(self, kept: Temporaries) -> Self {
         Self { kept, ..self }
     }
@@ -91,7 +92,8 @@ impl ModuleFiles {
         self.written.keys().map(String::as_str)
     }
 
-    /// What people call a module: a member by its archive and its name, with a number where several have that name.
+    /// Returns the label of a module. A member has its archive and its name, with a number if several members share
+    /// the name. A driver's temporary has its source.
     pub fn label(&mut self, id: &str) -> String {
         if is_temporary(id) {
             return self.label_of_temporary(id);
@@ -106,7 +108,7 @@ impl ModuleFiles {
         }
     }
 
-    /// The source of the module that people call so, where that can be found ([`Self::label`]).
+    /// Returns the source of the module with this label, if it can be found ([`Self::label`]).
     pub fn source_of(&mut self, label: &str) -> Option<String> {
         let name = |bytes: &[u8]| source_name(bitcode_of(bytes).unwrap_or(bytes)).ok();
         let file = self.directory.join(label);
@@ -126,7 +128,7 @@ impl ModuleFiles {
         }
     }
 
-    /// The source of an object whose own name a driver has made up, if no other has that source.
+    /// Labels an object that a driver has named: by its source, or by its id if another object has that source.
     fn label_of_temporary(&mut self, id: &str) -> String {
         let kept = self.kept.get(id).cloned();
         let input = kept.or_else(|| Input::open(&self.directory.join(id)).ok().map(Rc::new));
@@ -170,7 +172,7 @@ impl ModuleFiles {
         })
     }
 
-    /// Gives each module of a link one place, whoever imports from it.
+    /// Gives each module of a link one place for all its importers.
     pub fn place(&mut self, ids: &[&str]) -> Result<(), IoError> {
         let places = self.places(ids)?;
         self.placed = ids.iter().map(|&id| id.to_owned()).zip(places).collect();
@@ -197,7 +199,7 @@ impl ModuleFiles {
         ids.iter().zip(&sources).zip(names).map(place).collect()
     }
 
-    /// Where a compiler finds a module alone.
+    /// Returns where the bytes of a module are; `None` for a file that a compiler takes as it is.
     fn source(&mut self, id: &str) -> Result<Option<Source>, IoError> {
         if let Some(known) = self.sources.get(id) {
             return Ok(known.clone());
@@ -207,12 +209,12 @@ impl ModuleFiles {
         Ok(found)
     }
 
-    /// What a module says of its definitions.
+    /// Reads the references of a module's definitions from its summary.
     pub fn references(&mut self, id: &str) -> Option<References> {
         self.with_bitcode(id, |bytes| references::read(bytes).ok().flatten()).ok().flatten()
     }
 
-    /// Does something with the bitcode of a module.
+    /// Calls `work` with the bitcode of a module.
     fn with_bitcode<T>(&mut self, id: &str, work: impl FnOnce(&[u8]) -> T) -> Result<T, IoError> {
         let work = |bytes: &[u8]| work(bitcode_of(bytes).unwrap_or(bytes));
         let file = match self.source(id)? {
@@ -262,7 +264,7 @@ impl ModuleFiles {
         Some(archive)
     }
 
-    /// Has a module be at a place.
+    /// Writes a module to a place, or a symbolic link to its file.
     fn write(&mut self, id: &str, place: &str, source: Option<&Source>) -> Result<(), IoError> {
         let before = self.written.insert(place.to_owned(), id.to_owned());
         match before {
@@ -291,7 +293,7 @@ impl ModuleFiles {
 /// The modules among these inputs that a driver has compiled for the link alone.
 pub fn temporaries<'w>(inputs: impl Iterator<Item = &'w Word>) -> Temporaries {
     let named = inputs.filter_map(|word| std::str::from_utf8(word).ok()).filter(|id| is_temporary(id));
-    // What cannot be read the linker tells of.
+    // The linker reports unreadable inputs.
     named.filter_map(|id| Some((id.to_owned(), Rc::new(Input::open(Path::new(id)).ok()?)))).collect()
 }
 
@@ -300,7 +302,7 @@ fn is_temporary(id: &str) -> bool {
     Path::new(id).starts_with(std::env::temp_dir())
 }
 
-/// A symbolic link at `place`, in the place of what may be there.
+/// Creates a symbolic link at `place`, and replaces an existing file.
 fn link(file: &Path, place: &Path) -> Result<(), IoError> {
     let file = std::path::absolute(file).map_err(IoError::on("find", file))?;
     if fs::read_link(place).is_ok_and(|found| found == file) {
@@ -317,8 +319,8 @@ fn unreadable(path: &Path, error: impl std::fmt::Display) -> IoError {
     IoError::on("read", path)(std::io::Error::other(error.to_string()))
 }
 
-/// Names of files that sort as the ids do: what people call the modules, which does not change where another member of an archive
-/// grows; else the ids themselves, or digits. For make `a(b)` is a member of an archive.
+/// Returns file names that sort as the ids do. Labels come first: they stay when another member of an archive grows.
+/// Else the ids themselves serve, or digits. Names end in `.bc`, since make takes `a(b)` for a member of an archive.
 fn names(ids: &[&str], labels: &[String]) -> Vec<String> {
     let mut order: Vec<usize> = (0..ids.len()).collect();
     order.sort_by_key(|&at| ids[at]);

@@ -1,7 +1,7 @@
-//! Objects in the store, found by the keys of modules: what compiles how, and the linker's own key.
+//! Finds objects in the store by the keys of modules: the compiler, its flags, and the linker's own key.
 //!
-//! A result in the store is verified when it is read. What cannot be kept there is compiled again by the next link. Knows
-//! nothing of links.
+//! A result in the store is verified when it is read. The next link compiles a module again if the store could not
+//! keep its object. Does not depend on links.
 
 use std::fs::File;
 use std::path::Path;
@@ -26,13 +26,13 @@ pub struct Objects<'a> {
     pub directory: &'a Path,
 }
 
-/// A module whose object is sought.
+/// A module to look up.
 pub struct Sought<'a> {
     pub label: &'a str,
     /// The name of its object, and of its split debug information.
     pub object: &'a str,
     pub dwo: Option<&'a Utf8Path>,
-    /// The modules that it imports from, as people call them, sorted.
+    /// The labels of the modules that it imports from, sorted.
     pub imports: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ pub struct Found {
     result: ActionResult,
 }
 
-/// What the store keeps of an object besides its files and warnings.
+/// The store's note of an object, besides its files and warnings.
 #[derive(Serialize, Deserialize)]
 struct Note {
     content: String,
@@ -61,7 +61,8 @@ struct Note {
 }
 
 impl Objects<'_> {
-    /// The object of a key, if what its compiler read besides is as it was. Its split debug information is at its place then.
+    /// Returns the object of a key if the further inputs of its compiler are unchanged. Then its split debug
+    /// information is in place.
     pub fn find(
         &self,
         key: &str,
@@ -108,7 +109,7 @@ impl Objects<'_> {
         Ok(Some(Found { object, file, result }))
     }
 
-    /// The object of the link before, whose record says all that the store's would.
+    /// Opens the object of the previous link: its record has all that the store's entry would have.
     pub fn open(&self, earlier: &KeptObject) -> Option<File> {
         let store = self.store?;
         if earlier.files.len() != 1 || earlier.depends_on_directory() {
@@ -124,7 +125,7 @@ impl Objects<'_> {
         self.store.is_some_and(|store| self.look_up(store, key).is_some())
     }
 
-    /// Keeps the object of a module, whose files are there, for other links.
+    /// Keeps the object of a module in the store for other links. Its files have to exist.
     pub fn keep(&self, object: &KeptObject, measured: Measured) {
         let (Some(store), Some(key)) = (self.store, self.key_of(object)) else { return };
         let files: Vec<_> = object.files.iter().map(|(name, _)| self.directory.join(name)).collect();
@@ -160,7 +161,7 @@ impl Objects<'_> {
         Some((key, result, note))
     }
 
-    /// What an object is kept under. One whose compiler read further files, or may have, depends on where these lie.
+    /// Returns the key for the store. It includes the directory if the compiler read further files, or may have.
     fn key_of(&self, object: &KeptObject) -> Option<Key> {
         let key = from_hex(&object.key)?;
         Some(if object.depends_on_directory() { self.key_here(Key(key)) } else { Key(key) })

@@ -1,7 +1,6 @@
-//! What the processes of a link did with files: what the link has read, what it has written, and what is put back where it
-//! failed.
+//! The file accesses of a link's processes: its reads, its outputs, and the program to put back after a failure.
 //!
-//! Knows nothing of how a link is done.
+//! Does not depend on how a link is done.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File, Metadata};
@@ -27,19 +26,19 @@ use crate::link::file_state::Start;
 use crate::link::identity;
 use crate::link::reads::{Outputs, Reads};
 
-/// A process, and the memory in which it noted what it did.
+/// A process, and the memory with its notes.
 pub struct Observed {
     pub process: Process,
     /// None where there was no room for it.
     pub notes: Option<File>,
 }
 
-/// What a link has read and written.
+/// The files that a link has read and written.
 pub struct ReadFiles {
     pub reads: Reads,
     pub outputs: Outputs,
     files: BTreeSet<PathBuf>,
-    /// In the order of reading, each with its place in that.
+    /// The place of each file in the order of reading.
     order: HashMap<PathBuf, usize>,
 }
 
@@ -66,7 +65,8 @@ impl ReadFiles {
     }
 }
 
-/// What a link's processes have read and written, from what they noted. `service` is the folder of the service.
+/// Returns the files that a link's processes have read and written, from their notes. `service` is the folder of the
+/// service.
 pub fn read(
     session: &Session<'_>,
     compilation: &CompileSettings,
@@ -125,7 +125,7 @@ pub fn read(
             reads.doubt("what comes through standard input cannot be compared");
         }
         if !is_known {
-            // What else it depends on is not known.
+            // Its other dependencies are unknown.
             reads.any_environment();
         }
         mapped.extend(process.mapped.iter().filter(|path| !is_own(path)).cloned());
@@ -141,8 +141,8 @@ pub fn read(
     ReadFiles { reads, outputs, files, order }
 }
 
-/// The files that processes have read and have not written, as far as their names are text; below this directory without it. Of
-/// response files the words are known.
+/// Returns the files that processes have read and have not written, as far as their names are text; those below this
+/// directory by relative paths. Response files are left out: their words are known.
 pub fn files_read(observed: &[Observed], service: &Path) -> Result<Vec<Utf8PathBuf>, IoError> {
     let [mut read, mut written] = [const { BTreeSet::new() }; 2];
     for seen in observed {
@@ -176,7 +176,7 @@ fn is_pipe(path: &Path) -> bool {
         || fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
 }
 
-/// The files that a line names, of a linker that runs in `root`, with what the system says of them.
+/// Returns the existing input files of a linker that runs in `root`, with their metadata.
 pub fn line_inputs(root: &Path, arguments: &[Argument]) -> Vec<(PathBuf, Metadata)> {
     let inputs = arguments.iter().filter_map(|argument| match argument {
         Argument::Input(word) => Some(root.join(path_of(word))),
@@ -213,8 +213,8 @@ pub struct Previous {
 const PREVIOUS: &str = "previous";
 
 impl Previous {
-    /// Keeps a program, if there is one; else the one that an earlier link kept, which has failed. `state` is empty where a link
-    /// has none.
+    /// Keeps a program, if there is one; else the one that an earlier link kept, which has failed. `state` is empty
+    /// where a link has none.
     pub fn of(output: &Path, state: &Path) -> Self {
         let beside = output.with_file_name(format!("{TEMPORARY_PREFIX}{PREVIOUS}"));
         // The state may lie on another file system.
@@ -236,7 +236,7 @@ impl Previous {
         there.is_some() && self.kept.as_deref().is_none_or(|kept| identity(kept) != there)
     }
 
-    /// Puts the program back after a link that failed and left none, and removes what its linker has left unfinished.
+    /// Puts the program back after a link that failed and left none, and removes the linker's unfinished files.
     pub fn settle(self, succeeded: bool, observed: &[Observed]) -> Result<(), IoError> {
         if !succeeded {
             for place in unfinished(&self.output, observed) {
@@ -258,7 +258,7 @@ impl Previous {
     }
 }
 
-/// What is there of a program under the names that lld writes it by, `P.tmp` and seven digits.
+/// Returns the unfinished files of a program, which lld names `P.tmp` and seven digits.
 fn unfinished(output: &Path, observed: &[Observed]) -> HashSet<PathBuf> {
     let output = std::path::absolute(output).unwrap_or_default();
     let begins = [output.as_os_str().as_bytes(), b".tmp"].concat();

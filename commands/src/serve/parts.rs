@@ -1,7 +1,7 @@
-//! What the key of a kept object is made of, part by part, so that it can be said which of them changed.
+//! The parts of an object's key, so that an explanation can name the parts that changed.
 //!
-//! Serves explanations alone: whether an object is kept is for its key to say. Digests are cut short, and which import
-//! changed is found by asking what each was compiled from itself. Knows nothing of what is kept where.
+//! Used for explanations only: the key itself decides on a hit. Digests are cut short. A changed import is found by
+//! comparing each imported module with its own earlier record. Does not depend on where objects are kept.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use distlto_planner::digests::Digest;
 use distlto_record::why::{Change, What};
 use serde::{Deserialize, Serialize};
 
-/// How many digits of a digest tell contents of one thing apart.
+/// Digits of a shortened digest, enough to distinguish the contents of one part.
 const DIGITS: usize = 16;
 
 /// A key's parts.
@@ -27,28 +27,28 @@ pub struct Parts {
     inputs: Vec<(String, String)>,
 }
 
-/// What decides how all modules of a link are compiled.
+/// The settings that apply to all modules of a link: the compiler and its flags.
 #[derive(Debug)]
 pub struct Identity {
-    /// Of all of it.
+    /// The digest of both.
     pub digest: Digest,
     compiler: String,
     flags: String,
 }
 
-/// What a backend reads.
+/// The inputs of a backend, as digests.
 #[derive(Default)]
 pub struct Content {
-    /// Of all of it.
+    /// The digest of all inputs, the compiler and its flags.
     pub digest: String,
-    /// Part by part, for those who ask why it ran.
+    /// The key's parts, to explain why the backend ran.
     pub parts: Parts,
     /// The modules that it imports from, each by a short digest.
     pub imports: Vec<String>,
 }
 
 impl Identity {
-    /// Of a compiler, `note` being what tells it from another one of its name, and of what it is told.
+    /// Hashes the words of a compiler's command line and its `note`, which distinguishes compilers of one name.
     pub fn of<'w>(note: &[u8], words: impl IntoIterator<Item = &'w String> + Clone) -> Self {
         let add = |framed: &mut Framed| words.clone().into_iter().for_each(|word| framed.add("word", word));
         let mut all = Framed::new("distlto compilation 1");
@@ -61,7 +61,8 @@ impl Identity {
 }
 
 impl Parts {
-    /// The parts for a module. `extra`: inputs that are not imports. `flags`: the module's own. `dwo`: the split debug file.
+    /// The parts for a module. `extra`: inputs that are not imports. `flags`: the module's own. `dwo`: the split
+    /// debug file.
     pub fn of(identity: &Identity, inputs: &Inputs<'_>, extra: &[&str], flags: &[String], dwo: &str) -> Self {
         let (own, module) = inputs.module;
         let mut shard = Framed::new("distlto part 1");
@@ -73,7 +74,7 @@ impl Parts {
         if let Some(known) = &inputs.shard {
             shard.content("decisions", &known.decisions());
             let imported = known.modules.iter().filter(|module| module.path != own);
-            // In what order the shard names them is no change of theirs.
+            // The order of the modules in the shard does not count as a change of the imports.
             let mut contents: Vec<_> = imported.map(|module| module.content).collect();
             contents.sort_unstable();
             contents.iter().for_each(|content| imports.content("content", content));
@@ -108,7 +109,8 @@ impl Parts {
         &self.module
     }
 
-    /// What differs from an earlier compilation. `imports` tells of those that are not what they were.
+    /// Returns the differences from an earlier compilation. `imports` returns the changed imports, and is called only
+    /// if their digest differs.
     pub fn changes(&self, before: &Self, imports: impl FnOnce() -> Vec<Change>) -> Vec<Change> {
         let mut changes = Vec::new();
         for (now, before, what) in [
@@ -136,8 +138,8 @@ impl Parts {
             .filter(|(name, now)| before.inputs.iter().any(|(known, before)| known == name && before != now));
         changes.extend(changed.map(|(name, _)| Change::named(What::Input, name)));
         if changes.is_empty() {
-            // Of imports alone it may be unknown which one it is: it was compiled by a link that failed later. What is left is
-            // the order in which the shard names modules.
+            // The changed import may be unknown: a link that failed later compiled it. With equal imports, only the
+            // order of the shard's modules differs.
             let what = if self.imports == before.imports { What::Shard } else { What::Import };
             changes.push(Change::of(what));
         }
@@ -145,7 +147,7 @@ impl Parts {
     }
 }
 
-/// A digest as parts have it.
+/// Shortens a digest for use in parts.
 pub fn short(digest: &Digest) -> String {
     digest.hex()[..DIGITS].to_owned()
 }

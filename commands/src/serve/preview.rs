@@ -1,6 +1,6 @@
-//! Reads the shards of a linker that stops after its thin link, and reports what the link would run.
+//! Reads the shards of a linker that stops after its thin link, and reports the backends that would run.
 //!
-//! State is only read; what is written goes to a scratch folder. Runs no backend.
+//! State is only read; new files go to a scratch folder. Runs no backend.
 
 use std::collections::HashMap;
 use std::fs;
@@ -24,8 +24,8 @@ use super::socket::{Caller, Received};
 use crate::completion::Completion;
 use crate::link::{LinkError, dry_run};
 
-/// Receives a linker's shards until it ends, and describes each module that it loads, by its id. Modules that the linker
-/// compiles itself are left out. `folder` has the shards.
+/// Receives a linker's shards until it ends, and describes each module that it loads, by its id. Modules that the
+/// linker compiles itself are left out. `folder` has the shards.
 pub fn collect(
     caller: &Caller,
     folder: &Path,
@@ -102,7 +102,7 @@ fn hear(caller: &Caller) -> std::io::Result<(Shards, Option<Vec<u8>>)> {
             continue;
         }
         let question = Question::from_bytes(bytes).ok_or(std::io::ErrorKind::InvalidData)?;
-        // A module whose id is not UTF-8 gets no backend.
+        // A module with an id that is not UTF-8 gets no backend.
         if let Ok(id) = std::str::from_utf8(question.module) {
             shards.insert(id.to_owned(), question.ticket);
         }

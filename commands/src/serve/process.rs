@@ -1,6 +1,6 @@
 //! A process as the system knows it.
 //!
-//! Everything is asked of `/proc` (proc(5)) while the process waits for its answer. Knows nothing of what it is.
+//! Reads everything from `/proc` (proc(5)) while the process waits for its answer. Does not interpret the program.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
@@ -25,7 +25,7 @@ pub struct Process {
     pub file: PathBuf,
     /// The files that it has mapped.
     pub mapped: Vec<PathBuf>,
-    /// What its standard output and its standard error are.
+    /// The targets of its standard output and its standard error.
     pub streams: [PathBuf; 2],
 }
 
@@ -44,7 +44,8 @@ impl Process {
         Ok(Self { id, words, directory, program, file, mapped, streams: streams(&place) })
     }
 
-    /// What a process is about to become: a program, whose path comes first, with its command line.
+    /// Describes a process that is about to execute a program. `strings` has the program's path, then its command
+    /// line.
     pub fn announced(id: u32, strings: &mut File) -> io::Result<Self> {
         let mut text = Vec::new();
         strings.rewind()?;
@@ -86,7 +87,7 @@ impl Process {
     }
 }
 
-/// What the standard output and the standard error of a process in `/proc` are; empty for one that is closed.
+/// Returns the targets of the standard output and the standard error of a process in `/proc`; empty for a closed one.
 pub fn streams(process: &Path) -> [PathBuf; 2] {
     ["fd/1", "fd/2"].map(|stream| fs::read_link(process.join(stream)).unwrap_or_default())
 }

@@ -1,7 +1,7 @@
-//! What a served link leaves in its state directory: its graph, the record of its objects, and what was read, by which the next
-//! link sees that there is nothing to do.
+//! Writes the results of a served link to its state directory: its graph, the record of its objects, and its reads.
+//! From the reads the next link sees that there is nothing to do.
 //!
-//! The graph is a record of what the link did. Nothing here decides what runs.
+//! The graph is a record of the link. Nothing here decides which backends run.
 
 use std::collections::BTreeSet;
 
@@ -23,18 +23,18 @@ use crate::link::file_state::Start;
 use crate::link::reads::{Outputs, Reads};
 use crate::link::{LinkError, Session, unchanged};
 
-/// A link whose program is there.
+/// A successful link.
 pub struct Finished<'a> {
     pub session: &'a Session<'a>,
     pub compilation: &'a CompileSettings,
     pub digests: &'a FileDigests,
     pub modules: &'a [LinkModule],
-    /// What the linker has read, where that was observed.
+    /// The files that the linker has read, if that was observed.
     pub inputs: BTreeSet<Utf8PathBuf>,
 }
 
 impl Finished<'_> {
-    /// Keeps what the next link needs; returns the link's graph.
+    /// Keeps the record for the next link; returns the link's graph.
     pub fn keep(&self, observed: Option<(Reads, Outputs, Start)>) -> Result<ActionGraph, LinkError> {
         let session = self.session;
         let objects: Vec<KeptObject> =
@@ -69,7 +69,7 @@ impl Finished<'_> {
         }
     }
 
-    /// A member of an archive is a file of its own here, by the name that people know it by.
+    /// Describes a backend. A member of an archive appears as a file of its own, named by its label.
     fn backend(&self, module: &LinkModule) -> BackendParts {
         let (directory, flags) = (self.session.directory, &self.compilation.flags);
         let label = &module.label;

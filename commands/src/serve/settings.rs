@@ -1,6 +1,6 @@
-//! How the modules of a link are compiled, and what of that decides their objects.
+//! The settings for compiling the modules of a link, and the digest of those that decide the objects.
 //!
-//! Knows nothing of modules.
+//! Compiles nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use distlto_prepare::io_error::IoError;
 use super::modules::ModuleFiles;
 use super::parts::Identity;
 
-/// What decides how the modules of a link are compiled.
+/// The settings that decide how the modules of a link are compiled.
 #[derive(Debug, Default)]
 pub struct CompileSettings {
     /// The clang.
@@ -51,8 +51,8 @@ impl CompileSettings {
         Ok(ModuleFlags { args, file: Some(records.file_of(&object)) })
     }
 
-    /// Stands for what compiles and how, `note` being what tells the compiler from another one of its name. Files that the
-    /// words name count with their content.
+    /// Returns the identity of the compiler and its options. `note` distinguishes compilers of one name. Files that
+    /// the words name count with their content.
     pub fn identity(
         &self,
         note: &[u8],

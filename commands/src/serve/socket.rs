@@ -1,7 +1,7 @@
-//! The socket at which the processes of a build call: packets, the files that travel with them, and who calls.
+//! The socket for the processes of a build: packets, the files that travel with them, and the callers.
 //!
-//! It lies in a folder of mode 0700, and each caller is asked for its user (unix(7), `SO_PEERCRED`). Knows nothing of what is
-//! said.
+//! It lies in a folder of mode 0700, and each caller's user is checked (unix(7), `SO_PEERCRED`). Does not interpret
+//! the packets.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
@@ -33,7 +33,7 @@ pub struct Listener {
     socket: OwnedFd,
 }
 
-/// What a caller says.
+/// The result of waiting for a caller's packet.
 pub enum Received<'b> {
     /// A packet, and the file that it carries.
     Packet(&'b [u8], Option<File>),

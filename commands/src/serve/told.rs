@@ -1,4 +1,4 @@
-//! What the record of a link says of its backends: why each has to run, or that its object is kept.
+//! Describes backends for a link's record: why each has to run, or that its object is kept.
 //!
 //! Decides nothing.
 
@@ -15,7 +15,7 @@ use super::module::LinkModule;
 use super::parts::Parts;
 use super::settings::CompileSettings;
 
-/// What is known of a link before its backends run.
+/// The state, the earlier record and the settings of a link before its backends run.
 pub struct Told<'a> {
     /// The state directory.
     pub directory: &'a str,
@@ -24,12 +24,12 @@ pub struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// The action of a module that has to be compiled for these reasons.
+    /// Returns the action of a module that has to be compiled for these reasons.
     pub fn action(&self, id: usize, module: &LinkModule, why: Vec<Change>) -> ActionRecord {
         ActionRecord { why, ..self.known(id, module) }
     }
 
-    /// The action of a module whose object is kept.
+    /// Returns the action of a module with a kept object.
     pub fn kept(&self, id: usize, module: &LinkModule) -> ActionRecord {
         ActionRecord { result: Fate::Kept, ..self.known(id, module) }
     }
@@ -60,7 +60,7 @@ impl Told<'_> {
         action
     }
 
-    /// Why a module has to be compiled. `contents` are those of the modules that it imports from, in their order.
+    /// Returns why a module has to be compiled. `contents` are the digests of its imports, in their order.
     pub fn why(&self, module: &LinkModule, contents: &[String]) -> Vec<Change> {
         let Some(parts) = &module.parts else { return vec![Change::of(What::NotKnown)] };
         if let Some(object) = self.earlier.of_content(&module.content) {
@@ -76,7 +76,7 @@ impl Told<'_> {
         })
     }
 
-    /// What is otherwise about a module that another one imports from.
+    /// Returns the change of a module that another one imports from, if there is one.
     fn why_import(&self, import: &str, content: &str) -> Option<Change> {
         let before = self.earlier.last(import).and_then(|object| object.parts.as_ref()).map(Parts::module);
         let what = match before {
@@ -92,7 +92,8 @@ fn digest_in(files: &[(String, String)], path: &str) -> Option<String> {
     files.iter().find(|(known, _)| known == path).map(|(_, digest)| digest.clone())
 }
 
-/// Why the object of an equal module does not serve: a file that its compiler read is another one, or the store has lost it.
+/// Returns why the object of an equal module is a miss: a file that its compiler read has changed, or the store has
+/// lost it.
 fn lost(object: &KeptObject) -> Vec<Change> {
     if let Some(path) = object.changed_read(&FileDigests::new(Path::new(""))) {
         return vec![Change::named(What::Input, path)];

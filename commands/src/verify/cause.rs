@@ -12,7 +12,7 @@ pub enum DifferenceCause {
     Place,
     /// The line asks for a build id at random, and nothing else differs.
     BuildId,
-    /// The names of `.dwo` files differ, and with them nothing but what holds them.
+    /// The names of `.dwo` files differ, and besides them only the parts that hold them.
     SplitNames,
 }
 

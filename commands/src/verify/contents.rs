@@ -1,4 +1,4 @@
-//! What is in an object or a program, as far as two of them are compared: sections and symbols.
+//! The content of an object or a program, as far as two of them are compared: sections and symbols.
 //!
 //! Pure. Addresses and order are left aside.
 
@@ -19,7 +19,7 @@ pub struct FileContents<'a> {
 /// A section that differs: how long it is by lld and by distlto, and how many bytes differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SectionDifference {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Absent where there is none.
     pub lld_bytes: Option<u64>,
@@ -41,7 +41,7 @@ pub struct ContentDifference {
 }
 
 impl ContentDifference {
-    /// How many things differ.
+    /// Returns the number of differences.
     pub fn rows(&self) -> usize {
         self.sections.len() + self.symbols_of_lld.len() + self.symbols_of_distlto.len()
     }
@@ -156,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// An ELF object with a build id, whose bytes these are.
+    /// Returns an ELF object with this build id.
     fn elf(build_id: &[u8; 4]) -> Vec<u8> {
         const NAMES: &[u8] = b"\0.shstrtab\0.note.gnu.build-id\0";
         let (names, note) = (64, 64 + NAMES.len());

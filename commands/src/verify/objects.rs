@@ -27,7 +27,7 @@ pub struct ObjectCompared {
     pub identical: bool,
     /// Why not, where that is known.
     pub cause: Option<DifferenceCause>,
-    /// What differs.
+    /// The differences.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<ContentDifference>,
 }

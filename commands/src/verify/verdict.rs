@@ -1,6 +1,6 @@
-//! What a comparison of links has found, as data and JSON; `text` has the sentences.
+//! The result of a comparison of links, as data and JSON; `text` has the sentences.
 //!
-//! Has the links made in the order in which their results are needed. Knows nothing of how one is made.
+//! Has the links made in the order in which their results are needed. Does not depend on how one is made.
 
 mod text;
 
@@ -29,7 +29,7 @@ struct Way {
     said: String,
 }
 
-/// What was found.
+/// The result of the comparison.
 #[derive(Debug, Serialize)]
 pub struct Verdict {
     version: u32,

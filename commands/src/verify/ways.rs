@@ -1,7 +1,7 @@
 //! The ways of making one link, each into a directory of its own: lld in process and distlto.
 //!
-//! Both have the linker's own line, without what would be written elsewhere. The directories' names are equally long, so that
-//! names of theirs in what was made can be told from everything else.
+//! Both have the linker's own line, without options that write elsewhere. The directories' names are equally long and
+//! unmistakable, so that they can be found in the results.
 
 mod results;
 
@@ -52,7 +52,7 @@ pub struct Ways<'a> {
 pub struct Made {
     /// The exit code.
     pub code: u8,
-    /// What it printed on standard error.
+    /// Its output on standard error.
     pub said: String,
     /// How long it took.
     pub wall: Duration,
@@ -74,7 +74,7 @@ impl Made {
 }
 
 impl<'a> Ways<'a> {
-    /// Compiles what sources the command names, and looks at the linker.
+    /// Compiles the sources that the command names, and examines the linker.
     pub fn new(
         args: &'a VerifyArgs,
         link: &'a LinkCommand,
@@ -178,7 +178,7 @@ impl<'a> Ways<'a> {
         words.into_iter().chain(self.without_cache()).collect()
     }
 
-    /// A cache of the user's would be written to, and hold what another link made.
+    /// Switches off a cache of the user's: it would be written to, and may hold objects of another link.
     fn without_cache(&self) -> Option<Word> {
         last(&self.arguments, "thinlto-cache-dir").map(|_| b"--thinlto-cache-dir=".to_vec())
     }

@@ -1,6 +1,6 @@
-//! A backend compilation of some lines, here and on a worker, and what it says of the worker that they differ.
+//! A backend compilation of some lines, here and on a worker. Differences are explained by properties of the worker.
 //!
-//! It is a real one: bitcode and shard by clang and lld, the command that a link has. The server is told not to look it up.
+//! It is a real one: bitcode and shard by clang and lld, and the command of a link. The server skips its action cache.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -43,10 +43,10 @@ const MODULE: &str = "check.o";
 const SHARD: &str = "check.o.thinlto.bc";
 const OBJECT: &str = "check.native.o";
 
-/// A clock that is off by so much is told of.
+/// The least difference of clocks that is reported.
 const OFF: Duration = Duration::from_secs(5);
 
-/// What a shell answers where there is no such program, or none that can run.
+/// A shell's exit codes for a missing program, and for one that it cannot run.
 const NO_PROGRAM: [i32; 2] = [126, 127];
 
 /// A backend compilation that was done here.
@@ -55,14 +55,14 @@ pub struct Sample {
     _folder: TempDir,
     /// The object of this machine.
     object: Vec<u8>,
-    /// What there is to execute, or why no other machine can.
+    /// The action to execute, or why no other machine can.
     action: Result<Prepared, String>,
 }
 
 struct Prepared {
     blobs: Vec<Blob>,
     action: Digest,
-    /// What the command calls its object.
+    /// The command's path of its object.
     output: String,
     /// The program that is run.
     compiler: String,
@@ -93,7 +93,7 @@ impl Sample {
         Ok(Self { _folder: folder, object, action })
     }
 
-    /// Has it compiled on a worker, and says what came of it.
+    /// Has it compiled on a worker, and reports the result.
     pub async fn check(&self, client: &Client, settings: &Settings, report: &mut CheckedSentences) {
         let prepared = match &self.action {
             Ok(prepared) => prepared,
@@ -105,7 +105,7 @@ impl Sample {
             return report.failed("the inputs of a backend cannot be uploaded", &error);
         }
         let options = ExecuteOptions {
-            // What a worker did earlier says nothing of workers.
+            // A result of an earlier execution says nothing about today's workers.
             skip_cache_lookup: true,
             queue_deadline: settings.queue_time,
             run_deadline: Some(run_time(settings)),
@@ -122,7 +122,7 @@ impl Sample {
         }
     }
 
-    /// Compares what a worker made with what was made here.
+    /// Compares the worker's object with the one made here.
     async fn compare(
         &self,
         client: &Client,
@@ -174,7 +174,7 @@ impl Sample {
     }
 }
 
-/// The clang that is asked for, or as for a link by `ld.lld`.
+/// The requested clang, or the one for a link by `ld.lld`.
 fn compiler_of(asked: Option<&str>) -> Result<String, ToolError> {
     let linker = Word::from(*b"ld.lld");
     let beside = || clang_beside(&linker).as_deref().map(lossy);
@@ -253,7 +253,7 @@ fn prepare(described: &Described<'_>, place: &Path) -> Prepared {
     }
 }
 
-/// What a server that ran nothing says, and what to do.
+/// Reports why a server executed nothing, with a remedy.
 fn refused(error: &Error, platform: &[(String, String)], report: &mut CheckedSentences) {
     let pairs = platform.iter().map(|(name, value)| format!("{name}={value}"));
     let platform = match platform {
@@ -278,7 +278,7 @@ fn refused(error: &Error, platform: &[(String, String)], report: &mut CheckedSen
     }
 }
 
-/// What it means that a command failed on a worker.
+/// Reports the likely cause of a command's failure on a worker.
 fn failed(code: i32, worker: &str, prepared: &Prepared, report: &mut CheckedSentences) {
     let compiler = &prepared.compiler;
     report.wrong(&if NO_PROGRAM.contains(&code) {
@@ -307,7 +307,7 @@ async fn kept(client: &Client, prepared: &Prepared, report: &mut CheckedSentence
     }
 }
 
-/// Says whether clocks differ. What expires would do so at the wrong time.
+/// Reports whether clocks differ. If they do, things expire at the wrong time.
 fn clocks(result: &proto::ActionResult, began: SystemTime, report: &mut CheckedSentences) {
     let metadata = result.execution_metadata.clone().unwrap_or_default();
     let told = [

@@ -1,6 +1,6 @@
-//! What a server says that it can do, and whether its storage and its action cache do it.
+//! The declared capabilities of a server, and a test of its storage and its action cache.
 //!
-//! What is uploaded is of this check alone, so that no server has it already. Knows nothing of compilers.
+//! The uploaded content is unique to this check, so that no server has it already. Does not depend on compilers.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -145,7 +145,7 @@ fn names(result: &proto::ActionResult, output: Digest) -> bool {
     digests.filter_map(Digest::from_message).any(|digest| digest == output)
 }
 
-/// Bytes that nobody has seen, and that no compressor makes smaller.
+/// Returns unique bytes that no compressor makes smaller.
 fn unique(size: usize) -> Vec<u8> {
     let random = RandomState::new();
     let words = (0..size.div_ceil(8)).flat_map(|at| random.hash_one(at).to_le_bytes());

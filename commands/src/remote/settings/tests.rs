@@ -1,4 +1,4 @@
-//! Order, trust and credentials, each as a table of what files and options say and what is made of it.
+//! Order, trust and credentials, each as a table of files and options with the expected result.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A checkout, a user's configuration, and what is in the environment.
+/// A checkout, a user's configuration, and the environment.
 struct World {
     folder: TempDir,
     headers: Option<&'static str>,
@@ -51,7 +51,7 @@ impl World {
     }
 }
 
-/// Options without the environment of whoever runs the tests.
+/// Parses options without the environment of the test process.
 fn args(words: &[&str]) -> RemoteArgs {
     let mut command = RemoteArgs::augment_args(Command::new("test").no_binary_name(true));
     let ids: Vec<_> = command.get_arguments().map(|arg| arg.get_id().clone()).collect();
@@ -218,7 +218,7 @@ fn only_a_folder_that_really_holds_the_file_is_trusted() {
     }
     world.write("config.toml", "trusted = [\"checkout\"]");
     assert!(world.refused(&[]).to_string().contains("no absolute path"));
-    // What a link in a trusted folder leads to was not written there.
+    // A link in a trusted folder does not make its target trusted.
     world.write("config.toml", &format!("trusted = [\"{}\"]", world.path("checkout").display()));
     fs::rename(world.path("checkout/distlto.toml"), world.path("other/distlto.toml")).expect("moved");
     symlink(world.path("other/distlto.toml"), world.path("checkout/distlto.toml")).expect("made");
@@ -230,7 +230,7 @@ fn credentials_go_where_the_user_sends_them() {
     const URL: &str = "[remote]\nurl = \"grpcs://h:1\"\n";
     const USER: &str = "[remote]\nurl = \"grpcs://h:1\"\n[remote.headers]\nx = \"user\"\n";
     const OTHER: &str = "[remote]\nurl = \"grpcs://other:1\"\n[remote.headers]\nx = \"user\"\n";
-    // What the checkout and the user say, what is in the environment, options; the headers, how many notices.
+    // The checkout's file, the user's, whether the environment has headers, options; the headers, how many notices.
     type Row<'a> = (&'a str, &'a str, bool, &'a [&'a str], &'a [&'a str], usize);
     let rows: &[Row<'_>] = &[
         ("", USER, false, &[], &["user"], 0),
@@ -245,12 +245,12 @@ fn credentials_go_where_the_user_sends_them() {
         (URL, "", false, &[], &[], 0),
         // And by an option.
         (URL, "", true, &["--remote", "grpcs://h:1"], &["own"], 0),
-        // What the user's file has for one server is not for another that an option names.
+        // Headers that the user's file has for one server do not go to another that an option names.
         ("", USER, false, &["--remote", "grpcs://third:1"], &[], 0),
         ("", USER, true, &["--remote", "grpcs://third:1"], &["own"], 0),
         // By a checkout that is trusted.
         (URL, "trusted = [\"CHECKOUT\"]", true, &[], &["own"], 0),
-        // For one server, whoever names it; with TLS unless it says otherwise.
+        // For one server, no matter which source names it; with TLS unless it says otherwise.
         (URL, "[credentials.\"h:1\".headers]\nx = \"server\"", false, &[], &["server"], 0),
         (URL, "[credentials.\"h:1\".headers]\nx = \"server\"", true, &[], &["server"], 0),
         (URL, "[credentials.\"grpcs://h:1\".headers]\nx = \"server\"", false, &[], &["server"], 0),
@@ -304,7 +304,7 @@ fn certificates_and_helpers_go_as_headers_do() {
     let words = ["--remote-tls-ca", "ca", "--remote-tls-cert", "c", "--remote-tls-key", "k"];
     let words = [&words[..], &["--remote-credential-helper", "helper"]].concat();
     let options = world.good(&words).execute.expect("a server");
-    // Whom the user trusts is no secret.
+    // The user's list of trusted authorities is no secret.
     let expected = Tls { authorities: Some("ca".into()), ..Tls::default() };
     assert_eq!((options.tls, options.credential_helper), (expected, None));
     let options = world.good(&[&words[..], &["--remote", "grpcs://h:1"]].concat()).execute.expect("a server");

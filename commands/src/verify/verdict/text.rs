@@ -1,4 +1,4 @@
-//! What a comparison of links has found, in sentences and a table.
+//! The result of a comparison of links, in sentences and a table.
 //!
 //! A function of the verdict.
 
@@ -12,7 +12,7 @@ use distlto_record::progress::text::human;
 use super::Verdict;
 use crate::verify::cause::DifferenceCause;
 
-/// How many of a kind are told.
+/// How many items of a kind are printed.
 const SHOWN: usize = 20;
 
 impl fmt::Display for Verdict {
@@ -89,7 +89,7 @@ impl Verdict {
         }
     }
 
-    /// What differs, item by item.
+    /// Writes the differences, item by item.
     fn table(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.differing().next().is_none() && self.program_difference.is_none() {
             return Ok(());
@@ -119,7 +119,7 @@ impl Verdict {
     }
 }
 
-/// Whether a line says more than what is run.
+/// Whether a line is a message, and not the echo of a command or of progress.
 fn is_message(line: &&str) -> bool {
     !["+ ", "[", "distlto: ", "  "].iter().any(|words| line.starts_with(words))
 }

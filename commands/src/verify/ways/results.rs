@@ -1,6 +1,6 @@
-//! What links have left: native objects, and names of directories in them.
+//! The results of links: native objects, and names of directories in them.
 //!
-//! Knows nothing of how the links are made.
+//! Does not depend on how the links are made.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::serve::kept::{self, KeptObject};
 use crate::verify::VerifyError;
 
 impl Ways<'_> {
-    /// What distlto made of each module, in link order: none where lld did it all by itself.
+    /// Returns distlto's object of each module, in link order: none if lld did it all by itself.
     pub fn made(&self) -> Vec<KeptObject> {
         let sources = self.sources().to_string_lossy().into_owned();
         let mut objects = kept::in_order(&self.state());
@@ -28,7 +28,7 @@ impl Ways<'_> {
         objects
     }
 
-    /// What lld's backends made, in the order of the modules; `None` if their number is not this one.
+    /// Returns the objects of lld's backends, in the order of the modules; `None` if their number is not `modules`.
     pub fn objects_of(&self, made: &Made, modules: usize) -> Result<Option<Vec<Input>>, VerifyError> {
         // Before the modules' objects are those of regular LTO.
         let regular = last_value(&self.arguments, "lto-partitions").and_then(|value| value.parse().ok());

@@ -1,4 +1,4 @@
-//! Whose files count: who wrote them, where they lie, and how far they are looked for. Root gives files away here.
+//! Owners and places of configuration files, and the limits of their search. Root gives files away here.
 
 use std::os::unix::fs::{chown, lchown};
 
@@ -17,7 +17,7 @@ impl World {
         fs::set_permissions(self.path(name), Permissions::from_mode(mode)).expect("changed");
     }
 
-    /// The server that the checkout names, if it counts, and what is said.
+    /// Returns the server that the checkout names, if it counts, and the notices.
     fn server(&self) -> (Option<String>, String) {
         let settings = self.good(&[]);
         (settings.execute.as_ref().map(host), settings.notices.join("\n"))
