@@ -172,7 +172,7 @@ pub enum CacheError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Io(#[from] IoError),
-    /// No place is known.
+    /// No directory for the store.
     #[error("there is no store: neither HOME nor XDG_CACHE_HOME names a place for one")]
     #[diagnostic(code(distlto::usage), help("name it with --cache or DISTLTO_CACHE"))]
     Nowhere,

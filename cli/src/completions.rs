@@ -1,6 +1,6 @@
-//! `distlto completions`: what a shell needs to complete the command line, made from its own definitions.
+//! `distlto completions`: the completion script of a shell, made from the definitions of the command line.
 //!
-//! Knows no option by name.
+//! Names no option itself.
 
 use clap::{Args, Command};
 use clap_complete::Shell;

@@ -100,7 +100,7 @@ fn run_link(words: &[Vec<u8>], options: &link::LinkOptions) -> ExitCode {
     with_cancel(|cancel| link::link(words, options, cancel))
 }
 
-/// Runs what a signal may end: children are gone and temporaries are removed by the time this returns.
+/// Runs `body`, which a signal may cancel. Before it returns, children have ended and temporaries are removed.
 fn with_cancel(body: impl FnOnce(&Cancel) -> Result<u8, LinkError>) -> ExitCode {
     watching(|cancel| match body(cancel) {
         Err(error @ LinkError::Interrupted { exit_code }) => {

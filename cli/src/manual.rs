@@ -1,7 +1,7 @@
-//! `distlto man`: the manual pages, made from the command line's own definitions.
+//! `distlto man`: the manual pages, made from the definitions of the command line.
 //!
-//! Knows no option by name: a page says what `--help` says, in sections and with the tables of exit codes and variables.
-//! Pages are in the man macros of roff, see man(7).
+//! Names no option itself: a page has the text of `--help` in sections, with the tables of exit codes and variables.
+//! Pages use the man macros of roff, see man(7).
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::write_if_changed;
 
-/// Variables of the environment that the programs read, each with what it does.
+/// Environment variables that the programs read, each with its effect.
 const VARIABLES: &[(&str, &str)] = &[
     (
         "DISTLTO_LINK_OPTIONS",

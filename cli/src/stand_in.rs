@@ -36,7 +36,7 @@ const TOOLS: &[&str] = &[
     "header-list",
 ];
 
-/// What follows `distlto-` in the name that this process was started under.
+/// Returns the part after `distlto-` of the name under which this process was started.
 fn own_name() -> Option<String> {
     let own = std::env::args_os().next()?;
     let name = Path::new(&own).file_name()?.to_str()?.strip_prefix("distlto-")?;

@@ -1,7 +1,7 @@
 //! One call of the plugin as values of our own: this module follows every pointer of the linker's, and no other does.
 //!
-//! It checks what C allows to check: null and misaligned pointers, counts that no memory can hold, text that is not
-//! UTF-8, empty names. Nobody can tell a wild pointer from a good one.
+//! It makes all checks that C allows: null and misaligned pointers, counts that no memory can hold, text that is not
+//! UTF-8, empty names. A wild pointer cannot be recognised.
 
 use std::ffi::{CStr, c_char};
 
@@ -29,11 +29,11 @@ pub struct Compilation {
     pub triple: String,
 }
 
-/// Copies what a linker passed. The error is what it passed and no linker can mean.
+/// Copies the linker's arguments. Fails with a description of a value that no linker can mean.
 ///
 /// # Safety
 ///
-/// Pointers that are neither null nor misaligned lead to what `dtlto_plugin.h` says, and none of it changes meanwhile.
+/// Pointers that are neither null nor misaligned lead to data as in `dtlto_plugin.h`, and none of it changes meanwhile.
 pub unsafe fn read(
     config: &Config,
     (count, nodes): (usize, *const *const Node),

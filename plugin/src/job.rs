@@ -1,7 +1,7 @@
 //! The linker's nodes as the text of a job file for `distlto-distribute`.
 //!
-//! Its version 0.0, since that alone knows modules whose identifier is not their path. The words of a command have the
-//! order of the plugin interface: compiler, the linker's options, then what is the module's own. `-target` is the
+//! Its version is 0.0, since only that allows a module's identifier to differ from its path. The words of a command
+//! have the order of the plugin interface: compiler, the linker's options, then the module's own. `-target` is the
 //! module's own too: clang and rustc spell their triples differently, and one link may have modules of both.
 
 use std::collections::BTreeSet;

@@ -22,7 +22,7 @@ use std::sync::Once;
 /// A callback of the linker. A C++ exception out of it ends the process instead of being undefined.
 type Emit = unsafe extern "C-unwind" fn(context: *const c_void, text: *const c_char);
 
-/// `DtltoConfig` of the header, which says what the fields hold.
+/// `DtltoConfig` of the header, which describes the fields.
 #[repr(C)]
 #[expect(non_snake_case, reason = "the interface's own names")]
 pub struct Config {
@@ -53,7 +53,7 @@ pub struct Node {
 ///
 /// # Safety
 ///
-/// The arguments are what `dtlto_plugin.h` says, and do not change during the call.
+/// The arguments are as `dtlto_plugin.h` describes them, and do not change during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dtltoPerformCodegen(
     config: *const Config,

@@ -1,7 +1,7 @@
-//! The plugin's options: what follows the colon in `--thinlto-distribute=distlto:...`, and the environment.
+//! The plugin's options: the text after the colon in `--thinlto-distribute=distlto:...`, and the environment.
 //!
-//! A list `key=value,key,...` in both places, the name's after the environment's, so that the command line wins.
-//! A comma in a value is written twice. Pure: the caller passes the environment's text.
+//! A list `key=value,key,...` in both places. The command line's list comes after the environment's, and so wins. A
+//! comma in a value is written twice. Pure: the caller passes the environment's text.
 
 /// The environment variable with options for every link.
 pub const VARIABLE: &str = "DISTLTO_DTLTO_OPTIONS";
@@ -42,7 +42,8 @@ impl Options {
         Ok(options)
     }
 
-    /// What `distlto-distribute` calls them. Without `verbose` it prints no hints, which are about options of lld.
+    /// Returns them in the spelling of `distlto-distribute`. Without `verbose` it prints no hints, which are about
+    /// options of lld.
     pub fn words(&self) -> Vec<String> {
         let mut words = vec![if self.verbose { "--verbose" } else { "--quiet" }.to_owned()];
         words.extend(self.keep_going.then(|| "--keep-going".to_owned()));

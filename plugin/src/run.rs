@@ -1,6 +1,7 @@
-//! One call from beginning to end: options, compiler, job file, `distlto-distribute`, and what it printed.
+//! One call from beginning to end: options, compiler, job file, `distlto-distribute`, and its output.
 //!
-//! The job file's name holds the number of this process, as one of lld's does: so the child ends when this process does.
+//! The job file's name holds the number of this process, as one of lld's does: so the child ends when this process
+//! does.
 
 use std::env;
 use std::ffi::{CStr, OsStr};
@@ -25,7 +26,7 @@ const PROGRAM: &str = "distlto-distribute";
 const IGNORES_CHILDREN: &str = "this process ignores SIGCHLD, so the system does not tell how a child ends
   help: start the linker with SIGCHLD at its default action; a parent with `trap '' CHLD` hands this on";
 
-/// Compiles everything, and returns warnings. Whatever happens, no child and no temporary is left.
+/// Compiles everything, and returns warnings. Leaves no child and no temporary in any case.
 pub fn run(call: &Call) -> Result<String, String> {
     let environment = env::var_os(VARIABLE).unwrap_or_default();
     let not_utf8 = || format!("the environment variable {VARIABLE} is not UTF-8\n  help: unset it");
@@ -95,7 +96,7 @@ fn end_with_this_process(command: &mut Command) {
     }
 }
 
-/// Whether the system forgets children of this process as they end, so that nobody learns how they ended.
+/// Whether the system forgets children of this process as they end, so that their exit status is lost.
 fn ignores_children() -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: with no new action this only writes the present one; all zeroes is a value of the type.
@@ -177,7 +178,7 @@ fn failed(operation: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Er
     move |error| plain(&exit::text(&IoError::on(operation, path)(error)))
 }
 
-/// What programs print of an error or warning, without the words that the linker puts before it.
+/// Returns the text of an error or warning that programs print, without the words that the linker puts before it.
 fn plain(printed: &str) -> String {
     let text = printed.trim_end();
     let start =
