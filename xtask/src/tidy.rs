@@ -7,6 +7,7 @@ mod documents;
 mod files;
 mod sources;
 mod starlark;
+mod words;
 
 use std::fs;
 use std::path::PathBuf;
@@ -52,6 +53,7 @@ pub fn tidy() -> Result<()> {
     findings.extend(crates::check(&files));
     findings.extend(documents::check(&files));
     findings.extend(starlark::check(&files)?);
+    findings.extend(words::check(&files));
     for finding in &findings {
         eprintln!("{finding}");
     }

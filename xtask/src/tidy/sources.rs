@@ -3,7 +3,7 @@
 use super::File;
 use crate::shell::root;
 
-const LONGEST: usize = 500;
+const LONGEST: usize = 900;
 
 /// Findings in one file.
 pub fn check(file: &File) -> Vec<String> {
