@@ -5,16 +5,15 @@
 use super::File;
 
 /// Words by which a comment goes around a noun, and the largest share of comment lines with any of them.
-const LIMITS: [(&[&str], f64); 2] = [
-    (&["what"], 0.02),
-    (&["told", "tells", "tell", "whose", "whoever", "whichever"], 0.01),
-];
+const LIMITS: [(&[&str], f64); 2] =
+    [(&["what"], 0.02), (&["told", "tells", "tell", "whose", "whoever", "whichever"], 0.01)];
 /// How many lines a finding names.
 const NAMED: usize = 5;
 
 /// Counts over all files.
 pub(super) fn check(files: &[File]) -> Vec<String> {
-    let comments: Vec<(&str, usize, &str)> = files.iter().filter(|file| is_product(&file.path)).flat_map(comments).collect();
+    let comments: Vec<(&str, usize, &str)> =
+        files.iter().filter(|file| is_product(&file.path)).flat_map(comments).collect();
     let mut findings = Vec::new();
     for (words, limit) in LIMITS {
         let has = |(_, _, line): &&(&str, usize, &str)| {
@@ -69,8 +68,15 @@ mod tests {
         let more = [&lines[..], &["/// So it was told.", "// what"]].concat();
         let findings = check(&[file("planner/src/key.rs", &more)]);
         assert_eq!(findings.len(), 2);
-        assert!(findings[0].starts_with("2 of 64 comment lines (3.1 %) have what, more than 2 %"), "{}", findings[0]);
+        assert!(
+            findings[0].starts_with("2 of 64 comment lines (3.1 %) have what, more than 2 %"),
+            "{}",
+            findings[0]
+        );
         assert!(findings[0].ends_with("planner/src/key.rs:61, planner/src/key.rs:65"), "{}", findings[0]);
-        assert_eq!(check(&[file("tests/src/key.rs", &more), file("planner/tests/key.rs", &more)]), Vec::<String>::new());
+        assert_eq!(
+            check(&[file("tests/src/key.rs", &more), file("planner/tests/key.rs", &more)]),
+            Vec::<String>::new()
+        );
     }
 }
