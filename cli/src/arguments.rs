@@ -1,4 +1,8 @@
 //! The command line of `distlto`: the one source of its help texts and man pages.
+//!
+//! To add a subcommand, put an `Args` struct beside its code, with `#[command(after_help = exit::help())]`. Its doc
+//! comments are the help and the man page. Then add a variant here, an arm in `main.rs` and a row in
+//! `docs/reference.md`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

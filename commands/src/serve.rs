@@ -3,6 +3,17 @@
 //! The user's command is unchanged: it prints, reads, writes and returns the same as without the service. Each linker
 //! that asks is a link of its own ([`link`]), with its state held while it runs. Does not depend on how backends are
 //! run.
+//!
+//! # Why the linker is asked from within
+//!
+//! A second link in place of the first resolves symbols anew. It can differ in the prevailing weak definition, in the
+//! order of constructors and in the extracted members. lld's ThinLTO cache has no such problem: since version 15, lld
+//! asks it for each module on the thread that waits for the object. lld links the answer like an object of its own.
+//! lld's DTLTO needs version 21, drops options, and writes members and shards to files in every link. If the service
+//! fails, the linker compiles by itself.
+//!
+//! lld's key covers the module, its imports, the summaries and the LTO options. It covers neither `-mllvm` options and
+//! their files nor the compiler, so [`settings`] adds a digest of these.
 
 mod answering;
 mod asking;

@@ -4,6 +4,10 @@
 //! `cargo xtask page` and is here as it was built (`page/built.html`); this puts data into its places. Nothing of a link becomes
 //! markup: texts are JSON in which no `<` stands, everything else is base64, and the script shows texts as text alone.
 //! docs/report.md is its guide.
+//!
+//! The script computes no layout: Rust places the modules (`treemap`), and the script draws edges around one module
+//! only. So a canvas and lists suffice, and uPlot, for the distributions, is the only bundled library. A graph library
+//! on WebGL adds 260 KB and fails without a GPU.
 
 mod critical;
 mod modules;

@@ -8,6 +8,9 @@
 //! and no lock is held. A record is written after its blobs. A damaged file is removed, reported by
 //! [`Cache::troubles`], and a miss. A file that another process prunes at this moment is a miss too. A cache that
 //! cannot be written only costs time.
+//!
+//! One file per key, without an index: each file is written whole or not at all. A crash loses only the unfinished
+//! file, and any number of links and machines share one file system. A single log would need a lock for each object.
 
 mod archive;
 mod evict;

@@ -3,6 +3,11 @@
 //! The linkers themselves admit these names and shapes: `planner/tests/options.rs` asks each installed one about its
 //! `--help` and about this table. Steps, files and effects on code follow the use of the values in
 //! `lld/ELF/Driver.cpp`.
+//!
+//! To add an option, add one line: name, shape of the value, step, files that it reads and writes. If it changes
+//! generated code, mark it with `code`, gather it in `backend_flags/raw.rs` and translate it in `backend_flags.rs`
+//! (`-mllvm` options: `backend_flags/codegen.rs`). Then add a case to `tests/cases/options`, which compares its objects
+//! with lld's.
 
 use crate::options::Code::*;
 use crate::options::LinkedKind::*;
