@@ -226,13 +226,22 @@ fn two_links_within_a_budget_of_one_and_a_half() -> Result<()> {
     let links = Links::create("two", 2)?;
     let (first, second) = (alone(&links, 0)?, alone(&links, 1)?);
     let one = first.0.max(second.0);
-    // What a backend takes differs a little each time.
-    let room = one / 2 * 3 + one / 5;
+    // What backends and linkers take differs each time; a fourth backend would need half as much again.
+    let room = one / 2 * 3 + one / 3;
     let beside = first.1 + second.1;
-    links.edit("25", "26")?;
-    links.meet(3, "")?;
     let budget = (room + beside).to_string();
-    links.all(&["-j2", "--memory", &budget], |_| {})?;
+    // On a busy machine a run may wait for the end of a job although there is room: docs/reference.md, limits.
+    let mut value = 25;
+    loop {
+        links.edit(&value.to_string(), &(value + 1).to_string())?;
+        value += 1;
+        links.meet(3, "")?;
+        match links.all(&["-j2", "--memory", &budget], |_| {}) {
+            Ok(_) => break,
+            Err(error) if value < 29 && error.to_string().contains("nobody else came") => {}
+            Err(error) => return Err(error),
+        }
+    }
     let (count, bytes) = links.most(&[links.memory(0)?, links.memory(1)?])?;
     println!(
         "MiB: one link {}, budget {} and {} for linkers, both {}; {count} backends at once",
@@ -244,7 +253,7 @@ fn two_links_within_a_budget_of_one_and_a_half() -> Result<()> {
     ensure!(count == 3, "{count} at once");
     ensure!(bytes <= room, "{bytes} of {room}");
     // Without the ledger nothing keeps the fourth.
-    links.edit("26", "27")?;
+    links.edit(&value.to_string(), &(value + 1).to_string())?;
     links.meet(4, "")?;
     links.all(&["-j2", "--memory", &budget], |link| {
         link.env("DISTLTO_LEDGER", "off");
