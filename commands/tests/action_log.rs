@@ -1,4 +1,4 @@
-//! What runs and why, by the log of earlier runs; and logs that were torn or damaged.
+//! Outdated actions and the reasons, by the log of earlier runs; and torn or damaged logs.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a fork server has ready for its jobs: options that are reset, a heap of their own.
+//! The state of a job at its start in a fork server: options that are reset, a heap of its own.
 
 use std::fs;
 

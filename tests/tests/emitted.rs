@@ -99,7 +99,7 @@ fn every_form_of_a_plan_builds_the_same() -> Result<()> {
     })?;
     ensure!(by_make == by_ninja, "make makes other objects or another program than ninja");
 
-    // A build whose compiler fails links nothing.
+    // After a failed compilation nothing is linked.
     fs::write(plan.folder.path.join("near.o"), "no module")?;
     fs::remove_file(plan.folder.path.join("program"))?;
     let output = capture(plan.command(system_tool("make")?).args(["-f", "link.mk"]))?;

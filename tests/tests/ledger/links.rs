@@ -226,7 +226,7 @@ fn two_links_within_a_budget_of_one_and_a_half() -> Result<()> {
     let links = Links::create("two", 2)?;
     let (first, second) = (alone(&links, 0)?, alone(&links, 1)?);
     let one = first.0.max(second.0);
-    // What backends and linkers take differs each time; a fourth backend would need half as much again.
+    // The memory of backends and linkers differs each time; a fourth backend would need half as much again.
     let room = one / 2 * 3 + one / 3;
     let beside = first.1 + second.1;
     let budget = (room + beside).to_string();

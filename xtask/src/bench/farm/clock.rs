@@ -23,7 +23,7 @@ pub struct Backend {
     pub down: u64,
 }
 
-/// What there is to run on. Times are microseconds.
+/// The machines. Times are microseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Farm {
     /// Slots of all workers.
@@ -36,7 +36,7 @@ pub struct Farm {
     pub latency: u64,
     /// Bits a second, each way.
     pub bandwidth: f64,
-    /// What a worker spends on an action beside its command.
+    /// The time of a worker for an action beside its command.
     pub overhead: u64,
     /// Processor time of the client for an action at the engine.
     pub client: u64,
@@ -57,7 +57,7 @@ impl Outcome {
     }
 }
 
-/// What happens next: a backend on the client has ended, the engine has an object that takes the line back for so long, or
+/// The next event: a backend on the client has ended, the engine has an object that takes the line back for so long, or
 /// that object is in place.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
