@@ -3,6 +3,7 @@
 //! The lock file holds the number of the process while it runs. The kernel drops the lock when a process dies, so a
 //! number that is found under a free lock is one of a run that was killed.
 
+use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -54,7 +55,8 @@ pub struct StateLock {
     pub after_crash: bool,
 }
 
-/// How long the children of a run that was killed may hold its lock: from their fork to their first program.
+/// How long a lock may be held that names no running process. A run names itself once it holds the lock, and its
+/// children hold it from their fork to their first program, also if it was killed.
 const DYING: Duration = Duration::from_secs(10);
 
 /// The process that a lock names. Text that is not a number is no process to name.
@@ -94,21 +96,27 @@ impl StateLock {
         let (file, _) =
             regular::open_with(&mut options, Links::Refuse, &path).map_err(IoError::on("write", &path))?;
         let start = Instant::now();
-        let dying = || {
-            let is_dead = holder(&file).parse().is_ok_and(|holder| !linker::is_running(holder));
-            is_dead && start.elapsed() < DYING
+        let last = RefCell::default();
+        let ends = || {
+            let holder = holder(&file);
+            let is_dead = holder.parse().is_ok_and(|holder| !linker::is_running(holder));
+            // Without a number, a run has just begun or is about to end.
+            let ends = is_dead || holder.is_empty();
+            *last.borrow_mut() = holder;
+            ends && start.elapsed() < DYING
         };
-        let patience = Patience::While(&dying);
+        let patience = Patience::While(&ends);
         let lock = Lock { guards: "linking with", place: &path, links: Links::Refuse, patience };
-        let (taken, holder) = (lock.ask(&file)?, holder(&file));
+        let taken = lock.ask(&file)?;
         match taken {
             Locked::Held => {}
-            Locked::Taken => return Err(Busy { path, holder }.into()),
+            Locked::Taken => return Err(Busy { path, holder: last.into_inner() }.into()),
             Locked::Impossible => {
                 return Err(IoError::on("lock", path)(std::io::ErrorKind::Unsupported.into()).into());
             }
         }
-        let lock = Self { file, after_crash: !holder.is_empty() };
+        let after_crash = !holder(&file).is_empty();
+        let lock = Self { file, after_crash };
         lock.write(&format!("{}\n", std::process::id())).map_err(IoError::on("write", &path))?;
         Ok(lock)
     }
@@ -134,6 +142,21 @@ mod tests {
     use std::fs;
     use std::process::Command;
     use std::thread;
+
+    #[test]
+    fn a_run_that_is_about_to_end_is_waited_for() {
+        let place = tempfile::tempdir().expect("a directory");
+        let directory = place.path().to_str().expect("UTF-8");
+        let lock = StateLock::take(directory).expect("free");
+        lock.write("").expect("written");
+        let taken = thread::scope(|scope| {
+            let waiting = scope.spawn(|| StateLock::take(directory));
+            thread::sleep(Duration::from_millis(50));
+            drop(lock);
+            waiting.join().expect("it returns")
+        });
+        assert!(!taken.expect("free").after_crash);
+    }
 
     #[test]
     fn the_children_of_a_run_that_was_killed_are_waited_for() {

@@ -35,6 +35,8 @@ pub struct Answering<'a> {
     pub cc1_commands: &'a Cc1Commands,
     /// Whether the names of promoted locals come from their sources.
     pub stable_names: bool,
+    /// Called before the linker begins anew without them. It may ask again before this has ended.
+    pub before_anew: &'a (dyn Fn() + Sync),
 }
 
 impl Answering<'_> {

@@ -177,6 +177,7 @@ impl<'a> Shared<'a> {
             objects: session.objects(root),
             cc1_commands: &Cc1Commands::default(),
             stable_names: *stable_names,
+            before_anew: &|| {},
         };
         if preview::tell(&answering, caller, folder, kept)? {
             self.is_previewed.store(true, Ordering::Relaxed);
@@ -312,7 +313,11 @@ impl<'a> Shared<'a> {
         let answered = said.and_then(|()| {
             let runner = ToolRunner { spawner: service.spawner, cancel: service.cancel, directory: None };
             let session = service.session(&link, state.directory(), &runner, reporter);
-            answer(service, &session, caller, &compilation, elsewhere, stable_names)
+            let output = process.directory.join(link.line.output());
+            let before_anew = || {
+                lock(&self.nameless).insert(output.clone());
+            };
+            answer(service, &session, caller, &compilation, elsewhere, (stable_names, &before_anew))
         });
         let Answered { served, digests, earlier, start } = match answered {
             Ok(answered) => answered,
@@ -325,7 +330,6 @@ impl<'a> Shared<'a> {
         // Objects that the linker compiled itself.
         let _ = fs::remove_dir_all(&cache);
         if served.is_anew {
-            lock(&self.nameless).insert(process.directory.join(link.line.output()));
             return Ok(());
         }
         if let Some(asked) = served.asked {
@@ -391,7 +395,7 @@ fn answer(
     caller: &Caller,
     compilation: &CompileSettings,
     elsewhere: Option<&Path>,
-    stable_names: bool,
+    (stable_names, before_anew): (bool, &(dyn Fn() + Sync)),
 ) -> Result<Answered, LinkError> {
     let root = elsewhere.unwrap_or(Path::new(""));
     let inputs = observed::line_inputs(root, session.link.line.arguments());
@@ -412,6 +416,7 @@ fn answer(
         objects: session.objects(root),
         cc1_commands: &Cc1Commands::default(),
         stable_names,
+        before_anew,
     };
     let served = answering.serve(caller);
     session.store.iter().flat_map(|store| ResultCache::troubles(&**store)).for_each(|trouble| warn(&trouble));

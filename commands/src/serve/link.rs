@@ -421,6 +421,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
     fn begin_anew(&self, ticket: u32, error: LinkError) -> Result<(), LinkError> {
         stable_names::do_without(error, self.answering.session.reporter)?;
         lock(self.shared).is_anew = true;
+        (self.answering.before_anew)();
         self.send(ticket, Answer::Again)
     }
 
