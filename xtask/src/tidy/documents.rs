@@ -14,7 +14,7 @@ pub fn check(files: &[File]) -> Vec<String> {
     documents.flat_map(|file| known.findings(&file.path, file.text().unwrap_or_default())).collect()
 }
 
-fn is_document(path: &str) -> bool {
+pub(super) fn is_document(path: &str) -> bool {
     path.ends_with(".md")
 }
 
@@ -122,7 +122,7 @@ fn relative(document: &str, path: &str) -> String {
 }
 
 /// The lines outside of code blocks, with their numbers.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut code = false;
     text.lines().zip(1..).filter_map(move |(line, number)| {
         let fence = line.trim_start().starts_with("```");
