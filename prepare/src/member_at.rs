@@ -21,9 +21,10 @@ pub enum MemberContent {
 const HEADER: usize = 60;
 
 /// The ways to read the name of a module as that of a member: the archive, the member, and where its header is in it. None for
-/// the name of a file; several where names have parentheses.
+/// the name of a file; several where names have parentheses. Mach-O's linker has the place at the end: `libx.a(m.o)78`.
 pub fn splits(name: &str) -> impl Iterator<Item = (&str, &str, usize)> {
-    let whole = name.strip_suffix(')').and_then(|name| name.rsplit_once(" at "));
+    let inside = || name.strip_suffix(')')?.rsplit_once(" at ");
+    let whole = inside().or_else(|| name.rsplit_once(')'));
     let whole = whole.and_then(|(rest, offset)| Some((rest, offset.parse().ok()?)));
     whole.into_iter().flat_map(|(rest, offset)| {
         rest.match_indices('(').map(move |(at, _)| (&rest[..at], &rest[at + 1..], offset))
@@ -108,6 +109,7 @@ mod tests {
     fn names_of_members_and_of_files() {
         let splits = |name| splits(name).collect::<Vec<_>>();
         assert_eq!(splits("d/libx.a(m.o at 78)"), [("d/libx.a", "m.o", 78)]);
+        assert_eq!(splits("d/libx.a(m.o)78"), [("d/libx.a", "m.o", 78)]);
         assert_eq!(splits("libx.a(m (1).o at 8)"), [("libx.a", "m (1).o", 8), ("libx.a(m ", "1).o", 8)]);
         for file in ["m.o", "libx.a(m.o)", "libx.a(m.o at x)", ""] {
             assert_eq!(splits(file), [], "{file}");
