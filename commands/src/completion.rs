@@ -61,9 +61,9 @@ impl Modules {
 }
 
 impl<'t> Completion<'t> {
-    /// From the text of the linker's resolution file.
-    pub fn of(resolutions: &'t [u8]) -> Self {
-        let resolutions = Resolutions::read(resolutions);
+    /// From the text of the linker's resolution file, for a format in which symbols begin with this.
+    pub fn of(resolutions: &'t [u8], prefix: &'static str) -> Self {
+        let resolutions = Resolutions::read(resolutions, prefix);
         let all = resolutions.modules().flat_map(|module| resolutions.of(module));
         let defined = all.filter(|found| found.prevails || found.is_final || found.is_native);
         let defined = defined.map(|found| found.symbol).collect();

@@ -15,7 +15,10 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 
 use crate::program::Main;
-use crate::protocol::{Answer, CACHE_PREFIX, Question, RESOLUTIONS, RESOLUTIONS_SUFFIX, SHARD_SUFFIX};
+use crate::protocol::{
+    Answer, CACHE_PREFIX, Question, RESOLUTIONS, RESOLUTIONS_SUFFIX, SAVE_TEMPORARIES, SHARD_SUFFIX,
+    TEMPORARIES_SUFFIXES,
+};
 use crate::service;
 use crate::socket;
 use crate::system::check;
@@ -43,6 +46,8 @@ struct Linker {
     /// The command line that the process was started with.
     argv: AtomicPtr<*mut c_char>,
     next: AtomicU32,
+    /// Whether it writes temporaries that nobody reads.
+    saves_temporaries: bool,
     /// Whether the service has the linker's resolutions.
     has_resolved: AtomicBool,
     asked: Mutex<Asked>,
@@ -81,8 +86,10 @@ pub fn begin(main: Main, service: Service, strings: &[u8]) -> Option<Main> {
     let words: Result<Vec<CString>, _> =
         strings.map(|word| CStr::from_bytes_with_nul(word).map(CStr::to_owned)).collect();
     let words = words.ok().filter(|words| !words.is_empty())?;
+    let saves_temporaries = words.iter().any(|word| word.as_bytes() == SAVE_TEMPORARIES);
     let linker = Linker {
         main,
+        saves_temporaries,
         words,
         service,
         cache: folder.to_owned(),
@@ -124,6 +131,9 @@ pub fn open(path: &[u8], flags: c_int) -> Option<io::Result<RawFd>> {
         // Before all other written files.
         if path.ends_with(RESOLUTIONS_SUFFIX) && !linker.has_resolved.swap(true, Ordering::Relaxed) {
             return Some(linker.give_resolutions());
+        }
+        if linker.saves_temporaries && TEMPORARIES_SUFFIXES.iter().any(|suffix| path.ends_with(suffix)) {
+            return Some(memory(c"temporary").map(|(_, theirs)| theirs));
         }
     }
     let key = path.strip_prefix(linker.cache.as_slice())?.strip_prefix(b"/")?.strip_prefix(CACHE_PREFIX)?;

@@ -222,6 +222,10 @@ impl Role {
     }
 }
 
+/// With this option the linker for Mach-O writes its resolution file, and all its temporaries, which have these suffixes.
+/// They go to memory.
+pub const SAVE_TEMPORARIES: &[u8] = b"-save-temps";
+pub const TEMPORARIES_SUFFIXES: [&[u8]; 3] = [b".bc", b".dot", b".lto.o"];
 /// The suffix of the linker's resolution file (`--save-temps=resolution`).
 pub const RESOLUTIONS_SUFFIX: &[u8] = b".resolution.txt";
 /// The packet that carries this file, sent before the first question.

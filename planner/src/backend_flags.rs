@@ -347,7 +347,7 @@ impl BackendFlags {
 }
 
 /// ld.lld's optimisation level; 2 where none is given.
-fn opt_level(raw: &RawLto) -> Result<u8, FlagError> {
+pub(crate) fn opt_level(raw: &RawLto) -> Result<u8, FlagError> {
     last_level(raw, Code::Level).map(|level| level.unwrap_or(2))
 }
 

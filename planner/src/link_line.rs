@@ -5,7 +5,8 @@
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::linker::{ELF, WordShape};
+use crate::linker::WordShape;
+use crate::linker::elf::shape::shape;
 use crate::words::{Word, lossy};
 
 /// Why a link line could not be read.
@@ -66,6 +67,11 @@ impl LinkLine {
         Ok(Self { words, arguments })
     }
 
+    /// A line that another flavour's words make.
+    pub fn of(words: Vec<Word>, arguments: Vec<Argument>) -> Self {
+        Self { words, arguments }
+    }
+
     /// The words as the linker gets them.
     pub fn words(&self) -> &[Word] {
         &self.words
@@ -98,7 +104,7 @@ pub fn parse(words: impl IntoIterator<Item = Word>) -> Result<Vec<Argument>, Lin
     let mut arguments = Vec::new();
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
-        let (name, value, words) = match (ELF.shape)(&word) {
+        let (name, value, words) = match shape(&word) {
             WordShape::Input => {
                 arguments.push(Argument::Input(word));
                 continue;
@@ -129,7 +135,8 @@ pub fn parse(words: impl IntoIterator<Item = Word>) -> Result<Vec<Argument>, Lin
     Ok(arguments)
 }
 
-fn utf8(word: Word) -> Result<String, LinkLineError> {
+/// A word that is to be an option.
+pub(crate) fn utf8(word: Word) -> Result<String, LinkLineError> {
     String::from_utf8(word).map_err(|error| LinkLineError::NotUtf8 { option: lossy(error.as_bytes()) })
 }
 

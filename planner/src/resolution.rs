@@ -17,12 +17,14 @@ pub struct Resolutions<'t> {
     names: Vec<&'t [u8]>,
     /// The lines of each module's symbols.
     modules: HashMap<&'t [u8], &'t [u8]>,
+    /// The beginning of symbols that is no part of a name in a module.
+    prefix: &'static str,
 }
 
 /// The resolution of one symbol in one module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resolved<'t> {
-    /// As the native object names it.
+    /// As the module names it.
     pub symbol: &'t [u8],
     /// Whether this module's definition prevails.
     pub prevails: bool,
@@ -33,8 +35,8 @@ pub struct Resolved<'t> {
 }
 
 impl<'t> Resolutions<'t> {
-    /// Reads the file.
-    pub fn read(text: &'t [u8]) -> Self {
+    /// Reads the file of a link in whose native objects symbols begin with this.
+    pub fn read(text: &'t [u8], prefix: &'static str) -> Self {
         let (mut names, mut modules) = (Vec::new(), HashMap::new());
         let mut rest = text;
         while let Some(end) = memchr::memchr(b'\n', rest) {
@@ -48,7 +50,7 @@ impl<'t> Resolutions<'t> {
             modules.insert(name, &after[..after.len() - lines.len()]);
             rest = lines;
         }
-        Self { names, modules }
+        Self { names, modules, prefix }
     }
 
     /// The modules in link order.
@@ -62,8 +64,10 @@ impl<'t> Resolutions<'t> {
             Some((name, lines)) => (*lines, SYMBOL.len() + name.len() + 1),
             None => (&[][..], 0),
         };
+        let prefix = self.prefix.as_bytes();
         lines.split(|&byte| byte == b'\n').filter_map(move |line| {
             let (symbol, flags) = split_last(line.get(head..)?)?;
+            let symbol = symbol.strip_prefix(prefix).unwrap_or(symbol);
             let [prevails, is_final, is_native] = [b'p', b'l', b'x'].map(|flag| flags.contains(&flag));
             Some(Resolved { symbol, prevails, is_final, is_native })
         })
@@ -85,7 +89,7 @@ mod tests {
 
     #[test]
     fn symbols_are_read_by_module() {
-        let read = Resolutions::read(FILE);
+        let read = Resolutions::read(FILE, "");
         let found: Vec<_> = read.of(b"a,b.o").collect();
         let resolved =
             |symbol, prevails, is_final, is_native| Resolved { symbol, prevails, is_final, is_native };
@@ -101,7 +105,7 @@ mod tests {
     #[test]
     fn a_file_that_was_cut_is_read_as_far_as_it_goes() {
         for end in 0..FILE.len() {
-            let read = Resolutions::read(&FILE[..end]);
+            let read = Resolutions::read(&FILE[..end], "");
             assert!(read.modules().map(|module| read.of(module).count()).sum::<usize>() <= 4);
         }
     }

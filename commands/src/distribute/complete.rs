@@ -59,7 +59,7 @@ pub fn shards(file: &JobFile) -> Result<(), CompleteError> {
         ErrorKind::NotFound => CompleteError::NotResolved { path: path.clone() },
         _ => IoError::on("read", &path)(error).into(),
     })?;
-    let mut completion = Completion::of(&resolutions);
+    let mut completion = Completion::of(&resolutions, "");
     for &job in &file.jobs {
         let shard = Path::new(file.shard(job));
         let bytes = fs::read(shard).map_err(IoError::on("read", shard))?;

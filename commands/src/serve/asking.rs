@@ -13,6 +13,8 @@ use distlto_planner::dtlto::dropped;
 use distlto_planner::link_command::{LinkCommand, compiler_of};
 use distlto_planner::link_line::last_value;
 use distlto_planner::link_options;
+use distlto_planner::linker::flavour::Flavour;
+use distlto_planner::linker::help::Help;
 use distlto_planner::linker::options::last;
 use distlto_planner::recorded_flags::FlagRecords;
 use distlto_planner::words::{Word, lossy, shell_line};
@@ -34,8 +36,6 @@ use crate::link::{LinkError, stable_names};
 use crate::linker_flags;
 use crate::tool::ToolRunner;
 
-/// Makes the linker write its symbol resolution.
-pub const RESOLVE: &[u8] = b"--save-temps=resolution";
 /// The distributor, beside this program.
 const DISTRIBUTE: &str = "distlto-distribute";
 /// Threads of a linker for each backend that may run at once: the scheduler chooses among their questions.
@@ -113,18 +113,27 @@ impl Shared<'_> {
         let linker = self.linkers.linker_of(process);
         match linker.map_err(IoError::on("look at", &process.program))? {
             Linker::None => Ok(Called::Other),
-            Linker::Other(version) => Ok(Called::Alone(format!("{version} is not the linker for ELF"))),
-            Linker::Elf { resolves, .. } => self.asking(process, resolves),
+            Linker::Other(version) => Ok(Called::Alone(format!("{version} for this format cannot ask"))),
+            Linker::Elf { resolves, .. } => self.asking(process, resolves, None),
+            Linker::Flavoured(flavour, help) => {
+                self.asking(process, flavour.resolving().is_some(), Some((flavour, &help)))
+            }
         }
     }
 
     /// Whether a linker is to ask, and how its backends are compiled.
-    fn asking(&self, process: &Process, resolves: bool) -> Result<Called, LinkError> {
-        let link = match command::link_of(process, self.service.command) {
+    fn asking(
+        &self,
+        process: &Process,
+        resolves: bool,
+        flavoured: Option<(Flavour, &Help)>,
+    ) -> Result<Called, LinkError> {
+        let link = match command::link_of(process, self.service.command, flavoured) {
             Ok(link) => link,
             // The linker reports the error.
             Err(error) => return Ok(Called::Alone(error.to_string())),
         };
+        let flavour = flavoured.map(|(flavour, _)| flavour);
         let arguments = link.line.arguments();
         let alone = |why: &str| Ok(Called::Alone(why.to_owned()));
         if link_options::writes_itself(arguments) {
@@ -145,7 +154,7 @@ impl Shared<'_> {
         let is_completed = resolves && !options.plain_shards;
         if matches!(self.service.task, Task::Answer(_)) {
             // Nothing is compiled.
-            let compilation = CompileSettings { is_completed, jobs, ..CompileSettings::default() };
+            let compilation = CompileSettings { flavour, is_completed, jobs, ..CompileSettings::default() };
             return Ok(Called::Link(Box::new(Asking { link, compilation, stable_names: false })));
         }
         let named = last_value(arguments, "thinlto-remote-compiler");
@@ -161,12 +170,16 @@ impl Shared<'_> {
             extra.extend(ARGUMENTS.map(str::to_owned));
         }
         let records = options.flags_from.as_ref().map(FlagRecords::open).transpose()?;
-        let flags = match &records {
-            Some(_) => {
+        let flags = match (&records, flavour) {
+            (Some(_), _) => {
                 let args = [UNUSED.to_owned()].into_iter().chain(extra).collect();
                 BackendFlags { args, ..BackendFlags::default() }
             }
-            None => {
+            (None, Some(flavour)) => match flavour.backend_flags(arguments, &extra) {
+                Ok(flags) => flags,
+                Err(error) => return Ok(Called::Alone(error.to_string())),
+            },
+            (None, None) => {
                 let architecture = backend_flags::architecture(arguments);
                 let runner = ToolRunner {
                     spawner: self.service.spawner,
@@ -183,7 +196,7 @@ impl Shared<'_> {
         if let Some(option) = flags.not_done.first() {
             return alone(&format!("{option} asks for what only the linker's own backends write"));
         }
-        let compilation = CompileSettings { compiler, flags, is_completed, jobs, records };
+        let compilation = CompileSettings { compiler, flavour, flags, is_completed, jobs, records };
         Ok(Called::Link(Box::new(Asking { link, compilation, stable_names })))
     }
 
@@ -234,7 +247,8 @@ impl Service<'_> {
     }
 
     /// The options that make a linker ask, the folder of its cache being that.
-    pub fn options_for(&self, link: &LinkCommand, compilation: &CompileSettings, cache: &Path) -> Vec<Word> {
+    pub fn options_for(&self, asking: &Asking, cache: &Path) -> Vec<Word> {
+        let Asking { link, compilation, .. } = asking;
         let jobs = self.options.run.jobs.map(usize::from).or(compilation.jobs);
         let jobs = jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nproc).current;
@@ -249,12 +263,14 @@ impl Service<'_> {
             (1, 0) => 1,
             _ => jobs.saturating_add(elsewhere).saturating_mul(ASKING).min(most),
         };
-        let mut words = vec![
-            format!("--thinlto-cache-dir={}", cache.display()).into_bytes(),
-            b"--thinlto-emit-index-files".to_vec(),
-            format!("--thinlto-jobs={threads}").into_bytes(),
-        ];
-        words.extend(compilation.is_completed.then(|| RESOLVE.to_vec()));
+        let cache = cache.display();
+        let mut words = match compilation.flavour {
+            Some(flavour) => flavour.cache_words(&cache.to_string()),
+            None => vec![format!("--thinlto-cache-dir={cache}").into_bytes()],
+        };
+        words.push(b"--thinlto-emit-index-files".to_vec());
+        words.push(format!("--thinlto-jobs={threads}").into_bytes());
+        words.extend(compilation.resolving());
         if last(link.line.arguments(), "thinlto-distributor").is_some() {
             // The linker would ask that distributor instead of us.
             words.push(b"--thinlto-distributor=".to_vec());

@@ -25,7 +25,7 @@ use distlto_prepare::warning::warn;
 use distlto_record::progress::{Phase, Progress};
 
 use super::answering::Answering;
-use super::asking::{Asking, Called, RESOLVE};
+use super::asking::{Asking, Called};
 use super::backends::end;
 use super::collected::Task;
 use super::kept::Earlier;
@@ -139,7 +139,7 @@ impl<'a> Shared<'a> {
         let folder = self.folder("shards")?;
         let list = format!("--thinlto-index-only={}", folder.join("list").display());
         let mut options = vec![list.into_bytes(), b"--thinlto-emit-index-files".to_vec()];
-        options.extend(compilation.is_completed.then(|| RESOLVE.to_vec()));
+        options.extend(compilation.resolving());
         let strings = process.strings(&folder, &options).map_err(failed)?;
         let files: Vec<_> = [&strings].into_iter().chain(notes).map(AsFd::as_fd).collect();
         caller.send(&[Role::Collector.to_byte()], &files).map_err(failed)?;
@@ -156,7 +156,7 @@ impl<'a> Shared<'a> {
         elsewhere: Option<&Path>,
     ) -> Result<(), LinkError> {
         let service = self.service;
-        let Asking { link, compilation, stable_names } = asking;
+        let Asking { link, compilation, stable_names, .. } = asking;
         let there = directory.filter(|directory| Path::new(directory).is_dir());
         let held = there.map(|there| self.hold(Some(there))).transpose()?;
         let scratch = scratch("dry-run")?;
@@ -249,12 +249,11 @@ impl<'a> Shared<'a> {
         caller: &Caller,
         process: &Process,
         notes: Option<&File>,
-        link: &LinkCommand,
-        compilation: &CompileSettings,
+        asking: &Asking,
         cache: &Path,
     ) -> Result<(), LinkError> {
         let failed = |error| IoError::on("answer", "the linker")(error);
-        let options = self.service.options_for(link, compilation, cache);
+        let options = self.service.options_for(asking, cache);
         let strings = process.strings(cache, &options).map_err(failed)?;
         let files: Vec<_> = [&strings].into_iter().chain(notes).map(AsFd::as_fd).collect();
         Ok(caller.send(&[Role::Linker.to_byte()], &files).map_err(failed)?)
@@ -269,7 +268,7 @@ impl<'a> Shared<'a> {
     ) -> Result<(), LinkError> {
         let service = self.service;
         let begun = Instant::now();
-        let Asking { link, compilation, stable_names } = asking;
+        let Asking { link, compilation, .. } = &asking;
         let here = std::env::current_dir().unwrap_or_default();
         let elsewhere = Some(process.directory.clone()).filter(|directory| *directory != here);
         let place =
@@ -280,15 +279,15 @@ impl<'a> Shared<'a> {
             Task::Link => {}
             Task::Preview => {
                 // A driver removes them when its linker ends.
-                let kept = temporaries(&link);
-                let folder = self.thin_link(caller, &process, notes.as_ref(), &compilation)?;
-                let asking = Asking { link, compilation, stable_names };
+                let kept = temporaries(link);
+                let folder = self.thin_link(caller, &process, notes.as_ref(), compilation)?;
                 let directory = directory.as_deref();
                 return self.preview(caller, &asking, directory, (&folder, kept), elsewhere.as_deref());
             }
             Task::Collect(collection) => {
-                let kept = temporaries(&link);
-                let folder = self.thin_link(caller, &process, notes.as_ref(), &compilation)?;
+                let kept = temporaries(link);
+                let folder = self.thin_link(caller, &process, notes.as_ref(), compilation)?;
+                let Asking { link, compilation, .. } = asking;
                 collection.hear(caller, &folder, (link, compilation), kept, elsewhere.as_deref())?;
                 lock(&self.observed).push(Observed { process, notes });
                 return Ok(());
@@ -297,9 +296,9 @@ impl<'a> Shared<'a> {
                 let cache = self.folder("cache")?;
                 // There is no state to keep it in.
                 lock(&self.previous).push(Previous::of(&output, Path::new("")));
-                self.begin(caller, &process, notes.as_ref(), &link, &compilation, &cache)?;
+                self.begin(caller, &process, notes.as_ref(), &asking, &cache)?;
                 let root = elsewhere.as_deref().unwrap_or(Path::new(""));
-                return answers.serve(caller, root).inspect_err(|_| end(caller));
+                return answers.serve(caller, root, compilation).inspect_err(|_| end(caller));
             }
         }
         let state = self.hold(directory.as_deref())?;
@@ -308,8 +307,9 @@ impl<'a> Shared<'a> {
         let reporter = own.as_ref().unwrap_or(service.reporter);
         let previous = Previous::of(&output, Path::new(state.directory()));
         let cache = self.folder("cache")?;
-        let said = self.begin(caller, &process, notes.as_ref(), &link, &compilation, &cache);
+        let said = self.begin(caller, &process, notes.as_ref(), &asking, &cache);
         let elsewhere = elsewhere.as_deref();
+        let Asking { link, compilation, stable_names, .. } = asking;
         let answered = said.and_then(|()| {
             let runner = ToolRunner { spawner: service.spawner, cancel: service.cancel, directory: None };
             let session = service.session(&link, state.directory(), &runner, reporter);

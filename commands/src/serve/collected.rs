@@ -73,7 +73,7 @@ impl Collection {
     ) -> Result<(), LinkError> {
         let root = elsewhere.unwrap_or(Path::new(""));
         let mut files = ModuleFiles::new(root, &self.directory).with_kept(kept);
-        let mut modules = collect(caller, folder, &mut files)?;
+        let mut modules = collect(caller, folder, &mut files, &compilation)?;
         let mut records = Vec::new();
         for (id, described) in &mut modules {
             let own = compilation.of_module(&mut files, id)?;

@@ -15,6 +15,8 @@ use distlto_executor::variables;
 use distlto_planner::invocation::{ProgramKind, program};
 use distlto_planner::link_command::{LinkCommand, LinkCommandError};
 use distlto_planner::link_line::{Argument, LinkLine, options};
+use distlto_planner::linker::flavour::Flavour;
+use distlto_planner::linker::help::Help;
 use distlto_planner::response;
 use distlto_planner::runner::ToolError;
 use distlto_planner::words::{Word, lossy, path_of, word_of};
@@ -93,14 +95,22 @@ fn code_of(status: ExitStatus) -> u8 {
     status.code().or_else(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-/// The link of a process that is a linker, which `command` has started.
-pub fn link_of(process: &Process, command: &[Word]) -> Result<LinkCommand, LinkCommandError> {
+/// The link of a process that is a linker, which `command` has started. `flavoured` is for another flavour than ELF's.
+pub fn link_of(
+    process: &Process,
+    command: &[Word],
+    flavoured: Option<(Flavour, &Help)>,
+) -> Result<LinkCommand, LinkCommandError> {
     let (linker, words) = process.words.split_at(linker_words(&process.words));
     let mut linker = linker.to_vec();
     if !linker[0].contains(&b'/') {
         linker[0] = word_of(process.program.clone().into_os_string());
     }
-    let line = LinkLine::read(response::expand_in(&process.directory, words.to_vec())?)?;
+    let words = response::expand_in(&process.directory, words.to_vec())?;
+    let line = match flavoured {
+        Some((flavour, help)) => flavour.read(words, help)?,
+        None => LinkLine::read(words)?,
+    };
     let name = lossy(&command[0]);
     let is_clang = program(&name, command.get(1).map(Vec::as_slice)) == ProgramKind::Clang;
     let compiler = is_clang.then(|| command[0].clone());

@@ -19,6 +19,7 @@ use super::describe::{Unfit, completed};
 use super::link::read;
 use super::modules::ModuleFiles;
 use super::protocol::{Answer, PACKET, Question, RESOLUTIONS};
+use super::settings::CompileSettings;
 use super::socket::{Caller, Received};
 use crate::completion::Completion;
 use crate::link::LinkError;
@@ -61,7 +62,12 @@ impl Answers {
     }
 
     /// Answers a linker until it is gone; after an error it waits. `root` is where it runs.
-    pub fn serve(&self, caller: &Caller, root: &Path) -> Result<(), LinkError> {
+    pub fn serve(
+        &self,
+        caller: &Caller,
+        root: &Path,
+        compilation: &CompileSettings,
+    ) -> Result<(), LinkError> {
         let mut files = ModuleFiles::new(root, "");
         let heard = |error| IoError::on("hear", "the linker")(error);
         let (resolutions, mut resolved, mut completion) = (OnceCell::new(), None, None);
@@ -79,7 +85,7 @@ impl Answers {
             // Before the first question.
             if let Some(file) = resolved.take() {
                 let text = read(Some(file)).map_err(IoError::on("read", "what the linker resolved"))?;
-                completion = Some(Completion::of(resolutions.get_or_init(|| text)));
+                completion = Some(compilation.completion(resolutions.get_or_init(|| text)));
             }
             let question =
                 Question::from_bytes(bytes).ok_or_else(|| heard(std::io::ErrorKind::InvalidData.into()))?;

@@ -300,7 +300,8 @@ impl<'scope> Hearing<'scope, '_, '_> {
     fn resolve(&mut self, id: &str) -> Result<(), Miss> {
         if let Some(file) = self.resolved.take().filter(|_| self.completion.is_none()) {
             let text = read(Some(file)).map_err(IoError::on("read what the linker resolved for", id))?;
-            self.completion = Some(Completion::of(self.resolutions.get_or_init(|| text)));
+            self.completion =
+                Some(self.answering.compilation.completion(self.resolutions.get_or_init(|| text)));
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Detects linkers that can be made to ask, from the programs themselves.
 //!
 //! lld has the option [`OPTION`] since version 15, in every flavour but COFF's. A program without this string in its
-//! file is no such linker. A program with it is run for its version, where the ELF flavour has a text of its own.
-//! Results are cached by the file's identity. Does not depend on links.
+//! file is no such linker. A program with it is run for its version, where the ELF flavour has a text of its own, and
+//! the others for their help. Results are cached by the file's identity. Does not depend on links.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -13,6 +13,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
+use distlto_planner::linker::flavour::Flavour;
+use distlto_planner::linker::help::Help;
 use distlto_planner::words::{Word, path_of};
 use distlto_prepare::json_lines::JsonLines;
 use distlto_prepare::mutex::lock;
@@ -35,9 +37,9 @@ const FLAVOUR: &[u8] = b"-flavor";
 const PART: usize = 1 << 20;
 
 /// The file's first line.
-const HEADER: &str = "distlto linkers 2\n";
+const HEADER: &str = "distlto linkers 3\n";
 /// The file in the user's cache folder.
-const REMEMBERED: &str = "linkers-v2";
+const REMEMBERED: &str = "linkers-v3";
 
 /// The kind of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,7 +53,9 @@ pub enum Linker {
         /// Whether it can write its symbol resolution.
         resolves: bool,
     },
-    /// lld for another format.
+    /// lld for another format that can ask, with its options.
+    Flavoured(Flavour, Help),
+    /// lld for another format, by its version.
     Other(String),
 }
 
@@ -131,20 +135,26 @@ fn ask(process: &Process, flavour: Option<&Word>) -> io::Result<Linker> {
     if !can_ask(&process.file)? {
         return Ok(Linker::None);
     }
-    let mut command = Command::new(&process.program);
-    command.arg0(path_of(&process.words[0])).stdin(Stdio::null());
-    if let Some(flavour) = flavour {
-        command.args([path_of(FLAVOUR), path_of(flavour)]);
-    }
-    let answer = command.arg("--version").output()?;
-    let version = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
-    Ok(match version {
-        version if version.contains(ELF) => {
-            Linker::Elf { version, resolves: holds(File::open(&process.file)?, RESOLVES)? }
+    let answer = |question: &str| {
+        let mut command = Command::new(&process.program);
+        command.arg0(path_of(&process.words[0])).stdin(Stdio::null());
+        if let Some(flavour) = flavour {
+            command.args([path_of(FLAVOUR), path_of(flavour)]);
         }
-        version if version.contains("LLD") => Linker::Other(version),
-        _ => Linker::None,
-    })
+        let answer = command.arg(question).output()?;
+        Ok::<_, io::Error>(String::from_utf8_lossy(&answer.stdout).trim_end().to_owned())
+    };
+    let version = answer("--version")?.trim().to_owned();
+    if version.contains(ELF) {
+        return Ok(Linker::Elf { version, resolves: holds(File::open(&process.file)?, RESOLVES)? });
+    }
+    if !version.contains("LLD") {
+        return Ok(Linker::None);
+    }
+    match Flavour::of_help(&Help::read(&answer("--help")?)) {
+        Some(flavour) => Ok(Linker::Flavoured(flavour, Help::read(&answer(flavour.whole_help())?))),
+        None => Ok(Linker::Other(version)),
+    }
 }
 
 /// Whether a file has these bytes somewhere.

@@ -20,8 +20,8 @@ use super::link::read;
 use super::module::{LinkModule, triple};
 use super::modules::{ModuleFiles, Temporaries};
 use super::protocol::{PACKET, Question, RESOLUTIONS};
+use super::settings::CompileSettings;
 use super::socket::{Caller, Received};
-use crate::completion::Completion;
 use crate::link::{LinkError, dry_run};
 
 /// Receives a linker's shards until it ends, and describes each module that it loads, by its id. Modules that the
@@ -30,9 +30,10 @@ pub fn collect(
     caller: &Caller,
     folder: &Path,
     files: &mut ModuleFiles,
+    compilation: &CompileSettings,
 ) -> Result<Vec<(String, Described)>, LinkError> {
     let (shards, resolutions) = hear(caller).map_err(IoError::on("hear", "the linker"))?;
-    let mut completion = resolutions.as_deref().map(Completion::of);
+    let mut completion = resolutions.as_deref().map(|text| compilation.completion(text));
     let mut loaded = Vec::new();
     for (number, id) in shards {
         let path = folder.join(number.to_string());
@@ -64,7 +65,7 @@ pub fn tell(
     let mut files =
         ModuleFiles::new(answering.directory.unwrap_or(Path::new("")), answering.session.directory)
             .with_kept(kept);
-    let mut found = collect(caller, folder, &mut files)?;
+    let mut found = collect(caller, folder, &mut files, answering.compilation)?;
     if found.is_empty() {
         return Ok(false);
     }

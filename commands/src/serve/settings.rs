@@ -9,18 +9,26 @@ use camino::{Utf8Path, Utf8PathBuf};
 use distlto_executor::describe::words::names_in;
 use distlto_planner::backend_flags::BackendFlags;
 use distlto_planner::digests::FileDigests;
+use distlto_planner::linker::flavour::Flavour;
 use distlto_planner::recorded_flags::{FlagRecords, RecordError};
+use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
 
 use super::modules::ModuleFiles;
 use super::parts::Identity;
+use crate::completion::Completion;
+
+/// Makes ELF's linker write its symbol resolution.
+const RESOLVE: &[u8] = b"--save-temps=resolution";
 
 /// The settings that decide how the modules of a link are compiled.
 #[derive(Debug, Default)]
 pub struct CompileSettings {
     /// The clang.
     pub compiler: String,
-    /// Its options.
+    /// The linker's flavour, if that is not ELF's.
+    pub flavour: Option<Flavour>,
+    /// The compiler's options.
     pub flags: BackendFlags,
     /// Whether shards are completed, so that objects are the linker's own.
     pub is_completed: bool,
@@ -41,6 +49,17 @@ impl CompileSettings {
     /// The words that all backends share.
     pub fn shared_words(&self) -> Arc<[String]> {
         self.flags.shared_words(&self.compiler).into()
+    }
+
+    /// The word that makes the linker write its symbol resolution, if shards are completed.
+    pub fn resolving(&self) -> Option<Word> {
+        let word = self.flavour.map_or(Some(RESOLVE), Flavour::resolving);
+        word.filter(|_| self.is_completed).map(<[u8]>::to_vec)
+    }
+
+    /// The symbols of the linker's resolution, without the prefix of the format.
+    pub fn completion<'t>(&self, resolution: &'t [u8]) -> Completion<'t> {
+        Completion::of(resolution, self.flavour.map_or("", Flavour::symbol_prefix))
     }
 
     /// The flags that are a module's own.

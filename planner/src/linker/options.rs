@@ -1,6 +1,6 @@
 //! Effects of a link line's options, from the flavour's table. Lookups use the name that all spellings share.
 
-use super::ELF;
+use super::elf::table::OPTIONS;
 use crate::link_line::{Argument, LinkOption, options};
 use crate::options::{Opt, Value};
 
@@ -8,15 +8,15 @@ use crate::options::{Opt, Value};
 pub fn of(option: &LinkOption) -> Option<&'static Opt> {
     let name = option.name.as_str();
     let key = name.split('=').next().unwrap_or(name);
-    let named = ELF.options.iter().find(|known| known.name == name);
-    let exact = named.or_else(|| ELF.options.iter().find(|known| known.canonical == name));
+    let named = OPTIONS.iter().find(|known| known.name == name);
+    let exact = named.or_else(|| OPTIONS.iter().find(|known| known.canonical == name));
     let valued = || {
         let holds = |value: &Value| matches!(value, Value::EqualsOnly | Value::Optional);
-        ELF.options.iter().find(|known| known.name == key && holds(&known.value))
+        OPTIONS.iter().find(|known| known.name == key && holds(&known.value))
     };
     let begun = || {
         let begins = |known: &&Opt| known.value == Value::Joined && name.starts_with(known.name);
-        ELF.options.iter().filter(begins).max_by_key(|known| known.name.len())
+        OPTIONS.iter().filter(begins).max_by_key(|known| known.name.len())
     };
     exact.or_else(valued).or_else(begun)
 }

@@ -150,7 +150,7 @@ fn of_shard(bytes: &[u8]) {
 }
 
 fn text(bytes: &[u8]) {
-    let resolutions = Resolutions::read(bytes);
+    let resolutions = Resolutions::read(bytes, "_");
     resolutions.modules().for_each(|module| drop(resolutions.of(module).count()));
 
     let _ = DependencyFile::parse(bytes);

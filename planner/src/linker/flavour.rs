@@ -1,0 +1,221 @@
+//! The flavours of lld beside ELF's that can be made to ask: Mach-O (`ld64.lld`) and WebAssembly (`wasm-ld`).
+//!
+//! A flavour's `--help` lists its options with their values ([`Help`]), so this module names only those with an effect
+//! on a link's code, by ELF's name for them. All other options keep a name that ELF's table does not have. The effects
+//! follow `createConfig` in `lld/MachO/LTO.cpp` and `lld/wasm/LTO.cpp`. Pure.
+
+use serde::{Deserialize, Serialize};
+
+use super::help::Help;
+use super::options::{last, value};
+use crate::backend_flags::raw::gather;
+use crate::backend_flags::{BackendFlags, FlagError, linker_flags::LinkerFlags, opt_level};
+use crate::backend_flags::{Relocatable, translate};
+use crate::link_line::{Argument, LinkLine, LinkLineError, LinkOption, options};
+use crate::words::Word;
+
+/// A flavour beside ELF's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Flavour {
+    /// Mach-O.
+    MachO,
+    /// WebAssembly.
+    Wasm,
+}
+
+/// Options that ELF's linker has under the same name.
+const SHARED: [&str; 9] = [
+    "thinlto-jobs",
+    "thinlto-index-only",
+    "thinlto-emit-index-files",
+    "thinlto-emit-imports-files",
+    "save-temps",
+    "lto-emit-llvm",
+    "lto-emit-asm",
+    "lto-debug-pass-manager",
+    "reproduce",
+];
+/// Those with a number at their end.
+const LEVELS: [&str; 2] = ["lto-O", "lto-CGO"];
+
+impl Flavour {
+    /// Returns the flavour of a linker with this help; `None` for all others.
+    pub fn of_help(help: &Help) -> Option<Self> {
+        match () {
+            () if help.has("platform_version") => Some(Self::MachO),
+            () if help.has("import-table") => Some(Self::Wasm),
+            () => None,
+        }
+    }
+
+    /// The option that prints all options, also those that the plain help leaves out.
+    pub fn whole_help(self) -> &'static str {
+        match self {
+            Self::MachO => "--help-hidden",
+            Self::Wasm => "--help",
+        }
+    }
+
+    /// The linker's own name of an option, and ELF's name of one with the same effect.
+    fn counterparts(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::MachO => &[
+                ("o", "output"),
+                ("r", "relocatable"),
+                ("arch", "emulation"),
+                ("mllvm", "mllvm"),
+                ("mcpu", "plugin-opt=mcpu"),
+                ("cache_path_lto", "thinlto-cache-dir"),
+                ("lto-newpm-passes", "lto-newpm-passes"),
+                ("disable_verify", "disable-verify"),
+            ],
+            Self::Wasm => &[
+                ("o", "output"),
+                ("r", "relocatable"),
+                ("relocatable", "relocatable"),
+                ("m", "emulation"),
+                ("mllvm", "mllvm"),
+                ("shared", "shared"),
+                ("pie", "pie"),
+                ("no-pie", "no-pie"),
+                ("thinlto-cache-dir", "thinlto-cache-dir"),
+                ("lto-newpm-passes", "lto-newpm-passes"),
+                ("disable-verify", "disable-verify"),
+                ("lto-obj-path", "lto-obj-path"),
+            ],
+        }
+    }
+
+    /// Reads a link line; response files are expanded already.
+    pub fn read(self, words: Vec<Word>, help: &Help) -> Result<LinkLine, LinkLineError> {
+        let mut arguments = help.arguments(&words)?;
+        for argument in &mut arguments {
+            if let Argument::Option(option) = argument {
+                self.rename(option);
+            }
+        }
+        Ok(LinkLine::of(words, arguments))
+    }
+
+    /// Gives an option ELF's name, or one that ELF's table does not have.
+    fn rename(self, option: &mut LinkOption) {
+        let known = self.counterparts().iter().find(|(own, _)| *own == option.name);
+        option.name = match (known, option.value.take()) {
+            (Some((_, "plugin-opt=mcpu")), Some(value)) => format!("plugin-opt=mcpu={value}"),
+            (Some((_, name)), value) => {
+                option.value = value;
+                (*name).to_owned()
+            }
+            // A level is a part of its option's name there.
+            (None, Some(level)) if LEVELS.contains(&&*option.name) => format!("{}{level}", option.name),
+            (None, value) => {
+                option.value = value;
+                match SHARED.contains(&&*option.name) {
+                    true => return,
+                    false => format!("-{}", option.name),
+                }
+            }
+        };
+    }
+
+    /// The words that make the linker look for objects in this folder, which is its cache.
+    pub fn cache_words(self, folder: &str) -> Vec<Word> {
+        match self {
+            Self::MachO => vec![b"-cache_path_lto".to_vec(), folder.as_bytes().to_vec()],
+            Self::Wasm => vec![format!("--thinlto-cache-dir={folder}").into_bytes()],
+        }
+    }
+
+    /// The word that makes the linker write its symbol resolution, besides all its temporaries. WebAssembly's backends
+    /// do not depend on it.
+    pub fn resolving(self) -> Option<&'static [u8]> {
+        match self {
+            Self::MachO => Some(b"-save-temps"),
+            Self::Wasm => None,
+        }
+    }
+
+    /// The beginning that the format gives to the name of each symbol.
+    pub fn symbol_prefix(self) -> &'static str {
+        match self {
+            Self::MachO => "_",
+            Self::Wasm => "",
+        }
+    }
+
+    /// Translates the LTO options of a link line; `extra` are arguments that the user adds.
+    pub fn backend_flags(self, arguments: &[Argument], extra: &[String]) -> Result<BackendFlags, FlagError> {
+        let mut raw = gather(arguments);
+        let mut args = vec![format!("-O{}", opt_level(&raw)?)];
+        match self {
+            Self::MachO => {
+                // LTO's own default, whatever is linked.
+                raw.relocatable = false;
+                raw.pie = true;
+                let folds_safely = last_is(arguments, "-icf", "safe");
+                args.push(if folds_safely { "-faddrsig" } else { "-fno-addrsig" }.to_owned());
+            }
+            Self::Wasm => {
+                raw.pie |= last_is(arguments, "-unresolved-symbols", "import-dynamic");
+                args.extend(["-fno-addrsig", "-ffunction-sections", "-fdata-sections"].map(str::to_owned));
+            }
+        }
+        let said = LinkerFlags { args, inputs: Vec::new() };
+        translate(&raw, self.architecture(arguments), Some(&said), extra, Relocatable::HasToSay)
+    }
+
+    fn architecture(self, arguments: &[Argument]) -> &str {
+        let named = last(arguments, "emulation").and_then(value);
+        named.unwrap_or(match self {
+            Self::MachO => "arm64",
+            Self::Wasm => "wasm32",
+        })
+    }
+}
+
+fn last_is(arguments: &[Argument], name: &str, expected: &str) -> bool {
+    let named = options(arguments).rev().find(|option| option.name == name);
+    named.is_some_and(|option| option.value.as_deref() == Some(expected))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MACHO: &str = "  -o <path>  Output\n  -platform_version <a> <b> <c>\n  -mllvm <value>\n  --icf=[none,safe]\n  \
+        -arch <name>\n  --lto-O<level>\n  -mcpu <value>\n  -map <path>\n  -save-temps  Save\n  -l<name>\n";
+
+    fn read(line: &str) -> LinkLine {
+        let words = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+        Flavour::MachO.read(words, &Help::read(MACHO)).expect("a line")
+    }
+
+    fn args(line: &str) -> String {
+        Flavour::MachO.backend_flags(read(line).arguments(), &[]).expect("flags").args.join(" ")
+    }
+
+    #[test]
+    fn a_line_of_clang_is_read() {
+        let line =
+            read("-arch arm64 -platform_version macos 13 13 -mllvm -x -o p a.o -map m -lSystem --lto-O3");
+        assert_eq!(line.output(), "p");
+        let inputs = line.arguments().iter().filter(|argument| matches!(argument, Argument::Input(_)));
+        assert_eq!(inputs.collect::<Vec<_>>(), [&Argument::Input(b"a.o".to_vec())]);
+        let flags = Flavour::MachO.backend_flags(line.arguments(), &[]).expect("flags");
+        assert_eq!(
+            flags.args.join(" "),
+            "-O3 -fno-addrsig -mllvm -x -fpic -Wno-unused-command-line-argument"
+        );
+    }
+
+    #[test]
+    fn options_that_change_code_are_translated() {
+        assert!(args("--icf=safe a.o").contains("-faddrsig"));
+        assert!(args("-mcpu apple-m1 a.o").contains("-mcpu=apple-m1"));
+        assert!(args("-dylib -r a.o").contains("-fpic"));
+        let saves = Flavour::MachO.backend_flags(read("-save-temps a.o").arguments(), &[]).expect("flags");
+        assert_eq!(saves.not_done, ["-save-temps"]);
+        let maps = Flavour::MachO.backend_flags(read("-map m a.o").arguments(), &[]).expect("flags");
+        assert_eq!(maps.not_done, [""; 0]);
+    }
+}
