@@ -13,6 +13,7 @@ pub mod edits;
 mod flag_groups;
 pub mod flags;
 mod foretold;
+pub mod formats;
 mod generate;
 pub mod index;
 mod line;

@@ -4,6 +4,7 @@
 use anyhow::{Result, ensure};
 use distlto_tests::campaign::edits::edits;
 use distlto_tests::campaign::flags::{closed, flags};
+use distlto_tests::campaign::formats::{self, Format};
 use distlto_tests::campaign::index::index;
 use distlto_tests::campaign::links::{Request, links};
 use distlto_tests::campaign::reads::reads;
@@ -91,6 +92,18 @@ fn flags_and_machines_make_what_lld_makes() -> Result<()> {
 fn links_of_which_clang_says_more_than_lld_differ() -> Result<()> {
     let closed = closed(&request("flags-otherwise", 1, 1)?, TOOLCHAIN)?;
     ensure!(closed.is_empty(), "{closed:?} make lld's program now: docs/reference.md need not name them");
+    Ok(())
+}
+
+#[test]
+fn programs_of_other_formats_are_those_of_their_linkers() -> Result<()> {
+    for format in [Format::Macho, Format::Wasm] {
+        let name = format!("{format:?}").to_lowercase();
+        let found = formats::links(&request(&name, 6_100_000, 6)?, TOOLCHAIN, format, 2)?;
+        println!("{name}: {found}");
+        ensure!(found.links == 18 && found.refused < 9 && found.ran > 12, "{found}");
+        ensure!(found.messages.is_empty(), "{}", found.messages.join("\n"));
+    }
     Ok(())
 }
 

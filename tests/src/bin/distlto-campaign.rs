@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
-use distlto_tests::campaign::edits::edits;
+use distlto_tests::campaign::edits::{EDITS, edits};
 use distlto_tests::campaign::flags::flags;
+use distlto_tests::campaign::formats::{self, Format};
 use distlto_tests::campaign::index::index;
 use distlto_tests::campaign::links::{Request, links};
 use distlto_tests::campaign::reads::reads;
@@ -32,9 +33,9 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Campaign {
     /// One link of each program in each way: status, behaviour, order of constructors, bytes.
-    Links(Common),
+    Links(Formatted),
     /// Programs that are edited and linked again, five edits each, against fresh links; --count is of edits.
-    Edits(Common),
+    Edits(Formatted),
     /// Links that read all kinds of things, of which one changes at a time, against fresh links; eight changes each.
     Reads(Common),
     /// What the record of a link says that its processes have read, against strace.
@@ -57,6 +58,15 @@ enum Campaign {
         #[arg(long, value_name = "DIR")]
         tools: PathBuf,
     },
+}
+
+#[derive(Args)]
+struct Formatted {
+    #[command(flatten)]
+    common: Common,
+    /// Programs of this format instead of ELF's, against their linker alone.
+    #[arg(long)]
+    format: Option<Format>,
 }
 
 #[derive(Args)]
@@ -100,12 +110,24 @@ fn main() -> ExitCode {
 fn run() -> Result<bool> {
     let toolchain = Toolchain::from_env()?;
     match Arguments::parse().campaign {
-        Campaign::Links(common) => {
+        Campaign::Links(Formatted { common, format: Some(format) }) => {
+            let found = formats::links(&common.request()?, toolchain, format, 0)?;
+            println!("{found}");
+            Ok(found.messages.is_empty())
+        }
+        Campaign::Edits(Formatted { common, format: Some(format) }) => {
+            let request = common.request()?;
+            let request = Request { count: request.count.div_ceil(EDITS), ..request };
+            let found = formats::links(&request, toolchain, format, EDITS)?;
+            println!("{found}");
+            Ok(found.messages.is_empty())
+        }
+        Campaign::Links(Formatted { common, .. }) => {
             let found = links(&common.request()?, toolchain)?;
             println!("{}", found.table());
             Ok(found.messages.is_empty())
         }
-        Campaign::Edits(common) => {
+        Campaign::Edits(Formatted { common, .. }) => {
             let found = edits(&common.request()?, toolchain)?;
             println!("{}", found.table());
             Ok(found.messages.is_empty())

@@ -24,7 +24,7 @@ use crate::run::capture;
 use crate::toolchain::Toolchain;
 
 /// How many edits each program gets.
-const EDITS: usize = 5;
+pub const EDITS: usize = 5;
 
 /// What was counted of one way.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
