@@ -17,6 +17,7 @@ mod ends;
 mod engines;
 mod examples;
 mod fail_closed;
+mod formats;
 mod incremental;
 mod install;
 mod jobserver;

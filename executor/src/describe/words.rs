@@ -211,7 +211,8 @@ fn names_matter(arguments: &[Part]) -> bool {
         || arguments.iter().filter_map(|part| if let Part::Word(word) = part { Some(word) } else { None });
     let triple = words().skip_while(|word| *word != b"-triple").nth(1);
     let format = triple.and_then(|triple| Native::of_triple(std::str::from_utf8(triple).ok()?));
-    format.is_none_or(|native| native.format != Format::Elf)
+    let has_none = |native: Native| matches!(native.format, Format::Elf | Format::MachO | Format::Wasm);
+    !format.is_some_and(has_none)
         || words().any(|word| cc1::find(word).is_some_and(|known| known.option.code == Code::Names))
 }
 

@@ -1,7 +1,8 @@
 //! Compares the contents of a native object with those of its module.
 //!
 //! A compiler that was given another module, or none, writes a whole object all the same. Which contents are certain the
-//! planner says (`contents.rs`). Only ELF is judged here, for the machines below. Knows nothing of bitcode.
+//! planner says (`contents.rs`). The symbols of ELF, Mach-O and WebAssembly are judged here, for the machines below; the sections
+//! of ELF alone. Knows nothing of bitcode.
 
 use std::collections::HashSet;
 
@@ -31,6 +32,9 @@ pub(super) fn lacks(file: &object::File<'_>, contents: &Contents) -> Option<Stri
     if !lacking.is_empty() {
         return Some(format!("it does not define {}", names(&lacking)));
     }
+    if file.format() != BinaryFormat::Elf {
+        return None;
+    }
     let sections: HashSet<&[u8]> = file.sections().filter_map(|section| section.name_bytes().ok()).collect();
     let has =
         |lists: &[&[u8]]| sections.iter().any(|section| lists.iter().any(|list| section.starts_with(list)));
@@ -46,9 +50,14 @@ pub(super) fn lacks(file: &object::File<'_>, contents: &Contents) -> Option<Stri
 
 /// Other machines may treat symbols in their own ways, as those of graphics processors do.
 fn is_judged(file: &object::File<'_>) -> bool {
-    use Architecture::{Aarch64, Arm, I386, Riscv32, Riscv64, X86_64};
-    file.format() == BinaryFormat::Elf
-        && matches!(file.architecture(), X86_64 | I386 | Aarch64 | Arm | Riscv32 | Riscv64)
+    use Architecture::{Aarch64, Arm, I386, Riscv32, Riscv64, Wasm32, X86_64};
+    let machine = file.architecture();
+    match file.format() {
+        BinaryFormat::Elf => matches!(machine, X86_64 | I386 | Aarch64 | Arm | Riscv32 | Riscv64),
+        BinaryFormat::MachO => matches!(machine, X86_64 | Aarch64),
+        BinaryFormat::Wasm => machine == Wasm32,
+        _ => false,
+    }
 }
 
 /// Names that an object defines for other files.
