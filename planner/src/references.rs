@@ -50,6 +50,8 @@ pub struct References {
 /// A definition.
 #[derive(Debug, Default, Clone)]
 pub struct Definition {
+    /// Its own value.
+    value: u64,
     flags: u64,
     /// The values that it refers to.
     refers_to: Vec<u64>,
@@ -71,7 +73,16 @@ impl References {
     /// The symbols that a definition refers to.
     pub fn of(&self, guid: u64) -> impl Iterator<Item = &[u8]> {
         let values = self.definitions.get(&guid).map_or(&[][..], |found| &found.refers_to);
-        values.iter().filter_map(|value| Some(self.names.get(usize::try_from(*value).ok()?)?.as_slice()))
+        values.iter().filter_map(|value| self.name_of(*value))
+    }
+
+    /// The name of a definition.
+    pub fn name(&self, guid: u64) -> Option<&[u8]> {
+        self.name_of(self.definitions.get(&guid)?.value)
+    }
+
+    fn name_of(&self, value: u64) -> Option<&[u8]> {
+        self.names.get(usize::try_from(value).ok()?).map(Vec::as_slice)
     }
 
     /// A definition.
@@ -165,7 +176,8 @@ fn summaries(block: SubBlock<'_>, walk: &mut Walk) -> Result<Option<Summaries>, 
                 let Some(refers_to) = refers_to(code, &record) else {
                     return Err(block.error("a shorter record", "a summary"));
                 };
-                of.insert(record[0], Definition { flags: record[1], refers_to });
+                let (value, flags) = (record[0], record[1]);
+                of.insert(value, Definition { value, flags, refers_to });
             }
             Item::End => break,
             _ => {}
@@ -175,7 +187,7 @@ fn summaries(block: SubBlock<'_>, walk: &mut Walk) -> Result<Option<Summaries>, 
         if let [value, flags, aliasee] = alias[..] {
             let of_aliasee = of.get(&aliasee).map_or(&[][..], |found| &found.refers_to);
             let refers_to = [&[aliasee], of_aliasee].concat();
-            of.insert(value, Definition { flags, refers_to });
+            of.insert(value, Definition { value, flags, refers_to });
         }
     }
     Ok(is_known.then_some(of))

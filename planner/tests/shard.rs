@@ -7,13 +7,13 @@ pub mod oracle;
 mod rename;
 pub mod toolchain;
 
-use std::collections::BTreeMap;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::convert::Infallible;
 use std::path::Path;
 
 use distlto_planner::bitcode::ModuleHash;
 use distlto_planner::module;
+use distlto_planner::references;
 use distlto_planner::shard::{self, Cost, HashMismatch, Shard, UnknownVersion};
 use miette::Diagnostic;
 
@@ -87,6 +87,15 @@ fn shards_are_read_as_llvm_reads_them() {
         let cost = calls.cost("calls.o").expect("a known version");
         assert_eq!(cost.own_instructions, own("calls.o"));
         assert!(cost.imported_instructions > 0, "{cost:?}");
+        let file = |name: &str| std::fs::read(dir.join(name)).expect("it is there");
+        let imports = shard::own_symbols(&file("calls.o.thinlto.bc"), "called.o").expect("a shard");
+        let imports: Vec<_> = imports.expect("a known version").into_iter().collect();
+        let sizes = imports.iter().map(|(_, symbol)| symbol.instructions).sum::<u64>();
+        assert_eq!(sizes, cost.imported_instructions);
+        let names = references::read(&file("called.o")).expect("bitcode").expect("a summary");
+        let functions = imports.iter().filter(|(_, symbol)| symbol.is_function);
+        let functions: BTreeSet<_> = functions.filter_map(|(guid, _)| names.name(*guid)).collect();
+        assert_eq!(functions, [&b"more"[..], b"twice"].into());
         let called = check(&dir.join("called.o.thinlto.bc"));
         let alone = Cost { own_instructions: own("called.o"), imported_instructions: 0 };
         assert_eq!(called.cost("called.o"), Ok(alone));

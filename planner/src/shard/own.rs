@@ -36,6 +36,8 @@ const COMMON: u64 = 10;
 const READ_ONLY: u64 = 1;
 const WRITE_ONLY: u64 = 2;
 
+/// Where the size of a function is.
+const INSTRUCTIONS: usize = 3;
 /// Where the references begin in the records of variables and aliases.
 const VARIABLE_FLAGS: usize = 3;
 const VARIABLE_REFERENCES: usize = 4;
@@ -49,6 +51,10 @@ pub struct OwnSymbol {
     pub is_live: bool,
     /// Whether it is a function.
     pub is_function: bool,
+    /// Whether it is another name of the symbol that it refers to.
+    pub is_alias: bool,
+    /// IR instructions of a function.
+    pub instructions: u64,
     /// Whether it is a variable that the link only reads, or only writes. Each module that refers to it gets a copy of
     /// its own, regardless of its linkage (`internalizeGVsAfterImport`, llvm/lib/Transforms/IPO/FunctionImport.cpp).
     pub is_copied: bool,
@@ -88,7 +94,8 @@ pub fn guid(name: &[u8]) -> u64 {
     digest.first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
 }
 
-/// The symbols of module `own`; `None` if the shard is of a version that is not known, or does not name the module.
+/// The symbols of module `own`; of another module those that are imported from it. `None` if the shard is of a version
+/// that is not known, or does not name the module.
 pub fn own_symbols(bytes: &[u8], own: &str) -> Result<Option<OwnSymbols>, BitcodeError> {
     let (mut walk, index, table) = find_table(bytes)?;
     let modules = numbers(table, &walk)?;
@@ -142,10 +149,11 @@ fn summaries(block: SubBlock<'_>, walk: &mut Walk, own: u64) -> Result<Option<Ow
         }
     }
     let known = |symbol: Symbol| {
-        let Symbol { value, flags, is_function, is_copied, refers_to } = symbol;
+        let Symbol { value, flags, is_function, is_alias, instructions, is_copied, refers_to } = symbol;
         let refers_to = refers_to.iter().filter_map(|value| guids.get(value).copied()).collect();
         let is_live = !is_stripped || flags & LIVE != 0;
-        let own = OwnSymbol { linkage: flags & LINKAGE, is_live, is_function, is_copied, refers_to };
+        let linkage = flags & LINKAGE;
+        let own = OwnSymbol { linkage, is_live, is_function, is_alias, instructions, is_copied, refers_to };
         Some((*guids.get(&value)?, own))
     };
     Ok(is_known.then(|| symbols.into_iter().filter_map(known).collect()))
@@ -156,6 +164,8 @@ struct Symbol {
     value: u64,
     flags: u64,
     is_function: bool,
+    is_alias: bool,
+    instructions: u64,
     is_copied: bool,
     refers_to: Vec<u64>,
 }
@@ -185,7 +195,9 @@ fn symbol(block: &mut Block<'_>, code: u64, own: u64, limit: usize) -> Result<Op
     };
     let of_variable = from(VARIABLE_FLAGS).first().copied().unwrap_or_default();
     let is_copied = code == VARIABLE && of_variable & (READ_ONLY | WRITE_ONLY) != 0;
-    Ok(Some(Symbol { value, flags, is_function, is_copied, refers_to }))
+    let instructions = from(INSTRUCTIONS).first().copied().filter(|_| is_function).unwrap_or_default();
+    let is_alias = code == ALIAS;
+    Ok(Some(Symbol { value, flags, is_function, is_alias, instructions, is_copied, refers_to }))
 }
 
 #[cfg(test)]
