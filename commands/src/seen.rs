@@ -193,8 +193,14 @@ impl Seen {
 
     /// Where a file of the link is: paths of a plan are relative to where the link ran.
     pub fn place(&self, path: &Utf8Path) -> Utf8PathBuf {
-        let there = self.runs.last().map(|run| Utf8Path::new(&run.directory).join(path));
-        there.filter(|there| !path.exists() && there.exists()).unwrap_or_else(|| path.to_owned())
+        let there = self.root().join(path);
+        if !path.exists() && there.exists() { there } else { path.to_owned() }
+    }
+
+    /// Where the link ran: by its record, or else here.
+    pub fn root(&self) -> &Utf8Path {
+        let last = self.runs.last();
+        last.map_or(".", |run| run.linker_directory.as_ref().unwrap_or(&run.directory)).into()
     }
 
     /// For comparing: with the newest run, or with none.

@@ -38,7 +38,10 @@ pub struct RunRecord {
     pub command_line: Vec<String>,
     /// Where it ran.
     pub directory: String,
-    /// The state directory, relative to that.
+    /// Where the linker ran, if elsewhere: paths of the link are relative to that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linker_directory: Option<String>,
+    /// The state directory, relative to `directory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// The linked file, or else the display name of the run.

@@ -16,13 +16,14 @@ use miette::Diagnostic;
 use super::{LinkError, Session, identity};
 
 impl Session<'_> {
-    /// Records the output and the linker.
-    pub(crate) fn tell_link(&self, output: &str) {
+    /// Records the output, the linker, and the linker's directory if it runs elsewhere.
+    pub(crate) fn tell_link(&self, output: &str, elsewhere: Option<&Path>) {
         let name = lossy(&self.link.linker[0]);
         let file = identity::located(&name).map(|file| identity::file_line(&file));
         let linker = Tool { role: "linker".to_owned(), name, identity: file.into_iter().collect() };
         self.reporter.describe(|run| {
             run.output = Some(output.to_owned());
+            run.linker_directory = elsewhere.map(|directory| directory.display().to_string());
             run.tools.push(linker);
         });
     }

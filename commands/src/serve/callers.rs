@@ -401,7 +401,7 @@ fn answer(
     let inputs = observed::line_inputs(root, session.link.line.arguments());
     observed::warn_of_empty(&inputs);
     let start = observed::start(&inputs);
-    session.tell_link(session.link.line.output());
+    session.tell_link(session.link.line.output(), elsewhere);
     let digests = FileDigests::new(root);
     let identity = service.identity(session, compilation, root, &digests)?;
     session.tell_compiler();
