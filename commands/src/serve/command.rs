@@ -19,6 +19,7 @@ use distlto_planner::linker::flavour::Flavour;
 use distlto_planner::linker::help::Help;
 use distlto_planner::response;
 use distlto_planner::runner::ToolError;
+use distlto_planner::search_path::program_file;
 use distlto_planner::words::{Word, lossy, path_of, word_of};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
@@ -104,7 +105,9 @@ pub fn link_of(
     let (linker, words) = process.words.split_at(linker_words(&process.words));
     let mut linker = linker.to_vec();
     if !linker[0].contains(&b'/') {
-        linker[0] = word_of(process.program.clone().into_os_string());
+        // lld goes by the name that it was started with, which its file may not have.
+        let named = program_file(&path_of(&linker[0])).filter(|file| is_file_of(file, process));
+        linker[0] = word_of(named.unwrap_or_else(|| process.program.clone()).into_os_string());
     }
     let words = response::expand_in(&process.directory, words.to_vec())?;
     let line = match flavoured {
@@ -116,6 +119,11 @@ pub fn link_of(
     let compiler = is_clang.then(|| command[0].clone());
     let installed = process.program.parent().map(Path::to_owned);
     Ok(LinkCommand { linker, line, compilations: Vec::new(), compiler, installed })
+}
+
+/// Whether a path leads to the program of a process.
+fn is_file_of(path: &Path, process: &Process) -> bool {
+    path.canonicalize().is_ok_and(|file| file == process.program)
 }
 
 /// Returns the arguments that the link line gives to every compiler.
