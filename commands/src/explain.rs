@@ -13,8 +13,9 @@ use camino::Utf8PathBuf;
 use clap::Args;
 use distlto_executor::cancel::Cancel;
 use distlto_planner::shard::{self, Shard};
-use distlto_planner::state::VARIABLE;
+use distlto_planner::state::{Place, VARIABLE};
 use distlto_prepare::exit;
+use distlto_prepare::names::escape_path;
 use distlto_prepare::regular;
 use distlto_prepare::text::printable;
 use distlto_prepare::write::to_standard_output;
@@ -224,8 +225,14 @@ fn shard_of(seen: &Seen, number: usize) -> Option<Shard> {
 
 /// The functions and instructions that a shard has imported from a module.
 fn counts(shard: &Shard, label: &str) -> Option<(u64, u64)> {
-    let module = shard.modules.iter().find(|module| module.path == label.as_bytes())?;
+    let module = shard.modules.iter().find(|module| is_called(&module.path, label))?;
     Some((module.functions, module.instructions))
+}
+
+/// Whether a shard's module has this label. A member of an archive has a file in the link's state.
+fn is_called(path: &[u8], label: &str) -> bool {
+    let file = format!("/{}/{}.bc", Place::Members.name(), escape_path(label.as_bytes()));
+    path == label.as_bytes() || path.ends_with(file.as_bytes())
 }
 
 /// Says how many were left out.
